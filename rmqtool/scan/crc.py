@@ -1,0 +1,37 @@
+"""Where the fast CRC-32 comes from.
+
+ISA-L's `crc32_gzip_refl` is exported by the shared object of the `isal` wheel. LLVM resolves it by name once the
+object is loaded, so a kernel that calls it can be cached on disk. The library must be loaded *before* any kernel
+module: a cached kernel that is loaded earlier jumps to address zero.
+
+The definition of the checksum is `formats.primitives.crc32_masked` (crcmod); tests hold every provider against it.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+CRC_MASK = 0x7FFFFFFF
+"""`UtilAll#crc32` drops the sign bit."""
+
+ISAL_SYMBOL = "crc32_gzip_refl"
+
+
+def load_isal_symbol() -> bool:
+    """Make ISA-L's CRC visible to LLVM. False where the wheel is missing or built without the symbol."""
+    import llvmlite.binding as llvm
+
+    try:
+        from isal import isal_zlib
+    except ImportError:
+        return False
+    try:
+        llvm.load_library_permanently(isal_zlib.__file__)
+    except (RuntimeError, OSError):
+        return False
+    return bool(llvm.address_of_symbol(ISAL_SYMBOL))
+
+
+def crc32(data: bytes | memoryview) -> int:
+    """Masked CRC-32 of one buffer, as the commit log stores it."""
+    return zlib.crc32(data) & CRC_MASK

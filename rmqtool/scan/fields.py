@@ -1,0 +1,144 @@
+"""The integer row that a kernel writes for every record, and the codes it answers with.
+
+A kernel fills one int64 row a record; strings stay where they are and are named by position and length. Byte offsets
+inside a record are derived from the schemas in `formats`, so a kernel cannot disagree with the declared format.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, IntFlag
+
+from formats.commitlog import HEADERS
+from formats.primitives import offset_of, sizeof
+
+
+class Field(IntEnum):
+    """Columns of the row matrix. Positions are bytes from the start of the segment.
+
+    Those from TAGS_POSITION on are written with `Check.TEXT` only; a length of -1 means that the property is absent.
+    """
+
+    POSITION = 0
+    STORE_SIZE = 1
+    MAGIC = 2
+    BODY_CRC = 3
+    QUEUE_ID = 4
+    FLAG = 5
+    QUEUE_OFFSET = 6
+    STORED_PHYSICAL_OFFSET = 7
+    SYS_FLAG = 8
+    BORN_TIMESTAMP = 9
+    STORE_TIMESTAMP = 10
+    RECONSUME_TIMES = 11
+    PREPARED_TRANSACTION_OFFSET = 12
+    BODY_POSITION = 13
+    BODY_LENGTH = 14
+    TOPIC_POSITION = 15
+    TOPIC_LENGTH = 16
+    PROPERTIES_POSITION = 17
+    PROPERTIES_LENGTH = 18
+    CRC_STATE = 19
+    ISSUES = 20
+    TAGS_POSITION = 21
+    TAGS_LENGTH = 22
+    KEYS_POSITION = 23
+    KEYS_LENGTH = 24
+    UNIQ_KEY_POSITION = 25
+    UNIQ_KEY_LENGTH = 26
+    PROPERTY_COUNT = 27
+
+
+ROW_WIDTH = len(Field)
+
+
+class CrcState(IntEnum):
+    """`ABSENT`: no body, and the broker checks none. `UNCHECKED`: the caller asked for no CRC."""
+
+    ABSENT = 0
+    OK = 1
+    BAD = 2
+    UNCHECKED = 3
+
+
+class Issue(IntFlag):
+    """What the broker does not check in a record that it accepts."""
+
+    OFFSET = 1
+    """the stored physical offset is not where the record lies"""
+    TOPIC_UTF8 = 2
+    TOPIC_CHARACTERS = 4
+    """a byte that topic validators refuse (`TopicValidator`), or an empty topic"""
+    TOPIC_NUL = 8
+    PROPERTIES_UTF8 = 16
+    PROPERTIES_SYNTAX = 32
+    """a non-empty segment that Java's decoder drops"""
+    PROPERTIES_NUL = 64
+
+
+class Check(IntFlag):
+    """How much a kernel looks at, beyond the frame."""
+
+    FRAME = 0
+    CRC = 1
+    TEXT = 2
+    """topic characters, property syntax, UTF-8, and the places of TAGS, KEYS and UNIQ_KEY"""
+    ALL = 3
+
+
+class Stop(IntEnum):
+    """Why a kernel stopped in front of `position`."""
+
+    ROWS_FULL = 0
+    NEED_MORE = 1
+    """the window ends inside a record; `expected` says how many bytes from its start are wanted"""
+    END = 2
+    """exactly at the end of the file"""
+    BLANK = 3
+    ZERO = 4
+    BAD_MAGIC = 5
+    BAD_SIZE = 6
+    EXCEEDS_FILE = 7
+    BAD_BODY_LENGTH = 8
+    BAD_TOPIC_LENGTH = 9
+    BAD_PROPERTIES_LENGTH = 10
+    SIZE_MISMATCH = 11
+    """the fields add up to another total size: `CommitLog#checkMessageAndReturnSize` calls the record dead"""
+    SHORT = 12
+    """fewer bytes than a blank header are left in the file"""
+    BLANK_LENGTH = 13
+    """a blank header whose length does not reach the end of the file, with records behind it"""
+
+
+class Status(IntEnum):
+    """Places in the int64 status array that every kernel fills."""
+
+    COUNT = 0
+    POSITION = 1
+    STOP = 2
+    EXPECTED = 3
+    FOUND = 4
+
+
+STATUS_WIDTH = len(Status)
+
+_V4 = HEADERS[(False, False)]
+
+OFF_TOTAL_SIZE = offset_of(_V4, "total_size")
+OFF_MAGIC = offset_of(_V4, "magic")
+OFF_BODY_CRC = offset_of(_V4, "body_crc")
+OFF_QUEUE_ID = offset_of(_V4, "queue_id")
+OFF_FLAG = offset_of(_V4, "flag")
+OFF_QUEUE_OFFSET = offset_of(_V4, "queue_offset")
+OFF_PHYSICAL_OFFSET = offset_of(_V4, "physical_offset")
+OFF_SYS_FLAG = offset_of(_V4, "sys_flag")
+OFF_BORN_TIMESTAMP = offset_of(_V4, "born_timestamp")
+OFF_BORN_HOST = offset_of(_V4, "born_host")
+OFF_STORE_TIMESTAMP = offset_of(_V4, "store_timestamp")
+OFF_STORE_HOST = offset_of(_V4, "store_host")
+OFF_RECONSUME_TIMES = offset_of(_V4, "reconsume_times")
+OFF_PREPARED_TRANSACTION_OFFSET = offset_of(_V4, "prepared_transaction_offset")
+OFF_BODY_LENGTH = offset_of(_V4, "body_length")
+HEADER_SIZE = sizeof(_V4)
+HOST_V4_SIZE = OFF_STORE_TIMESTAMP - OFF_BORN_HOST
+HOST_V6_EXTRA = sizeof(HEADERS[(True, False)]) - HEADER_SIZE
+"""what one IPv6 host adds; `tests/scan` holds all four declared layouts against this one number"""

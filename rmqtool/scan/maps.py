@@ -1,0 +1,58 @@
+"""Properties → Arrow map column."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from formats import properties as declared
+from rmqtool.scan.text import gather
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
+
+_SMALLEST_PAIR = 4
+"""name, separator, value, separator: at most one pair in so many bytes, and one more at the end"""
+
+
+def property_maps(
+    kernels: ModuleType,
+    window: npt.NDArray[np.uint8],
+    positions: Ints,
+    lengths: Ints,
+    ill_formed: npt.NDArray[np.bool_],
+) -> tuple[pa.Array, Ints]:
+    """(map<string, string> column, number of pairs of each record), last of several equal names wins."""
+    sizes = np.maximum(lengths, 0)
+    spans = np.empty((int((sizes // _SMALLEST_PAIR + 1).sum()), 4), np.int64)
+    counts = np.zeros(len(positions), np.int64)
+    total = int(kernels.property_spans(window, positions, sizes, spans, counts))
+    if ill_formed.any():
+        return _decoded(window, positions, sizes)
+    names = _column(kernels, window, spans[:total, 0], spans[:total, 1])
+    values = _column(kernels, window, spans[:total, 2], spans[:total, 3])
+    offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+    return pa.MapArray.from_arrays(pa.array(offsets), names, values), counts
+
+
+def _column(kernels: ModuleType, window: Any, positions: Ints, lengths: Ints) -> pa.Array:
+    offsets, data = gather(
+        kernels, window, np.ascontiguousarray(positions), np.ascontiguousarray(lengths)
+    )
+    return pa.Array.from_buffers(pa.string(), len(positions), [None, offsets, data])
+
+
+def _decoded(window: npt.NDArray[np.uint8], positions: Ints, sizes: Ints) -> tuple[pa.Array, Ints]:
+    """A batch that holds ill-formed UTF-8, record by record through the declared decoder."""
+    maps = [
+        declared.decode(window[at : at + size].tobytes())
+        for at, size in zip(positions.tolist(), sizes.tolist(), strict=True)
+    ]
+    array = pa.array([list(one.items()) for one in maps], pa.map_(pa.string(), pa.string()))
+    return array, np.array([len(one) for one in maps], np.int64)

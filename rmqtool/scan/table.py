@@ -1,0 +1,255 @@
+"""The record table: names, types and meaning of its columns, and how a batch of rows becomes Arrow.
+
+Tables, JSON, Parquet, SQL and Spark rows are all this table; the meaning of each column for users is in docs/table.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from formats.commitlog import MESSAGE_MAGIC_CODE_V2
+from rmqtool.scan import fields as f
+from rmqtool.scan import text
+from rmqtool.scan.bodies import Bodies
+from rmqtool.scan.fields import CrcState, Field, Issue
+from rmqtool.scan.maps import property_maps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import ModuleType
+
+    import numpy.typing as npt
+
+    from rmqtool.scan.events import Records
+
+PROPERTIES = pa.map_(pa.string(), pa.string())
+
+
+@dataclass
+class Batch:
+    """One run of records on its way to columns. Parts that several columns need are computed once."""
+
+    rows: npt.NDArray[np.int64]
+    window: npt.NDArray[np.uint8]
+    origin: int
+    base: int
+    path: str
+    store: str | None
+    kernels: ModuleType
+
+    def ints(self, column: Field) -> npt.NDArray[np.int64]:
+        """One field of all records, contiguous."""
+        return np.ascontiguousarray(self.rows[:, column])
+
+    def has(self, issue: Issue) -> npt.NDArray[np.bool_]:
+        """Which records have one of these issues."""
+        return (self.rows[:, Field.ISSUES] & int(issue)) != 0
+
+    @cached_property
+    def physical_offsets(self) -> npt.NDArray[np.int64]:
+        return self.base + self.ints(Field.POSITION)
+
+    @cached_property
+    def born_v6(self) -> npt.NDArray[np.bool_]:
+        return (self.rows[:, Field.SYS_FLAG] & 0x10) != 0
+
+    @cached_property
+    def store_v6(self) -> npt.NDArray[np.bool_]:
+        return (self.rows[:, Field.SYS_FLAG] & 0x20) != 0
+
+    @cached_property
+    def store_host_positions(self) -> npt.NDArray[np.int64]:
+        born_extra = self.born_v6 * f.HOST_V6_EXTRA
+        return self.ints(Field.POSITION) - self.origin + f.OFF_STORE_HOST + born_extra
+
+    @cached_property
+    def bodies(self) -> Bodies:
+        return Bodies(self.window, self.ints(Field.BODY_POSITION) - self.origin, self.rows)
+
+    def span(self, position: Field, issue: Issue) -> pa.Array:
+        """A text field as string column, null where it is absent."""
+        lengths = self.ints(Field(position + 1))
+        places = self.ints(position) - self.origin
+        return text.strings(self.kernels, self.window, places, lengths, lengths >= 0, self.has(issue))
+
+
+def _int(column: Field, arrow: pa.DataType) -> Callable[[Batch], pa.Array]:
+    return lambda batch: pa.array(batch.ints(column).astype(arrow.to_pandas_dtype()), arrow)
+
+
+def _repeated(value: str | int, count: int, arrow: pa.DataType) -> pa.Array:
+    return pa.repeat(pa.scalar(value, arrow), count)
+
+
+def _chosen(names: Sequence[str | None], which: npt.NDArray[Any]) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(
+        pa.array(which.astype(np.int8)), pa.array(names, pa.string())
+    ).dictionary_decode()
+
+
+_CRC_NAMES: list[str | None] = ["absent", "ok", "bad", None]
+_TRANSACTION_NAMES = ["none", "prepared", "commit", "rollback"]
+_COMPRESSION_NAMES = ["zlib", "lz4", "zstd", "zlib", "unknown", "unknown", "unknown", "unknown", None]
+
+
+def _compression(batch: Batch) -> pa.Array:
+    flags = batch.rows[:, Field.SYS_FLAG]
+    return _chosen(_COMPRESSION_NAMES, np.where(flags & 1, (flags >> 8) & 7, 8))
+
+
+def _topic(batch: Batch) -> pa.Array:
+    places, lengths = batch.ints(Field.TOPIC_POSITION) - batch.origin, batch.ints(Field.TOPIC_LENGTH)
+    good = ~batch.has(Issue.TOPIC_UTF8)
+    return text.strings(batch.kernels, batch.window, places, lengths, good, ~good)
+
+
+def _topic_hex(batch: Batch) -> pa.Array:
+    bad = batch.has(Issue.TOPIC_UTF8)
+    if not bad.any():
+        return pa.nulls(len(bad), pa.string())
+    places, lengths = batch.ints(Field.TOPIC_POSITION) - batch.origin, batch.ints(Field.TOPIC_LENGTH)
+    raw = text.binary(batch.kernels, batch.window, places, lengths, bad).to_pylist()
+    return pa.array([None if item is None else item.hex() for item in raw], pa.string())
+
+
+def _properties_raw(batch: Batch) -> pa.Array:
+    lengths = batch.ints(Field.PROPERTIES_LENGTH)
+    places = batch.ints(Field.PROPERTIES_POSITION) - batch.origin
+    present = np.ones(len(lengths), bool)
+    return text.binary(batch.kernels, batch.window, places, np.maximum(lengths, 0), present)
+
+
+def _properties(batch: Batch) -> pa.Array:
+    return property_maps(
+        batch.kernels,
+        batch.window,
+        batch.ints(Field.PROPERTIES_POSITION) - batch.origin,
+        batch.ints(Field.PROPERTIES_LENGTH),
+        batch.has(Issue.PROPERTIES_UTF8),
+    )[0]
+
+
+def _properties_lost(batch: Batch) -> pa.Array:
+    kept = property_maps(
+        batch.kernels,
+        batch.window,
+        batch.ints(Field.PROPERTIES_POSITION) - batch.origin,
+        batch.ints(Field.PROPERTIES_LENGTH),
+        batch.has(Issue.PROPERTIES_UTF8),
+    )[1]
+    lost = batch.has(Issue.PROPERTIES_UTF8 | Issue.PROPERTIES_SYNTAX)
+    return pa.array(lost | (kept != batch.ints(Field.PROPERTY_COUNT)))
+
+
+def _born_host(batch: Batch) -> pa.Array:
+    places = batch.ints(Field.POSITION) - batch.origin + f.OFF_BORN_HOST
+    return text.hosts(batch.window, places, batch.born_v6)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the record table: Arrow type, whether a null can stand in it, and how it is made."""
+
+    name: str
+    type: pa.DataType
+    build: Callable[[Batch], pa.Array] = field(repr=False)
+    default: bool = True
+    """part of the table unless columns are named"""
+
+
+_i32, _i64, _str = pa.int32(), pa.int64(), pa.string()
+
+COLUMNS: dict[str, Column] = {
+    column.name: column
+    for column in (
+        Column("store", _str, lambda b: _repeated(b.store or "", len(b.rows), _str), default=False),
+        Column("path", _str, lambda b: _repeated(b.path, len(b.rows), _str)),
+        Column("segment", _i64, lambda b: _repeated(b.base, len(b.rows), _i64)),
+        Column("position", _i64, _int(Field.POSITION, _i64)),
+        Column("physical_offset", _i64, lambda b: pa.array(b.physical_offsets)),
+        Column("stored_physical_offset", _i64, _int(Field.STORED_PHYSICAL_OFFSET, _i64)),
+        Column("store_size", _i32, _int(Field.STORE_SIZE, _i32)),
+        Column(
+            "magic", _str, lambda b: _chosen(["V1", "V2"], b.rows[:, Field.MAGIC] == MESSAGE_MAGIC_CODE_V2)
+        ),
+        Column("body_crc", _i32, _int(Field.BODY_CRC, _i32)),
+        Column("crc", _str, lambda b: _chosen(_CRC_NAMES, b.rows[:, Field.CRC_STATE])),
+        Column("topic", _str, _topic),
+        Column("topic_hex", _str, _topic_hex),
+        Column("queue_id", _i32, _int(Field.QUEUE_ID, _i32)),
+        Column("queue_offset", _i64, _int(Field.QUEUE_OFFSET, _i64)),
+        Column("flag", _i32, _int(Field.FLAG, _i32)),
+        Column("sys_flag", _i32, _int(Field.SYS_FLAG, _i32)),
+        Column("compression", _str, _compression),
+        Column(
+            "transaction", _str, lambda b: _chosen(_TRANSACTION_NAMES, (b.rows[:, Field.SYS_FLAG] >> 2) & 3)
+        ),
+        Column("born_timestamp", _i64, _int(Field.BORN_TIMESTAMP, _i64)),
+        Column("born_host", _str, _born_host),
+        Column("store_timestamp", _i64, _int(Field.STORE_TIMESTAMP, _i64)),
+        Column(
+            "store_host", _str, lambda b: text.hosts(b.window, b.store_host_positions, b.store_v6)
+        ),
+        Column("reconsume_times", _i32, _int(Field.RECONSUME_TIMES, _i32)),
+        Column("prepared_transaction_offset", _i64, _int(Field.PREPARED_TRANSACTION_OFFSET, _i64)),
+        Column(
+            "offset_msg_id",
+            _str,
+            lambda b: text.offset_message_ids(b.window, b.store_host_positions, b.store_v6, b.physical_offsets),
+        ),
+        Column("tags", _str, lambda b: b.span(Field.TAGS_POSITION, Issue.PROPERTIES_UTF8)),
+        Column(
+            "keys",
+            pa.list_(_str),
+            lambda b: text.split_words(b.span(Field.KEYS_POSITION, Issue.PROPERTIES_UTF8)),
+        ),
+        Column("uniq_key", _str, lambda b: b.span(Field.UNIQ_KEY_POSITION, Issue.PROPERTIES_UTF8)),
+        Column("properties", PROPERTIES, _properties),
+        Column("properties_raw", pa.binary(), _properties_raw),
+        Column("properties_lost", pa.bool_(), _properties_lost, default=False),
+        Column("body_length", _i32, _int(Field.BODY_LENGTH, _i32)),
+        Column("plain_length", _i32, lambda b: b.bodies.plain_lengths()),
+        Column("body", pa.binary(), lambda b: b.bodies.stored()),
+        Column("plain_body", pa.binary(), lambda b: b.bodies.plain(), default=False),
+        Column("body_sha256", _str, lambda b: b.bodies.stored_sha256(), default=False),
+        Column("plain_body_sha256", _str, lambda b: b.bodies.plain_sha256(), default=False),
+        Column("issues", _i32, _int(Field.ISSUES, _i32), default=False),
+    )
+}
+
+DEFAULT_COLUMNS = tuple(name for name, column in COLUMNS.items() if column.default)
+
+
+def table_schema(columns: Sequence[str] = DEFAULT_COLUMNS) -> pa.Schema:
+    """Arrow schema of the named columns, in their order."""
+    return pa.schema([pa.field(name, COLUMNS[name].type) for name in columns])
+
+
+def to_batch(
+    records: Records,
+    *,
+    base: int,
+    path: str,
+    kernels: ModuleType,
+    columns: Sequence[str] = DEFAULT_COLUMNS,
+    store: str | None = None,
+) -> pa.RecordBatch:
+    """Rows of a scan (made with `Check.TEXT`) as one Arrow batch; the window may be dropped afterwards."""
+    batch = Batch(records.rows, records.window, records.origin, base, path, store, kernels)
+    arrays = [COLUMNS[name].build(batch) for name in columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=table_schema(columns))
+
+
+def crc_states(records: Records) -> npt.NDArray[np.int64]:
+    """CrcState of each record."""
+    return records.rows[:, Field.CRC_STATE]
+
+
+def bad_bodies(records: Records) -> int:
+    """How many records of the run have a body that fails its CRC."""
+    return int((crc_states(records) == CrcState.BAD).sum())

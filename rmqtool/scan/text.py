@@ -1,0 +1,111 @@
+"""Spans of a window → Arrow arrays, a column at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from formats.primitives import java_utf8_decode
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    import numpy.typing as npt
+
+    Bytes = npt.NDArray[np.uint8]
+    Ints = npt.NDArray[np.int64]
+    Flags = npt.NDArray[np.bool_]
+
+
+def gather(kernels: ModuleType, window: Bytes, positions: Ints, lengths: Ints) -> tuple[Any, Any]:
+    """Copy spans of `window` into Arrow buffers: (int32 offsets, bytes). A negative length copies nothing."""
+    offsets = np.empty(len(positions) + 1, np.int32)
+    out = np.empty(int(np.maximum(lengths, 0).sum()), np.uint8)
+    kernels.gather(window, positions, lengths, offsets, out)
+    return pa.py_buffer(offsets), pa.py_buffer(out)
+
+
+def validity(present: Flags) -> Any:
+    """Arrow validity bitmap, or None when nothing is missing."""
+    return None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
+
+
+def binary(kernels: ModuleType, window: Bytes, positions: Ints, lengths: Ints, present: Flags) -> pa.Array:
+    """Binary column; null where `present` is false."""
+    offsets, data = gather(kernels, window, positions, np.where(present, lengths, 0))
+    return pa.Array.from_buffers(pa.binary(), len(positions), [validity(present), offsets, data])
+
+
+def strings(
+    kernels: ModuleType, window: Bytes, positions: Ints, lengths: Ints, present: Flags, ill_formed: Flags
+) -> pa.Array:
+    """String column by Java's decoding; the bytes are used as they are where no record is `ill_formed`."""
+    array = binary(kernels, window, positions, lengths, present)
+    if not (ill_formed & present).any():
+        return array.view(pa.string())
+    decoded = [None if raw is None else java_utf8_decode(raw)[0] for raw in array.to_pylist()]
+    return pa.array(decoded, pa.string())
+
+
+def split_words(words: pa.Array) -> pa.Array:
+    """KEYS → list of its non-empty elements (`IndexService#buildIndex` splits at blanks)."""
+    import pyarrow.compute as pc
+
+    pieces = pc.split_pattern(words, " ")
+    flat = pieces.flatten()
+    kept = np.asarray(pc.not_equal(flat, "").to_numpy(zero_copy_only=False), dtype=np.int64)
+    counted = np.concatenate(([0], np.cumsum(kept)))
+    starts = np.zeros(len(words) + 1, np.int64)
+    starts[1:] = np.cumsum(pc.fill_null(pc.list_value_length(pieces), 0).to_numpy(zero_copy_only=False))
+    offsets = counted[starts].astype(np.int32)
+    present = np.asarray(words.is_valid().to_numpy(zero_copy_only=False))
+    values = flat.filter(pa.array(kept.astype(bool)))
+    return pa.Array.from_buffers(
+        pa.list_(pa.string()), len(words), [validity(present), pa.py_buffer(offsets)], children=[values]
+    )
+
+
+def hosts(window: Bytes, positions: Ints, is_v6: Flags) -> pa.Array:
+    """`ip:port` strings (IPv6 in brackets); each distinct host of the batch is formatted once."""
+    names = np.empty(len(positions), object)
+    for wide in (False, True):
+        chosen = np.flatnonzero(is_v6 == wide)
+        if chosen.size:
+            size = 20 if wide else 8
+            raw = window[positions[chosen][:, None] + np.arange(size)]
+            distinct, inverse = np.unique(
+                np.ascontiguousarray(raw).view(f"V{size}").ravel(), return_inverse=True
+            )
+            formatted = np.array([format_host(item.tobytes()) for item in distinct], object)
+            names[chosen] = formatted[inverse]
+    return pa.array(names, pa.string())
+
+
+def format_host(raw: bytes) -> str:
+    """Host field (4 or 16 address bytes and an i32 port) as `ip:port`."""
+    import ipaddress
+
+    address, port = raw[:-4], int.from_bytes(raw[-4:], "big", signed=True)
+    name = str(ipaddress.ip_address(address))
+    return f"[{name}]:{port}" if len(address) == 16 else f"{name}:{port}"
+
+
+_HEX = np.frombuffer("".join(f"{i:02X}" for i in range(256)).encode(), np.uint8).reshape(256, 2)
+
+
+def offset_message_ids(window: Bytes, positions: Ints, is_v6: Flags, offsets: Ints) -> pa.Array:
+    """Upper-case hex of store host and physical offset (`MessageDecoder#createMessageId`)."""
+    widths = np.where(is_v6, 56, 32)
+    ends = np.concatenate(([0], np.cumsum(widths))).astype(np.int32)
+    out = np.empty(int(ends[-1]), np.uint8)
+    for wide in (False, True):
+        chosen = np.flatnonzero(is_v6 == wide)
+        if chosen.size:
+            size = 20 if wide else 8
+            host = window[positions[chosen][:, None] + np.arange(size)]
+            place = offsets[chosen].astype(">i8").view(np.uint8).reshape(-1, 8)
+            digits = _HEX[np.concatenate((host, place), axis=1)].reshape(len(chosen), -1)
+            out[ends[chosen][:, None] + np.arange(digits.shape[1])] = digits
+    return pa.Array.from_buffers(pa.string(), len(positions), [None, pa.py_buffer(ends), pa.py_buffer(out)])

@@ -1,0 +1,41 @@
+"""Sliding windows over a source, so that a scan never holds more of a file than it needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rmqtool.errors import UnreadableError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from rmqtool.store.bytes import ByteSource
+
+WINDOW_BYTES = 32 << 20
+"""bytes read at once from a source that copies; a mapping is one window"""
+
+
+class Windows:
+    """The last window read, and the next one when a position leaves it."""
+
+    def __init__(self, source: ByteSource, window_bytes: int = WINDOW_BYTES) -> None:
+        self._source = source
+        self._bytes = source.size if source.zero_copy else window_bytes
+        self._window: npt.NDArray[np.uint8] | None = None
+        self._origin = 0
+
+    def at(self, position: int, need: int = 0) -> tuple[npt.NDArray[np.uint8], int]:
+        """A window that holds `need` bytes from `position` on, or all up to the end of the file; and where it begins."""
+        if self._window is not None:
+            end = self._origin + self._window.size
+            inside = self._origin <= position and position + max(need, 1) <= end
+            if inside or (self._origin <= position <= end == self._source.size):
+                return self._window, self._origin
+        origin = 0 if self._source.zero_copy else position
+        window = self._source.window(origin, max(self._bytes, need))
+        wanted = min(max(need, 1), self._source.size - position)
+        if origin + window.size < position + wanted:
+            raise UnreadableError(self._source.name, position, wanted, "the file became shorter while it was read")
+        self._window, self._origin = window, origin
+        return window, origin
