@@ -1,0 +1,1 @@
+"""The tests of rmqtool; one folder a room."""

@@ -1,0 +1,115 @@
+"""What several rooms' tests share: running commands and proving that a store was left alone."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import stat
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command left: exit code and both streams as text."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Standard output read as NDJSON."""
+        return [json.loads(line) for line in self.stdout.splitlines()]
+
+    def of_type(self, *types: str) -> list[dict[str, Any]]:
+        """The NDJSON rows with one of these values in ``type``."""
+        return [row for row in self.rows if row["type"] in types]
+
+
+def rmq(*args: object, stdin: str = "") -> Result:
+    """Run a command in this process, through the same error boundary as the real one."""
+    from rmqtool.cli.main import run
+
+    out, err = _stream(), _stream()
+    with (
+        mock.patch.object(sys, "stdout", out),
+        mock.patch.object(sys, "stderr", err),
+        mock.patch.object(sys, "stdin", io.StringIO(stdin)),
+    ):
+        exit_code = run([str(argument) for argument in args])
+        out.flush()
+        err.flush()
+    return Result(exit_code, _text(out), _text(err))
+
+
+def rmq_process(*args: object, timeout: float = 120, **environment: str) -> Result:
+    """Run a command as a process of its own, with ``environment`` on top of this one's."""
+    done = subprocess.run(
+        [sys.executable, "-m", "rmqtool", *map(str, args)],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=timeout,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        check=False,
+    )
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One path of a tree, with everything that a reader must not change. Access times are not part of it."""
+
+    mode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    sha256: str | None
+
+
+def snapshot(root: Path) -> dict[str, Entry]:
+    """Every path at and below ``root`` (a file or directory), links not followed."""
+    paths = [root, *root.rglob("*")] if root.is_dir() else [root]
+    return {path.relative_to(root).as_posix(): _entry(path) for path in paths}
+
+
+def differences(before: dict[str, Entry], after: dict[str, Entry]) -> list[str]:
+    """One line for every path that appeared, went or changed, with the facts that did."""
+    lines = [f"{path}: new" for path in sorted(after.keys() - before.keys())]
+    lines += [f"{path}: gone" for path in sorted(before.keys() - after.keys())]
+    for path in sorted(before.keys() & after.keys()):
+        was, now = before[path], after[path]
+        changed = [name for name in Entry.__annotations__ if getattr(was, name) != getattr(now, name)]
+        if changed:
+            lines.append(f"{path}: {', '.join(changed)} changed")
+    return lines
+
+
+def _entry(path: Path) -> Entry:
+    facts = path.lstat()
+    digest = None
+    if stat.S_ISREG(facts.st_mode) and os.access(path, os.R_OK):
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    size = facts.st_size if stat.S_ISREG(facts.st_mode) else 0
+    return Entry(facts.st_mode, size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino, digest)
+
+
+def _stream() -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="")
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    buffer = stream.buffer
+    assert isinstance(buffer, io.BytesIO)
+    return buffer.getvalue().decode("utf-8")
