@@ -124,6 +124,12 @@ def _properties_raw(batch: Batch) -> pa.Array:
     return text.binary(batch.kernels, batch.window, places, np.maximum(lengths, 0), present)
 
 
+def _record(batch: Batch) -> pa.Array:
+    places = batch.ints(Field.POSITION) - batch.origin
+    present = np.ones(len(places), bool)
+    return text.binary(batch.kernels, batch.window, places, batch.ints(Field.STORE_SIZE), present)
+
+
 def _properties(batch: Batch) -> pa.Array:
     return property_maps(
         batch.kernels,
@@ -218,6 +224,7 @@ COLUMNS: dict[str, Column] = {
         Column("plain_body", pa.binary(), lambda b: b.bodies.plain(), default=False),
         Column("body_sha256", _str, lambda b: b.bodies.stored_sha256(), default=False),
         Column("plain_body_sha256", _str, lambda b: b.bodies.plain_sha256(), default=False),
+        Column("record", pa.binary(), _record, default=False),
         Column("issues", _i32, _int(Field.ISSUES, _i32), default=False),
     )
 }

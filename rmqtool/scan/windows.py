@@ -12,16 +12,13 @@ if TYPE_CHECKING:
 
     from rmqtool.store.bytes import ByteSource
 
-WINDOW_BYTES = 32 << 20
-"""bytes read at once from a source that copies; a mapping is one window"""
-
 
 class Windows:
     """The last window read, and the next one when a position leaves it."""
 
-    def __init__(self, source: ByteSource, window_bytes: int = WINDOW_BYTES) -> None:
+    def __init__(self, source: ByteSource) -> None:
         self._source = source
-        self._bytes = source.size if source.zero_copy else window_bytes
+        self._bytes = source.size if source.zero_copy else source.window_bytes
         self._window: npt.NDArray[np.uint8] | None = None
         self._origin = 0
 

@@ -27,7 +27,7 @@ CHECKPOINT = {
     "logicsMsgTimestamp": "logics_msg_timestamp",
     "indexMsgTimestamp": "index_msg_timestamp",
     "masterFlushedOffset": "master_flushed_offset",
-    "confirmPhyOffset": "confirm_phy_offset",
+    "confirmPhyOffset": "confirm_physical_offset",
 }
 
 UNCLEAN = ("v470-unclean", "v498-unclean", "v533-unclean")

@@ -1,0 +1,92 @@
+"""`rmqtool dump`: every byte of a store, a folder in it or a single file, decoded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rmqtool.cli.context import Context
+from rmqtool.cli.filters import BodyOptions, FilterOptions
+from rmqtool.cli.options import (
+    FORMATS,
+    KindOptions,
+    OutputOptions,
+    PathArgument,
+    ReadOptions,
+    StoreOptions,
+    resolve_store,
+)
+from rmqtool.cli.verb import verb
+from rmqtool.errors import ExitCode, NewerFormatError
+
+if TYPE_CHECKING:
+    from rmqtool.store.layout import Store
+
+
+@verb(
+    examples=[
+        "rmqtool dump /data/store --limit 20",
+        "rmqtool dump /data/store --topic 'Order*' --from -2h --body",
+        "rmqtool dump /data/store --format ndjson --body none --body-sha256",
+        "rmqtool dump /data/store/consumequeue/TopicTest/0",
+        "rmqtool dump /tmp/copied/20261121093752154 --as index",
+    ],
+    formats=(*FORMATS, "raw", "hex"),
+)
+def command(
+    path: PathArgument = None,
+    unwrap: Annotated[
+        bool, typer.Option("--unwrap", help="Also list the messages inside batch records.")
+    ] = False,
+    *,
+    store: StoreOptions,
+    read: ReadOptions,
+    kind: KindOptions,
+    filters: FilterOptions,
+    bodies: BodyOptions,
+    output: OutputOptions,
+) -> ExitCode:
+    """Decode every byte of a store, a folder in it or a single file.
+
+    A store or commitlog directory gives its records in physical order, with the fillers, gaps and the tail between
+    them. Queue, index, checkpoint, epoch and config files give what they hold. Bytes that are no record are reported
+    and reading goes on behind them: exit code 1 says that there are some.
+    """
+    from rmqtool.cli.dump_files import dump_files
+    from rmqtool.cli.dump_log import dump_log
+    from rmqtool.store.config import load_broker_conf
+    from rmqtool.store.layout import FileKind, Store, StoreForm
+
+    context = Context(output)
+    config = None if store.config_path is None else load_broker_conf(store.config_path)
+    opened = Store.open(
+        resolve_store(path, store),
+        commitlog_roots=store.commitlog_roots,
+        config=config,
+        as_kind=kind.as_kind,
+    )
+    _say_notes(context, opened)
+    wanted = filters.build(context.zone, resolve=opened.segments.physical_offset)
+    whole = opened.form in (StoreForm.STORE, StoreForm.COMMITLOG, StoreForm.DLEDGER)
+    if whole and not opened.segments and opened.of_kind(FileKind.DLEDGER_DATA):
+        raise NewerFormatError(f"{opened.given}: DLedger data files are not decoded by this release")
+    if whole or (opened.segments and len(opened.segments) == len(opened.files)):
+        return dump_log(context, opened, wanted, bodies, read, unwrap=unwrap)
+    return dump_files(context, opened, wanted, bodies, read, unwrap=unwrap)
+
+
+def _say_notes(context: Context, opened: Store) -> None:
+    from rmqtool.store.layout import FileKind, StoreForm
+    from rmqtool.store.lock import probe
+
+    for note in opened.notes:
+        context.talk.note(note)
+    if opened.form is not StoreForm.STORE:
+        return
+    state = probe(opened.lock_path)
+    if state.held:
+        holder = f"process {state.pid}" if state.pid else "a process"
+        context.talk.note(f"the store is live, {holder} holds it: the tail may move while it is read")
+    for file in opened.of_kind(FileKind.DLEDGER_DATA)[:1]:
+        context.talk.warn(f"{file.shown}: DLedger data files are not decoded by this release")

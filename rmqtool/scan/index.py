@@ -1,0 +1,106 @@
+"""Index files → header, used slots and items as Arrow record batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from formats.index import FIRST_ITEM, Header, Item, Slot, item_position, slot_position
+from formats.primitives import dtype_of, sizeof
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from rmqtool.store.bytes import ByteSource
+
+ITEM = dtype_of(Item)
+SLOT = dtype_of(Slot)
+
+_CHUNK = 1 << 16
+
+_i32, _i64, _str = pa.int32(), pa.int64(), pa.string()
+
+SLOT_SCHEMA = pa.schema([("path", _str), ("slot", _i32), ("number", _i32)])
+ITEM_SCHEMA = pa.schema(
+    [
+        ("path", _str),
+        ("number", _i32),
+        ("slot", _i32),
+        ("key_hash", _i32),
+        ("physical_offset", _i64),
+        ("time_diff", _i32),
+        ("prev", _i32),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexHeader:
+    """The header as it lies there. Times in ms, offsets in bytes of the commit log."""
+
+    begin_timestamp: int
+    end_timestamp: int
+    begin_physical_offset: int
+    end_physical_offset: int
+    hash_slot_count: int
+    index_count: int
+
+
+def read_header(source: ByteSource) -> IndexHeader | None:
+    """The header of an index file; None when the file is too short for one."""
+    raw = source.window(0, sizeof(Header)).tobytes()
+    if len(raw) < sizeof(Header):
+        return None
+    header = Header.parse(raw)
+    return IndexHeader(**{name: int(header[name]) for name in IndexHeader.__slots__})
+
+
+def read_slots(source: ByteSource, path: str, slots: int) -> Iterator[pa.RecordBatch]:
+    """Slots that hold something, in file order."""
+    for first in range(0, slots, _CHUNK):
+        raw = source.window(slot_position(first), min(_CHUNK, slots - first) * SLOT.itemsize)
+        values = raw[: len(raw) // SLOT.itemsize * SLOT.itemsize].view(SLOT).astype(np.int32)
+        used = np.flatnonzero(values)
+        if used.size:
+            yield pa.RecordBatch.from_arrays(
+                [
+                    pa.repeat(pa.scalar(path, _str), used.size),
+                    pa.array((first + used).astype(np.int32)),
+                    pa.array(values[used]),
+                ],
+                schema=SLOT_SCHEMA,
+            )
+
+
+def read_items(source: ByteSource, path: str, slots: int, end: int) -> Iterator[pa.RecordBatch]:
+    """Items FIRST_ITEM … end - 1 (`end` is the header's `index_count`), as far as the file reaches."""
+    for first in range(FIRST_ITEM, max(end, FIRST_ITEM), _CHUNK):
+        wanted = min(_CHUNK, end - first) * ITEM.itemsize
+        raw = source.window(item_position(first, slots), wanted) if _inside(source, first, slots) else None
+        if raw is None or len(raw) < ITEM.itemsize:
+            return
+        yield _item_batch(raw[: len(raw) // ITEM.itemsize * ITEM.itemsize].view(ITEM), first, path, slots)
+
+
+def _inside(source: ByteSource, number: int, slots: int) -> bool:
+    return item_position(number, slots) < source.size
+
+
+def _item_batch(items: npt.NDArray[Any], first: int, path: str, slots: int) -> pa.RecordBatch:
+    count = len(items)
+    hashes = items["key_hash"].astype(np.int32)
+    columns = [
+        pa.repeat(pa.scalar(path, _str), count),
+        pa.array(np.arange(first, first + count, dtype=np.int32)),
+        pa.array(np.where(hashes >= 0, hashes % max(slots, 1), -1).astype(np.int32)),
+        pa.array(hashes),
+        pa.array(items["physical_offset"].astype(np.int64)),
+        pa.array(items["time_diff"].astype(np.int32)),
+        pa.array(items["prev"].astype(np.int32)),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=ITEM_SCHEMA)
