@@ -112,6 +112,27 @@ def _equal64(typing_context, address, byte):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
+def _illegal64(typing_context, address):  # type: ignore[no-untyped-def]
+    """Bit k is set where byte k of the 64 at `address` may not stand in a topic (`legal.TOPIC_CHARACTERS`)."""
+
+    def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        value = _vector64(builder, arguments[0])
+
+        def splat(byte):  # type: ignore[no-untyped-def]
+            return ir.Constant(value.type, [byte] * 64)
+
+        letter = builder.sub(builder.or_(value, splat(0x20)), splat(ord("a")))
+        legal = builder.icmp_unsigned("<", letter, splat(26))
+        digit = builder.sub(value, splat(ord("0")))
+        legal = builder.or_(legal, builder.icmp_unsigned("<", digit, splat(10)))
+        for character in b"%|_-":
+            legal = builder.or_(legal, builder.icmp_unsigned("==", value, splat(character)))
+        return builder.not_(builder.bitcast(legal, ir.IntType(64)))
+
+    return types.uint64(types.int64), build
+
+
+@intrinsic
 def _high64(typing_context, address):  # type: ignore[no-untyped-def]
     """Bit k is set where byte k of the 64 at `address` is not ASCII."""
 
@@ -264,18 +285,29 @@ def utf8_ok(address, length):  # type: ignore[no-untyped-def]
 
 
 @_kernel(forceinline=True)
-def _topic_issues(address, length):  # type: ignore[no-untyped-def]
+def _topic_issues(address, length, room):  # type: ignore[no-untyped-def]
+    """Issues of a topic except ill-formed UTF-8; `room` bytes may be read from `address` on."""
     if length == 0:
         return _ISSUE_TOPIC_CHARACTERS
-    illegal = 0
-    for i in range(length):
-        illegal += not TOPIC_BYTES[_u8(address + i)]
-    if illegal == 0:
-        return 0
-    for i in range(length):
-        if _u8(address + i) == 0:
-            return _ISSUE_TOPIC_CHARACTERS | _ISSUE_TOPIC_NUL
-    return _ISSUE_TOPIC_CHARACTERS
+    illegal = _NONE
+    zeros = _NONE
+    for i in range(0, length, 64):
+        left = length - i
+        keep = _ALL if left >= 64 else (_ONE << np.uint64(left)) - _ONE
+        if room - i >= 64:
+            illegal |= _illegal64(address + i) & keep
+            zeros |= _equal64(address + i, np.uint8(0)) & keep
+        else:
+            for k in range(min(64, left)):
+                byte = _u8(address + i + k)
+                illegal |= np.uint64(not TOPIC_BYTES[byte])
+                zeros |= np.uint64(byte == 0)
+    issues = 0
+    if illegal != _NONE:
+        issues = _ISSUE_TOPIC_CHARACTERS
+        if zeros != _NONE:
+            issues |= _ISSUE_TOPIC_NUL
+    return issues
 
 
 @_kernel(forceinline=True)
@@ -540,7 +572,8 @@ def _contents(base, end, origin, checks, row):  # type: ignore[no-untyped-def]
         good = crc_at(base + row[_BODY_POSITION] - origin, body) == row[_BODY_CRC]
         row[_CRC_STATE] = _CRC_OK if good else _CRC_BAD
     if checks & _CHECK_TEXT:
-        issues = _topic_issues(base + row[_TOPIC_POSITION] - origin, row[_TOPIC_LENGTH])
+        topic = row[_TOPIC_POSITION] - origin
+        issues = _topic_issues(base + topic, row[_TOPIC_LENGTH], end - topic)
         row[_TAGS_POSITION + 1] = -1
         row[_KEYS_POSITION + 1] = -1
         row[_UNIQ_POSITION + 1] = -1
