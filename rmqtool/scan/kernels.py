@@ -147,7 +147,7 @@ def _high64(typing_context, address):  # type: ignore[no-untyped-def]
 if HAVE_ISAL:
     _isal = types.ExternalFunction(ISAL_SYMBOL, types.uint32(types.uint32, types.int64, types.uint64))
 
-    @_kernel()
+    @_kernel(forceinline=True)
     def crc_at(address, length):  # type: ignore[no-untyped-def]
         """Masked CRC-32 of `length` bytes at `address`."""
         return np.int64(_isal(np.uint32(0), address, np.uint64(length))) & CRC_MASK
