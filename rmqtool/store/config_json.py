@@ -1,0 +1,248 @@
+"""`config/*.json` as the broker left them, and how far they are JSON.
+
+RocketMQ writes with fastjson: maps with integer keys get bare keys (`{0:250}`), which is normal and no
+damage. Damage is what a crash leaves (cut files, NUL tails, since ≥ 5.1.0 a file is overwritten in place)
+or an editor (BOM, trailing text, duplicate keys).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rmqtool.errors import RmqtoolError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_BARE_KEY = re.compile(r'("(?:[^"\\]|\\.)*")|([{,]\s*)(-?\d+)(?=\s*:)', re.DOTALL)
+
+
+class ParseState(StrEnum):
+    """How a configuration file was read.
+
+    strict: JSON as in the standard. fastjson: JSON with bare integer keys, as the broker writes. lenient:
+    read, but with something in it that no broker writes. unparsable, empty, missing, unreadable: no data.
+    """
+
+    STRICT = "strict"
+    FASTJSON = "fastjson"
+    LENIENT = "lenient"
+    UNPARSABLE = "unparsable"
+    EMPTY = "empty"
+    MISSING = "missing"
+    UNREADABLE = "unreadable"
+
+    @property
+    def has_data(self) -> bool:
+        """Whether something was read."""
+        return self in (ParseState.STRICT, ParseState.FASTJSON, ParseState.LENIENT)
+
+
+class ParsedConfig(NamedTuple):
+    """data: the object, None without one. detail: what is remarkable, one line, None when nothing is."""
+
+    data: Any
+    state: ParseState
+    detail: str | None
+
+
+class _DuplicateKeys:
+    """object_pairs_hook that keeps the last of equal keys, as fastjson does, and remembers them."""
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+
+    def __call__(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result = dict(pairs)
+        if len(result) != len(pairs):
+            seen: set[str] = set()
+            self.keys += [key for key, _ in pairs if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
+        return result
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _quote_bare_keys(text: str) -> tuple[str, bool]:
+    """`text` with integer keys in quotes, and whether there were any; strings are left alone."""
+    found = False
+
+    def quote(match: re.Match[str]) -> str:
+        nonlocal found
+        if match.group(1) is not None:
+            return match.group(1)
+        found = True
+        return f'{match.group(2)}"{match.group(3)}"'
+
+    return _BARE_KEY.sub(quote, text), found
+
+
+def _decode(raw: bytes) -> tuple[str, list[str]]:
+    remarks: list[str] = []
+    if raw.startswith(b"\xef\xbb\xbf"):
+        raw = raw[3:]
+        remarks.append("starts with a byte order mark")
+    body = raw.rstrip(b"\0")
+    if len(body) != len(raw):
+        remarks.append(f"ends with {len(raw) - len(body)} NUL bytes")
+    try:
+        return body.decode("utf-8"), remarks
+    except UnicodeDecodeError as error:
+        remarks.append(f"is not UTF-8 at byte {error.start}")
+        return body.decode("utf-8", "replace"), remarks
+
+
+def parse_config(raw: bytes) -> ParsedConfig:
+    """Parses the bytes of a configuration file: strict JSON, then with bare keys, then with chompjs."""
+    if not raw.strip(b"\0 \t\r\n"):
+        return ParsedConfig(None, ParseState.EMPTY, f"holds {len(raw)} NUL or blank bytes" if raw else None)
+    text, remarks = _decode(raw)
+    text = text.strip()
+    if not text:
+        return ParsedConfig(None, ParseState.EMPTY, "; ".join([f"holds {len(raw)} blank bytes", *remarks]))
+    quoted, bare = _quote_bare_keys(text)
+    duplicates = _DuplicateKeys()
+    decoder = json.JSONDecoder(object_pairs_hook=duplicates, parse_constant=_refuse_constant)
+    try:
+        parsed: tuple[Any, int] = decoder.raw_decode(quoted)
+    except (ValueError, RecursionError) as error:
+        return _parse_leniently(text, remarks, error)
+    data, end = parsed
+    rest = quoted[end:].strip()
+    if rest:
+        remarks.append(f"{len(rest.encode())} bytes follow behind the end of the object")
+    if duplicates.keys:
+        remarks.append(f"has duplicate keys: {', '.join(repr(key) for key in duplicates.keys[:3])}")
+    if not isinstance(data, dict):
+        return ParsedConfig(None, ParseState.UNPARSABLE, f"holds a {type(data).__name__}, not an object")
+    if remarks:
+        return ParsedConfig(data, ParseState.LENIENT, "; ".join(remarks))
+    return ParsedConfig(data, ParseState.FASTJSON if bare else ParseState.STRICT, None)
+
+
+def _parse_leniently(text: str, remarks: list[str], strict: Exception) -> ParsedConfig:
+    """What fastjson also takes: single quotes, bare words, comments, trailing commas."""
+    import chompjs
+
+    reason = str(strict) or type(strict).__name__
+    problem = "; ".join([f"is no JSON: {reason}", *remarks])
+    if text[0] != "{" or "\0" in text:
+        return ParsedConfig(None, ParseState.UNPARSABLE, problem)
+    try:
+        data: Any = chompjs.parse_js_object(text)
+    except (ValueError, RecursionError):
+        return ParsedConfig(None, ParseState.UNPARSABLE, problem)
+    if not isinstance(data, dict):
+        return ParsedConfig(None, ParseState.UNPARSABLE, problem)
+    return ParsedConfig(data, ParseState.LENIENT, problem)
+
+
+def load_json_config(path: str | os.PathLike[str]) -> ParsedConfig:
+    """Reads one configuration file. Never raises: a file that cannot be read is a state with its reason."""
+    from rmqtool.store.bytes import open_source
+
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return ParsedConfig(None, ParseState.UNREADABLE, "is not a regular file")
+        with open_source(path, "pread") as source:
+            raw = source.window(0, source.size).tobytes()
+    except FileNotFoundError:
+        return ParsedConfig(None, ParseState.MISSING, None)
+    except (OSError, RmqtoolError) as error:
+        return ParsedConfig(None, ParseState.UNREADABLE, getattr(error, "strerror", None) or str(error))
+    return parse_config(raw)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigPair:
+    """A configuration file and its `.bak`, and which of the two a broker would load (`ConfigManager#load`).
+
+    chosen: `primary`, `bak` (the primary is missing, empty or unparsable) or `empty` (neither can be used).
+    """
+
+    primary: ParsedConfig
+    bak: ParsedConfig
+    chosen: str
+
+    @property
+    def data(self) -> Any:
+        """Content of the chosen file, an empty object without one."""
+        if self.chosen == "empty":
+            return {}
+        return self.primary.data if self.chosen == "primary" else self.bak.data
+
+
+def load_config_pair(path: str | os.PathLike[str]) -> ConfigPair:
+    """Reads a configuration file and `<path>.bak`."""
+    primary, bak = load_json_config(path), load_json_config(os.fspath(path) + ".bak")
+    chosen = "primary" if primary.state.has_data else "bak" if bak.state.has_data else "empty"
+    return ConfigPair(primary, bak, chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """One entry of `topics.json` (`TopicConfig`): perm bits 2 WRITE, 4 READ; numbers of queues."""
+
+    name: str
+    perm: int
+    read_queue_nums: int
+    write_queue_nums: int
+    attributes: Mapping[str, str]
+    order: bool = False
+    topic_filter_type: str = "SINGLE_TAG"
+    topic_sys_flag: int = 0
+
+    @property
+    def readable(self) -> bool:
+        """Whether consumers may read the topic at all."""
+        return bool(self.perm & 4)
+
+    @property
+    def writeable(self) -> bool:
+        """Whether producers may write to the topic."""
+        return bool(self.perm & 2)
+
+    @property
+    def queue_type(self) -> str:
+        """`SimpleCQ` unless the attribute `queue.type` says otherwise (`QueueTypeUtils#getCQType`)."""
+        return self.attributes.get("queue.type", "SimpleCQ")
+
+    @property
+    def cleanup_policy(self) -> str:
+        """`DELETE` unless the attribute `cleanup.policy` says otherwise."""
+        return self.attributes.get("cleanup.policy", "DELETE")
+
+
+def _int(entry: Mapping[str, Any], key: str, default: int) -> int:
+    value = entry.get(key, default)
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
+
+
+def topics_of(data: Any) -> dict[str, TopicConfig]:
+    """Topic → settings from the content of a `topics.json`; entries of a wrong shape are left out."""
+    table = data.get("topicConfigTable") if isinstance(data, dict) else None
+    result: dict[str, TopicConfig] = {}
+    for name, entry in table.items() if isinstance(table, dict) else ():
+        if not isinstance(entry, dict):
+            continue
+        attributes = entry.get("attributes")
+        result[name] = TopicConfig(
+            name,
+            _int(entry, "perm", 6),
+            _int(entry, "readQueueNums", 16),
+            _int(entry, "writeQueueNums", 16),
+            {str(key): str(value) for key, value in attributes.items()}
+            if isinstance(attributes, dict)
+            else {},
+            entry.get("order") is True,
+            str(entry.get("topicFilterType", "SINGLE_TAG")),
+            _int(entry, "topicSysFlag", 0),
+        )
+    return result

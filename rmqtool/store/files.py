@@ -1,0 +1,72 @@
+"""One file or directory of a store, as the inventory lists it."""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rmqtool.store.bytes import OpenMode, open_source
+from rmqtool.store.names import escape_name
+
+if TYPE_CHECKING:
+    from rmqtool.store.bytes import ByteSource
+    from rmqtool.store.kinds import FileKind
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFile:
+    """One path that is no directory.
+
+    path: relative to the store root, with `/` (undecodable bytes as lone surrogates: print `shown`).
+    size, disk_bytes: length and really allocated bytes. mtime_ns: modification time, ns since the epoch.
+    base_offset: the number in the name where the name is an offset in bytes, else None.
+    root: 0 for the store itself, 1 … for the roots given with `commitlog_roots`.
+    note: why the kind is unknown, or the state of a compaction file.
+    regular: False for FIFOs, sockets, devices and links that are not followed; those are never opened.
+    """
+
+    path: str
+    location: str
+    kind: FileKind
+    size: int
+    disk_bytes: int
+    mtime_ns: int
+    base_offset: int | None = None
+    topic: str | None = None
+    queue_id: int | None = None
+    root: int = 0
+    note: str | None = None
+    regular: bool = True
+
+    @property
+    def absolute(self) -> Path:
+        """Where the file lies."""
+        return Path(self.location)
+
+    @property
+    def name(self) -> str:
+        """Last component of the path."""
+        return posixpath.basename(self.path)
+
+    @property
+    def shown(self) -> str:
+        """`path`, printable and fit for JSON (`names.escape_name`)."""
+        return escape_name(self.path)
+
+    def open(self, mode: OpenMode = "auto") -> ByteSource:
+        """Opens the file (`bytes.open_source`); messages call it by its path in the store."""
+        return open_source(self.location, mode, name=self.shown)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreDirectory:
+    """One directory. `error` says why it could not be listed; `entries` counts what lies in it."""
+
+    path: str
+    location: str
+    entries: int
+    error: str | None = None
+    topic: str | None = None
+    queue_id: int | None = None

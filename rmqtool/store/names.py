@@ -1,0 +1,58 @@
+"""Names in a store: numbers as Java reads them, and a form that is safe to print."""
+
+from __future__ import annotations
+
+import re
+
+LONG_MAX = (1 << 63) - 1
+INT_MAX = (1 << 31) - 1
+
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\\\\\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def _java_digits(name: str) -> int | None:
+    """`Character.digit` takes any decimal digit of the basic plane, also Arabic-Indic or Persian ones."""
+    if not name.isdecimal() or len(name) > 255:
+        return None
+    if not name.isascii() and any(ord(char) > 0xFFFF for char in name):
+        return None
+    return int(name)
+
+
+def parse_base_offset(name: str) -> int | None:
+    """Base offset in bytes that a mapped file's name means, None when Java would refuse it.
+
+    The whole name is parsed as a decimal long (`DefaultMappedFile#init`): padding is optional, digits may
+    be those of the broker's locale (`UtilAll#offset2FileName` formats with it). A negative base is refused
+    here too.
+    """
+    value = _java_digits(name.removeprefix("+"))
+    return value if value is not None and value <= LONG_MAX else None
+
+
+def parse_queue_id(name: str) -> int | None:
+    """Queue number that a directory name means (`Integer.parseInt`), None when loading ignores it."""
+    sign = -1 if name.startswith("-") else 1
+    value = _java_digits(name[1:] if name[:1] in ("+", "-") else name)
+    if value is None or value > INT_MAX + (sign < 0):
+        return None
+    return sign * value
+
+
+def escape_name(name: str) -> str:
+    r"""`name` with control characters, backslashes and bytes that are not UTF-8 as `\xNN` / `\uNNNN`.
+
+    File names arrive with undecodable bytes as lone surrogates (`os.fsdecode`); those cannot be printed or
+    put into JSON. Two different names never get the same escaped form.
+    """
+
+    def escape(match: re.Match[str]) -> str:
+        char = match.group()
+        code = ord(char)
+        if char == "\\":
+            return "\\\\"
+        if 0xDC80 <= code <= 0xDCFF:
+            return f"\\x{code - 0xDC00:02x}"
+        return f"\\u{code:04x}"
+
+    return _UNPRINTABLE.sub(escape, name)

@@ -1,0 +1,111 @@
+"""Steps of `Store.open`: the kind given by `--as`, more commit-log roots, a lone file."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from rmqtool.errors import StoreIOError, UsageError
+from rmqtool.store.files import StoreFile
+from rmqtool.store.kinds import FileKind, Role, role_of
+from rmqtool.store.names import escape_name, parse_base_offset
+from rmqtool.store.resolve import StoreForm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rmqtool.store.config import StoreConfig
+    from rmqtool.store.inventory import Inventory
+    from rmqtool.store.resolve import Target
+
+
+def kind_of(given: FileKind | str | None) -> FileKind | None:
+    """The kind that `--as` names; raises `UsageError` with the known ones."""
+    if given is None:
+        return None
+    try:
+        kind = FileKind(given)
+    except ValueError:
+        known = ", ".join(kind for kind in FileKind if kind is not FileKind.UNKNOWN)
+        raise UsageError(f"unknown kind {escape_name(str(given))}; known are {known}") from None
+    if kind is FileKind.UNKNOWN:
+        raise UsageError("unknown is no kind that a file can be opened as")
+    return kind
+
+
+def relative_to(place: str, root: str) -> tuple[str, ...]:
+    """Path components that lead from `root` to `place`."""
+    return tuple(os.path.relpath(place, root).split(os.sep))
+
+
+def is_listed(inventory: Inventory, place: str) -> bool:
+    """Whether a directory is in the inventory already."""
+    return any(directory.location == place for directory in inventory.directories)
+
+
+def extra_roots(
+    target: Target, given: Iterable[str | os.PathLike[str]], config: StoreConfig | None
+) -> list[str]:
+    """Absolute commit-log directories besides `commitlog/` of the root, without repetitions."""
+    own = os.path.join(target.root, "commitlog")
+    wanted = [os.path.abspath(place) for place in given]
+    for place in wanted:
+        if not os.path.isdir(place):
+            problem = "is not a directory" if os.path.exists(place) else "no such directory"
+            raise UsageError(f"--commitlog {escape_name(place)}: {problem}")
+    if config is not None and target.form is StoreForm.STORE and config.is_root(target.root):
+        wanted += [place for place in config.commit_log_roots() if os.path.isdir(place)]
+    result: list[str] = []
+    seen = {os.path.realpath(own)} if target.form in (StoreForm.STORE, StoreForm.COMMITLOG) else set()
+    if target.form is StoreForm.COMMITLOG:
+        seen.add(os.path.realpath(os.path.join(target.root, *target.scope)))
+    for place in wanted:
+        inner = os.path.join(place, "commitlog")
+        chosen = inner if os.path.isdir(inner) else place
+        if os.path.realpath(chosen) not in seen:
+            seen.add(os.path.realpath(chosen))
+            result.append(chosen)
+    return result
+
+
+def add_file(inventory: Inventory, target: Target, location: str) -> None:
+    """The inventory of a single file, with topic and queue when its path tells them."""
+    try:
+        found = os.stat(location)
+    except OSError as error:
+        raise StoreIOError(f"{escape_name(location)}: {error.strerror}") from error
+    role = role_of(target.parts[:-1]) if len(target.parts) > 1 else Role()
+    placed = role.place(target.parts[-1])
+    kind = target.kind or placed.kind
+    base = placed.base_offset
+    if base is None and kind in _OFFSET_NAMED:
+        base = parse_base_offset(target.parts[-1])
+    inventory.files.append(
+        StoreFile(
+            "/".join(target.scope),
+            location,
+            kind,
+            found.st_size,
+            found.st_blocks * 512,
+            found.st_mtime_ns,
+            base,
+            role.topic,
+            role.queue_id,
+            note=placed.note if placed.kind is kind else None,
+        )
+    )
+
+
+_OFFSET_NAMED = frozenset(
+    {
+        FileKind.COMMITLOG,
+        FileKind.CONSUMEQUEUE,
+        FileKind.BATCHCONSUMEQUEUE,
+        FileKind.CONSUMEQUEUE_EXT,
+        FileKind.TIMERLOG,
+        FileKind.COMPACTION_LOG,
+        FileKind.COMPACTION_CQ,
+        FileKind.DLEDGER_DATA,
+        FileKind.DLEDGER_INDEX,
+    }
+)

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fixtures
+from rmqtool.store.config_json import ParseState, load_config_pair, load_json_config, parse_config, topics_of
+from rmqtool.store.layout import FileKind, Store
+
+EXAMPLE = b"""{
+\t"offsetTable":{
+\t\t"TopicTest@groupA":{0:250,1:251
+\t\t},
+\t\t"%RETRY%groupA@groupA":{0:0
+\t\t}
+\t}
+}"""
+
+
+def test_the_form_that_brokers_write():
+    data, state, detail = parse_config(EXAMPLE)
+    assert data == {
+        "offsetTable": {"TopicTest@groupA": {"0": 250, "1": 251}, "%RETRY%groupA@groupA": {"0": 0}}
+    }
+    assert (state, detail) == (ParseState.FASTJSON, None)
+
+
+def test_published_example():
+    data, state, _ = parse_config(
+        b'{"offsetTable":{"%RETRY%ConsumerA@ConsumerA":{0:0},"Topic-01@ConsumerA":{0:3,1:2,2:2,3:3}}}'
+    )
+    assert state is ParseState.FASTJSON
+    assert sum(data["offsetTable"]["Topic-01@ConsumerA"].values()) == 10
+
+
+@pytest.mark.parametrize("name", [name for name in fixtures.golden_names() if name.startswith("b")])
+def test_every_real_file_is_undamaged(golden, name):
+    found = golden(name)
+    for root in found.stores.values():
+        store = Store.open(root)
+        for file in store.of_kind(FileKind.CONFIG, FileKind.CONFIG_BAK, FileKind.TIMERMETRICS):
+            parsed = load_json_config(file.location)
+            assert parsed.state in (ParseState.STRICT, ParseState.FASTJSON), (file.path, parsed.detail)
+            assert parsed.detail is None
+            assert isinstance(parsed.data, dict)
+
+
+@pytest.mark.parametrize(
+    ("raw", "data", "state", "detail"),
+    [
+        (b'{"a":1}', {"a": 1}, "strict", None),
+        (b'{"a":1}\n\n', {"a": 1}, "strict", None),
+        (b'{"x{0:1":{-3 :1}}', {"x{0:1": {"-3": 1}}, "fastjson", None),
+        (b'{"a":1}}xx', {"a": 1}, "lenient", "3 bytes follow"),
+        (b'{"a":1}{"b":2}', {"a": 1}, "lenient", "7 bytes follow"),
+        (b'{"a":1}\0\0\0', {"a": 1}, "lenient", "3 NUL bytes"),
+        (b"\xef\xbb\xbf{}", {}, "lenient", "byte order mark"),
+        (b'{"a":1,"a":2}', {"a": 2}, "lenient", "duplicate keys: 'a'"),
+        (b'{"t":{0:1,0:2}}', {"t": {"0": 2}}, "lenient", "duplicate keys: '0'"),
+        (b'{"a":1,}', {"a": 1}, "lenient", "is no JSON"),
+        (b"{'a':1}", {"a": 1}, "lenient", "is no JSON"),
+        (b"{a:1}", {"a": 1}, "lenient", "is no JSON"),
+        (b'{"a":"\xff"}', {"a": "\ufffd"}, "lenient", "not UTF-8 at byte 6"),
+        (b"", None, "empty", None),
+        (b" \n", None, "empty", "2 NUL or blank bytes"),
+        (bytes(4096), None, "empty", "4096 NUL"),
+        (b'{"a":{"b":1', None, "unparsable", "is no JSON"),
+        (b'{"a":1', None, "unparsable", "is no JSON"),
+        (b"[1]", None, "unparsable", "holds a list"),
+        (b"7", None, "unparsable", "holds a int"),
+        (b'x{"a":1}', None, "unparsable", "is no JSON"),
+        (b'{"a":\0\0\0\0', None, "unparsable", "NUL"),
+        (b"[" * 100_000, None, "unparsable", "is no JSON"),
+        (b'{"a":' * 100_000, None, "unparsable", "is no JSON"),
+    ],
+)
+def test_damage(raw, data, state, detail):
+    parsed = parse_config(raw)
+    assert (parsed.data, parsed.state) == (data, state)
+    assert parsed.state.has_data is (data is not None)
+    assert parsed.detail is None if detail is None else detail in parsed.detail
+
+
+def test_every_cut_of_a_file_is_seen():
+    for end in range(len(EXAMPLE)):
+        assert parse_config(EXAMPLE[:end]).state in (ParseState.UNPARSABLE, ParseState.EMPTY), EXAMPLE[:end]
+
+
+keys = st.text(max_size=8)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.dictionaries(keys, values, max_size=4))
+def test_any_json_object_comes_through(data):
+    parsed = parse_config(json.dumps(data, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+    if parsed.state is ParseState.STRICT:
+        assert parsed.data == data
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=60) | st.text("{}[]:,\"'0a\\ \n\0", max_size=40).map(str.encode))
+def test_any_bytes_give_a_state(raw):
+    parsed = parse_config(raw)
+    assert isinstance(parsed.data, dict) is parsed.state.has_data
+
+
+def test_files_and_their_bak(tmp_path):
+    path = tmp_path / "topics.json"
+    assert load_json_config(path) == (None, ParseState.MISSING, None)
+    assert load_config_pair(path).chosen == "empty"
+    assert load_config_pair(path).data == {}
+    bak = tmp_path / "topics.json.bak"
+    bak.write_bytes(b'{"old":1}')
+    for content in (None, b"", b'{"a":'):
+        if content is not None:
+            path.write_bytes(content)
+        pair = load_config_pair(path)
+        assert (pair.chosen, pair.data) == ("bak", {"old": 1})
+    path.write_bytes(b'{"new":1}')
+    assert load_config_pair(path).data == {"new": 1}
+
+
+def test_files_that_cannot_be_read(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "fifo")
+    assert load_json_config(tmp_path / "fifo").state is ParseState.UNREADABLE
+    assert load_json_config(tmp_path).state is ParseState.UNREADABLE
+    path = tmp_path / "topics.json"
+    path.write_bytes(b"{}")
+
+    def refuse(*_args, **_kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", refuse)
+    parsed = load_json_config(path)
+    assert parsed.state is ParseState.UNREADABLE
+    assert "Permission denied" in parsed.detail
+
+
+def test_topics(golden):
+    found = golden("b533-full")
+    topics = topics_of(load_json_config(found.path / "config/topics.json").data)
+    for name, expected in found.expected["topicConfig"].items():
+        one = topics[name]
+        assert (one.read_queue_nums, one.write_queue_nums) == (expected["read"], expected["write"])
+        assert (one.perm, one.order, one.attributes) == (
+            expected["perm"],
+            expected["order"],
+            expected["attributes"],
+        )
+    assert topics["TopicTx"].attributes == {"message.type": "TRANSACTION"}
+    assert topics["TopicTx"].queue_type == "SimpleCQ"
+    compact = topics_of(load_json_config(golden("b533-compaction").path / "config/topics.json").data)
+    assert compact["TopicCompact"].cleanup_policy == "COMPACTION"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [None, [], {}, {"topicConfigTable": None}, {"topicConfigTable": []}, {"topicConfigTable": {"T": 1}},
+     {"topicConfigTable": {"T": {"perm": "6", "attributes": 1, "readQueueNums": True}}}],
+)  # fmt: skip
+def test_tables_of_a_wrong_shape(data):
+    topics = topics_of(data)
+    assert all((one.perm, one.read_queue_nums, one.attributes) == (6, 16, {}) for one in topics.values())
+    assert len(topics) == (1 if data and isinstance(data, dict) and "perm" in str(data) else 0)
+
+
+def test_batch_queue_topics():
+    (topic,) = topics_of(
+        {"topicConfigTable": {"T": {"attributes": {"queue.type": "BatchCQ"}, "perm": 2}}}
+    ).values()
+    assert (topic.queue_type, topic.readable, topic.writeable) == ("BatchCQ", False, True)
