@@ -1,4 +1,8 @@
-"""Closed-world listing: every path below a directory, each with a kind, nothing followed out of the store."""
+"""Closed-world listing: every path below a directory, each with a kind.
+
+Links are followed as the broker follows them (a commitlog on another disk is often one), but never in a
+circle; what leads out of the store is noted.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +28,27 @@ class Inventory:
     notes: list[str] = field(default_factory=list)
 
 
+_Identity = tuple[int, int]
+"""device and inode"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A directory to be listed; `trail` is what lies above it, itself included."""
+
+    location: str
+    shown: tuple[str, ...]
+    parts: tuple[str, ...]
+    root: int
+    role: Role | None
+    trail: tuple[_Identity, ...]
+
+
 @dataclass(slots=True)
 class Walker:
     """Lists one tree.
 
-    boundary: real path of the store root; links are followed only to regular files below it.
+    boundary: real path of the store root; links that leave it are noted.
     overrides: absolute directory → (role, root index), for commit-log roots that have a name of their own.
     forced: kind that `--as` gives to every file.
     """
@@ -44,23 +64,32 @@ class Walker:
         `shown` are the path components put before each name, `role_parts` the place in a store that the
         directory stands for (they differ for a folder that was copied away).
         """
-        pending = [(location, shown, role_parts, root, None)]
+        pending: list[_Place] = [_Place(location, shown, role_parts, root, None, (_identity(location),))]
         while pending:
-            here, shown_here, parts, index, inherited = pending.pop()
+            place = pending.pop()
+            here, index, inherited = place.location, place.root, place.role
             override = self.overrides.get(here)
             role: Role | None = inherited
             if override is not None:
                 role, index = override
-            for name, below in self._list(here, shown_here, parts, index, role):
+            for name, below, trail in self._list(place, index, role):
                 pending.append(
-                    (os.path.join(here, name), (*shown_here, name), (*parts, name), index, below)  # type: ignore[arg-type]
+                    _Place(
+                        os.path.join(here, name),
+                        (*place.shown, name),
+                        (*place.parts, name),
+                        index,
+                        below,
+                        trail,
+                    )
                 )
 
     def _list(
-        self, location: str, shown: tuple[str, ...], parts: tuple[str, ...], root: int, role: Role | None
-    ) -> list[tuple[str, Role | None]]:
-        """Adds the files of one directory; returns its sub-directories with the role they inherit."""
-        path = "/".join(shown)
+        self, place: _Place, root: int, role: Role | None
+    ) -> list[tuple[str, Role | None, tuple[_Identity, ...]]]:
+        """Adds the files of one directory; its sub-directories with the role they inherit and their trail."""
+        location, parts = place.location, place.parts
+        path = "/".join(place.shown)
         try:
             with os.scandir(location) as entries:
                 listed = list(entries)
@@ -75,13 +104,30 @@ class Walker:
         )
         prefix = path + "/" if path else ""
         inherited = role if role.everything is not None else None
-        below: list[tuple[str, Role | None]] = []
+        below: list[tuple[str, Role | None, tuple[_Identity, ...]]] = []
         for entry in listed:
-            if entry.is_dir(follow_symlinks=False):
-                below.append((entry.name, inherited))
+            identity = self._directory(entry, prefix + entry.name)
+            if identity is not None and identity not in place.trail:
+                below.append((entry.name, inherited, (*place.trail, identity)))
             else:
                 self._add(entry, prefix + entry.name, role, root)
         return below
+
+    def _directory(self, entry: os.DirEntry[str], path: str) -> _Identity | None:
+        """What a directory, or a link to one, really is; None for anything else."""
+        try:
+            if not entry.is_dir():
+                return None
+            found = entry.stat()
+        except OSError:
+            return None
+        if entry.is_symlink():
+            self._note_outside(path, os.path.realpath(entry.path))
+        return found.st_dev, found.st_ino
+
+    def _note_outside(self, path: str, target: str) -> None:
+        if not (target + "/").startswith(self.boundary.rstrip("/") + "/"):
+            self.found.notes.append(f"{path}: is a link out of the store, to {target}")
 
     def _role(self, parts: tuple[str, ...], names: set[str]) -> Role:
         role = role_of(parts)
@@ -139,11 +185,19 @@ class Walker:
             behind = os.stat(target)
         except OSError as error:
             return found, f"symbolic link that leads nowhere: {error.strerror}"
-        inside = (target + "/").startswith(self.boundary.rstrip("/") + "/")
-        if inside and stat.S_ISREG(behind.st_mode):
+        if stat.S_ISREG(behind.st_mode):
+            self._note_outside(path, target)
             return behind, None
-        what = "directory" if stat.S_ISDIR(behind.st_mode) else "file"
-        where = "inside" if inside else "outside"
-        reason = f"symbolic link to a {what} {where} the store ({target}), not followed"
-        self.found.notes.append(f"{path}: {reason}")
-        return found, reason
+        if stat.S_ISDIR(behind.st_mode):
+            reason = f"symbolic link in a circle, to {target}, not followed"
+            self.found.notes.append(f"{path}: {reason}")
+            return found, reason
+        return found, f"symbolic link to {describe_mode(behind.st_mode)}"
+
+
+def _identity(location: str) -> _Identity:
+    try:
+        found = os.stat(location)
+    except OSError:
+        return 0, 0
+    return found.st_dev, found.st_ino
