@@ -1,7 +1,7 @@
 """Exit codes and the exception tree.
 
-Every error that rmqtool raises on purpose is an `RmqtoolError`; the command line turns it into one line on stderr
-and its `exit_code`. Anything else is a defect and ends as `ExitCode.INTERNAL`.
+Every error that rmqtool raises on purpose is an `RmqtoolError`; the command line turns it into one line on
+stderr and its `exit_code`. Anything else is a defect and ends as `ExitCode.INTERNAL`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PRECEDENCE = (
 
 
 def worst(codes: Iterable[ExitCode]) -> ExitCode:
-    """The one code that stands for several: interrupted first, then I/O, locked, newer format, incomplete, damage."""
+    """The one code that stands for several, by the precedence of the contract."""
     given = set(codes)
     return next((code for code in _PRECEDENCE if code in given), ExitCode.OK)
 

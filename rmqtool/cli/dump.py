@@ -49,9 +49,9 @@ def command(
 ) -> ExitCode:
     """Decode every byte of a store, a folder in it or a single file.
 
-    A store or commitlog directory gives its records in physical order, with the fillers, gaps and the tail between
-    them. Queue, index, checkpoint, epoch and config files give what they hold. Bytes that are no record are reported
-    and reading goes on behind them: exit code 1 says that there are some.
+    A store or commitlog directory gives its records in physical order, with the fillers, gaps and the tail
+    between them. Queue, index, checkpoint, epoch and config files give what they hold. Bytes that are no
+    record are reported and reading goes on behind them: exit code 1 says that there are some.
     """
     from rmqtool.cli.dump_files import dump_files
     from rmqtool.cli.dump_log import dump_log

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rmqtool.cli.filters import BodyOptions
     from rmqtool.cli.options import ReadOptions
     from rmqtool.output.rows import Rows
-    from rmqtool.scan.files import Row
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
 
@@ -95,7 +94,9 @@ def dump_files(
     with (
         context.progress("reading", total) as progress,
         FileReader(store, "pread" if read.safe_io or read.bytes_per_second else "auto") as reader,
-        context.rows(SCHEMA, _columns(context, kinds), csv_columns=_csv_columns(kinds), banner=_banner) as rows,
+        context.rows(
+            SCHEMA, _columns(context, kinds), csv_columns=_csv_columns(kinds), banner=_banner
+        ) as rows,
     ):
         rows.covered = counts.summary
         choose = UnitFilter(wanted)
@@ -116,17 +117,27 @@ def _refuse_options(
     if context.format in {"raw", "hex"}:
         raise UsageError(f"--format {context.format} is for records; these files have none")
     if unwrap or bodies.body or bodies.body_sha256 or bodies.redact:
-        raise UsageError("--unwrap, --body, --body-sha256 and --redact are for records; these files have none")
+        raise UsageError(
+            "--unwrap, --body, --body-sha256 and --redact are for records; these files have none"
+        )
     empty = MessageFilter()
     given = {one.name for one in fields(wanted) if getattr(wanted, one.name) != getattr(empty, one.name)}
     units = kinds & {FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE}
-    allowed = _UNIT_FILTERS if units else {"limit", "offset_from", "offset_to"} if FileKind.INDEX in kinds else {"limit"}
+    allowed = (
+        _UNIT_FILTERS
+        if units
+        else {"limit", "offset_from", "offset_to"}
+        if FileKind.INDEX in kinds
+        else {"limit"}
+    )
     if given - allowed:
         names = ", ".join(sorted(given - allowed))
         raise UsageError(f"filters by {names} are for records; these files have none")
 
 
-def _write_file(rows: Rows, reader: FileReader, file: StoreFile, choose: UnitFilter, counts: _Counts, *, slots: bool) -> None:
+def _write_file(
+    rows: Rows, reader: FileReader, file: StoreFile, choose: UnitFilter, counts: _Counts, *, slots: bool
+) -> None:
     counts.files += 1
     try:
         for item in reader.read(file):
@@ -136,7 +147,9 @@ def _write_file(rows: Rows, reader: FileReader, file: StoreFile, choose: UnitFil
                 batch = choose.units(item.batch)
                 names, lists = batch_columns(batch)
                 kind = [item.type] * batch.num_rows
-                rows.write_columns(["type", *names], [kind, *lists], omit_null={"topic", "queue_id", "ext_tags_code"})
+                rows.write_columns(
+                    ["type", *names], [kind, *lists], omit_null={"topic", "queue_id", "ext_tags_code"}
+                )
                 _count(counts, item.type, batch.num_rows)
             elif row := choose.row(item):
                 rows.write_rows([row])
@@ -165,7 +178,12 @@ _TABLES: dict[FileKind, Sequence[str]] = {
 }
 _CSV: dict[FileKind, Sequence[str]] = {
     FileKind.CONSUMEQUEUE: ["path", "position", *_QUEUE_COLUMNS, "ext_tags_code"],
-    FileKind.BATCHCONSUMEQUEUE: ["path", "position", *_TABLES[FileKind.BATCHCONSUMEQUEUE], "compacted_offset"],
+    FileKind.BATCHCONSUMEQUEUE: [
+        "path",
+        "position",
+        *_TABLES[FileKind.BATCHCONSUMEQUEUE],
+        "compacted_offset",
+    ],
     FileKind.CONSUMEQUEUE_EXT: ["path", *_TABLES[FileKind.CONSUMEQUEUE_EXT]],
     FileKind.INDEX: ["path", *_TABLES[FileKind.INDEX]],
 }
@@ -185,14 +203,13 @@ def _columns(context: Context, kinds: set[FileKind]) -> list[Column]:
         for name in _TABLES[kind]
     ]
     return [
-        Column(c.key, right=True, show=context.zone.iso) if c.key == "store_timestamp" else c
-        for c in columns
+        Column(c.key, right=True, show=context.zone.iso) if c.key == "store_timestamp" else c for c in columns
     ]
 
 
 def _csv_columns(kinds: set[FileKind]) -> list[str]:
     kind = _single(kinds)
-    return ["type", *(_CSV[kind] if kind in _CSV else ("path", "content"))]
+    return ["type", *(("path", "content") if kind is None else _CSV.get(kind, ("path", "content")))]
 
 
 _ROW_TYPES = frozenset({"unit", "ext_unit", "index_item", "index_slot"})

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 SCHEMA = "rmqtool.dump/1"
 
 _NARROW = 100
+"""columns of a terminal below which a table shows only what tells records apart"""
 
 
 @dataclass
@@ -319,19 +320,20 @@ def _banner(row: Mapping[str, Any]) -> str | None:
 
 
 def _table_columns(context: Context, shape: MessageShape) -> list[Column]:
-    width = context.look.width
     columns = [
         Column("physical_offset", "offset", right=True, width=8),
         Column("store_timestamp", "stored", show=context.zone.iso),
         Column("topic", shrinks=True, style="cyan"),
         Column("queue_id", "q", right=True),
         Column("queue_offset", "q.offset", right=True),
-        Column("store_size", "size", right=True),
         Column("crc"),
-        Column("tags", shrinks=True),
     ]
-    if width is None or width >= _NARROW:
-        columns.append(Column("keys", shrinks=True))
+    if context.look.width is None or context.look.width >= _NARROW:
+        columns += [
+            Column("store_size", "size", right=True),
+            Column("tags", shrinks=True),
+            Column("keys", shrinks=True),
+        ]
     if shape.body_sha256:
         columns.append(Column("body_sha256"))
     if shape.body != "none" and "body" not in shape.redacted:

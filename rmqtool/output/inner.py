@@ -23,7 +23,7 @@ def has_inner(batch: pa.RecordBatch) -> bool:
 
 
 def with_inner(batch: pa.RecordBatch, shape: MessageShape) -> tuple[list[dict[str, Any]], int]:
-    """Rows of the batch, each followed by the messages in it, and how many bodies could not be taken apart."""
+    """Rows of the batch, each followed by the messages in it; how many bodies could not be taken apart."""
     names, lists = shape.rows(batch)
     rows: list[dict[str, Any]] = []
     bad = 0

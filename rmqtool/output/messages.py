@@ -1,4 +1,4 @@
-"""Record batches as rows of the contract: what is left out when it says nothing, bodies as asked, redaction."""
+"""Record batches as rows of the contract: what is left out, bodies as asked, redaction."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.output.columns import batch_columns
+from rmqtool.output.columns import batch_columns, values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -74,8 +74,11 @@ _HIDES_PROPERTIES = {
 
 @dataclass(frozen=True)
 class MessageShape:
-    """What a row of a message holds. body: `auto`, `utf8`, `gbk`, `hex`, `base64` or `none`; redacted: some of `body`,
-    `keys`, `hosts`, `properties`, whose values become null."""
+    """What a row of a message holds.
+
+    body: `auto`, `utf8`, `gbk`, `hex`, `base64` or `none`. redacted: some of `body`, `keys`, `hosts`,
+    `properties`, whose values become null.
+    """
 
     body: str = "none"
     body_sha256: bool = False
@@ -115,12 +118,11 @@ class MessageShape:
 
     def rows(self, batch: pa.RecordBatch) -> tuple[list[str], list[Iterable[Any]]]:
         """Names and columns for `Rows.write_columns` (with `OMIT_NULL`)."""
-        raw = {"properties_raw", "properties_lost", "plain_body", "body"}
-        names, columns = batch_columns(batch, leave_out=raw)
+        made_here = {"properties_raw", "properties_lost", "plain_body", "body", "stored_physical_offset"}
+        names, columns = batch_columns(batch, leave_out=made_here)
         table: dict[str, Iterable[Any]] = {"type": repeat("message", batch.num_rows)}
         table |= dict(zip(names, columns, strict=True))
-        places, stored = columns[names.index("physical_offset")], columns[names.index("stored_physical_offset")]
-        table["stored_physical_offset"] = [s if s != p else None for s, p in zip(stored, places, strict=True)]
+        table["stored_physical_offset"] = _moved(batch)
         if "properties_raw" in batch.schema.names:
             table["properties_raw_hex"] = _lost(batch)
         if self.shows_body:
@@ -136,19 +138,35 @@ class MessageShape:
         return list(table), list(table.values())
 
 
+def _moved(batch: pa.RecordBatch) -> list[int | None]:
+    """The stored physical offset where it is not the place of the record."""
+    places, stored = batch["physical_offset"].to_numpy(), batch["stored_physical_offset"].to_numpy()
+    found: list[int | None] = [None] * batch.num_rows
+    for index in (places != stored).nonzero()[0].tolist():
+        found[index] = stored[index].item()
+    return found
+
+
 def _lost(batch: pa.RecordBatch) -> list[str | None]:
     """The stored bytes of properties in hex where decoding lost something."""
     lost = batch["properties_lost"].to_numpy(zero_copy_only=False).nonzero()[0].tolist()
-    values: list[str | None] = [None] * batch.num_rows
+    found: list[str | None] = [None] * batch.num_rows
     raw = batch["properties_raw"]
     for index in lost:
-        values[index] = raw[index].as_py().hex()
-    return values
+        found[index] = raw[index].as_py().hex()
+    return found
 
 
 def _bodies(batch: pa.RecordBatch, form: str) -> dict[str, list[str | None]]:
-    """Body columns: the form asked for, base64 where it would lose something, the stored bytes where inflating fails."""
+    """Body columns in the form asked for.
+
+    Base64 where that would lose something; the stored bytes where inflating fails.
+    """
     wanted = "utf8" if form == "auto" else form
+    texts = _whole_column_of_text(batch["plain_body"]) if wanted == "utf8" else None
+    if texts is not None:
+        nothing = [None] * batch.num_rows
+        return {"body_utf8": texts, "body_base64": nothing, "body_error": nothing}
     plain: list[bytes | None] = batch["plain_body"].to_pylist()
     shown: list[str | None] = []
     other: list[str | None] = []
@@ -161,8 +179,23 @@ def _bodies(batch: pa.RecordBatch, form: str) -> dict[str, list[str | None]]:
         other.append(base64.b64encode(kept).decode() if text is None else None)
         errors.append("cannot be decompressed, as stored" if failed else None)
     if wanted == "base64":
-        return {"body_base64": [s if s is not None else o for s, o in zip(shown, other, strict=True)], "body_error": errors}
+        return {
+            "body_base64": [s if s is not None else o for s, o in zip(shown, other, strict=True)],
+            "body_error": errors,
+        }
     return {f"body_{wanted}": shown, "body_base64": other, "body_error": errors}
+
+
+def _whole_column_of_text(bodies: pa.Array) -> list[str | None] | None:
+    """All bodies as text when every one of them is UTF-8: one check and one conversion for the whole column."""
+    import pyarrow as pa
+
+    if bodies.null_count:
+        return None
+    try:
+        return values(bodies.cast(pa.string()))
+    except pa.ArrowInvalid:
+        return None
 
 
 def encode_body(body: bytes, form: str) -> str | None:

@@ -14,6 +14,8 @@ from formats.commitlog import compression_of
 from rmqtool.scan.fields import Field
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
 PLAIN_LIMIT = 256 << 20
@@ -78,7 +80,7 @@ def _zstd(body: bytes, limit: int) -> bytes:
 
 
 _ZSTD_STEP = 1024
-_STREAMS = {"zlib": _zlib, "lz4": _lz4, "zstd": _zstd}
+_STREAMS: dict[str, Callable[[bytes, int], bytes]] = {"zlib": _zlib, "lz4": _lz4, "zstd": _zstd}
 
 
 class Bodies:
@@ -87,7 +89,7 @@ class Bodies:
     def __init__(
         self, window: npt.NDArray[np.uint8], positions: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]
     ) -> None:
-        view = memoryview(window)
+        view = memoryview(window)  # type: ignore[arg-type]
         lengths = np.maximum(rows[:, Field.BODY_LENGTH], 0).tolist()
         self._stored = [view[at : at + n] for at, n in zip(positions.tolist(), lengths, strict=True)]
         self._flags = rows[:, Field.SYS_FLAG].tolist()

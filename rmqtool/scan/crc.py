@@ -1,10 +1,11 @@
 """Where the fast CRC-32 comes from.
 
-ISA-L's `crc32_gzip_refl` is exported by the shared object of the `isal` wheel. LLVM resolves it by name once the
-object is loaded, so a kernel that calls it can be cached on disk. The library must be loaded *before* any kernel
-module: a cached kernel that is loaded earlier jumps to address zero.
+ISA-L's `crc32_gzip_refl` is exported by the shared object of the `isal` wheel. LLVM resolves it by name once
+the object is loaded, so a kernel that calls it can be cached on disk. The library must be loaded *before* any
+kernel module: a cached kernel that is loaded earlier jumps to address zero.
 
-The definition of the checksum is `formats.primitives.crc32_masked` (crcmod); tests hold every provider against it.
+The definition of the checksum is `formats.primitives.crc32_masked` (crcmod); tests hold every provider
+against it.
 """
 
 from __future__ import annotations

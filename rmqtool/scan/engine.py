@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-from types import ModuleType
+from typing import TYPE_CHECKING
 
 from rmqtool.errors import UsageError
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 SMALL_INPUT = 8 << 20
 """bytes below which loading the compiler takes longer than reading the records in plain Python"""

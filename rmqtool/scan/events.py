@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from rmqtool.scan.fields import Stop
-
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from rmqtool.scan.fields import Stop
 
 
 class TailContent(StrEnum):
@@ -19,7 +19,8 @@ class TailContent(StrEnum):
     ZERO = "zero"
     """preallocated and never written, the ordinary case"""
     STALE = "stale"
-    """records of an earlier life: truncation moves positions and never clears (`MappedFileQueue#truncateDirtyFiles`)"""
+    """records of an earlier life: truncation moves positions and never clears
+    (`MappedFileQueue#truncateDirtyFiles`)"""
     GARBAGE = "garbage"
 
 

@@ -1,7 +1,8 @@
 """The integer row that a kernel writes for every record, and the codes it answers with.
 
-A kernel fills one int64 row a record; strings stay where they are and are named by position and length. Byte offsets
-inside a record are derived from the schemas in `formats`, so a kernel cannot disagree with the declared format.
+A kernel fills one int64 row a record; strings stay where they are and are named by position and length. Byte
+offsets inside a record are derived from the schemas in `formats`, so a kernel cannot disagree with the
+declared format.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from formats.primitives import offset_of, sizeof
 class Field(IntEnum):
     """Columns of the row matrix. Positions are bytes from the start of the segment.
 
-    Those from TAGS_POSITION on are written with `Check.TEXT` only; a length of -1 means that the property is absent.
+    Those from TAGS_POSITION on are written with `Check.TEXT` only; a length of -1 means that the property is
+    absent.
     """
 
     POSITION = 0

@@ -1,4 +1,4 @@
-"""What one file of a store holds, whatever its kind: Arrow batches of units and items, rows of everything else."""
+"""What one file of a store holds: Arrow batches of units and items, rows of everything else."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rmqtool.store.layout import FileKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Self
 
     import pyarrow as pa
 
@@ -43,14 +44,17 @@ class FileReader:
     _extensions: dict[tuple[str, int], ExtensionLookup | None] = field(default_factory=dict)
     _open: ExitStack = field(default_factory=ExitStack)
 
-    def __enter__(self) -> FileReader:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
         self._open.close()
 
     def read(self, file: StoreFile) -> Iterator[Units | Row]:
-        """Everything in `file`, in file order. A row of type `undecoded` stands for what cannot be taken apart."""
+        """Everything in `file`, in file order.
+
+        A row of type `undecoded` stands for what cannot be taken apart.
+        """
         return _READERS.get(file.kind, _undecoded)(self, file)
 
     def _beside(self, *parts: str) -> Store | None:
@@ -100,7 +104,7 @@ def _event(kind: str, path: str, event: Gap | Tail) -> Row:
     return row | {"reason": event.reason.name.lower(), "expected": event.expected, "found": event.found}
 
 
-def _undecoded(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
+def _undecoded(_: FileReader, file: StoreFile) -> Iterator[Units | Row]:
     reason = f"{file.kind} files are not decoded by this release"
     yield {"type": "undecoded", "path": file.shown, "kind": file.kind.value, "reason": reason}
 
@@ -164,7 +168,12 @@ def _index(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
         if header.index_count <= FIRST_ITEM:
             return
         if geometry.slots is None or geometry.items is None:
-            yield {"type": "undecoded", "path": file.shown, "kind": file.kind.value, "reason": geometry.detail}
+            yield {
+                "type": "undecoded",
+                "path": file.shown,
+                "kind": file.kind.value,
+                "reason": geometry.detail,
+            }
             return
         for batch in read_slots(source, file.shown, geometry.slots):
             yield Units("index_slot", batch)

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from rmqtool.store.segments import Segment, SegmentSet
 
 BODY_BYTES = 8 << 20
-"""bytes of stored bodies in one batch that carries them; bounds memory, as a broker takes 4 MiB and more in one body"""
+"""bytes of stored bodies in one batch that carries them; bounds memory, as a broker takes 4 MiB and more in
+one body"""
 
 _BODY_COLUMNS = frozenset({"body", "plain_body", "plain_length", "plain_body_sha256", "record"})
 
@@ -33,8 +34,8 @@ _BODY_COLUMNS = frozenset({"body", "plain_body", "plain_length", "plain_body_sha
 class LogScan:
     """How to read a log.
 
-    columns: of the record table. choose: keeps some of the records of a run (segment base, path given). wanted:
-    False skips a segment unread. bytes_per_second: reading rate, None without bound.
+    columns: of the record table. choose: keeps some of the records of a run (segment base, path given).
+    wanted: False skips a segment unread. bytes_per_second: reading rate, None without bound.
     """
 
     columns: Sequence[str]

@@ -42,9 +42,7 @@ def property_maps(
 
 
 def _column(kernels: ModuleType, window: Any, positions: Ints, lengths: Ints) -> pa.Array:
-    offsets, data = gather(
-        kernels, window, np.ascontiguousarray(positions), np.ascontiguousarray(lengths)
-    )
+    offsets, data = gather(kernels, window, np.ascontiguousarray(positions), np.ascontiguousarray(lengths))
     return pa.Array.from_buffers(pa.string(), len(positions), [None, offsets, data])
 
 

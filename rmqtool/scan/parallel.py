@@ -25,13 +25,11 @@ class _Done:
         self.error = error
 
 
-def in_order(
-    items: Sequence[Item], work: Callable[[Item], Iterable[Result]], jobs: int
-) -> Iterator[Result]:
+def in_order(items: Sequence[Item], work: Callable[[Item], Iterable[Result]], jobs: int) -> Iterator[Result]:
     """All results of `work(item)` for one item after the other, computed by up to `jobs` threads.
 
-    Nothing is started that is more than `jobs` items ahead. An error surfaces where its results would stand; the
-    other workers stop. Closing the iterator stops them too.
+    Nothing is started that is more than `jobs` items ahead. An error surfaces where its results would stand;
+    the other workers stop. Closing the iterator stops them too.
     """
     if jobs <= 1 or len(items) <= 1:
         for item in items:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Sample:
-    """Keeps the `size` records whose physical offsets hash lowest; memory is that of `size` rows and a batch."""
+    """Keeps the `size` records whose physical offsets hash lowest; holds that many rows and a batch."""
 
     def __init__(self, size: int) -> None:
         self._size = size

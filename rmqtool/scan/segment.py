@@ -1,13 +1,14 @@
 """One segment file from its first byte to its last: records, blanks, gaps, tail.
 
-After bytes that are no record the scan looks for the next place that holds one, reports what lies between as a gap,
-and goes on there.
+After bytes that are no record the scan looks for the next place that holds one, reports what lies between as
+a gap, and goes on there.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from formats.commitlog import END_FILE_MIN_BLANK_LENGTH
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Blank, End, Event, Gap, Records, Tail, TailContent
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status, Stop
@@ -17,7 +18,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
 
+    import numpy as np
+    import numpy.typing as npt
+
     from rmqtool.store.bytes import ByteSource
+
+_STEP = 4 << 20
+"""bytes that are searched before the file is asked again whether a hole follows"""
+
+_LEADING_ZEROS = 3
+"""with so many zero bytes of its total size a record may begin"""
 
 BATCH_ROWS = 16_384
 """records in one `Records` event: 3.5 MiB of rows, small enough to stay in a shared cache"""
@@ -26,13 +36,13 @@ BATCH_ROWS = 16_384
 class SegmentScan:
     """Iterate once over the events of one segment.
 
-    source: the bytes. base: physical offset of its first byte. checks: how much to look at. active: no later segment
-    holds data, so what follows the last record is a tail rather than damage. previous_timestamp: store timestamp
-    (ms) of the last record before this segment, when known. keep_stale: yield records behind the end of the active
-    segment as records instead of one `Tail`.
+    source: the bytes. base: physical offset of its first byte. checks: how much to look at. active: no later
+    segment holds data, so what follows the last record is a tail rather than damage. previous_timestamp:
+    store timestamp (ms) of the last record before this segment, when known. keep_stale: yield records behind
+    the end of the active segment as records instead of one `Tail`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but two are options
         self,
         source: ByteSource,
         base: int,
@@ -60,12 +70,13 @@ class SegmentScan:
         self._kernels = kernels or choose_kernels(source.size)
         self._rows = np.empty((batch_rows, ROW_WIDTH), np.int64)
         self._scratch = np.empty((1, ROW_WIDTH), np.int64)
+        self._probe = np.empty((1, ROW_WIDTH), np.int64)
         self._status = np.zeros(STATUS_WIDTH, np.int64)
 
     def __iter__(self) -> Iterator[Event]:
         position = self._start
         while True:
-            records, position, stop, expected, found = self._walk(position)
+            records, position, stop, expected, found = self._walk(position, self._rows)
             if records is not None:
                 self._remember(records)
                 yield records
@@ -76,13 +87,16 @@ class SegmentScan:
                     yield Blank(position, self._size - position, found)
                 yield End(position, stop, expected, found)
                 return
+            valid_end = position
             event, position = self._behind(position, stop, expected, found)
             yield event
             if not isinstance(event, Gap) or position == self._size:
-                yield End(event.position, stop, expected, found)
+                yield End(valid_end, stop, expected, found)
                 return
 
-    def _walk(self, position: int) -> tuple[Records | None, int, Stop, int, int]:
+    def _walk(
+        self, position: int, rows: npt.NDArray[np.int64]
+    ) -> tuple[Records | None, int, Stop, int, int]:
         """Read on from `position`, with a larger window where a record needs one."""
         need = 0
         while True:
@@ -94,7 +108,7 @@ class SegmentScan:
                 self._size,
                 self._base,
                 self._checks,
-                self._rows,
+                rows,
                 self._status,
             )
             count, at, stop, expected, found = self._status[: Status.FOUND + 1].tolist()
@@ -103,14 +117,15 @@ class SegmentScan:
                     need = expected
                     continue
                 stop = Stop.ROWS_FULL
-            records = Records(self._rows[:count], window, origin) if count else None
+            records = Records(rows[:count], window, origin) if count else None
             return records, at, Stop(stop), expected, found
 
     def _remember(self, records: Records) -> None:
         last = records.rows[-1]
         self._timestamp = int(last[Field.STORE_TIMESTAMP])
-        place = self._base + int(last[Field.POSITION])
-        self._shift = int(last[Field.STORED_PHYSICAL_OFFSET]) - place
+        stored = int(last[Field.STORED_PHYSICAL_OFFSET])
+        # no copied or renamed file gives a negative offset, and the distance would leave int64
+        self._shift = stored - self._base - int(last[Field.POSITION]) if stored >= 0 else 0
 
     def _behind(self, position: int, stop: Stop, expected: int, found: int) -> tuple[Event, int]:
         """What begins at `position`, where no record is, and where to read on."""
@@ -120,8 +135,7 @@ class SegmentScan:
             if self._active:
                 return Tail(position, rest, TailContent.ZERO, 0, stop, expected, found), self._size
             return Gap(position, rest, stop, expected, found), self._size
-        # a record may begin with up to three zero bytes of its total size
-        place, kind = self._next_record(max(position + 1, nonzero - 3))
+        place, kind = self._next_record(max(position + 1, nonzero - _LEADING_ZEROS))
         if place is None:
             if stop is Stop.BLANK:
                 return Blank(position, rest, found), self._size
@@ -143,6 +157,7 @@ class SegmentScan:
             if data is None:
                 return self._size
             window, origin = self._windows.at(data, 1)
+            window = window[: data - origin + _STEP]
             at = origin + int(self._kernels.first_nonzero(window, data - origin))
             if at < origin + window.size:
                 return at
@@ -151,10 +166,10 @@ class SegmentScan:
 
     def _next_record(self, position: int) -> tuple[int | None, Stop]:
         """The next whole record: at its own place if any is, else one of a copied or renamed file."""
-        shifts = [self._shift, 0] if self._shift else [0]
-        for shift in shifts:
+        for shift in [self._shift, 0] if self._shift else [0]:
             place, kind = self._find(position, shift, any_offset=False)
-            if place is not None:
+            # a filler ends every search, but records of another shift may lie before it
+            if place is not None and kind is not Stop.BLANK:
                 return place, kind
         at = position
         while True:
@@ -164,9 +179,14 @@ class SegmentScan:
             at = place + 1
 
     def _find(self, position: int, shift: int, *, any_offset: bool) -> tuple[int | None, Stop]:
-        need = 0
+        need = END_FILE_MIN_BLANK_LENGTH
         while True:
+            data = self._source.next_data(position)
+            if data is None:
+                return None, Stop.END
+            position = max(position, data - _LEADING_ZEROS)
             window, origin = self._windows.at(position, need)
+            window = window[: position - origin + max(_STEP, need)]
             self._kernels.find_record(
                 window,
                 position - origin,
@@ -183,22 +203,24 @@ class SegmentScan:
                 return at, Stop(stop)
             if stop == Stop.END and origin + window.size >= self._size:
                 return None, Stop.END
-            need = expected if stop == Stop.NEED_MORE and at == position else 0
+            # the candidate, or the first bytes that may be one, must lie in the next window
+            need = expected if stop == Stop.NEED_MORE else END_FILE_MIN_BLANK_LENGTH
             position = at
 
     def _chained(self, place: int) -> bool:
-        """Is the record at `place` followed by another with the same shift, a blank, zeros or the file end?"""
+        """Does another record with the same shift, a blank, zeros or the file end follow `place`?"""
         shift = int(self._scratch[0, Field.STORED_PHYSICAL_OFFSET]) - self._base - place
         behind = place + int(self._scratch[0, Field.STORE_SIZE])
         if self._first_nonzero(behind) == self._size:
             return True
-        keep = self._scratch.copy()
-        nearest, kind = self._find(behind, shift, any_offset=False)
-        self._scratch[:] = keep
-        return nearest == behind or (nearest is not None and kind is Stop.BLANK)
+        # only what stands right behind it counts: a search from every candidate would never end
+        records, _, stop, _, _ = self._walk(behind, self._probe)
+        if records is None:
+            return stop is Stop.BLANK
+        return int(records.rows[0, Field.STORED_PHYSICAL_OFFSET]) - self._base - behind == shift
 
     def _is_stale(self, kind: Stop, stop: Stop) -> bool:
-        """Older than what lies before it? A filler behind zeros, with no segment behind it, is a leftover too."""
+        """Older than what lies before it? So is a filler behind zeros, with no segment behind it."""
         if kind is Stop.BLANK:
             return stop is Stop.ZERO
         if self._timestamp is None:

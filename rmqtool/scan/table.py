@@ -1,6 +1,7 @@
 """The record table: names, types and meaning of its columns, and how a batch of rows becomes Arrow.
 
-Tables, JSON, Parquet, SQL and Spark rows are all this table; the meaning of each column for users is in docs/table.md.
+Tables, JSON, Parquet, SQL and Spark rows are all this table; the meaning of each column for users is in
+docs/table.md.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from formats.commitlog import MESSAGE_MAGIC_CODE_V2
+from formats.commitlog import MESSAGE_MAGIC_CODE_V2, SysFlag
 from rmqtool.scan import fields as f
 from rmqtool.scan import text
 from rmqtool.scan.bodies import Bodies
@@ -46,29 +47,37 @@ class Batch:
         """One field of all records, contiguous."""
         return np.ascontiguousarray(self.rows[:, column])
 
+    def _bit(self, column: Field, bits: int) -> npt.NDArray[np.bool_]:
+        return np.asarray((self.rows[:, column] & bits) != 0, np.bool_)
+
     def has(self, issue: Issue) -> npt.NDArray[np.bool_]:
         """Which records have one of these issues."""
-        return (self.rows[:, Field.ISSUES] & int(issue)) != 0
+        return self._bit(Field.ISSUES, int(issue))
 
     @cached_property
     def physical_offsets(self) -> npt.NDArray[np.int64]:
+        """Where each record lies in the log."""
         return self.base + self.ints(Field.POSITION)
 
     @cached_property
     def born_v6(self) -> npt.NDArray[np.bool_]:
-        return (self.rows[:, Field.SYS_FLAG] & 0x10) != 0
+        """Which records have an IPv6 born host."""
+        return self._bit(Field.SYS_FLAG, SysFlag.BORNHOST_V6)
 
     @cached_property
     def store_v6(self) -> npt.NDArray[np.bool_]:
-        return (self.rows[:, Field.SYS_FLAG] & 0x20) != 0
+        """Which records have an IPv6 store host."""
+        return self._bit(Field.SYS_FLAG, SysFlag.STOREHOST_V6)
 
     @cached_property
     def store_host_positions(self) -> npt.NDArray[np.int64]:
+        """Places of the store hosts in the window."""
         born_extra = self.born_v6 * f.HOST_V6_EXTRA
         return self.ints(Field.POSITION) - self.origin + f.OFF_STORE_HOST + born_extra
 
     @cached_property
     def bodies(self) -> Bodies:
+        """Bodies of the batch."""
         return Bodies(self.window, self.ints(Field.BODY_POSITION) - self.origin, self.rows)
 
     def span(self, position: Field, issue: Issue) -> pa.Array:
@@ -198,15 +207,15 @@ COLUMNS: dict[str, Column] = {
         Column("born_timestamp", _i64, _int(Field.BORN_TIMESTAMP, _i64)),
         Column("born_host", _str, _born_host),
         Column("store_timestamp", _i64, _int(Field.STORE_TIMESTAMP, _i64)),
-        Column(
-            "store_host", _str, lambda b: text.hosts(b.window, b.store_host_positions, b.store_v6)
-        ),
+        Column("store_host", _str, lambda b: text.hosts(b.window, b.store_host_positions, b.store_v6)),
         Column("reconsume_times", _i32, _int(Field.RECONSUME_TIMES, _i32)),
         Column("prepared_transaction_offset", _i64, _int(Field.PREPARED_TRANSACTION_OFFSET, _i64)),
         Column(
             "offset_msg_id",
             _str,
-            lambda b: text.offset_message_ids(b.window, b.store_host_positions, b.store_v6, b.physical_offsets),
+            lambda b: text.offset_message_ids(
+                b.window, b.store_host_positions, b.store_v6, b.physical_offsets
+            ),
         ),
         Column("tags", _str, lambda b: b.span(Field.TAGS_POSITION, Issue.PROPERTIES_UTF8)),
         Column(

@@ -1,7 +1,7 @@
 """Consume-queue files of all three kinds → Arrow record batches.
 
-A queue file is as long as it will ever be from the moment it is made, so what follows the last unit is zero; that
-rest is one `Tail` and no list of empty units.
+A queue file is as long as it will ever be from the moment it is made, so what follows the last unit is zero;
+that rest is one `Tail` and no list of empty units.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _CHUNK_UNITS = 1 << 16
 
 OK, PRE_BLANK, ZERO, INVALID, DANGLING, EXPIRED = range(6)
 STATES = ["ok", "pre_blank", "zero", "invalid", "dangling", "expired"]
-"""`invalid`: a negative offset or no size, where `ConsumeQueue#recover` stops. `dangling`: points behind the end of
-the log or between its files. `expired`: points below its first file."""
+"""`invalid`: a negative offset or no size, where `ConsumeQueue#recover` stops. `dangling`: points behind the
+end of the log or between its files. `expired`: points below its first file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def unit_states(units: npt.NDArray[Any], log: LogRange | None) -> npt.NDArray[np
             states[(offset < high) & (end > low)] = DANGLING
         states[offset < log.low] = EXPIRED
     states[(offset < 0) | (size <= 0)] = INVALID
-    if "batch_size" in units.dtype.names:
+    if units.dtype == BATCH_UNIT:
         states[(units["base_offset"] < 0) | (units["batch_size"] <= 0)] = INVALID
     states[(offset == 0) & (size == PRE_BLANK_SIZE) & (units["tags_code"] == 0)] = PRE_BLANK
     raw = np.ascontiguousarray(units).view(np.uint8).reshape(len(units), units.dtype.itemsize)

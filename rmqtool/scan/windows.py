@@ -23,7 +23,7 @@ class Windows:
         self._origin = 0
 
     def at(self, position: int, need: int = 0) -> tuple[npt.NDArray[np.uint8], int]:
-        """A window that holds `need` bytes from `position` on, or all up to the end of the file; and where it begins."""
+        """A window that holds `need` bytes from `position` on, as far as the file goes; where it begins."""
         if self._window is not None:
             end = self._origin + self._window.size
             inside = self._origin <= position and position + max(need, 1) <= end
@@ -33,6 +33,8 @@ class Windows:
         window = self._source.window(origin, max(self._bytes, need))
         wanted = min(max(need, 1), self._source.size - position)
         if origin + window.size < position + wanted:
-            raise UnreadableError(self._source.name, position, wanted, "the file became shorter while it was read")
+            raise UnreadableError(
+                self._source.name, position, wanted, "the file became shorter while it was read"
+            )
         self._window, self._origin = window, origin
         return window, origin

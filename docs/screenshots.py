@@ -1,0 +1,85 @@
+"""Runs the commands that the documentation shows, and puts their real output into the pages.
+
+    python docs/screenshots.py            rewrite the output below every `$ ` line, and the pictures
+    python docs/screenshots.py --check    exit 1 when a page shows something else
+
+Commands run in bash at the top of the project, 80 columns wide, in UTC, with the stores under fixtures/.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+ROOT = Path(__file__).resolve().parents[1]
+STORE = "fixtures/golden/b533-full/store"
+PAGES = ("README.md", "docs/guide.md")
+PICTURES = {
+    "docs/img/info.svg": f"rmqtool info {STORE} | head -40",
+    "docs/img/dump.svg": f"rmqtool dump {STORE} --limit 12",
+    "docs/img/show.svg": f"rmqtool show {STORE} 0",
+}
+BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def output(command: str, **extra: str) -> str:
+    """What a person sees: standard output and standard error."""
+    settings = {"COLUMNS": "80", "TZ": "UTC", "TERM": "dumb", "LC_ALL": "C.UTF-8", "NO_COLOR": "1"}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=ROOT,
+        env={**os.environ, **settings, "PATH": path, **extra},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return done.stdout
+
+
+def refreshed(block: re.Match[str]) -> str:
+    """A console block with the output that its commands have now."""
+    commands = [line for line in block[1].splitlines() if line.startswith("$ ")]
+    return "```console\n" + "".join(f"{line}\n{output(line[2:])}" for line in commands) + "```"
+
+
+def picture(command: str, path: Path) -> None:
+    """Draws a command and its coloured output."""
+    console = Console(record=True, width=80, file=io.StringIO(), force_terminal=True, color_system="standard")
+    console.print(Text.assemble(("$ ", "bold green"), command))
+    shown = output(command.replace(STORE, f"{STORE} --color always", 1), NO_COLOR="")
+    console.print(Text.from_ansi(shown.rstrip("\n")))
+    drawing = console.export_svg(title="rmqtool", unique_id=path.stem)
+    # No fonts from the network: the viewer's own monospaced font will do.
+    path.write_text(re.sub(r"@font-face \{.*?\}\s*", "", drawing, flags=re.DOTALL) + "\n", encoding="utf-8")
+
+
+def main() -> int:
+    """Refreshes or checks; 1 when a page was not current."""
+    check = "--check" in sys.argv[1:]
+    stale = 0
+    for name in PAGES:
+        page = ROOT / name
+        text = page.read_text(encoding="utf-8")
+        current = BLOCK.sub(refreshed, text)
+        if current != text:
+            stale += 1
+            print(f"{name}: {'not current' if check else 'refreshed'}")
+            if not check:
+                page.write_text(current, encoding="utf-8")
+    if not check:
+        for name, command in PICTURES.items():
+            picture(command, ROOT / name)
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

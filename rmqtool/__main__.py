@@ -1,0 +1,7 @@
+"""`python -m rmqtool`."""
+
+from __future__ import annotations
+
+from rmqtool.cli.main import main
+
+main()

@@ -1,0 +1,89 @@
+"""How the arguments of a command are read: positionals may start with `-`, and `--body` may stand alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer.core
+
+from rmqtool.cli.filters import BODY_FORMS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_OPTIONAL_VALUES: Mapping[str, tuple[str, tuple[str, ...]]] = {"--body": ("auto", BODY_FORMS)}
+"""options that may stand alone: what they mean then, and the values that they take"""
+
+
+class VerbCommand(typer.core.TyperCommand):
+    """A command whose positionals may start with `-` (an age `-2h`, a key `-k1`)."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Moves positionals behind `--`, where the parser takes them as they are."""
+        if not ctx.resilient_parsing:
+            args = split_arguments(args, self._options(ctx))
+        return super().parse_args(ctx, args)
+
+    def _options(self, ctx: Any) -> dict[str, bool]:
+        """Every option string of the command, and whether a value follows it."""
+        takes_value: dict[str, bool] = {}
+        for parameter in self.get_params(ctx):
+            if isinstance(parameter, typer.core.TyperOption):
+                for name in (*parameter.opts, *parameter.secondary_opts):
+                    takes_value[name] = not (parameter.is_flag or parameter.count)
+        return takes_value
+
+
+def split_arguments(args: Iterable[str], takes_value: Mapping[str, bool]) -> list[str]:
+    """`args` in the order options, `--`, positionals.
+
+    What starts with `--` is an option, known or not, so that a mistyped one is reported. What starts with a
+    single `-` is an option only when its first letter is one; otherwise it is a positional. An option of
+    `_OPTIONAL_VALUES` without one of its values gets its default.
+    """
+    options: list[str] = []
+    positionals: list[str] = []
+    rest = list(args)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            positionals += rest
+            break
+        if not _is_option(word, takes_value):
+            positionals.append(word)
+            continue
+        if word in _OPTIONAL_VALUES and word in takes_value:
+            default, values = _OPTIONAL_VALUES[word]
+            options += [word, rest.pop(0) if rest and rest[0] in values else default]
+        elif not _wants_value(word, takes_value):
+            options.append(word)
+        elif rest:
+            options += [word, rest.pop(0)]
+        else:
+            return [*options, word]  # the parser says what is missing
+    return [*options, "--", *positionals]
+
+
+def _is_option(word: str, takes_value: Mapping[str, bool]) -> bool:
+    if word.startswith("--"):
+        return True
+    if len(word) < 2 or word[0] != "-":
+        return False
+    return _cluster_end(word, takes_value) is not None
+
+
+def _wants_value(word: str, takes_value: Mapping[str, bool]) -> bool:
+    if word.startswith("--"):
+        return takes_value.get(word, False)
+    return _cluster_end(word, takes_value) == "next"
+
+
+def _cluster_end(word: str, takes_value: Mapping[str, bool]) -> str | None:
+    """How `-abc` ends: "flag", "value" (`-n5`), "next" when the value is the next word; None: no options."""
+    for place, letter in enumerate(word[1:], 2):
+        wants = takes_value.get(f"-{letter}")
+        if wants is None:
+            return None
+        if wants:
+            return "next" if place == len(word) else "value"
+    return "flag"

@@ -1,0 +1,69 @@
+"""The table of commands, loaded one at a time.
+
+`rmqtool --help` and completion must not pay for commands that do not run: the group knows names and one-line
+helps, and imports a command's module when the command is called.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, cast
+
+import typer
+import typer.core
+import typer.main
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One command: the module that has it under the name `command`, and its help in one line."""
+
+    module: str
+    help: str
+
+
+COMMANDS: dict[str, Entry] = {
+    "info": Entry("rmqtool.cli.info", "What lies in a store: files, topics, queues, release, state."),
+    "dump": Entry("rmqtool.cli.dump", "Decode every byte of a store, a folder in it or a single file."),
+    "show": Entry("rmqtool.cli.show", "One record in full, with an annotated hex view."),
+}
+
+
+class LazyGroup(typer.core.TyperGroup):
+    """The program. Holds stand-ins with name and one-line help, and loads the command that is called."""
+
+    def __init__(self, **attributes: Any) -> None:
+        attributes["commands"] = {
+            name: typer.core.TyperCommand(name, help=entry.help) for name, entry in COMMANDS.items()
+        }
+        super().__init__(**attributes)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
+        """The command that is called, with its options."""
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, found and load_command(str(name)), rest
+
+
+def load_command(name: str) -> typer.core.TyperCommand:
+    """Imports the module of `name` and builds its command."""
+    from rmqtool.cli.arguments import VerbCommand
+
+    function = import_module(COMMANDS[name].module).command
+    examples = "\n\n".join(f"$ {example}" for example in function.examples)
+    app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
+    app.command(
+        name, cls=VerbCommand, help=_flowing(function), epilog=_no_markup(f"Examples:\n\n{examples}")
+    )(function)
+    return cast("VerbCommand", typer.main.get_command(app))
+
+
+def _flowing(function: Any) -> str:
+    """The docstring with one line a paragraph, as typer wants it to wrap the text itself."""
+    paragraphs = (inspect.getdoc(function) or "").split("\n\n")
+    return _no_markup("\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs))
+
+
+def _no_markup(text: str) -> str:
+    return text.replace("[", r"\[")

@@ -1,0 +1,104 @@
+"""What a command works with while it runs: the form of its results, the streams, the zone of its times."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.errors import UsageError
+from rmqtool.output.stream import ByteOut
+from rmqtool.output.talk import Talk
+from rmqtool.output.text import color_enabled
+from rmqtool.output.times import zone_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rmqtool.cli.options import OutputOptions
+    from rmqtool.output.look import Look
+    from rmqtool.output.page import Page
+    from rmqtool.output.progress import Progress
+    from rmqtool.output.rows import Row, Rows
+    from rmqtool.output.tablerows import Column
+
+
+class Context:
+    """Made once by a command from its `OutputOptions`: where it writes, talks and shows progress."""
+
+    def __init__(self, options: OutputOptions) -> None:
+        self.format = _format(options)
+        """"table", "ndjson", "json", "csv", or one that the command added"""
+        self.int64_as_string = options.int64_as_string
+        self.color = color_enabled(options.color, sys.stdout)
+        self.zone = zone_of(options.tz)
+        self.talk = Talk(quiet=options.quiet, before_write=self._clear)
+        self.out = ByteOut(before_write=self._clear)
+        """standard output as bytes, for `raw` and `hex`"""
+        self._error_color = color_enabled(options.color, sys.stderr)
+        self._bar: Progress | None = None
+
+    @property
+    def look(self) -> Look:
+        """How text is drawn on standard output."""
+        from rmqtool.output.look import Look
+
+        return Look.of_stdout(color=self.color)
+
+    def rows(
+        self,
+        schema: str,
+        columns: Sequence[Column],
+        *,
+        csv_columns: Sequence[str] = (),
+        banner: Callable[[Row], str | None] | None = None,
+    ) -> Rows:
+        """Where a listing goes, in the form that was asked for.
+
+        `columns` and `banner` are for the table; `csv_columns` are the keys that CSV has, by default those
+        of the table.
+        """
+        if self.format == "table":
+            from rmqtool.output.tablerows import TableRows
+
+            return TableRows(self.out, schema, columns, self.look, self.talk.closing, banner)
+        if self.format == "csv":
+            from rmqtool.output.csvrows import CsvRows
+
+            keys = csv_columns or [column.key for column in columns]
+            return CsvRows(self.out, schema, keys, self.talk.closing)
+        from rmqtool.output.jsonrows import JsonRows, NdjsonRows
+
+        form = {"ndjson": NdjsonRows, "json": JsonRows}[self.format]
+        return form(self.out, schema, int64_as_string=self.int64_as_string)
+
+    def page(self) -> Page:
+        """Where a command writes what is no listing, in table form."""
+        from rmqtool.output.page import Page
+
+        return Page(self.out, self.look)
+
+    def document(self, schema: str, content: Mapping[str, Any]) -> None:
+        """One JSON object with its schema: the whole result of a command that has no rows."""
+        from rmqtool.output.int64 import as_strings
+        from rmqtool.output.jsonrows import encode
+
+        document = {"schema": schema, **content}
+        self.out.write(encode(as_strings(document) if self.int64_as_string else document) + b"\n")
+        self.out.flush()
+
+    def progress(self, label: str, total: int) -> Progress:
+        """A bar over `total` bytes; use it as a context manager."""
+        from rmqtool.output.progress import Progress
+
+        self._bar = Progress(label, total, enabled=not self.talk.quiet, color=self._error_color)
+        return self._bar
+
+    def _clear(self) -> None:
+        if self._bar is not None:
+            self._bar.clear()
+
+
+def _format(options: OutputOptions) -> str:
+    if options.json and options.format not in {None, "json"}:
+        raise UsageError(f"--json and --format {options.format} exclude each other")
+    return "json" if options.json else options.format or "table"

@@ -1,0 +1,175 @@
+"""The filters and body options of commands that list messages, and what they mean as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+
+import typer
+
+from rmqtool.cli.parse import (
+    named,
+    parse_int,
+    parse_name_value,
+    parse_names,
+    parse_offset_range,
+    parse_range,
+    parse_time,
+)
+from rmqtool.errors import UsageError
+from rmqtool.query.message_filter import MessageFilter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rmqtool.output.times import Zone
+
+T = TypeVar("T")
+
+BODY_FORMS = ("auto", "utf8", "gbk", "hex", "base64", "none")
+REDACTABLE = ("body", "keys", "hosts", "properties")
+INT32_MAX = (1 << 31) - 1
+
+_PANEL = "Filters"
+_BODIES = "Bodies"
+
+
+def _text(flag: str, metavar: str, help_text: str) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(
+        flag, metavar=metavar, help=help_text, show_default=False, rich_help_panel=_PANEL
+    )
+    return option
+
+
+Many = list[str] | None
+
+
+@dataclass(frozen=True)
+class FilterOptions:
+    """Which messages to list. `build` turns it into a `MessageFilter`."""
+
+    topic: Annotated[Many, _text("--topic", "GLOB", "Topic, also as a glob; repeatable.")] = None
+    queue: Annotated[Many, _text("--queue", "N", "Queue number; repeatable.")] = None
+    store_from: Annotated[str | None, _text("--from", "TIME", "Stored at or after TIME.")] = None
+    store_to: Annotated[str | None, _text("--to", "TIME", "Stored before TIME.")] = None
+    born_from: Annotated[str | None, _text("--born-from", "TIME", "Born at or after TIME.")] = None
+    born_to: Annotated[str | None, _text("--born-to", "TIME", "Born before TIME.")] = None
+    offset_range: Annotated[
+        str | None, _text("--offset-range", "A:B", "Physical offsets from A up to, without, B.")
+    ] = None
+    queue_offset_range: Annotated[
+        str | None, _text("--queue-offset-range", "A:B", "Queue offsets from A up to, without, B.")
+    ] = None
+    tag: Annotated[Many, _text("--tag", "TAG", "TAGS is exactly TAG; repeatable.")] = None
+    key: Annotated[Many, _text("--key", "KEY", "One of KEYS is KEY; repeatable.")] = None
+    uniq_key: Annotated[Many, _text("--uniq-key", "ID", "UNIQ_KEY is ID; repeatable.")] = None
+    property: Annotated[
+        Many, _text("--property", "NAME=VALUE", "Has this property; all of several must be there.")
+    ] = None
+    body_contains: Annotated[
+        str | None, _text("--body-contains", "TEXT", "TEXT stands in the decompressed body.")
+    ] = None
+    limit: Annotated[str | None, _text("--limit", "N", "Stop after N messages.")] = None
+    sample: Annotated[str | None, _text("--sample", "N", "N messages spread over all that pass.")] = None
+
+    def build(
+        self, zone: Zone, now_millis: int | None = None, resolve: Callable[[int, int], int] | None = None
+    ) -> MessageFilter:
+        """The filter as data. `zone` reads times without one, `resolve` is that of `parse_offset`."""
+
+        def moment(option: str, text: str | None) -> int | None:
+            return _one(option, text, lambda value: parse_time(value, zone, now_millis))
+
+        store_from, store_to = moment("--from", self.store_from), moment("--to", self.store_to)
+        born_from, born_to = moment("--born-from", self.born_from), moment("--born-to", self.born_to)
+        _in_order("--from", store_from, "--to", store_to)
+        _in_order("--born-from", born_from, "--born-to", born_to)
+        offsets = _one("--offset-range", self.offset_range, lambda text: parse_offset_range(text, resolve))
+        queue_offsets = _one("--queue-offset-range", self.queue_offset_range, _queue_offset_range)
+        return MessageFilter(
+            topics=tuple(self.topic or ()),
+            queues=frozenset(_each("--queue", self.queue, _queue_number)),
+            store_from=store_from,
+            store_to=store_to,
+            born_from=born_from,
+            born_to=born_to,
+            offset_from=offsets[0] if offsets else None,
+            offset_to=offsets[1] if offsets else None,
+            queue_offset_from=queue_offsets[0] if queue_offsets else None,
+            queue_offset_to=queue_offsets[1] if queue_offsets else None,
+            tags=frozenset(self.tag or ()),
+            keys=frozenset(self.key or ()),
+            uniq_keys=frozenset(self.uniq_key or ()),
+            properties=tuple(_each("--property", self.property, parse_name_value)),
+            body_contains=self.body_contains,
+            limit=_one("--limit", self.limit, _count),
+            sample=_one("--sample", self.sample, _count),
+        )
+
+
+@dataclass(frozen=True)
+class BodyOptions:
+    """Whether and how bodies are shown, and what is hidden."""
+
+    body: Annotated[
+        Literal["auto", "utf8", "gbk", "hex", "base64", "none"] | None,
+        typer.Option(
+            "--body",
+            help="Show bodies, decompressed, in this form; --body alone is auto.",
+            show_default=False,
+            rich_help_panel=_BODIES,
+        ),
+    ] = None
+    body_sha256: Annotated[
+        bool,
+        typer.Option(
+            "--body-sha256", help="SHA-256 of bodies, as stored and decompressed.", rich_help_panel=_BODIES
+        ),
+    ] = False
+    redact: Annotated[
+        str | None,
+        typer.Option(
+            "--redact",
+            metavar="WHAT",
+            help="Hide some of body,keys,hosts,properties (comma-separated).",
+            show_default=False,
+            rich_help_panel=_BODIES,
+        ),
+    ] = None
+
+    @property
+    def redacted(self) -> frozenset[str]:
+        """What is hidden: some of body, keys, hosts, properties."""
+        if self.redact is None:
+            return frozenset()
+        with named("--redact"):
+            return parse_names(self.redact, REDACTABLE)
+
+
+def _one(option: str, text: str | None, parse: Callable[[str], T]) -> T | None:
+    if text is None:
+        return None
+    with named(option):
+        return parse(text)
+
+
+def _each(option: str, texts: list[str] | None, parse: Callable[[str], T]) -> list[T]:
+    with named(option):
+        return [parse(text) for text in texts or ()]
+
+
+def _in_order(first: str, low: int | None, second: str, high: int | None) -> None:
+    if low is not None and high is not None and low > high:
+        raise UsageError(f"{first} lies behind {second}")
+
+
+def _queue_number(text: str) -> int:
+    return parse_int(text, minimum=0, maximum=INT32_MAX)
+
+
+def _queue_offset_range(text: str) -> tuple[int | None, int | None]:
+    return parse_range(text, lambda side: parse_int(side, minimum=0))
+
+
+def _count(text: str) -> int:
+    return parse_int(text, minimum=0)

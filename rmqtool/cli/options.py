@@ -1,0 +1,233 @@
+"""The options that commands share, in groups: a command takes a group as one parameter (see `verb`).
+
+A command lists only the groups that mean something to it, so no option is accepted and then ignored. Values
+stay the text that was typed until a property or `build` parses them and complains with the option's name.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from rmqtool.cli.parse import named, parse_int, parse_size
+from rmqtool.errors import UsageError
+
+FORMATS = ("table", "ndjson", "json", "csv")
+"""what every command offers; one that has more names them in `verb(formats=…)`"""
+
+_OUTPUT = "Output"
+_READING = "Reading"
+
+StoreArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="STORE",
+        help="Store root, commitlog directory or DLedger directory; absent or -: $RMQTOOL_STORE.",
+        show_default=False,
+    ),
+]
+"""STORE where no other positional follows it (give it the default None)"""
+
+PathArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="PATH",
+        help="A store, a folder inside one, or a single file, also copied away; absent or -: $RMQTOOL_STORE.",
+        show_default=False,
+    ),
+]
+"""STORE of commands that also take single files (give it the default None)"""
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """How results are shown. Every command takes it."""
+
+    format: Annotated[
+        str | None,
+        typer.Option("--format", help="Form of the results.", show_default=False, rich_help_panel=_OUTPUT),
+    ] = None
+    json: Annotated[
+        bool, typer.Option("--json", help="Short for --format json.", rich_help_panel=_OUTPUT)
+    ] = False
+    int64_as_string: Annotated[
+        bool,
+        typer.Option(
+            "--int64-as-string",
+            help="JSON: 64-bit fields as strings, for JavaScript readers.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = False
+    tz: Annotated[
+        str,
+        typer.Option(
+            "--tz",
+            metavar="ZONE",
+            help="Zone of times shown and given: local, UTC, +08:00 or Asia/Shanghai.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = "local"
+    color: Annotated[
+        Literal["auto", "always", "never"],
+        typer.Option("--color", help="auto: on a terminal without NO_COLOR.", rich_help_panel=_OUTPUT),
+    ] = "auto"
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet", "-q", help="No progress, notes or closing summary on stderr.", rich_help_panel=_OUTPUT
+        ),
+    ] = False
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=_OUTPUT)
+    ] = False
+
+
+@dataclass(frozen=True)
+class StoreOptions:
+    """What lies where, and how large its files are."""
+
+    store_config: Annotated[
+        str | None,
+        typer.Option(
+            "--store-config",
+            metavar="FILE",
+            help="broker.conf with sizes and switches; otherwise they are inferred.",
+            show_default=False,
+            rich_help_panel=_READING,
+        ),
+    ] = None
+    commitlog: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--commitlog",
+            metavar="DIR",
+            help="A further commitlog root of a multi-path store; repeatable.",
+            show_default=False,
+            rich_help_panel=_READING,
+        ),
+    ] = None
+
+    @property
+    def commitlog_roots(self) -> tuple[Path, ...]:
+        """The directories given with `--commitlog`."""
+        return tuple(Path(root) for root in self.commitlog or ())
+
+    @property
+    def config_path(self) -> Path | None:
+        """The file given with `--store-config`."""
+        return None if self.store_config is None else Path(self.store_config)
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How bytes are read."""
+
+    jobs: Annotated[
+        str | None,
+        typer.Option(
+            "--jobs",
+            "-j",
+            metavar="N",
+            help="Threads over segment files; default: one for each processor.",
+            show_default=False,
+            rich_help_panel=_READING,
+        ),
+    ] = None
+    safe_io: Annotated[
+        bool,
+        typer.Option(
+            "--safe-io",
+            help="Read with pread instead of a mapping: survives unreadable blocks and files that shrink.",
+            rich_help_panel=_READING,
+        ),
+    ] = False
+    max_read_rate: Annotated[
+        str | None,
+        typer.Option(
+            "--max-read-rate",
+            metavar="SIZE",
+            help="Bytes read per second at most, such as 50MiB.",
+            show_default=False,
+            rich_help_panel=_READING,
+        ),
+    ] = None
+
+    @property
+    def job_count(self) -> int:
+        """Threads to use, at least 1."""
+        if self.jobs is None:
+            return len(os.sched_getaffinity(0))
+        with named("--jobs"):
+            return parse_int(self.jobs, minimum=1, maximum=1024)
+
+    @property
+    def bytes_per_second(self) -> int | None:
+        """The rate given, at least 1, or None for no bound."""
+        if self.max_read_rate is None:
+            return None
+        with named("--max-read-rate"):
+            rate = parse_size(self.max_read_rate)
+            if rate < 1:
+                raise UsageError("must be more than 0")
+            return rate
+
+
+@dataclass(frozen=True)
+class KindOptions:
+    """What a single file or folder is."""
+
+    as_kind: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="KIND",
+            help="Take PATH for this kind of file instead of telling by path and content.",
+            show_default=False,
+            rich_help_panel=_READING,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class VersionOptions:
+    """Which release is meant, for commands whose answer depends on it."""
+
+    as_version: Annotated[
+        str | None,
+        typer.Option(
+            "--as-version",
+            metavar="X.Y.Z",
+            help="RocketMQ release to answer for; otherwise inferred from the disk, and said.",
+            show_default=False,
+            rich_help_panel=_READING,
+        ),
+    ] = None
+
+
+def resolve_store(text: str | None, options: StoreOptions) -> Path:
+    """The path that STORE means: as given, or for `-` and absent `$RMQTOOL_STORE`, or `storePathRootDir`."""
+    if text not in {None, "-"}:
+        return Path(str(text))
+    if given := os.environ.get("RMQTOOL_STORE"):
+        return Path(given)
+    if options.config_path is not None:
+        root = _store_root_of(options.config_path)
+        if root:
+            return Path(root)
+        raise UsageError(f"no STORE given, and {options.store_config} has no storePathRootDir")
+    raise UsageError("no STORE given, and RMQTOOL_STORE is not set")
+
+
+def _store_root_of(config: Path) -> str | None:
+    import javaproperties
+
+    try:
+        with config.open("rb") as stream:
+            root: str | None = javaproperties.load(stream).get("storePathRootDir")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--store-config: {config} cannot be read: {error}") from error
+    return root

@@ -1,0 +1,90 @@
+"""`rmqtool show`: one record in full."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rmqtool.cli.context import Context
+from rmqtool.cli.filters import BodyOptions
+from rmqtool.cli.opened import open_store
+from rmqtool.cli.options import FORMATS, OutputOptions, ReadOptions, StoreOptions
+from rmqtool.cli.verb import verb
+from rmqtool.errors import ExitCode, NewerFormatError, UsageError
+
+if TYPE_CHECKING:
+    from rmqtool.query.target import Answer
+    from rmqtool.store.layout import Store
+
+
+@verb(
+    examples=[
+        "rmqtool show /data/store 5368711219",
+        "rmqtool show /data/store 00000000005368709120:2099",
+        "rmqtool show /data/store 7F00000100002A9F0000000140000833 --json",
+        "rmqtool show /data/store 0x140000833 --format raw > record.bin",
+    ],
+    formats=(*FORMATS, "raw", "hex"),
+)
+def command(
+    path: Annotated[
+        str,
+        typer.Argument(metavar="STORE", help="Store root or commitlog directory; -: $RMQTOOL_STORE."),
+    ],
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="OFFSET|ID",
+            help="Physical offset (decimal, 0x…, SEGMENT:POSITION), offset message id or unique client id.",
+        ),
+    ],
+    *,
+    store: StoreOptions,
+    read: ReadOptions,
+    bodies: BodyOptions,
+    output: OutputOptions,
+) -> ExitCode:
+    """One record in full, with an annotated hex view.
+
+    Every field with its bytes and its meaning, the record's consume-queue unit and index items beside it, and
+    whether they agree. An offset inside a record shows that record; where damage lies, the header as far as
+    it makes sense; elsewhere what lies there and exit code 1. An id may be an offset message id (its host is
+    not compared, only reported) or a unique client id, found by the index or by reading the log.
+    """
+    from rmqtool.cli.show_record import Shown
+
+    context = Context(output)
+    opened = open_store(context, path, store)
+    if not opened.segments and opened.dledger_segments:
+        raise NewerFormatError(f"{opened.given}: DLedger data files are not decoded by this release")
+    if context.format in {"raw", "hex"} and bodies.redacted:
+        raise UsageError(f"--redact means nothing with --format {context.format}, which shows whole records")
+    answer = _find(context, opened, target, read)
+    for one in answer.unreadable:
+        context.talk.warn(f"{one['path']}: {one['error']}")
+    return Shown(context, opened, answer, bodies).write()
+
+
+def _require_form(target: str) -> None:
+    number = r"(0[xX][0-9a-fA-F]+|[0-9]+)"
+    if not re.fullmatch(f"{number}(:{number})?", target):
+        forms = "a decimal, 0x… or SEGMENT:POSITION offset, or an id of 32 or 56 hexadecimal digits"
+        raise UsageError(f"'{target}' is none of the forms: give {forms}")
+
+
+def _find(context: Context, opened: Store, target: str, read: ReadOptions) -> Answer:
+    from rmqtool.cli.parse import named, parse_offset
+    from rmqtool.query.by_id import Reading
+    from rmqtool.query.target import at_offset, by_id, is_id
+
+    if not is_id(target):
+        with named("OFFSET|ID"):
+            _require_form(target)
+            offset = parse_offset(target, opened.segments.physical_offset)
+        return at_offset(opened, target, offset)
+    total = sum(one.size for one in opened.segments)
+    with context.progress("reading", total) as progress:
+        reading = Reading(read.job_count, read.safe_io, read.bytes_per_second, progress.advance)
+        return by_id(opened, target, reading)

@@ -1,0 +1,70 @@
+"""CSV by RFC 4180: a header line, fixed columns; None is an empty cell, the empty string is `""`.
+
+It is for spreadsheets and `cut`: a row is a line, controls in text are escaped as in tables. NDJSON has the
+exact text.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.output.jsonrows import encode
+from rmqtool.output.rows import Rows
+from rmqtool.output.text import safe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from rmqtool.output.rows import Row, Summary
+    from rmqtool.output.stream import ByteOut
+
+_QUOTE_NEEDED = re.compile(r'[",]|^\s|\s$|^$')
+
+
+class CsvRows(Rows):
+    """Rows with the given columns; keys that are no column are left out, lists and objects are JSON.
+
+    CSV has no place for the summary: it goes to `closing`.
+    """
+
+    def __init__(
+        self, out: ByteOut, schema: str, columns: Sequence[str], closing: Callable[[Mapping[str, Any]], None]
+    ) -> None:
+        super().__init__(out, schema)
+        self._columns = tuple(columns)
+        self._closing = closing
+        self._header_due = True
+
+    def _emit(self, rows: Iterable[Row]) -> None:
+        self._header()
+        for row in rows:
+            self._line([_cell(row.get(name)) for name in self._columns])
+
+    def _close(self, summary: Summary) -> None:
+        self._header()
+        self.out.flush()
+        self._closing(summary)
+
+    def _header(self) -> None:
+        if self._header_due:
+            self._header_due = False
+            self._line(list(self._columns))
+
+    def _line(self, cells: list[str]) -> None:
+        # Not the csv module: before Python 3.12 it cannot tell None from "".
+        self.out.write((",".join(cells) + "\r\n").encode("utf-8"))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        text = safe(value)
+    elif isinstance(value, (list, dict)):
+        text = safe(encode(value).decode("utf-8"))
+    else:
+        return str(value)
+    return '"' + text.replace('"', '""') + '"' if _QUOTE_NEEDED.search(text) else text

@@ -1,0 +1,82 @@
+"""A progress bar on stderr, for work that takes longer than about a second, where a person can see it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.output.text import is_terminal
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+PATIENCE = 1.0
+"""seconds before the bar appears, and after other output before it appears again"""
+
+
+class Progress:
+    """Counts bytes. `advance` may be called from any thread; `clear` takes the bar off the screen."""
+
+    def __init__(self, label: str, total: int, *, enabled: bool, color: bool) -> None:
+        self._label = label
+        self._total = total
+        self._enabled = enabled and is_terminal(sys.stderr)
+        self._color = color
+        self._done = 0
+        self._due = time.monotonic() + PATIENCE
+        self._bar: Any = None
+        self._lock = Lock()
+
+    def advance(self, count: int) -> None:
+        """`count` more bytes are done."""
+        with self._lock:
+            self._done += count
+            if not self._enabled:
+                return
+            if self._bar is None and time.monotonic() >= self._due:
+                self._bar = self._start()
+            if self._bar is not None:
+                self._bar.update(self._bar.task_ids[0], completed=self._done)
+
+    def clear(self) -> None:
+        """Leaves the screen to other output; the bar comes back when there is none for a while."""
+        with self._lock:
+            if self._bar is not None:
+                self._bar.stop()
+                self._bar = None
+            self._due = time.monotonic() + PATIENCE
+
+    def _start(self) -> Any:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            TextColumn,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
+        from rich.progress import Progress as RichProgress
+
+        bar = RichProgress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            DownloadColumn(binary_units=True),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True, no_color=not self._color),
+            transient=True,
+        )
+        bar.add_task(self._label, total=self._total)
+        bar.start()
+        return bar
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.clear()

@@ -1,0 +1,74 @@
+"""Time zones and the ISO 8601 form of RocketMQ's epoch milliseconds."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from rmqtool.errors import UsageError
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_FIXED = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Zone:
+    """A time zone with the name that is shown to the user. `info` is None for the machine's own zone."""
+
+    name: str
+    info: tzinfo | None
+
+    def iso(self, millis: int) -> str:
+        """Epoch milliseconds as `2024-05-01T08:00:00.123+08:00`; outside years 1 to 9999 the plain number."""
+        try:
+            moment = (EPOCH + millis * _MILLISECOND).astimezone(self.info)
+        except (OverflowError, ValueError):
+            return f"{millis}ms"
+        return moment.isoformat(timespec="milliseconds")
+
+    def millis(self, moment: datetime) -> int:
+        """Epoch milliseconds of `moment`, which is read in this zone when it names none.
+
+        Of an hour that the clock shows twice the first is taken. OverflowError outside years 1 to 9999.
+        """
+        if moment.tzinfo is None and self.info is not None:
+            moment = moment.replace(tzinfo=self.info)
+        return (moment.astimezone(UTC) - EPOCH) // _MILLISECOND
+
+
+def zone_of(text: str) -> Zone:
+    """The zone that `--tz` names: `local`, `UTC`, an offset (`+08:00`) or a name (`Asia/Shanghai`)."""
+    if text.lower() == "local":
+        return Zone(_local_name(), None)
+    if text.upper() in {"UTC", "Z", "GMT"}:
+        return Zone("UTC", UTC)
+    if match := _FIXED.fullmatch(text):
+        sign, hours, minutes = match.groups()
+        offset = timedelta(hours=int(hours), minutes=int(minutes or 0))
+        if offset < timedelta(hours=24):
+            return Zone(text, timezone(-offset if sign == "-" else offset))
+    try:
+        return Zone(text, ZoneInfo(text))
+    except (OSError, ValueError, KeyError) as error:  # a name that zoneinfo does not know is a KeyError
+        hint = "give local, UTC, +08:00 or a name such as Asia/Shanghai"
+        raise UsageError(f"--tz: '{text}' is no time zone; {hint}") from error
+
+
+def _local_name() -> str:
+    """The IANA name of the machine's zone where it can be told, else its abbreviation."""
+    given = os.environ.get("TZ", "").lstrip(":")
+    if given:
+        return given
+    _, mark, name = os.path.realpath("/etc/localtime").partition("/zoneinfo/")
+    if mark and Path("/etc/localtime").exists():
+        return name
+    return datetime.now().astimezone().tzname() or "local"

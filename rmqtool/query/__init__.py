@@ -1,0 +1,1 @@
+"""Questions to a store: which messages are meant, and finding them."""

@@ -1,0 +1,276 @@
+"""What lies in a store: every file, and what can be told about it with a few small reads.
+
+Rows are plain dicts in the vocabulary of the command line contract (`*_timestamp` in ms since the epoch,
+`*_offset`, paths relative to the store root).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.errors import RmqtoolError
+from rmqtool.query.inventory_files import index_rows, queue_file_facts, segment_rows
+from rmqtool.query.inventory_state import config_rows, state_of
+from rmqtool.store.kinds import QUEUE_KINDS, TOP_DIRECTORIES, FileKind
+from rmqtool.store.names import escape_name
+from rmqtool.store.resolve import StoreForm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from rmqtool.store.files import StoreFile
+    from rmqtool.store.layout import Queue, Store
+
+Row = dict[str, Any]
+
+NOT_DECODED = (
+    FileKind.ROCKSDB,
+    FileKind.DLEDGER_DATA,
+    FileKind.DLEDGER_INDEX,
+    FileKind.DLEDGER_TEXT,
+    FileKind.TIMERLOG,
+    FileKind.TIMERWHEEL,
+    FileKind.TIMERCHECK,
+    FileKind.COMPACTION_LOG,
+    FileKind.COMPACTION_CQ,
+    FileKind.TRANSACTION_STATE,
+)
+"""kinds that are listed with name and size only"""
+
+
+@dataclass
+class Inventory:
+    """One store. Every list holds rows with their `type`; `head` holds the facts there is one of.
+
+    unreadable: what could not be read, with the reason. not_looked_at: what was left out to be fast.
+    """
+
+    head: Row
+    files: list[Row] = field(default_factory=list)
+    segments: list[Row] = field(default_factory=list)
+    topics: list[Row] = field(default_factory=list)
+    queues: list[Row] = field(default_factory=list)
+    index: list[Row] = field(default_factory=list)
+    config: list[Row] = field(default_factory=list)
+    unknown: list[Row] = field(default_factory=list)
+    totals: list[Row] = field(default_factory=list)
+    unreadable: list[Row] = field(default_factory=list)
+    not_looked_at: list[str] = field(default_factory=list)
+
+    def rows(self) -> Iterator[Row]:
+        """All rows, the files first."""
+        for name in _LISTS:
+            yield from getattr(self, name)
+
+    def coverage(self) -> Row:
+        """`complete`, and what was not covered."""
+        told: Row = {"complete": not self.unreadable}
+        if self.unreadable:
+            told |= {"incomplete_reason": "unreadable", "not_covered": self.unreadable}
+        return {**told, "not_looked_at": self.not_looked_at}
+
+    def document(self) -> Row:
+        """Everything as one object."""
+        lists = {name: [_untyped(row) for row in getattr(self, name)] for name in _LISTS}
+        return {**self.head, **lists, **self.coverage()}
+
+    def summary(self) -> Row:
+        """The closing summary of a listing."""
+        total = self.totals[-1]
+        counts = {name: len(getattr(self, name)) for name in ("segments", "topics", "queues")}
+        sizes = {name: total[name] for name in ("files", "bytes", "disk_bytes")}
+        return {**sizes, **counts, "unknown": len(self.unknown), **self.head, **self.coverage()}
+
+
+_LISTS = ("files", "segments", "topics", "queues", "index", "config", "unknown", "totals")
+
+
+def _untyped(row: Row) -> Row:
+    return {name: value for name, value in row.items() if name != "type"}
+
+
+def take_inventory(store: Store) -> Inventory:
+    """The inventory of a store. What cannot be read is noted and passed over, never raised."""
+    found = Inventory(state_of(store))
+    facts: dict[tuple[int, str], Row] = {}
+    found.segments, holes = segment_rows(store, found.unreadable)
+    found.head["commitlog"] = holes
+    for row in found.segments:
+        facts[row["root"], row["path"]] = {name: row[name] for name in _SEGMENT_FACTS}
+    for file in store.of_kind(FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE):
+        facts[file.root, file.shown] = _guarded(queue_file_facts, file, found.unreadable)
+    found.index = index_rows(store, found.unreadable)
+    for row in found.index:
+        facts[0, row["path"]] = {name: row.get(f"begin_{end}") for name, end in _INDEX_FACTS}
+        facts[0, row["path"]] |= {f"last_{name[6:]}": row.get(f"end_{end}") for name, end in _INDEX_FACTS}
+    found.files = [_file_row(file, facts.get((file.root, file.shown))) for file in store.files]
+    found.queues = [_queue_row(queue, facts) for kind in QUEUE_KINDS for queue in store.queues(kind)]
+    for row in found.queues:
+        _mark_expired(row, store.segments.first_offset)
+    found.topics = list(_topic_rows(store, found.queues))
+    found.config = config_rows(store)
+    found.unreadable += _unreadable_places(store, found.config)
+    found.unknown = list(_unknown(store))
+    found.totals = list(_totals(store.files))
+    found.not_looked_at = _not_looked_at(store, found)
+    return found
+
+
+_SEGMENT_FACTS = (
+    "first_physical_offset",
+    "last_physical_offset",
+    "first_store_timestamp",
+    "last_store_timestamp",
+)
+_INDEX_FACTS = (("first_physical_offset", "physical_offset"), ("first_store_timestamp", "timestamp"))
+
+
+def _guarded(look: Any, file: StoreFile, unreadable: list[Row]) -> Row:
+    try:
+        facts: Row = look(file)
+    except RmqtoolError as error:
+        unreadable.append({"path": file.shown, "error": str(error)})
+        return {"error": str(error)}
+    return facts
+
+
+def _file_row(file: StoreFile, facts: Row | None) -> Row:
+    row: Row = {
+        "type": "file",
+        "path": file.shown,
+        "kind": file.kind.value,
+        "size": file.size,
+        "disk_bytes": file.disk_bytes,
+        "modified_timestamp": file.mtime_ns // 1_000_000,
+        "root": file.root,
+        "topic": _shown(file.topic),
+        "queue_id": file.queue_id,
+    }
+    if file.note is not None:
+        row["note"] = file.note
+    return row | (facts or {})
+
+
+def _shown(name: str | None) -> str | None:
+    return None if name is None else escape_name(name)
+
+
+def _queue_row(queue: Queue, facts: Mapping[tuple[int, str], Row]) -> Row:
+    held = [facts.get((file.root, file.shown), {}) for file in queue.files]
+    filled = [one for one in held if one.get("first_unit")]
+    row: Row = {
+        "type": "queue",
+        "kind": queue.kind.value,
+        "topic": _shown(queue.topic),
+        "queue_id": queue.queue_id,
+        "files": len(queue.files),
+        "bytes": sum(file.size for file in queue.files),
+        "disk_bytes": sum(file.disk_bytes for file in queue.files),
+    }
+    if queue.kind is FileKind.CONSUMEQUEUE_EXT:
+        return row
+    row |= dict.fromkeys(("min_offset", "max_offset", "first_physical_offset", "last_physical_offset"))
+    if filled:
+        row |= {name: filled[0][name] for name in ("min_offset", "first_physical_offset", "first_unit")}
+        row |= {name: filled[-1][name] for name in ("max_offset", "last_physical_offset", "last_unit")}
+    else:
+        # A queue whose files hold no message yet goes on where its first file begins.
+        start = next((one["max_offset"] for one in reversed(held) if one.get("max_offset") is not None), 0)
+        row |= {"min_offset": start, "max_offset": start}
+    row["pre_blank"] = sum(one.get("pre_blank", 0) for one in held)
+    if any("error" in one for one in held):
+        row |= {"min_offset": None, "max_offset": None, "error": "a file of the queue cannot be read"}
+    return row
+
+
+def _mark_expired(row: Row, log_begins: int) -> None:
+    """Whether the queue begins with units whose records left with old segments; a broker hides those."""
+    first = row.get("first_physical_offset")
+    row["expired_head"] = first is not None and first < log_begins
+
+
+def _topic_rows(store: Store, queues: Iterable[Row]) -> Iterator[Row]:
+    settings = {escape_name(name): config for name, config in store.topics.items()}
+    queue_rows: dict[str, list[Row]] = {name: [] for name in settings}
+    for queue in queues:
+        if queue["topic"] is not None and queue["kind"] != FileKind.CONSUMEQUEUE_EXT:
+            queue_rows.setdefault(queue["topic"], []).append(queue)
+    for name, rows in sorted(queue_rows.items()):
+        config = settings.get(name)
+        spans = [one["max_offset"] - one["min_offset"] for one in rows if one["max_offset"] is not None]
+        yield {
+            "type": "topic",
+            "topic": name,
+            "queues": len(rows),
+            "messages": sum(spans) if rows else None,
+            "configured": config is not None,
+            "perm": None if config is None else config.perm,
+            "read_queue_nums": None if config is None else config.read_queue_nums,
+            "write_queue_nums": None if config is None else config.write_queue_nums,
+            "queue_type": None if config is None else config.queue_type,
+            "cleanup_policy": None if config is None else config.cleanup_policy,
+        }
+
+
+def _unreadable_places(store: Store, config: Iterable[Row]) -> Iterator[Row]:
+    for directory in store.directories:
+        if directory.error is not None:
+            yield {"path": escape_name(directory.path), "error": directory.error}
+    for row in config:
+        if row["state"] == "unreadable":
+            yield {"path": row["path"], "error": row["detail"]}
+
+
+def _unknown(store: Store) -> Iterator[Row]:
+    for file in store.of_kind(FileKind.UNKNOWN):
+        yield {"type": "unknown", "path": file.shown, "size": file.size, "note": file.note}
+    if store.form is not StoreForm.STORE:
+        return
+    used = {file.path.partition("/")[0] for file in store.files if file.kind is not FileKind.UNKNOWN}
+    for directory in store.directories:
+        name = directory.path
+        known = name in TOP_DIRECTORIES | used or name.startswith("dledger-")
+        if name and "/" not in name and not known:
+            note = f"directory with {directory.entries} entries"
+            yield {"type": "unknown", "path": f"{escape_name(name)}/", "size": None, "note": note}
+
+
+def _totals(files: Iterable[StoreFile]) -> Iterator[Row]:
+    count: Counter[str] = Counter()
+    size: Counter[str] = Counter()
+    disk: Counter[str] = Counter()
+    for file in files:
+        for kind in (file.kind.value, "total"):
+            count[kind] += 1
+            size[kind] += file.size
+            disk[kind] += file.disk_bytes
+    order = [kind.value for kind in FileKind if count[kind.value]]
+    for kind in (*order, "total"):
+        yield {
+            "type": "total",
+            "kind": kind,
+            "files": count[kind],
+            "bytes": size[kind],
+            "disk_bytes": disk[kind],
+        }
+
+
+def _not_looked_at(store: Store, found: Inventory) -> list[str]:
+    told = []
+    skipped = [one for one in found.segments if not one["read_through"] and one["content"] == "records"]
+    if skipped:
+        told.append(f"records between the first and the last of {len(skipped)} segments")
+        told.append("whether records at the end of these segments are left from an earlier life")
+    if found.segments:
+        told.append("contents of records (bodies, properties, CRCs)")
+    if found.queues:
+        told.append("queue units between the first and the last of a file")
+    if store.of_kind(FileKind.CONSUMEQUEUE_EXT):
+        told.append("extension units")
+    if found.index:
+        told.append("index slots and items")
+    listed = [(kind, len(store.of_kind(kind))) for kind in NOT_DECODED]
+    told += [f"content of {count} {kind} file{'s' * (count > 1)}" for kind, count in listed if count]
+    return told

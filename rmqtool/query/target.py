@@ -1,0 +1,100 @@
+"""What the argument OFFSET|ID means."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from formats.message_id import OffsetMessageId
+from formats.primitives import host_text
+from rmqtool.query.by_id import Matches, Reading, find_uniq_key
+from rmqtool.query.locate import Place, What, look_at
+from rmqtool.query.meaning import unique_id_parts
+from rmqtool.query.one_record import OneRecord, read_record
+
+if TYPE_CHECKING:
+    from rmqtool.store.layout import Store
+
+_ID = re.compile(r"(?:[0-9A-Fa-f]{32}|[0-9A-Fa-f]{56})")
+_LARGEST_PORT = 65535
+
+
+def is_id(text: str) -> bool:
+    """Whether the argument has the form of a message id: no offset has so many digits."""
+    return _ID.fullmatch(text) is not None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was found for an argument.
+
+    kind: `offset`, `offset_msg_id` or `uniq_key`. place: None when nothing answers to a unique id. matches:
+    all records with a unique id, source: how they were found. id_parts: what is in the id. notes: remarks for
+    people. unreadable: what a search could not read.
+    """
+
+    given: str
+    kind: str
+    place: Place | None
+    matches: tuple[int, ...] = ()
+    source: str | None = None
+    id_parts: dict[str, Any] | None = None
+    notes: list[str] = field(default_factory=list)
+    unreadable: tuple[dict[str, Any], ...] = ()
+
+    def around(self, length: int = 64) -> bytes:
+        """The bytes from the offset on, b"" where no file lies."""
+        if self.place is None or self.place.segment is None:
+            return b""
+        with self.place.segment.open("pread") as source:
+            return source.window(self.place.position, length).tobytes()
+
+    def record(self) -> OneRecord | None:
+        """The record, damaged record or filler that lies there; None when nothing of the kind does."""
+        shown = {What.RECORD, What.INSIDE, What.DAMAGED, What.BLANK}
+        return read_record(self.place) if self.place is not None and self.place.what in shown else None
+
+
+def at_offset(store: Store, given: str, physical_offset: int) -> Answer:
+    """What lies at an offset."""
+    return Answer(given, "offset", look_at(store.segments, physical_offset))
+
+
+def by_id(store: Store, given: str, reading: Reading) -> Answer:
+    """The record with an id: by the offset in it where one begins there, else by UNIQ_KEY."""
+    answer = _by_offset_id(store, given)
+    if answer is not None:
+        return answer
+    found: Matches = find_uniq_key(store, given, reading)
+    place = look_at(store.segments, found.offsets[0]) if found.offsets else None
+    notes = []
+    if len(found.offsets) > 1:
+        others = ", ".join(map(str, found.offsets[1:6]))
+        more = ", …" if len(found.offsets) > 6 else ""
+        notes.append(f"{len(found.offsets) - 1} more with this id, at {others}{more}")
+    return Answer(
+        given,
+        "uniq_key",
+        place,
+        found.offsets,
+        found.source,
+        unique_id_parts(given),
+        notes,
+        found.unreadable,
+    )
+
+
+def _by_offset_id(store: Store, given: str) -> Answer | None:
+    """None when the hexadecimal digits can be no offset message id of this store."""
+    one = OffsetMessageId.decode(given)
+    if not 0 <= one.port <= _LARGEST_PORT or one.offset < 0:
+        return None
+    place = look_at(store.segments, one.offset)
+    if place.what is not What.RECORD:
+        return None
+    host = read_record(place).values["store_host"]
+    stored = host_text(host.ip, host.port)
+    notes = [] if stored == one.host else [f"the id names host {one.host}, the record was stored by {stored}"]
+    parts = {"host": one.host, "offset": one.offset, "host_agrees": not notes}
+    return Answer(given, "offset_msg_id", place, (one.offset,), "offset", parts, notes)

@@ -1,0 +1,24 @@
+"""numba kernels over commit log bytes. `kernels_python` is the twin with the same functions.
+
+Every kernel takes a window of a segment (`buf`, uint8), where in the segment it begins (`origin`) and how
+long the segment is (`file_size`), releases the GIL, writes int64 rows (`fields.Field`) and an int64 status
+(`fields.Status`). No kernel reads outside `buf`, whatever the bytes say.
+"""
+
+from __future__ import annotations
+
+from rmqtool.scan.kernels.checksum import HAVE_ISAL, crc_at
+from rmqtool.scan.kernels.spans import first_nonzero, gather, property_spans
+from rmqtool.scan.kernels.text import utf8_ok
+from rmqtool.scan.kernels.walk import find_record, walk
+
+__all__ = [
+    "HAVE_ISAL",
+    "crc_at",
+    "find_record",
+    "first_nonzero",
+    "gather",
+    "property_spans",
+    "utf8_ok",
+    "walk",
+]

@@ -1,0 +1,62 @@
+"""The decorator of all kernels: compiled without the GIL, cached on disk.
+
+numba tells a stale cache entry by time and size of the kernel's own file, which an upgrade from a wheel may
+leave as they were while a called module changed. The cache directory therefore carries a digest of everything
+that is compiled in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from pathlib import Path
+
+from numba import config, njit
+
+_PACKAGE = Path(__file__).parent
+_uncached_said = False
+
+
+def _digest() -> str:
+    """Of the kernels and of the modules whose constants they contain."""
+    import formats.commitlog
+    import formats.primitives
+    from rmqtool.scan import crc, fields, legal
+
+    others = [module.__file__ for module in (formats.commitlog, formats.primitives, crc, fields, legal)]
+    parts = [*sorted(_PACKAGE.glob("*.py")), *(Path(name) for name in others if name)]
+    return hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()[:16]
+
+
+def _cache_directory() -> str:
+    """Below the user's cache directory; empty, numba's own choice, when there is none or another is set."""
+    if config.CACHE_DIR:  # type: ignore[attr-defined]
+        return ""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.join(base, "rmqtool", f"kernels-{_digest()}") if os.path.isabs(base) else ""
+
+
+_DIRECTORY = _cache_directory()
+
+
+def kernel(**options):
+    """`njit` with the disk cache where one can be written, else compiled anew in each process."""
+
+    def wrap(function):
+        global _uncached_said
+        before = config.CACHE_DIR
+        config.CACHE_DIR = _DIRECTORY or before
+        try:
+            return njit(cache=True, nogil=True, **options)(function)
+        except RuntimeError as error:
+            if "no locator" not in str(error):
+                raise
+            if not _uncached_said:
+                _uncached_said = True
+                sys.stderr.write("rmqtool: no writable cache directory, compiling for this run only\n")
+            return njit(nogil=True, **options)(function)
+        finally:
+            config.CACHE_DIR = before
+
+    return wrap

@@ -1,0 +1,114 @@
+"""What Python cannot say: unaligned big-endian loads, bit counts, compares of 64 bytes at once.
+
+All work on addresses and check nothing; the caller has made sure that the bytes are there.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+
+def _load(bits: int, swap: bool):
+    """An unaligned load of `bits` at an address; with `swap` a big-endian field, sign extended to int64."""
+    result = types.int64 if swap else types.uint64
+
+    @intrinsic
+    def load(typing_context, address):
+        def build(context, builder, signature, arguments):
+            integer = ir.IntType(bits)
+            value = builder.load(builder.inttoptr(arguments[0], integer.as_pointer()))
+            value.align = 1
+            if swap and bits > 8:
+                value = builder.bswap(value)
+            if bits == 64:
+                return value
+            return builder.sext(value, ir.IntType(64)) if swap else builder.zext(value, ir.IntType(64))
+
+        return result(types.int64), build
+
+    return load
+
+
+be64 = _load(64, True)
+be32 = _load(32, True)
+be16 = _load(16, True)
+i8 = _load(8, True)
+u64 = _load(64, False)
+u32 = _load(32, False)
+u8 = _load(8, False)
+
+
+@intrinsic
+def trailing_zeros(typing_context, value):
+    """Place of the lowest bit that is set; `value` is not 0."""
+
+    def build(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.uint64(types.uint64), build
+
+
+@intrinsic
+def popcount(typing_context, value):
+    """How many bits are set."""
+
+    def build(context, builder, signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), build
+
+
+def _vector64(builder, address):
+    vector = ir.VectorType(ir.IntType(8), 64)
+    value = builder.load(builder.inttoptr(address, vector.as_pointer()))
+    value.align = 1
+    return value
+
+
+@intrinsic
+def equal64(typing_context, address, byte):
+    """Bit k is set where byte k of the 64 at `address` equals `byte`."""
+
+    def build(context, builder, signature, arguments):
+        value = _vector64(builder, arguments[0])
+        first = builder.insert_element(ir.Constant(value.type, ir.Undefined), arguments[1], ir.IntType(32)(0))
+        lanes = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+        wanted = builder.shuffle_vector(first, ir.Constant(value.type, ir.Undefined), lanes)
+        return builder.bitcast(builder.icmp_unsigned("==", value, wanted), ir.IntType(64))
+
+    return types.uint64(types.int64, types.uint8), build
+
+
+@intrinsic
+def illegal64(typing_context, address):
+    """Bit k is set where byte k of the 64 at `address` is none of `legal.TOPIC_CHARACTERS`."""
+
+    def build(context, builder, signature, arguments):
+        value = _vector64(builder, arguments[0])
+
+        def splat(byte):
+            return ir.Constant(value.type, [byte] * 64)
+
+        letter = builder.sub(builder.or_(value, splat(0x20)), splat(ord("a")))
+        legal = builder.icmp_unsigned("<", letter, splat(26))
+        digit = builder.sub(value, splat(ord("0")))
+        legal = builder.or_(legal, builder.icmp_unsigned("<", digit, splat(10)))
+        for character in b"%|_-":
+            legal = builder.or_(legal, builder.icmp_unsigned("==", value, splat(character)))
+        return builder.not_(builder.bitcast(legal, ir.IntType(64)))
+
+    return types.uint64(types.int64), build
+
+
+@intrinsic
+def high64(typing_context, address):
+    """Bit k is set where byte k of the 64 at `address` is not ASCII."""
+
+    def build(context, builder, signature, arguments):
+        value = _vector64(builder, arguments[0])
+        zero = ir.Constant(value.type, [0] * 64)
+        return builder.bitcast(builder.icmp_signed("<", value, zero), ir.IntType(64))
+
+    return types.uint64(types.int64), build

@@ -1,0 +1,188 @@
+"""One record: its frame, then its body CRC and text."""
+
+from __future__ import annotations
+
+from formats.commitlog import BLANK_MAGIC_CODE
+from formats.commitlog import MESSAGE_MAGIC_CODE as MAGIC_V1
+from formats.commitlog import MESSAGE_MAGIC_CODE_V2 as MAGIC_V2
+from rmqtool.scan.kernels.checksum import crc_at
+from rmqtool.scan.kernels.compiler import kernel
+from rmqtool.scan.kernels.constants import (
+    ACCEPTED,
+    BAD_BODY,
+    BAD_MAGIC,
+    BAD_PROPERTIES,
+    BAD_SIZE,
+    BAD_TOPIC,
+    BLANK,
+    BODY_CRC,
+    BODY_LENGTH,
+    BODY_POSITION,
+    BORN_TIMESTAMP,
+    CHECK_CRC,
+    CHECK_TEXT,
+    CRC_ABSENT,
+    CRC_BAD,
+    CRC_OK,
+    CRC_STATE,
+    CRC_UNCHECKED,
+    END,
+    EXCEEDS_FILE,
+    FLAG,
+    HEADER_SIZE,
+    ISSUE_PROPERTIES_NUL,
+    ISSUES,
+    KEYS_POSITION,
+    MAGIC,
+    MIN_BLANK,
+    NEED_MORE,
+    ODD,
+    OFF_BODY_CRC,
+    OFF_BODY_LENGTH,
+    OFF_BORN_TIMESTAMP,
+    OFF_FLAG,
+    OFF_PHYSICAL_OFFSET,
+    OFF_PREPARED,
+    OFF_QUEUE_ID,
+    OFF_QUEUE_OFFSET,
+    OFF_RECONSUME,
+    OFF_STORE_TIMESTAMP,
+    OFF_SYS_FLAG,
+    POSITION,
+    PREPARED,
+    PROPERTIES_LENGTH,
+    PROPERTIES_POSITION,
+    PROPERTY_COUNT,
+    QUEUE_ID,
+    QUEUE_OFFSET,
+    RECONSUME,
+    SHORT,
+    SIZE_MISMATCH,
+    STORE_SIZE,
+    STORE_TIMESTAMP,
+    STORED_OFFSET,
+    SYS_FLAG,
+    TAGS_POSITION,
+    TOPIC_LENGTH,
+    TOPIC_POSITION,
+    UNIQ_POSITION,
+    V6_EXTRA,
+    ZERO,
+)
+from rmqtool.scan.kernels.intrinsics import be16, be32, be64, i8
+from rmqtool.scan.kernels.text import scan_clean_properties, topic_issues
+
+
+@kernel(forceinline=True)
+def frame(base, at, end, origin, file_size, row):
+    """Check one record at window position `at`; (ACCEPTED or a stop, expected, found).
+
+    The order is that of `CommitLog#checkMessageAndReturnSize`, without body and text.
+    """
+    left = end - at
+    file_left = file_size - origin - at
+    if file_left < MIN_BLANK:
+        return (END if file_left == 0 else SHORT), MIN_BLANK, file_left
+    if left < MIN_BLANK:
+        return NEED_MORE, MIN_BLANK, left
+    address = base + at
+    size = be32(address)
+    magic = be32(address + 4)
+    if magic == BLANK_MAGIC_CODE:
+        return BLANK, file_left, size
+    if magic != MAGIC_V1 and magic != MAGIC_V2:
+        if magic == 0 and size == 0:
+            return ZERO, MAGIC_V1, 0
+        return BAD_MAGIC, MAGIC_V1, magic
+    width = 2 if magic == MAGIC_V2 else 1
+    least = HEADER_SIZE + width + 2
+    if size < least:
+        return BAD_SIZE, least, size
+    if size > file_left:
+        return EXCEEDS_FILE, file_left, size
+    if left < OFF_SYS_FLAG + 4:
+        return NEED_MORE, size, left
+    sys_flag = be32(address + OFF_SYS_FLAG)
+    extra = (V6_EXTRA if sys_flag & 0x10 else 0) + (V6_EXTRA if sys_flag & 0x20 else 0)
+    fixed = HEADER_SIZE + extra
+    if size < fixed + width + 2:
+        return BAD_SIZE, fixed + width + 2, size
+    if left < fixed:
+        return NEED_MORE, size, left
+    body_length = be32(address + OFF_BODY_LENGTH + extra)
+    body = body_length if body_length > 0 else 0
+    if fixed + body + width + 2 > size:
+        return BAD_BODY, size - fixed - width - 2, body_length
+    if left < size:
+        # nothing after the body can be longer than two signed 16-bit lengths
+        if size - fixed - body > 2 * 32767 + width + 2:
+            return SIZE_MISMATCH, fixed + body + 2 * 32767 + width + 2, size
+        return NEED_MORE, size, left
+    topic = fixed + body + width
+    topic_length = be16(address + topic - 2) if width == 2 else i8(address + topic - 1)
+    if topic_length < 0 or topic + topic_length + 2 > size:
+        return BAD_TOPIC, size - topic - 2, topic_length
+    properties = topic + topic_length + 2
+    properties_length = be16(address + properties - 2)
+    kept = properties_length if properties_length > 0 else 0
+    if properties + kept > size:
+        return BAD_PROPERTIES, size - properties, properties_length
+    if properties + kept != size:
+        return SIZE_MISMATCH, properties + kept, size
+    position = origin + at
+    row[POSITION] = position
+    row[STORE_SIZE] = size
+    row[MAGIC] = magic
+    row[BODY_CRC] = be32(address + OFF_BODY_CRC)
+    row[QUEUE_ID] = be32(address + OFF_QUEUE_ID)
+    row[FLAG] = be32(address + OFF_FLAG)
+    row[QUEUE_OFFSET] = be64(address + OFF_QUEUE_OFFSET)
+    row[STORED_OFFSET] = be64(address + OFF_PHYSICAL_OFFSET)
+    row[SYS_FLAG] = sys_flag
+    row[BORN_TIMESTAMP] = be64(address + OFF_BORN_TIMESTAMP)
+    born = V6_EXTRA if sys_flag & 0x10 else 0
+    row[STORE_TIMESTAMP] = be64(address + OFF_STORE_TIMESTAMP + born)
+    row[RECONSUME] = be32(address + OFF_RECONSUME + extra)
+    row[PREPARED] = be64(address + OFF_PREPARED + extra)
+    row[BODY_POSITION] = position + fixed
+    row[BODY_LENGTH] = body_length
+    row[TOPIC_POSITION] = position + topic
+    row[TOPIC_LENGTH] = topic_length
+    row[PROPERTIES_POSITION] = position + properties
+    row[PROPERTIES_LENGTH] = properties_length
+    row[CRC_STATE] = CRC_UNCHECKED
+    row[ISSUES] = 0
+    return ACCEPTED, size, size
+
+
+@kernel(forceinline=True)
+def contents(base, end, origin, checks, row):
+    """CRC and text of a record whose frame is right. True when some text is left to `finish_odd`."""
+    odd = False
+    body = row[BODY_LENGTH]
+    if body <= 0:
+        row[CRC_STATE] = CRC_ABSENT
+    elif checks & CHECK_CRC:
+        good = crc_at(base + row[BODY_POSITION] - origin, body) == row[BODY_CRC]
+        row[CRC_STATE] = CRC_OK if good else CRC_BAD
+    if checks & CHECK_TEXT:
+        topic = row[TOPIC_POSITION] - origin
+        issues = topic_issues(base + topic, row[TOPIC_LENGTH], end - topic)
+        row[TAGS_POSITION + 1] = -1
+        row[KEYS_POSITION + 1] = -1
+        row[UNIQ_POSITION + 1] = -1
+        at = row[PROPERTIES_POSITION]
+        length = row[PROPERTIES_LENGTH]
+        pairs = 0
+        if length > 0:
+            place = base + at - origin
+            clean, pairs, has_nul = scan_clean_properties(place, length, end - (at - origin), at, row)
+            if has_nul:
+                issues |= ISSUE_PROPERTIES_NUL
+            if not clean:
+                odd = True
+                pairs = ODD
+        row[PROPERTY_COUNT] = pairs
+        row[ISSUES] |= issues
+        odd |= issues != 0
+    return odd

@@ -1,0 +1,56 @@
+"""The bar: only where somebody sees it, only when it takes a while."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from rmqtool.output import progress
+from rmqtool.output.progress import Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def terminal_as_stderr(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Called inside the test: pytest sets its own sys.stderr between fixtures and test."""
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    return stream
+
+
+def test_nothing_within_the_first_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = terminal_as_stderr(monkeypatch)
+    with Progress("scan", 100, enabled=True, color=False) as bar:
+        bar.advance(50)
+    assert terminal.getvalue() == ""
+
+
+def test_bar_appears_and_leaves_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = terminal_as_stderr(monkeypatch)
+    monkeypatch.setattr(progress, "PATIENCE", 0)
+    with Progress("[scan]", 100, enabled=True, color=False) as bar:
+        bar.advance(50)
+        bar.clear()
+        shown = terminal.getvalue()
+        bar.advance(10)
+    assert "[scan]" in shown
+    assert shown.endswith("\x1b[2K")
+
+
+def test_quiet_or_piped_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = terminal_as_stderr(monkeypatch)
+    monkeypatch.setattr(progress, "PATIENCE", 0)
+    with Progress("scan", 100, enabled=False, color=False) as bar:
+        bar.advance(50)
+    assert terminal.getvalue() == ""
+    pipe = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", pipe)
+    with Progress("scan", 100, enabled=True, color=False) as bar:
+        bar.advance(50)
+    assert pipe.getvalue() == ""

@@ -1,0 +1,80 @@
+"""The documentation is true: links lead somewhere, commands run and print what is shown."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from rmqtool.cli.commands import COMMANDS, load_command
+from rmqtool.cli.reference import reference
+from tests.project.files import ROOT, project_files
+
+PAGES = [
+    path for path in project_files() if path.suffix == ".md" and not path.is_relative_to(ROOT / "fixtures")
+]
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"(?:^|[\s`/])rmqtool ([a-z][a-z-]*)((?: [^`|\n]*)?)")
+
+
+def anchors(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
+        if target.startswith(("http://", "https://", "mailto:")):
+            continue
+        name, _, anchor = target.partition("#")
+        place = page if not name else (page.parent / name)
+        assert place.exists(), f"{page.name}: {target}"
+        if anchor:
+            assert anchor in anchors(place), f"{page.name}: {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_speak_only_of_commands_and_options_that_exist(page: Path) -> None:
+    for name, rest in COMMAND.findall(page.read_text(encoding="utf-8")):
+        assert name in COMMANDS, f"{page.name}: rmqtool {name}"
+        options = {option for parameter in load_command(name).params for option in parameter.opts} | {
+            "--help"
+        }
+        used = {word.split("=")[0] for word in rest.split() if word.startswith("--")}
+        assert {word.rstrip(",.;:)") for word in used} <= options, f"{page.name}: rmqtool {name}{rest}"
+
+
+def test_command_reference_is_current() -> None:
+    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == reference()
+
+
+def test_shown_output_is_what_the_commands_print() -> None:
+    done = subprocess.run(
+        [sys.executable, "docs/screenshots.py", "--check"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_of_help_parse(name: str) -> None:
+    for example in import_module(COMMANDS[name].module).command.examples:
+        words = shlex.split(example.split(" | ")[0].split(" > ")[0])
+        assert words[:2] == ["rmqtool", name]
+        load_command(name).make_context(name, words[2:]).close()
+
+
+def test_ci_runs_the_command_of_the_readme() -> None:
+    script = (ROOT / ".ci" / "run").read_text()
+    assert "exec python3 tests/run.py" in script
+    assert "python3 tests/run.py" in (ROOT / "README.md").read_text()

@@ -1,0 +1,69 @@
+"""What is shipped: two packages, and a program that runs where nothing of the checkout is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import fixtures
+from tests.project.files import ROOT
+
+pytestmark = [pytest.mark.packaging, pytest.mark.timeout(900)]
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    clean = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))
+    }
+    done = subprocess.run(
+        list(map(str, command)), cwd=cwd, env=clean, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{command}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the source distribution and the wheel made from it."""
+    target = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "build", "--outdir", target, ROOT, cwd=target)
+    return target
+
+
+def test_wheel_holds_exactly_two_packages(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    tops = {name.split("/")[0] for name in names}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"rmqtool", "formats"}
+    modules = {
+        str(path.relative_to(ROOT)) for room in ("rmqtool", "formats") for path in (ROOT / room).rglob("*.py")
+    }
+    assert modules <= set(names)
+    assert {"rmqtool/py.typed", "formats/py.typed"} <= set(names)
+
+
+def test_source_distribution_has_licence_and_no_fixtures(built: Path) -> None:
+    (sdist,) = built.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"LICENSE", "README.md", "CHANGELOG.md", "pyproject.toml"} <= names
+    assert not [name for name in names if name.startswith(("fixtures", "tests"))]
+
+
+def test_wheel_runs_in_a_fresh_environment(built: Path, tmp_path: Path) -> None:
+    golden = fixtures.open_golden("v498-basic", tmp_path)
+    (wheel,) = built.glob("*.whl")
+    venv.create(tmp_path / "env", with_pip=True)
+    run(tmp_path / "env/bin/python", "-m", "pip", "install", "-q", wheel, cwd=tmp_path)
+    rmqtool = tmp_path / "env/bin/rmqtool"
+    assert "dump" in run(rmqtool, "--help", cwd=tmp_path)
+    assert run(rmqtool, "--version", cwd=tmp_path).startswith("rmqtool ")
+    lines = run(rmqtool, "dump", golden.path, "--format", "ndjson", cwd=tmp_path).splitlines()
+    assert len([line for line in lines if '"type":"message"' in line]) == len(golden.expected["records"])

@@ -1,0 +1,322 @@
+"""The two kernel modules against each other on arbitrary bytes, and the compiled one against a guard page."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from formats.commitlog import BLANK_MAGIC_CODE, MESSAGE_MAGIC_CODE, MESSAGE_MAGIC_CODE_V2, Blank, encode_message
+from formats.properties import decode_pairs
+from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Issue, Stop
+from tests.helpers import ROOT
+from tests.scan.conftest import numba_kernels
+from tests.scan.tools import PROPERTIES, array, check_property, declared_row, find, logs, messages, scan, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+
+    Both = tuple[ModuleType, ModuleType]
+
+MAGICS = [
+    code.to_bytes(4, "big", signed=True)
+    for code in (MESSAGE_MAGIC_CODE, MESSAGE_MAGIC_CODE_V2, BLANK_MAGIC_CODE)
+]
+NEAR_MAGICS = [b"\xda\xa3\x20", b"\xcb\xd4\x31", b"\xda\xda\xa3\x20\xa7", b"\xda", b"\xcb"]
+
+
+@st.composite
+def blanks(draw: st.DrawFn) -> bytes:
+    return bytes(Blank.build({"total_size": draw(st.integers(0, 300))}))
+
+
+@st.composite
+def damaged(draw: st.DrawFn, source: st.SearchStrategy[bytes]) -> bytes:
+    data = bytearray(draw(source))
+    for _ in range(draw(st.integers(0, 3)) if data else 0):
+        at = draw(st.integers(0, len(data) - 1))
+        data[at] = draw(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF, data[at] ^ 1]))
+    return bytes(data)
+
+
+PIECES = (
+    st.sampled_from(MAGICS + NEAR_MAGICS)
+    | st.binary(max_size=20)
+    | st.integers(0, 200).map(bytes)
+    | blanks()
+    | logs(max_records=2)
+    | damaged(logs(max_records=2))
+)
+SOUP = st.lists(PIECES, max_size=6).map(b"".join)
+
+
+def test_walk_on_any_bytes(both: Both, effort: int) -> None:
+    def prop(data: bytes, start: int, behind: int, checks: Check) -> None:
+        start = min(start, len(data))
+        given = {"start": start, "file_size": len(data) + behind, "checks": checks}
+        twin, compiled = (walk(kernels, data, **given) for kernels in both)
+        assert compiled == twin
+        assert twin.position <= len(data)
+
+    behind = st.sampled_from([0, 1, 7, 8, 100, 1 << 30])
+    check_property(prop, SOUP, st.integers(0, 100), behind, st.sampled_from(Check), examples=150 * effort)
+
+
+def test_find_record_on_any_bytes(both: Both, effort: int) -> None:
+    def prop(data: bytes, start: int, behind: int, shift: int, base: int, any_offset: bool) -> None:
+        start = min(start, len(data))
+        given = {"start": start, "file_size": len(data) + behind, "shift": shift, "base": base}
+        twin, compiled = (find(kernels, data, **given, any_offset=any_offset) for kernels in both)
+        assert compiled == twin
+        hit, position, stop, _, row = twin
+        assert start <= position <= len(data)
+        if row is not None:
+            expected = declared_row(data, position, base)
+            expected[Field.ISSUES] &= ~Issue.OFFSET  # a search compares with its own shift
+            assert (hit, row) == (1, expected)
+
+    behind = st.sampled_from([0, 0, 1, 7, 8, 1000])
+    near = st.sampled_from([0, 0, 1, -1, 300])
+    arguments = SOUP, st.integers(0, 100), behind, near, near, st.booleans()
+    check_property(prop, *arguments, examples=200 * effort)
+
+
+def test_find_record_cut_inside_of_a_candidate(kernels: ModuleType) -> None:
+    """Every window that ends in a record says so, unless the magic is not in it yet."""
+    record = encode_message("TopicTest", b"hello" * 20, b"TAGS\x01A\x02", physical_offset=10)
+    data = b"x" * 10 + record + bytes(200)
+    for size in range(18, 10 + len(record)):
+        hit, position, stop, wanted, _ = find(kernels, data[:size], file_size=len(data))
+        assert (hit, position, stop) == (0, 10, Stop.NEED_MORE)
+        assert wanted is not None
+        assert size - 10 < wanted <= len(record)
+    for size in (8, 14, 17):
+        hit, position, stop, _, _ = find(kernels, data[:size], file_size=len(data))
+        assert (hit, position, stop) == (0, size - 7, Stop.END)
+    assert find(kernels, data)[:3] == (1, 10, Stop.ROWS_FULL)
+
+
+def test_find_record_passes_over_what_is_not_right(kernels: ModuleType) -> None:
+    right = encode_message("TopicTest", b"hello" * 20, b"TAGS\x01A\x02", physical_offset=1000)
+    wrong = {
+        "body": right.replace(b"hello", b"hallo", 1),
+        "topic": encode_message("Topic Test", b"hello", physical_offset=1000),
+        "no topic": encode_message("", b"hello", physical_offset=1000),
+        "place": encode_message("TopicTest", b"hello" * 20, physical_offset=1001),
+        "frame": (len(right) + 1).to_bytes(4, "big") + right[4:],
+        "blank": bytes(Blank.build({"total_size": 77})),
+    }
+    assert find(kernels, right, base=1000)[:3] == (1, 0, Stop.ROWS_FULL)
+    for what, data in wrong.items():
+        assert find(kernels, data + bytes(300), base=1000)[0] == 0, what
+    assert find(kernels, wrong["place"], base=1000, shift=1)[:3] == (1, 0, Stop.ROWS_FULL)
+    assert find(kernels, wrong["place"], base=1000, any_offset=True)[:3] == (1, 0, Stop.ROWS_FULL)
+    blank = bytes(Blank.build({"total_size": 30})).ljust(30, b"?")
+    assert find(kernels, b"ab" + blank)[:3] == (1, 2, Stop.BLANK)
+
+
+@pytest.mark.parametrize("before", [0, 1, 55, 56, 57, 63, 64, 65, 127, 128, 129, 200])
+@pytest.mark.parametrize("filler", [0, 0x61, 0xDA, 0xCB])
+def test_find_record_behind_fillers_of_every_length(kernels: ModuleType, before: int, filler: int) -> None:
+    record = encode_message("T", b"x", physical_offset=before)
+    for behind in (0, 1, 63, 64, 100):
+        data = bytes([filler]) * before + record + bytes([filler]) * behind
+        assert find(kernels, data)[:3] == (1, before, Stop.ROWS_FULL)
+
+
+def test_first_nonzero(both: Both, effort: int) -> None:
+    def prop(zeros: int, rest: bytes, start: int) -> None:
+        data = bytes(zeros) + rest
+        start = min(start, len(data))
+        expected = next((at for at in range(start, len(data)) if data[at]), len(data))
+        for kernels in both:
+            assert kernels.first_nonzero(array(data), start) == expected
+
+    rests = st.binary(max_size=70) | st.tuples(st.integers(0, 70), st.binary(max_size=2)).map(
+        lambda pair: bytes(pair[0]) + pair[1]
+    )
+    check_property(prop, st.integers(0, 300), rests, st.integers(0, 400), examples=150 * effort)
+
+
+@pytest.mark.parametrize("at", [0, 65535, 65536, 65537, 131071, 199999])
+def test_first_nonzero_in_a_large_buffer(kernels: ModuleType, at: int) -> None:
+    data = np.zeros(200_000, np.uint8)
+    assert kernels.first_nonzero(data, 0) == data.size
+    data[at] = 0x80
+    assert kernels.first_nonzero(data, 0) == at
+    assert kernels.first_nonzero(data, at) == at
+    assert kernels.first_nonzero(data, at + 1) == data.size
+
+
+def test_gather(both: Both, effort: int) -> None:
+    def prop(data: bytes, places: list[tuple[int, int]]) -> None:
+        kept = [(min(at, len(data)), length) for at, length in places]
+        kept = [(at, min(length, len(data) - at)) for at, length in kept]
+        positions = np.array([at for at, _ in kept], np.int64)
+        lengths = np.array([length for _, length in kept], np.int64)
+        parts = [data[at : at + length] if length > 0 else b"" for at, length in kept]
+        ends = np.cumsum([0, *map(len, parts)]).tolist()
+        for kernels in both:
+            offsets = np.full(len(kept) + 1, -9, np.int32)
+            out = np.full(ends[-1], 0x3F, np.uint8)
+            assert kernels.gather(array(data), positions, lengths, offsets, out) == ends[-1]
+            assert offsets.tolist() == ends
+            assert out.tobytes() == b"".join(parts)
+
+    places = st.lists(st.tuples(st.integers(0, 120), st.integers(-2, 60)), max_size=9)
+    check_property(prop, st.binary(max_size=120), places, examples=100 * effort)
+
+
+def declared_property_spans(raw: bytes, start: int) -> list[list[int]]:
+    """First place of each name, with the place of its last value."""
+    found: dict[bytes, list[int]] = {}
+    at = start
+    for segment in decode_pairs(raw):
+        if segment.is_pair:
+            name, _, value = segment.raw.partition(b"\x01")
+            first = found.get(name, [at])[0]
+            found[name] = [first, len(name), at + len(name) + 1, len(value)]
+        at += len(segment.raw) + 1
+    return list(found.values())
+
+
+def test_property_spans(both: Both, effort: int) -> None:
+    def prop(strings: list[bytes], between: int, cut: bool) -> None:
+        data, positions, expected, counts = b"", [], [], []
+        for raw in strings:
+            data += bytes(between)
+            positions.append(len(data))
+            spans = declared_property_spans(raw, len(data))
+            expected += spans
+            counts.append(len(spans))
+            data += raw
+        lengths = np.array([len(raw) for raw in strings], np.int64)
+        data = data if cut else data + b"\x02\x01"
+        for kernels in both:
+            spans_out = np.full((sum(len(raw) // 4 + 1 for raw in strings), 4), -9, np.int64)
+            counts_out = np.full(len(strings), -9, np.int64)
+            places = np.array(positions, np.int64)
+            total = kernels.property_spans(array(data), places, lengths, spans_out, counts_out)
+            assert spans_out[:total].tolist() == expected
+            assert counts_out.tolist() == counts
+
+    strings = st.lists(PROPERTIES, max_size=4)
+    check_property(prop, strings, st.integers(0, 3), st.booleans(), examples=150 * effort)
+
+
+# ---- nothing outside of the buffer is read -----------------------------------------------------------------
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@contextmanager
+def before_guard(data: bytes, page: int = mmap.PAGESIZE) -> Iterator[np.ndarray]:
+    """The bytes at the very end of readable memory: a page that nobody may touch follows them."""
+    pages = max(-(-len(data) // page), 1)
+    region = mmap.mmap(-1, (pages + 1) * page)
+    whole = np.frombuffer(region, np.uint8)
+    address = whole.ctypes.data
+    try:
+        end = pages * page
+        whole[end - len(data) : end] = np.frombuffer(data, np.uint8)
+        assert _libc.mprotect(ctypes.c_void_p(address + end), ctypes.c_size_t(page), 0) == 0
+        yield whole[end - len(data) : end]
+    finally:
+        _libc.mprotect(ctypes.c_void_p(address), ctypes.c_size_t((pages + 1) * page), 3)
+        del whole
+
+
+def run_all_kernels(buffer: np.ndarray) -> None:
+    """Every compiled kernel on this buffer, as if the file went on behind it and as if it did not."""
+    kernels = numba_kernels()
+    rows = np.zeros((64, ROW_WIDTH), np.int64)
+    status = np.zeros(STATUS_WIDTH, np.int64)
+    for file_size in (buffer.size, buffer.size + 1000):
+        kernels.walk(buffer, 0, 0, file_size, 0, int(Check.ALL), rows, status)
+        count = int(status[0])
+        for any_offset in (0, 1):
+            for start in (0, 1, max(buffer.size - 9, 0), buffer.size):
+                kernels.find_record(buffer, start, 0, file_size, 0, 0, any_offset, rows[-1:], status)
+        places = np.ascontiguousarray(rows[:count, Field.PROPERTIES_POSITION])
+        lengths = np.ascontiguousarray(np.maximum(rows[:count, Field.PROPERTIES_LENGTH], 0))
+        spans = np.zeros((int((lengths // 4 + 1).sum()), 4), np.int64)
+        kernels.property_spans(buffer, places, lengths, spans, np.zeros(count, np.int64))
+        out = np.zeros(int(lengths.sum()), np.uint8)
+        kernels.gather(buffer, places, lengths, np.zeros(count + 1, np.int32), out)
+    for start in (0, buffer.size // 2, buffer.size):
+        kernels.first_nonzero(buffer, start)
+
+
+def guarded_inputs() -> Iterator[bytes]:
+    texts = [b"", b"a\x01b", b"TAGS\x01" + b"v" * 59, b"UNIQ_KEY\x01" + b"w" * 119, b"\x01", b"\xe4\xb8", b"\xff"]
+    for topic in ("T", "T" * 64, "T" * 127, "ü"):
+        for text in texts:
+            record = encode_message(topic, b"b" * 10, text)
+            yield record
+            yield from (record[:-cut] for cut in (1, 2, 60))
+            yield record + encode_message(topic, b"", text, physical_offset=len(record))
+    for length in range(140):
+        yield bytes(length)
+        yield b"\xda" * length
+        yield (MAGICS[0] * 40)[:length]
+    rng = np.random.default_rng(11)
+    for length in (1, 63, 64, 71, 72, 73, 4096, 5000):
+        yield rng.choice(np.frombuffer(b"\0\1\2\xda\xa3\x20\xa7\xcb", np.uint8), length).tobytes()
+
+
+GUARDED = """
+from tests.scan.test_kernels import before_guard, guarded_inputs, run_all_kernels
+count = 0
+for data in guarded_inputs():
+    with before_guard(data) as buffer:
+        run_all_kernels(buffer)
+    count += 1
+print("survived", count)
+"""
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=250,
+        check=False,
+    )
+
+
+def test_nothing_behind_the_buffer_is_read() -> None:
+    """In a process of its own: a single byte too far ends it."""
+    numba_kernels()
+    done = python(GUARDED)
+    assert (done.returncode, done.stdout) == (0, f"survived {len(list(guarded_inputs()))}\n"), done.stderr
+
+
+def test_the_guard_bites() -> None:
+    code = (
+        "import ctypes\nfrom tests.scan.test_kernels import before_guard\n"
+        "with before_guard(b'abc') as buffer:\n"
+        "    print(ctypes.string_at(buffer.ctypes.data, 3), flush=True)\n"
+        "    ctypes.string_at(buffer.ctypes.data, 4)\n"
+    )
+    done = python(code)
+    assert (done.returncode, done.stdout) == (-11, "b'abc'\n")
+
+
+def test_scans_agree_on_any_bytes(both: Both, effort: int) -> None:
+    def prop(data: bytes, active: bool) -> None:
+        twin, compiled = (scan(data, kernels, active=active) for kernels in both)
+        assert compiled == twin
+        assert len(messages(twin)) == len(messages(compiled))
+
+    check_property(prop, SOUP, st.booleans(), examples=150 * effort)

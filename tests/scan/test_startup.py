@@ -1,0 +1,166 @@
+"""Processes of their own: cold caches, none at all, no compiler, and stores too small to need one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fixtures.builder import HandmadeLog
+from tests.helpers import ROOT, Result, rmq_process
+from tests.scan.conftest import numba_kernels
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NO_CACHE_NOTE = "rmqtool: no writable cache directory, compiling for this run only\n"
+WITHOUT_HOME = {name: value for name, value in os.environ.items() if name not in {"HOME", "NUMBA_CACHE_DIR"}}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    log = HandmadeLog(segment_size=8192)
+    for number in range(30):
+        log.put("TopicTest", b"hello %d" % number, {"TAGS": "A", "UNIQ_KEY": f"ID{number}"})
+    log.write(tmp_path / "store" / "commitlog")
+    return tmp_path / "store"
+
+
+def dump(store: Path, **environment: str) -> Result:
+    return rmq_process("dump", store, "--format", "ndjson", **environment)
+
+
+def python(code: str, source: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=source,
+        env={**environment, "PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=250,
+        check=False,
+    )
+
+
+WALK = """
+import numpy as np
+from formats.commitlog import encode_message
+from rmqtool.scan import kernels
+from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Field
+rows, status = np.empty((4, ROW_WIDTH), np.int64), np.zeros(STATUS_WIDTH, np.int64)
+log = np.frombuffer(encode_message("T", b"body" * 99, b"TAGS\\x01A"), np.uint8)
+kernels.walk(log, 0, 0, log.size, 0, 3, rows, status)
+print(*status.tolist()[:3], rows[0, Field.CRC_STATE], rows[0, Field.TAGS_LENGTH])
+"""
+WALKED = "1 494 2 1 1\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a file system that root cannot write")
+def test_nowhere_to_write_a_cache(tmp_path: Path) -> None:
+    """Installed read-only, no home: works, and says why it takes longer."""
+    numba_kernels()
+    source = tmp_path / "installed"
+    for package in ("rmqtool", "formats"):
+        shutil.copytree(ROOT / package, source / package, ignore=shutil.ignore_patterns("__pycache__"))
+    before = {path: path.stat().st_mtime_ns for path in source.rglob("*")}
+    # root may write anywhere but in /proc; what stands in the way of a cache below the source is a file
+    for directory in {path.parent for path in source.rglob("*.py")}:
+        (directory / "__pycache__").write_bytes(b"")
+    environment = {**WITHOUT_HOME, "HOME": "/proc/none", "XDG_CACHE_HOME": "/proc/none"}
+    done = python(WALK, source, environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, WALKED, NO_CACHE_NOTE)
+    after = {path for path in source.rglob("*") if path.name != "__pycache__"}
+    assert after == set(before)
+
+
+SMALL = """
+import numpy as np
+from rmqtool.scan import kernels
+data = np.frombuffer(b"123456789" + bytes(100) + b"x", np.uint8)
+at = data.ctypes.data
+print(kernels.crc_at(at, 9), kernels.utf8_ok(at, 9), kernels.first_nonzero(data, 9))
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "answer"),
+    [
+        pytest.param(SMALL, f"{0xCBF43926 & 0x7FFFFFFF} True 109\n", id="small kernels"),
+        pytest.param(WALK, WALKED, id="walk", marks=pytest.mark.full),
+    ],
+)
+def test_eight_processes_start_cold_at_once(tmp_path: Path, code: str, answer: str) -> None:
+    numba_kernels()
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: python(code, ROOT, environment), range(8)))
+    assert [(done.returncode, done.stdout, done.stderr) for done in answers] == [(0, answer, "")] * 8
+    assert any((tmp_path / "cache").rglob("*.nbi"))
+
+
+BLOCKED = "import sys\nsys.modules['numba'] = sys.modules['llvmlite'] = None\n"
+RUN = "import sys\nfrom rmqtool.cli.main import run\nsys.exit(run(['dump', {store!r}, '--format', 'ndjson']))\n"
+
+
+def test_without_numba(store: Path) -> None:
+    usual = dump(store)
+    assert len(usual.of_type("message")) == 30
+    for kernels in ("", "python", "auto"):
+        environment = {**os.environ, "RMQTOOL_KERNELS": kernels}
+        done = python(BLOCKED + RUN.format(store=str(store)), ROOT, environment)
+        assert (done.returncode, done.stderr, done.stdout) == (0, "", usual.stdout)
+
+
+def test_numba_demanded_and_missing(store: Path) -> None:
+    done = python(BLOCKED + RUN.format(store=str(store)), ROOT, {**os.environ, "RMQTOOL_KERNELS": "numba"})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("rmqtool: RMQTOOL_KERNELS=numba, but numba cannot be imported")
+    assert done.stderr.count("\n") == 1
+
+
+def test_large_logs_without_numba() -> None:
+    code = BLOCKED + "from rmqtool.scan.engine import choose_kernels\nprint(choose_kernels(1 << 40).__name__)"
+    assert python(code, ROOT, dict(os.environ)).stdout == "rmqtool.scan.kernels_python\n"
+
+
+def test_an_unknown_choice_of_kernels(store: Path) -> None:
+    result = dump(store, RMQTOOL_KERNELS="bogus")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "rmqtool: RMQTOOL_KERNELS=bogus: use auto, numba or python\n"
+
+
+def test_both_kernels_dump_the_same(store: Path) -> None:
+    numba_kernels()
+    digests = {
+        hashlib.sha256(dump(store, RMQTOOL_KERNELS=kernels).stdout.encode()).hexdigest()
+        for kernels in ("python", "numba", "auto")
+    }
+    assert len(digests) == 1
+
+
+LOADED = """
+import sys
+from rmqtool.cli.main import run
+code = run(['dump', {store!r}, '--limit', '1', '--quiet'])
+heavy = ('numba', 'llvmlite', 'isal', 'pandas', 'duckdb', 'pyspark')
+print(sorted(name for name in heavy if name in sys.modules), code)
+"""
+
+
+def test_a_small_store_never_loads_the_compiler(store: Path) -> None:
+    done = python(LOADED.format(store=str(store)), ROOT, dict(os.environ))
+    assert done.stdout.splitlines()[-1] == "[] 0"
+
+
+def test_a_large_file_with_little_in_it_is_small(store: Path) -> None:
+    """A broker's segment has 1 GiB from the start; most of it is a hole."""
+    with (store / "commitlog" / f"{0:020d}").open("r+b") as file:
+        file.truncate(1 << 30)
+    done = python(LOADED.format(store=str(store)), ROOT, dict(os.environ))
+    assert done.stdout.splitlines()[-1] == "[] 0"
