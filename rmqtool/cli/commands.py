@@ -27,6 +27,10 @@ class Entry:
 COMMANDS: dict[str, Entry] = {
     "info": Entry("rmqtool.cli.info", "What lies in a store: files, topics, queues, release, state."),
     "dump": Entry("rmqtool.cli.dump", "Decode every byte of a store, a folder in it or a single file."),
+    "verify": Entry(
+        "rmqtool.cli.verify",
+        "Is this store right? Every record, unit and index item, and each against the others.",
+    ),
     "show": Entry("rmqtool.cli.show", "One record in full, with an annotated hex view."),
 }
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 SCHEMA = "rmqtool.dump/1"
 
 _NARROW = 100
+_EVENT_KEYS = ("length", "content", "reason", "expected", "found")
+"""what rows that are no record have besides their place"""
 """columns of a terminal below which a table shows only what tells records apart"""
 
 
@@ -115,7 +117,8 @@ class _Listing:
         self._unwrap = unwrap
         self._counts = Counts()
         form = bodies.body or ("none" if context.format in {"table", "csv"} else "auto")
-        self._shape = MessageShape(form, bodies.body_sha256, bodies.redacted)
+        tables = context.format == "table"
+        self._shape = MessageShape(form, bodies.body_sha256, bodies.redacted, one_body=tables)
         self._holes = {hole.after.base: hole for hole in store.segments.holes()}
         if context.format in {"raw", "hex"} and self._shape.redacted:
             raise UsageError(
@@ -152,8 +155,9 @@ class _Listing:
 
     def _write_rows(self, pieces: Iterable[Piece]) -> None:
         columns = _table_columns(self._context, self._shape)
-        keys = [name for name in self._shape.columns if name not in {"properties_raw", "properties_lost"}]
-        with self._context.rows(SCHEMA, columns, csv_columns=["type", *keys], banner=_banner) as rows:
+        inner = ("number", "body_position") if self._unwrap else ()
+        keys = ["type", *self._shape.keys, *inner, *_EVENT_KEYS]
+        with self._context.rows(SCHEMA, columns, csv_columns=keys, banner=_banner) as rows:
             rows.covered = self._counts.summary
             for batch, others in self._limited(pieces):
                 if batch is not None and batch.num_rows:
@@ -337,5 +341,5 @@ def _table_columns(context: Context, shape: MessageShape) -> list[Column]:
     if shape.body_sha256:
         columns.append(Column("body_sha256"))
     if shape.body != "none" and "body" not in shape.redacted:
-        columns += [Column(f"body_{'utf8' if shape.body == 'auto' else shape.body}", "body")]
+        columns.append(Column("body"))
     return columns

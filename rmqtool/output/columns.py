@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +33,7 @@ def batch_columns(
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Cyclic garbage collection pauses: it would walk thousands of young dicts over and over and find nothing."""
+    """Pauses cyclic garbage collection, which would walk thousands of young dicts again and again."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -62,7 +63,7 @@ def values(column: pa.Array) -> list[Any]:
     if column.null_count == 0 and pa.types.is_integer(column.type):
         numbers = column.to_numpy()
         same = numbers[0] == numbers[-1] and bool((numbers == numbers[0]).all())
-        return [numbers[0].item()] * count if same else numbers.tolist()  # type: ignore[no-any-return]
+        return [numbers[0].item()] * count if same else numbers.tolist()
     if pa.types.is_string(column.type):
         return _texts(column)
     if pa.types.is_map(column.type):
@@ -87,7 +88,8 @@ def _texts(column: pa.Array) -> list[str | None]:
 
 def _bounds(column: pa.Array) -> npt.NDArray[np.int64]:
     """Where in the children the elements of each row begin, and the end of the last."""
-    return column.offsets.to_numpy().astype(np.int64)
+    bounds: npt.NDArray[np.int64] = column.offsets.to_numpy().astype(np.int64)
+    return bounds
 
 
 def _lists(column: pa.Array) -> list[list[Any] | None]:
@@ -97,7 +99,7 @@ def _lists(column: pa.Array) -> list[list[Any] | None]:
     places = (bounds - start).tolist()
     if column.null_count == 0 and len(flat) == len(column) and places == list(range(len(places))):
         return [[value] for value in flat]
-    lists = [flat[low:high] for low, high in zip(places, places[1:], strict=False)]
+    lists = [flat[low:high] for low, high in pairwise(places)]
     return _with_nulls(column, lists)
 
 
@@ -118,10 +120,7 @@ def _dicts(column: pa.Array) -> list[dict[str, Any] | None]:
             return [dict(zip(keys, row)) for row in zip(*[iter(items)] * width)]  # noqa: B905 - hot
     keys = np.array(names, object)[codes].tolist()
     places = (bounds - start).tolist()
-    dicts = [
-        dict(zip(keys[low:high], items[low:high], strict=True))
-        for low, high in zip(places, places[1:], strict=False)
-    ]
+    dicts = [dict(zip(keys[low:high], items[low:high], strict=True)) for low, high in pairwise(places)]
     return _with_nulls(column, dicts)
 
 

@@ -90,6 +90,8 @@ def _shown_body(body: bytes, shape: MessageShape) -> dict[str, Any]:
         form = "utf8" if shape.body == "auto" else shape.body
         text = encode_body(body, form)
         shown = {f"body_{form}": text} if text is not None else {"body_base64": encode_body(body, "base64")}
+        if shape.one_body:
+            shown = {"body": text if text is not None else f"base64:{shown['body_base64']}"}
     if shape.shows_digest:
         shown["body_sha256"] = hashlib.sha256(body).hexdigest()
     return shown

@@ -32,7 +32,7 @@ def encode(value: Any) -> bytes:
 
 
 def _repeated(column: Iterable[Any]) -> tuple[Any] | None:
-    """The value that stands in every row, as a tuple of one; None where rows differ or cannot be known to be equal."""
+    """The value of every row, as a tuple of one; None where rows differ or cannot be looked at."""
     if isinstance(column, repeat):
         return (next(copy(column), None),)
     if not isinstance(column, list) or not column or column[0] is not column[-1]:
@@ -44,12 +44,18 @@ def _repeated(column: Iterable[Any]) -> tuple[Any] | None:
 def _lines(
     names: Sequence[str], columns: Sequence[Iterable[Any]], omit_null: Collection[str]
 ) -> Iterator[bytes]:
-    """Each row as JSON. One dict serves all rows, and only what differs between them is set anew."""
+    """Each row as JSON. One dict serves all rows, and only what differs between them is set anew.
+
+    The first list is always gone through, however equal its values are: it says how many rows there are.
+    """
+    counter = next(
+        (name for name, column in zip(names, columns, strict=True) if isinstance(column, list)), None
+    )
     row: Row = {}
     varying: dict[str, Iterable[Any]] = {}
     sparse: set[str] = set()
     for name, column in zip(names, columns, strict=True):
-        same = _repeated(column)
+        same = None if counter in {None, name} else _repeated(column)
         if same is None:
             row[name] = None
             varying[name] = column
@@ -67,7 +73,9 @@ def _lines(
     for values in zip(*varying.values(), strict=False):
         row.update(zip(varying, values, strict=False))
         if sparse:
-            yield encode({name: value for name, value in row.items() if value is not None or name not in sparse})
+            yield encode(
+                {name: value for name, value in row.items() if value is not None or name not in sparse}
+            )
         else:
             yield encode(row)
 

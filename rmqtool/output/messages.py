@@ -77,12 +77,14 @@ class MessageShape:
     """What a row of a message holds.
 
     body: `auto`, `utf8`, `gbk`, `hex`, `base64` or `none`. redacted: some of `body`, `keys`, `hosts`,
-    `properties`, whose values become null.
+    `properties`, whose values become null. one_body: for tables, the key `body` holds what `body_utf8`,
+    `body_base64` and so on say together.
     """
 
     body: str = "none"
     body_sha256: bool = False
     redacted: frozenset[str] = frozenset()
+    one_body: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -95,6 +97,17 @@ class MessageShape:
         if self.shows_digest:
             more += ["body_sha256", "plain_body_sha256"]
         return (*_PLAIN_COLUMNS, *more)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Every key that a row may have besides `type`."""
+        made_of = {
+            "properties_raw": ("properties_raw_hex",),
+            "properties_lost": (),
+            "plain_body": (),
+            "body": ("body",) if self.one_body else body_keys(self.body),
+        }
+        return tuple(key for name in self.columns for key in made_of.get(name, (name,)))
 
     @property
     def shows_body(self) -> bool:
@@ -126,7 +139,8 @@ class MessageShape:
         if "properties_raw" in batch.schema.names:
             table["properties_raw_hex"] = _lost(batch)
         if self.shows_body:
-            table |= _bodies(batch, self.body)
+            bodies = _bodies(batch, self.body)
+            table |= {"body": one_body(bodies)} if self.one_body else bodies
         for name in self.hidden_columns:
             table[name] = [None] * batch.num_rows
         if self.hidden_properties and "properties" not in self.hidden_columns:
@@ -136,6 +150,26 @@ class MessageShape:
                 for one in table["properties"]
             ]
         return list(table), list(table.values())
+
+
+def body_keys(form: str) -> tuple[str, ...]:
+    """Keys under which a row may have a body that is asked for in this form."""
+    first = f"body_{'utf8' if form == 'auto' else form}"
+    return tuple(dict.fromkeys((first, "body_base64", "body_error")))
+
+
+def one_body(bodies: dict[str, list[str | None]]) -> list[str | None]:
+    """The columns of `body_keys` as one: the text, else base64 marked as such, with the error if any."""
+    forms = [name for name in bodies if name not in {"body_base64", "body_error"}]
+    errors = bodies["body_error"]
+    based = bodies["body_base64"]
+    marked = [
+        text and "".join(("base64:" if forms else "", text, f" ({error})" if error else ""))
+        for text, error in zip(based, errors, strict=True)
+    ]
+    if not forms:
+        return marked
+    return [other if text is None else text for text, other in zip(bodies[forms[0]], marked, strict=True)]
 
 
 def _moved(batch: pa.RecordBatch) -> list[int | None]:
@@ -165,7 +199,7 @@ def _bodies(batch: pa.RecordBatch, form: str) -> dict[str, list[str | None]]:
     wanted = "utf8" if form == "auto" else form
     texts = _whole_column_of_text(batch["plain_body"]) if wanted == "utf8" else None
     if texts is not None:
-        nothing = [None] * batch.num_rows
+        nothing: list[str | None] = [None] * batch.num_rows
         return {"body_utf8": texts, "body_base64": nothing, "body_error": nothing}
     plain: list[bytes | None] = batch["plain_body"].to_pylist()
     shown: list[str | None] = []
@@ -174,7 +208,7 @@ def _bodies(batch: pa.RecordBatch, form: str) -> dict[str, list[str | None]]:
     for index, body in enumerate(plain):
         text = None if body is None else encode_body(body, wanted)
         failed = body is None
-        kept = batch["body"][index].as_py() if failed else body
+        kept: bytes = batch["body"][index].as_py() if body is None else body
         shown.append(text)
         other.append(base64.b64encode(kept).decode() if text is None else None)
         errors.append("cannot be decompressed, as stored" if failed else None)
@@ -187,7 +221,7 @@ def _bodies(batch: pa.RecordBatch, form: str) -> dict[str, list[str | None]]:
 
 
 def _whole_column_of_text(bodies: pa.Array) -> list[str | None] | None:
-    """All bodies as text when every one of them is UTF-8: one check and one conversion for the whole column."""
+    """All bodies as text when every one of them is UTF-8: one check and one conversion for all."""
     import pyarrow as pa
 
     if bodies.null_count:

@@ -57,7 +57,7 @@ def _lz4(body: bytes, limit: int) -> bytes:
     import lz4.frame
 
     stream = lz4.frame.LZ4FrameDecompressor()
-    plain = stream.decompress(body, max_length=limit + 1)
+    plain: bytes = stream.decompress(body, max_length=limit + 1)
     if not stream.eof and len(plain) <= limit:
         raise EOFError("ends early")
     return plain

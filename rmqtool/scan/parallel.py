@@ -8,7 +8,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -25,7 +25,7 @@ class _Done:
         self.error = error
 
 
-def in_order(items: Sequence[Item], work: Callable[[Item], Iterable[Result]], jobs: int) -> Iterator[Result]:
+def in_order(items: Sequence[Item], work: Callable[[Item], Iterable[Result]], jobs: int) -> Generator[Result, None, None]:
     """All results of `work(item)` for one item after the other, computed by up to `jobs` threads.
 
     Nothing is started that is more than `jobs` items ahead. An error surfaces where its results would stand;

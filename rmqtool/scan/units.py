@@ -104,7 +104,7 @@ def read_units(
 ) -> Iterator[pa.RecordBatch | Gap | Tail]:
     """Units of a plain (or, with `batch`, a 46-byte) queue file, then the rest of the file."""
     dtype = BATCH_UNIT if batch else UNIT
-    end = _data_end(source, dtype.itemsize)
+    end = data_end(source, dtype.itemsize)
     for start in range(0, end, _CHUNK_UNITS * dtype.itemsize):
         window = source.window(start, min(_CHUNK_UNITS * dtype.itemsize, end - start))
         units = window[: len(window) // dtype.itemsize * dtype.itemsize].view(dtype)
@@ -116,7 +116,7 @@ def read_units(
         yield Gap(whole, source.size - whole, Stop.SHORT, dtype.itemsize, source.size - whole)
 
 
-def _data_end(source: ByteSource, unit: int) -> int:
+def data_end(source: ByteSource, unit: int) -> int:
     """End of the last unit that is not all zero, searched from the end of the file."""
     step = _CHUNK_UNITS * unit
     at = source.size // unit * unit

@@ -72,7 +72,9 @@ def _compare_units(root: Path, truth: dict[str, Any]) -> None:
         result = rmq_process("dump", root / "consumequeue" / topic / str(queue), "--format", "ndjson")
         assert result.exit_code == 0, result.stderr
         units = {row["slot"]: row for row in result.of_type("unit") if row["state"] != "zero"}
-        assert sorted(units) == list(range(bounds["min"], bounds["max"])), f"{topic}/{queue} {bounds}: {result.rows[-4:]}"
+        assert sorted(units) == list(range(bounds["min"], bounds["max"])), (
+            f"{topic}/{queue} {bounds}: {result.rows[-4:]}"
+        )
         for message in truth["units"][topic, queue]:
             row = units[message["queueOffset"]]
             expected = message["physicalOffset"], message["size"], message["tagsCode"]

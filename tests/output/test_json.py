@@ -34,7 +34,9 @@ def test_ndjson_ends_with_the_summary(sink: io.BytesIO, out: ByteOut) -> None:
     ]
 
 
-def test_a_batch_in_which_every_column_repeats_itself_has_all_its_rows(sink: io.BytesIO, out: ByteOut) -> None:
+def test_a_batch_in_which_every_column_repeats_itself_has_all_its_rows(
+    sink: io.BytesIO, out: ByteOut
+) -> None:
     with NdjsonRows(out, "rmqtool.dump/1") as rows:
         rows.write_columns(["type", "slot", "topic"], [repeat("unit"), [7], [None]], omit_null={"topic"})
         rows.write_columns(["type", "slot"], [repeat("unit"), [8, 8, 8]])

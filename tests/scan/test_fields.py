@@ -49,7 +49,7 @@ def test_offsets_in_all_layouts(born_v6: bool, store_v6: bool) -> None:
     header = HEADERS[born_v6, store_v6]
     born = f.HOST_V6_EXTRA * born_v6
     store = f.HOST_V6_EXTRA * store_v6
-    expected = {name: at for name, at in BEFORE_HOSTS.items()}
+    expected = dict(BEFORE_HOSTS.items())
     expected |= {name: at + born for name, at in BEHIND_BORN_HOST.items()}
     expected |= {name: at + born + store for name, at in BEHIND_HOSTS.items()}
     assert {name: offset_of(header, name) for name in expected} == expected

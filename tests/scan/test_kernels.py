@@ -14,7 +14,13 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from formats.commitlog import BLANK_MAGIC_CODE, MESSAGE_MAGIC_CODE, MESSAGE_MAGIC_CODE_V2, Blank, encode_message
+from formats.commitlog import (
+    BLANK_MAGIC_CODE,
+    MESSAGE_MAGIC_CODE,
+    MESSAGE_MAGIC_CODE_V2,
+    Blank,
+    encode_message,
+)
 from formats.properties import decode_pairs
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Issue, Stop
 from tests.helpers import ROOT
@@ -77,7 +83,7 @@ def test_find_record_on_any_bytes(both: Both, effort: int) -> None:
         given = {"start": start, "file_size": len(data) + behind, "shift": shift, "base": base}
         twin, compiled = (find(kernels, data, **given, any_offset=any_offset) for kernels in both)
         assert compiled == twin
-        hit, position, stop, _, row = twin
+        hit, position, _stop, _, row = twin
         assert start <= position <= len(data)
         if row is not None:
             expected = declared_row(data, position, base)
@@ -213,7 +219,7 @@ def test_property_spans(both: Both, effort: int) -> None:
     check_property(prop, strings, st.integers(0, 3), st.booleans(), examples=150 * effort)
 
 
-# ---- nothing outside of the buffer is read -----------------------------------------------------------------
+# ---- nothing outside of the buffer is read -------------------------------------------------------
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -257,7 +263,15 @@ def run_all_kernels(buffer: np.ndarray) -> None:
 
 
 def guarded_inputs() -> Iterator[bytes]:
-    texts = [b"", b"a\x01b", b"TAGS\x01" + b"v" * 59, b"UNIQ_KEY\x01" + b"w" * 119, b"\x01", b"\xe4\xb8", b"\xff"]
+    texts = [
+        b"",
+        b"a\x01b",
+        b"TAGS\x01" + b"v" * 59,
+        b"UNIQ_KEY\x01" + b"w" * 119,
+        b"\x01",
+        b"\xe4\xb8",
+        b"\xff",
+    ]
     for topic in ("T", "T" * 64, "T" * 127, "ü"):
         for text in texts:
             record = encode_message(topic, b"b" * 10, text)

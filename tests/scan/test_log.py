@@ -49,7 +49,10 @@ def made(tmp_path: Path) -> tuple[HandmadeLog, SegmentSet]:
 def plain(pieces: Iterator[Any]) -> list[Any]:
     """Pieces that can be compared."""
     return [
-        (piece.segment.base, piece.content.to_pylist() if isinstance(piece.content, pa.RecordBatch) else piece.content)
+        (
+            piece.segment.base,
+            piece.content.to_pylist() if isinstance(piece.content, pa.RecordBatch) else piece.content,
+        )
         for piece in pieces
     ]
 
@@ -72,11 +75,17 @@ def test_all_records_in_order(made: tuple[HandmadeLog, SegmentSet]) -> None:
     assert kinds == ["RecordBatch", "Blank", "End"] * 5 + ["RecordBatch", "Tail", "End"]
 
 
-@pytest.mark.parametrize("options", [{"jobs": 4}, {"safe_io": True}, {"jobs": 3, "bytes_per_second": 1 << 40}])
+@pytest.mark.parametrize(
+    "options", [{"jobs": 4}, {"safe_io": True}, {"jobs": 3, "bytes_per_second": 1 << 40}]
+)
 def test_threads_and_ways_to_read_make_no_difference(
     golden: Callable[[str], fixtures.Golden], made: tuple[HandmadeLog, SegmentSet], options: dict[str, Any]
 ) -> None:
-    sets = [made[1], Store.open(golden("v533-basic").path).segments, Store.open(golden("v498-edge").path).segments]
+    sets = [
+        made[1],
+        Store.open(golden("v533-basic").path).segments,
+        Store.open(golden("v498-edge").path).segments,
+    ]
     for segments in sets:
         expected = plain(scan_log(segments, LogScan(COLUMNS)))
         assert plain(scan_log(segments, LogScan(COLUMNS, **options))) == expected
@@ -124,9 +133,11 @@ def test_an_unreadable_segment_does_not_stop_the_others(
     assert [piece.segment.base for piece in pieces] == sorted(piece.segment.base for piece in pieces)
 
 
-def test_a_file_that_cannot_be_opened(made: tuple[HandmadeLog, SegmentSet], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_opened(
+    made: tuple[HandmadeLog, SegmentSet], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As root no mode forbids reading: the refusal is made here."""
-    log, segments = made
+    _log, segments = made
     forbidden = segments[1].base
     usual = Segment.open
 
@@ -152,17 +163,17 @@ def test_an_internal_error_surfaces_in_place(made: tuple[HandmadeLog, SegmentSet
             raise ZeroDivisionError(path)
         return records
 
-    found = []
+    found: list[Any] = []
+    pieces = scan_log(segments, LogScan(COLUMNS, choose=choose, jobs=jobs))
     with pytest.raises(ZeroDivisionError, match="00000000000000006144"):
-        for piece in scan_log(segments, LogScan(COLUMNS, choose=choose, jobs=jobs)):
-            found.append(piece)
+        found.extend(pieces)
     assert offsets(found) == [r.physical_offset for r in log.records if r.physical_offset < segments[3].base]
 
 
 def test_unwanted_segments_are_not_opened(
     made: tuple[HandmadeLog, SegmentSet], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log, segments = made
+    _log, segments = made
     segments.last_with_data()
     opened = []
     usual = Segment.open
@@ -178,14 +189,19 @@ def test_unwanted_segments_are_not_opened(
     assert {piece.segment.base for piece in pieces} == set(opened) == wanted
 
 
-def test_the_last_wanted_segment_is_not_taken_for_the_active_one(made: tuple[HandmadeLog, SegmentSet]) -> None:
+def test_the_last_wanted_segment_is_not_taken_for_the_active_one(
+    made: tuple[HandmadeLog, SegmentSet],
+) -> None:
     log, segments = made
     first = segments[0]
     path = Path(first.file.location)
     end = log.records[4].end
     path.write_bytes(path.read_bytes()[:end] + bytes(SIZE - end))
     pieces = list(scan_log(segments, LogScan(COLUMNS, wanted=lambda segment: segment.base == 0)))
-    assert [type(piece.content) for piece in pieces if not isinstance(piece.content, pa.RecordBatch)] == [Gap, End]
+    assert [type(piece.content) for piece in pieces if not isinstance(piece.content, pa.RecordBatch)] == [
+        Gap,
+        End,
+    ]
 
 
 def test_progress_adds_up(made: tuple[HandmadeLog, SegmentSet]) -> None:
@@ -210,7 +226,7 @@ def test_bad_bodies_are_counted_though_nobody_chose_them(tmp_path: Path) -> None
         assert sum(piece.bad_bodies for piece in pieces) == 1
 
 
-# ---- batches are bounded by the bytes of their bodies -------------------------------------------------------
+# ---- batches are bounded by the bytes of their bodies --------------------------------------------
 
 
 def run_of(lengths: list[int]) -> Records:
@@ -223,7 +239,16 @@ def run_of(lengths: list[int]) -> Records:
 
 @pytest.mark.parametrize(
     "lengths",
-    [[], [0], [5], [100] * 40, [-1] * 10, [1 << 20] * 20, [9 << 20] * 3, [0, 9 << 20, 0, 0, 8 << 20, 1, -5, 8 << 20]],
+    [
+        [],
+        [0],
+        [5],
+        [100] * 40,
+        [-1] * 10,
+        [1 << 20] * 20,
+        [9 << 20] * 3,
+        [0, 9 << 20, 0, 0, 8 << 20, 1, -5, 8 << 20],
+    ],
 )
 def test_slices(lengths: list[int]) -> None:
     records = run_of(lengths)
@@ -236,7 +261,9 @@ def test_slices(lengths: list[int]) -> None:
     assert [len(part.rows) for part in whole] == ([len(lengths)] if lengths else [])
 
 
-def test_batches_are_split_only_where_bodies_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_are_split_only_where_bodies_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(scan_log_module, "BODY_BYTES", 450)
     log = make_log(tmp_path, segments=1)
     segments = Store.open(tmp_path).segments
@@ -251,7 +278,7 @@ def test_batches_are_split_only_where_bodies_are_asked_for(tmp_path: Path, monke
     assert len(log.records) == 5
 
 
-# ---- engine -------------------------------------------------------------------------------------------------
+# ---- engine --------------------------------------------------------------------------------------
 
 
 def test_the_measure_of_work_is_what_lies_on_disk(tmp_path: Path) -> None:

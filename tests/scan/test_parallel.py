@@ -43,10 +43,9 @@ def test_an_error_stands_in_its_place(jobs: int) -> None:
             raise KeyError(item)
         yield -item
 
-    found = []
+    found: list[int] = []
     with pytest.raises(KeyError, match="3"):
-        for result in in_order(range(30), work, jobs):
-            found.append(result)
+        found.extend(in_order(range(30), work, jobs))
     assert found == [0, 0, 1, -1, 2, -2, 3]
 
 

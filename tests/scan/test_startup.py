@@ -105,7 +105,9 @@ def test_eight_processes_start_cold_at_once(tmp_path: Path, code: str, answer: s
 
 
 BLOCKED = "import sys\nsys.modules['numba'] = sys.modules['llvmlite'] = None\n"
-RUN = "import sys\nfrom rmqtool.cli.main import run\nsys.exit(run(['dump', {store!r}, '--format', 'ndjson']))\n"
+RUN = (
+    "import sys\nfrom rmqtool.cli.main import run\nsys.exit(run(['dump', {store!r}, '--format', 'ndjson']))\n"
+)
 
 
 def test_without_numba(store: Path) -> None:

@@ -1,4 +1,4 @@
-"""The record table: types by the contract, values against Java's own reading of real logs and by construction."""
+"""The record table: types by the contract, values against Java's reading of real logs and by construction."""
 
 from __future__ import annotations
 
@@ -28,11 +28,40 @@ if TYPE_CHECKING:
 
 BASE = 8192
 
-INT64 = """segment position physical_offset stored_physical_offset queue_offset prepared_transaction_offset
-    born_timestamp store_timestamp""".split()
-INT32 = "store_size body_crc queue_id flag sys_flag reconsume_times body_length plain_length".split()
-STRING = """path magic crc topic topic_hex tags uniq_key born_host store_host offset_msg_id compression
-    transaction""".split()
+INT64 = [
+    "segment",
+    "position",
+    "physical_offset",
+    "stored_physical_offset",
+    "queue_offset",
+    "prepared_transaction_offset",
+    "born_timestamp",
+    "store_timestamp",
+]
+INT32 = [
+    "store_size",
+    "body_crc",
+    "queue_id",
+    "flag",
+    "sys_flag",
+    "reconsume_times",
+    "body_length",
+    "plain_length",
+]
+STRING = [
+    "path",
+    "magic",
+    "crc",
+    "topic",
+    "topic_hex",
+    "tags",
+    "uniq_key",
+    "born_host",
+    "store_host",
+    "offset_msg_id",
+    "compression",
+    "transaction",
+]
 
 
 def records_of(data: bytes, kernels: ModuleType, base: int = BASE) -> Records:
@@ -44,7 +73,9 @@ def records_of(data: bytes, kernels: ModuleType, base: int = BASE) -> Records:
     return Records(rows[: status[Status.COUNT]], window, 0)
 
 
-def table(data: bytes, kernels: ModuleType, columns: Sequence[str] | None = None, **options: Any) -> pa.RecordBatch:
+def table(
+    data: bytes, kernels: ModuleType, columns: Sequence[str] | None = None, **options: Any
+) -> pa.RecordBatch:
     given = {"base": BASE, "path": f"commitlog/{BASE:020d}", **options}
     names = list(COLUMNS) if columns is None else columns
     return to_batch(records_of(data, kernels, given["base"]), kernels=kernels, columns=names, **given)
@@ -88,7 +119,7 @@ def test_an_empty_batch_has_all_columns(kernels: ModuleType) -> None:
     assert batch.schema == table_schema(list(COLUMNS))
 
 
-# ---- against Java ------------------------------------------------------------------------------------------
+# ---- against Java --------------------------------------------------------------------------------
 
 MAGIC = {-626843481: "V1", -626843477: "V2"}
 DIRECT = {
@@ -151,7 +182,9 @@ def test_columns_are_java_s(golden: Callable[[str], fixtures.Golden], kernels: M
             assert {key: row[key] for key in wanted} == wanted
             raw = row["properties_raw"]
             assert dict(row["properties"]) == declared.decode(raw)
-            known = {k: v for k, v in declared.decode(raw).items() if "\x01" not in v or k in record["properties"]}
+            known = {
+                k: v for k, v in declared.decode(raw).items() if "\x01" not in v or k in record["properties"]
+            }
             assert known == record["properties"] or opened.release >= "4.9.8"
             if opened.release >= "4.9.8":
                 assert dict(row["properties"]) == record["properties"]
@@ -165,7 +198,7 @@ def test_columns_are_java_s(golden: Callable[[str], fixtures.Golden], kernels: M
     assert seen == len(expected)
 
 
-# ---- text that makes trouble -------------------------------------------------------------------------------
+# ---- text that makes trouble ---------------------------------------------------------------------
 
 
 def test_topics_that_cannot_be_decoded(kernels: ModuleType) -> None:
@@ -265,7 +298,8 @@ def test_the_id_is_made_of_the_place_not_of_the_field(kernels: ModuleType) -> No
     ("flags", "compression", "transaction"),
     [
         (0, None, "none"), (0x300, None, "none"), (0x1, "zlib", "none"), (0x101, "lz4", "none"),
-        (0x201, "zstd", "none"), (0x301, "zlib", "none"), (0x401, "unknown", "none"), (0x701, "unknown", "none"),
+        (0x201, "zstd", "none"), (0x301, "zlib", "none"), (0x401, "unknown", "none"),
+        (0x701, "unknown", "none"),
         (0x4, None, "prepared"), (0x8, None, "commit"), (0xC, None, "rollback"), (0x40000000, None, "none"),
         (-1 & ~0x31, None, "rollback"), (-1 & ~0x30, "unknown", "rollback"),
     ],

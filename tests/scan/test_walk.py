@@ -62,7 +62,7 @@ def test_rows_of_real_logs(golden: Callable[[str], fixtures.Golden], kernels: Mo
     assert found > 0
 
 
-@pytest.mark.parametrize("checks", list(Check) + [Check.FRAME, Check.ALL])
+@pytest.mark.parametrize("checks", [*list(Check), Check.FRAME, Check.ALL])
 def test_rows_of_any_log(kernels: ModuleType, effort: int, checks: Check) -> None:
     def prop(data: bytes, base: int) -> None:
         walked = walk(kernels, data, base=base, checks=checks)
@@ -104,7 +104,7 @@ def test_all_layouts(kernels: ModuleType, born: tuple, store: tuple, magic: int)
 
 
 def check_text(kernels: ModuleType, raw: bytes, front: bytes = b"") -> None:
-    """Places and counts of a property string that is the last of the buffer, against Java's decoding rules."""
+    """Places and counts of a property string at the end of the buffer, against Java's decoding rules."""
     data = front + encode_message("T", b"", raw, physical_offset=len(front))
     row = walk(kernels, data, start=len(front)).rows[0]
     assert row == declared_row(data, len(front))
@@ -182,7 +182,9 @@ def test_any_properties(kernels: ModuleType, effort: int) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 63, 64, 65, 127])
 @pytest.mark.parametrize("place", ["first", "last"])
-@pytest.mark.parametrize("byte", [0, 1, 0x20, 0x2F, 0x3A, 0x40, 0x5B, 0x60, 0x7B, 0x7D, 0x7F, 0xC3, 0xE9, 0xFF])
+@pytest.mark.parametrize(
+    "byte", [0, 1, 0x20, 0x2F, 0x3A, 0x40, 0x5B, 0x60, 0x7B, 0x7D, 0x7F, 0xC3, 0xE9, 0xFF]
+)
 def test_bytes_of_topics(kernels: ModuleType, size: int, place: str, byte: int) -> None:
     topic = bytearray(b"a" * size)
     if size:
@@ -227,14 +229,24 @@ STOPS = {
     "size negative": (replaced(GOOD, total_size=-1), Stop.BAD_SIZE, 91, -1),
     "size 90": (replaced(GOOD, total_size=90), Stop.BAD_SIZE, 91, 90),
     "size 102 with IPv6": (replaced(GOOD, total_size=102, sys_flag=0x10), Stop.BAD_SIZE, 103, 102),
-    "size beyond": (replaced(GOOD, total_size=SIZE + ROOM + 1), Stop.EXCEEDS_FILE, SIZE + ROOM, SIZE + ROOM + 1),
+    "size beyond": (
+        replaced(GOOD, total_size=SIZE + ROOM + 1),
+        Stop.EXCEEDS_FILE,
+        SIZE + ROOM,
+        SIZE + ROOM + 1,
+    ),
     "size maximal": (replaced(GOOD, total_size=0x7FFFFFFF), Stop.EXCEEDS_FILE, SIZE + ROOM, 0x7FFFFFFF),
     "size plus one": (replaced(GOOD, total_size=SIZE + 1), Stop.SIZE_MISMATCH, SIZE, SIZE + 1),
     "body beyond": (replaced(GOOD, body_length=SIZE - 90), Stop.BAD_BODY_LENGTH, SIZE - 91, SIZE - 90),
     "body maximal": (replaced(GOOD, body_length=0x7FFFFFFF), Stop.BAD_BODY_LENGTH, SIZE - 91, 0x7FFFFFFF),
     "topic negative": (GOOD[:93] + b"\x80" + GOOD[94:], Stop.BAD_TOPIC_LENGTH, SIZE - 96, -128),
     "topic beyond": (GOOD[:93] + b"\x7f" + GOOD[94:], Stop.BAD_TOPIC_LENGTH, SIZE - 96, 127),
-    "properties beyond": (GOOD[:103] + b"\x7f\xff" + GOOD[105:], Stop.BAD_PROPERTIES_LENGTH, SIZE - 105, 32767),
+    "properties beyond": (
+        GOOD[:103] + b"\x7f\xff" + GOOD[105:],
+        Stop.BAD_PROPERTIES_LENGTH,
+        SIZE - 105,
+        32767,
+    ),
     "properties shorter": (GOOD[:103] + b"\0\x01" + GOOD[105:], Stop.SIZE_MISMATCH, 106, SIZE),
     "properties negative": (GOOD[:103] + b"\xff\xff" + GOOD[105:], Stop.SIZE_MISMATCH, 105, SIZE),
 }
@@ -284,7 +296,11 @@ def test_rows_full(kernels: ModuleType) -> None:
         log.put("T", bytes(number))
     data = log.files()[0]
     first = walk(kernels, data, limit=3)
-    assert (len(first.rows), first.position, first.stop) == (3, log.records[3].physical_offset, Stop.ROWS_FULL)
+    assert (len(first.rows), first.position, first.stop) == (
+        3,
+        log.records[3].physical_offset,
+        Stop.ROWS_FULL,
+    )
     rest = walk(kernels, data, start=first.position, limit=3)
     assert (len(rest.rows), rest.position, rest.stop) == (2, log.end_offset, Stop.ZERO)
     exactly = walk(kernels, data[: log.end_offset], limit=5)

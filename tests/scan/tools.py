@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 
     from rmqtool.store.bytes import ByteSource
 
-LEGAL = frozenset(b"%|_-") | frozenset(
-    b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-)
+LEGAL = frozenset(b"%|_-") | frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 I16, I32, I64 = (st.integers(-(1 << bits - 1), (1 << bits - 1) - 1) for bits in (16, 32, 64))
 
 
@@ -49,7 +47,7 @@ def check_property(prop: Callable[..., None], *strategies: Any, examples: int) -
     chosen(given(*strategies)(prop))()
 
 
-# ---- strategies ----------------------------------------------------------------------------------------
+# ---- strategies ----------------------------------------------------------------------------------
 
 
 PLAIN = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=1, max_size=40)
@@ -68,7 +66,8 @@ ODD_PIECES = st.sampled_from(
     [
         b"\x01", b"\x02", b"\x00", b"TAGS", b"KEYS", b"UNIQ_KEY", b"TAGS\x01", b"\x02KEYS\x01", b"a", b"bc",
         b"\xc3\xa9", b"\xed\xa0\x80", b"\xf0\x80\x80\x80", b"\xff", b"\xe4\xb8\xad", b"\xe4\xb8", b"\xf4\x90",
-        b"x" * 50, b"y" * 63, b"z" * 64, b"v\x01w\x02", b"UNIQ_KEY\x01ID\x02", b"TAGS\x01\x02", b"\x01KEYS\x02",
+        b"x" * 50, b"y" * 63, b"z" * 64, b"v\x01w\x02", b"UNIQ_KEY\x01ID\x02", b"TAGS\x01\x02",
+        b"\x01KEYS\x02",
     ]
 )  # fmt: skip
 
@@ -84,15 +83,16 @@ def sized_properties(draw: st.DrawFn) -> bytes:
     size = draw(st.sampled_from([61, 62, 63, 64, 65, 66, 127, 128, 129, 192]))
     name = draw(st.sampled_from([b"TAGS", b"KEYS", b"UNIQ_KEY"]))
     at = draw(st.integers(0, size - len(name) - 2))
-    before = (b"a\x01" + b"b" * (at - 3) + b"\x02") if at >= 4 else b"" if at == 0 else b"q" * (at - 1) + b"\x02"
+    before = (
+        (b"a\x01" + b"b" * (at - 3) + b"\x02") if at >= 4 else b"" if at == 0 else b"q" * (at - 1) + b"\x02"
+    )
     raw = before + name + b"\x01"
     return raw.ljust(size, b"v") if draw(st.booleans()) else raw.ljust(size - 1, b"v") + b"\x02"
 
 
 PROPERTIES = clean_properties() | odd_properties() | sized_properties() | st.binary(max_size=150)
-TOPICS = (
-    st.text(st.sampled_from("abcXYZ019%|_-"), min_size=1, max_size=70)
-    | st.sampled_from(["TopicTest", "%RETRY%g", "", "a b", "ü", "topic\0nul", "t" * 127, "x" * 64, "[/x]\x1b[2J"])
+TOPICS = st.text(st.sampled_from("abcXYZ019%|_-"), min_size=1, max_size=70) | st.sampled_from(
+    ["TopicTest", "%RETRY%g", "", "a b", "ü", "topic\0nul", "t" * 127, "x" * 64, "[/x]\x1b[2J"]
 )
 V4_HOSTS = st.tuples(st.binary(min_size=4, max_size=4), I32)
 HOSTS = V4_HOSTS | st.tuples(st.binary(min_size=16, max_size=16), I32)
@@ -137,7 +137,7 @@ def logs(draw: st.DrawFn, base: int = 0, max_records: int = 6) -> bytes:
     return data
 
 
-# ---- what construct says ---------------------------------------------------------------------------------
+# ---- what construct says -------------------------------------------------------------------------
 
 
 def declared_topic_issues(topic: bytes) -> Issue:
@@ -237,7 +237,7 @@ def declared_rows(data: bytes, base: int = 0, checks: Check = Check.ALL) -> list
     return rows
 
 
-# ---- kernels ---------------------------------------------------------------------------------------------
+# ---- kernels -------------------------------------------------------------------------------------
 
 
 def array(data: bytes) -> np.ndarray:
@@ -315,7 +315,7 @@ def find(
     return hit, position, stop, wanted, row
 
 
-# ---- scans -------------------------------------------------------------------------------------------------
+# ---- scans ---------------------------------------------------------------------------------------
 
 
 class SmallWindows(MemorySource):

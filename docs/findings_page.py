@@ -1,0 +1,56 @@
+"""Writes docs/findings.md from the catalogue: python docs/findings_page.py [--check]."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from rmqtool.check.catalogue import CATALOGUE
+
+PAGE = Path(__file__).parent / "findings.md"
+
+HEAD = """\
+# Findings
+
+What `rmqtool verify` can find. Codes are stable. Severities: **error**, data is damaged or lost; **warning**, something
+that a broker or a consumer trips over; **note**, worth knowing, as a healthy store may look like that too. Some findings
+are milder than here where `abort` lies in the store or a broker holds it: queues and index may then merely be behind.
+
+A finding has `path`, `position`, `physical_offset` and `length` of the whole record, unit, item or range concerned,
+`field` for the part of it, `expected` and `found`. What disagrees with its record has the record's `physical_offset`;
+what merely points into damage has `caused_by`, the code of that damage.
+
+"""
+
+AREAS = {
+    "DIR": "Directory layout",
+    "CL": "Commit log",
+    "CQ": "Consume queues",
+    "BCQ": "Batch consume queues",
+    "IDX": "Index files",
+    "CP": "Checkpoint, abort and lock",
+    "CFG": "Configuration files",
+    "X": "Cross checks",
+}
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [HEAD]
+    for area, title in AREAS.items():
+        entries = [
+            entry for entry in CATALOGUE.values() if entry.code.rpartition("-")[0].split("-")[0] == area
+        ]
+        parts.append(f"## {title}\n\n| code | severity | meaning | next |\n| --- | --- | --- | --- |\n")
+        for entry in sorted(entries, key=lambda one: one.code):
+            sentence = entry.sentence.replace("{", "‹").replace("}", "›").replace("|", "\\|")
+            anchor = f'<a id="{entry.anchor}"></a>`{entry.code}`'
+            parts.append(f"| {anchor} | {entry.severity} | {sentence} | {entry.hint} |\n")
+        parts.append("\n")
+    return "".join(parts).rstrip("\n") + "\n"
+
+
+if __name__ == "__main__":
+    if "--check" in sys.argv:
+        sys.exit(0 if PAGE.read_text(encoding="utf-8") == page() else "docs/findings.md: not current")
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,93 @@
+"""`config/*.json`: what a broker would load of each file, and what `.bak` offers (`ConfigManager#load`)."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.check.findings import Severity, finding
+from rmqtool.store.config_json import ParseState, load_json_config
+from rmqtool.store.kinds import FileKind
+from rmqtool.store.names import escape_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rmqtool.check.findings import Finding
+    from rmqtool.store.config_json import ParsedConfig
+    from rmqtool.store.layout import Store
+
+
+class View(Enum):
+    """What a broker makes of one file."""
+
+    LOADS = auto()
+    NOTHING = auto()
+    """parsed, and read as an empty table: `null`, `[]`"""
+    EMPTY = auto()
+    """no bytes; counts as missing"""
+    UNPARSABLE = auto()
+    MISSING = auto()
+    UNREADABLE = auto()
+
+
+def view(parsed: ParsedConfig, size: int | None) -> View:
+    """As observed with 4.9.7 and 5.3.3. size: bytes of the file, None without one."""
+    state, detail = parsed.state, parsed.detail or ""
+    if state is ParseState.MISSING:
+        return View.MISSING
+    if state is ParseState.UNREADABLE:
+        return View.UNREADABLE
+    if state is ParseState.EMPTY:
+        return View.UNPARSABLE if size else View.EMPTY
+    if state is ParseState.UNPARSABLE:
+        nothing = detail.startswith(("holds a list", "holds a NoneType"))
+        return View.NOTHING if nothing else View.UNPARSABLE
+    # fastjson forgives a byte order mark, NUL bytes at the end, single quotes, but no other text behind
+    return View.UNPARSABLE if "bytes follow behind" in detail else View.LOADS
+
+
+def check_config(store: Store) -> Iterator[Finding]:
+    """Findings about every configuration file of the store that has the load rule of `ConfigManager`."""
+    names = {file.path.removesuffix(".bak") for file in store.of_kind(FileKind.CONFIG, FileKind.CONFIG_BAK)}
+    for name in sorted(names):
+        if name.rpartition("/")[2] == "timermetrics":
+            continue
+        yield from _pair(store, name)
+
+
+def _pair(store: Store, name: str) -> Iterator[Finding]:
+    primary, own = _load(store, name)
+    backup, other = _load(store, name + ".bak")
+    place: dict[str, Any] = {"path": escape_name(name)}
+    why = primary.detail or own.name.lower()
+    if own is View.UNREADABLE:
+        yield finding("CFG-UNREADABLE", **place, found=why)
+    elif own is View.NOTHING:
+        yield finding("CFG-NOTHING", **place, found=why, expected=_offer(backup, other))
+    elif own is View.LOADS:
+        if primary.state is ParseState.LENIENT:
+            yield finding("CFG-ODD", **place, found=why)
+        if other is View.UNPARSABLE:
+            yield finding("CFG-BAK", path=escape_name(name + ".bak"), found=backup.detail)
+    elif other is View.LOADS:
+        yield finding("CFG-PRIMARY", **place, found=why, expected=_offer(backup, other))
+    elif other in (View.UNPARSABLE, View.UNREADABLE):
+        yield finding("CFG-REFUSED", **place, found=why, expected=backup.detail)
+    elif other is View.NOTHING or own is not View.MISSING:
+        yield finding("CFG-LOST", **place, found=why)
+    else:
+        yield finding("CFG-LOST", **place, found="missing, and .bak is empty", severity=Severity.NOTE)
+
+
+def _load(store: Store, name: str) -> tuple[ParsedConfig, View]:
+    file = store.file(name)
+    parsed = load_json_config(store.root / name)
+    return parsed, view(parsed, None if file is None else file.size)
+
+
+def _offer(backup: ParsedConfig, other: View) -> str:
+    if other is not View.LOADS or not isinstance(backup.data, dict):
+        return "nothing"
+    tables = [f"{len(value)} in {key}" for key, value in backup.data.items() if isinstance(value, dict)]
+    return ", ".join(tables) or "an empty object"

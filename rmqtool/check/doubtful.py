@@ -1,0 +1,247 @@
+"""Units that no record claimed: each is followed into the log, and what lies there is named."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formats.properties import decode
+from formats.tags_code import tags_hash
+from rmqtool.check.findings import finding
+from rmqtool.errors import RmqtoolError
+from rmqtool.scan import kernels_python
+from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status
+from rmqtool.scan.units import OK, unit_states
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from rmqtool.check.findings import Finding
+    from rmqtool.check.queue_files import OpenFiles, QueueUnits
+    from rmqtool.store.segments import SegmentSet
+
+_HEAD = 4096
+"""bytes read for a record at first; most need no more"""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Ranges of physical offsets that hold no record, or a broken one: (start, end, code), by start."""
+
+    ranges: Sequence[tuple[int, int, str]]
+
+    def code_at(self, offset: int) -> str | None:
+        """The code of the damage that an offset lies in."""
+        index = bisect_right(self.ranges, (offset, 1 << 63, "")) - 1
+        if index >= 0 and self.ranges[index][0] <= offset < self.ranges[index][1]:
+            return self.ranges[index][2]
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The record that begins at an offset."""
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    size: int
+    transaction: int
+    properties: dict[str, str]
+    store_timestamp: int
+
+
+class RecordsAt:
+    """Single records by physical offset."""
+
+    def __init__(self, segments: SegmentSet, files: OpenFiles) -> None:
+        self._segments = segments
+        self._files = files
+        self._row = np.zeros((1, ROW_WIDTH), np.int64)
+        self._status = np.zeros(STATUS_WIDTH, np.int64)
+
+    def covered(self, offset: int) -> bool:
+        """Does a file of the log hold this offset?"""
+        return self._segments.locate(offset) is not None
+
+    def get(self, offset: int) -> Found | None:
+        """The record that begins there; None when none does."""
+        place = self._segments.locate(offset)
+        if place is None:
+            return None
+        segment, position = place
+        source = self._files.get(segment.file)
+        window = source.window(position, _HEAD)
+        size = int.from_bytes(window[:4].tobytes(), "big", signed=True)
+        if _HEAD < size <= segment.size - position:
+            window = source.window(position, size)
+        kernels_python.walk(
+            window, 0, position, segment.size, segment.base, Check.FRAME, self._row, self._status
+        )
+        if not self._status[Status.COUNT]:
+            return None
+        row = self._row[0]
+        topic = _text(window, row, Field.TOPIC_POSITION, position)
+        raw = _text(window, row, Field.PROPERTIES_POSITION, position)
+        return Found(
+            topic.decode("utf-8", "replace"),
+            int(row[Field.QUEUE_ID]),
+            int(row[Field.QUEUE_OFFSET]),
+            int(row[Field.STORE_SIZE]),
+            int(row[Field.SYS_FLAG]) >> 2 & 3,
+            decode(raw),
+            int(row[Field.STORE_TIMESTAMP]),
+        )
+
+
+def _text(window: npt.NDArray[np.uint8], row: npt.NDArray[np.int64], at: Field, position: int) -> bytes:
+    start = int(row[at]) - position
+    return window[start : start + max(int(row[at + 1]), 0)].tobytes()
+
+
+@dataclass
+class _Shift:
+    """Neighbouring units whose records belong the same number of slots away."""
+
+    amount: int
+    first: int
+    last: int
+    path: str
+    position: int
+    offset: int
+
+
+class UnitCheck:
+    """Looks at the files of a queue that hold units which no record claimed."""
+
+    def __init__(self, records: RecordsAt, damage: Damage, log_range: tuple[int, int] | None) -> None:
+        self._records = records
+        self._damage = damage
+        self._log = log_range
+        self.expired = 0
+        """units whose records were deleted with the oldest files"""
+
+    def check(self, queue: QueueUnits) -> Iterator[Finding]:
+        """Findings about one queue."""
+        shift: _Shift | None = None
+        for number, file in enumerate(queue.files):
+            if not queue.doubtful(number):
+                continue
+            units = queue.units(number)
+            states = unit_states(units, None)
+            for index in np.flatnonzero(states == OK).tolist():
+                facts = self._judge(queue, units[index], queue.first_slot(number) + index)
+                if isinstance(facts, int):
+                    slot = queue.first_slot(number) + index
+                    place = file.shown, index * queue.dtype.itemsize
+                    offset = int(units[index]["physical_offset"])
+                    if shift and (shift.amount, shift.last) == (facts, slot - 1):
+                        shift.last = slot
+                    else:
+                        yield from _shifted(shift, queue)
+                        shift = _Shift(facts, slot, slot, *place, offset)
+                elif facts is not None:
+                    code = facts.pop("code")
+                    yield finding(
+                        code,
+                        path=file.shown,
+                        position=index * queue.dtype.itemsize,
+                        length=queue.dtype.itemsize,
+                        physical_offset=int(units[index]["physical_offset"]),
+                        topic=queue.topic,
+                        queue_id=queue.queue_id,
+                        queue_offset=queue.first_slot(number) + index,
+                        **facts,
+                    )
+        yield from _shifted(shift, queue)
+
+    def _judge(self, queue: QueueUnits, unit: Any, slot: int) -> dict[str, Any] | int | None:
+        """What is wrong with a unit: facts of a finding, a shift in slots, or nothing."""
+        offset = int(unit["physical_offset"])
+        if self._log is None:
+            return None
+        if offset < self._log[0]:
+            self.expired += 1
+            return None
+        prefix = "BCQ" if queue.batch else "CQ"
+        cause = self._damage.code_at(offset)
+        try:
+            record = self._records.get(offset)
+        except RmqtoolError:
+            return {"code": f"{prefix}-DANGLING", "caused_by": "DIR-UNREADABLE"}
+        if record is None or (cause is not None and cause != "CL-CRC" and cause.startswith("CL-")):
+            return {"code": f"{prefix}-DANGLING", "caused_by": cause}
+        if record.transaction in (1, 3):
+            return {"code": f"{prefix}-TRANSACTION", "part": "sys_flag"}
+        if queue.batch:
+            return self._judge_batch(queue, unit, record)
+        return self._judge_plain(queue, unit, record, slot)
+
+    def _judge_plain(
+        self, queue: QueueUnits, unit: Any, record: Found, slot: int
+    ) -> dict[str, Any] | int | None:
+        expected = _expected_slot(queue, record)
+        if expected is None:
+            return {"code": "CQ-FOREIGN", "found": f"{record.topic}/{record.queue_id}"}
+        if expected != slot:
+            return expected - slot
+        if int(unit["size"]) != record.size:
+            return {"code": "CQ-SIZE", "part": "size", "expected": record.size, "found": int(unit["size"])}
+        return None
+
+    def _judge_batch(self, queue: QueueUnits, unit: Any, record: Found) -> dict[str, Any] | None:
+        if (record.topic, record.queue_id) != (queue.topic, queue.queue_id):
+            return {"code": "BCQ-FOREIGN", "found": f"{record.topic}/{record.queue_id}"}
+        inner = record.properties.get("INNER_BASE"), record.properties.get("INNER_NUM")
+        base, count = (
+            (int(inner[0]), int(inner[1]))
+            if inner[0] and inner[1] and inner[0].isdecimal() and inner[1].isdecimal()
+            else (record.queue_offset, 1)
+        )
+        wanted = {
+            "size": record.size,
+            "tags_code": tags_hash(record.properties.get("TAGS")),
+            "store_timestamp": record.store_timestamp,
+            "base_offset": base,
+            "batch_size": count,
+        }
+        for name, value in wanted.items():
+            if int(unit[name]) != value:
+                return {"code": "BCQ-FIELD", "part": name, "expected": value, "found": int(unit[name])}
+        return None
+
+
+def _expected_slot(queue: QueueUnits, record: Found) -> int | None:
+    """Where in the queue the record belongs; None when it does not belong there (`LmqDispatch`)."""
+    if (record.topic, record.queue_id) == (queue.topic, queue.queue_id):
+        return record.queue_offset
+    names = record.properties.get("INNER_MULTI_DISPATCH", "").split(",")
+    offsets = record.properties.get("INNER_MULTI_QUEUE_OFFSET", "").split(",")
+    if queue.topic in names and len(offsets) == len(names):
+        text = offsets[names.index(queue.topic)]
+        return int(text) if text.isdecimal() else None
+    return None
+
+
+def _shifted(shift: _Shift | None, queue: QueueUnits) -> Iterator[Finding]:
+    if shift is None:
+        return
+    count = shift.last - shift.first + 1
+    yield finding(
+        "CQ-SHIFT",
+        path=shift.path,
+        position=shift.position,
+        length=count * queue.dtype.itemsize,
+        physical_offset=shift.offset,
+        part="queue_offset",
+        expected=shift.first + shift.amount,
+        found=shift.first,
+        topic=queue.topic,
+        queue_id=queue.queue_id,
+        queue_offset=shift.first,
+    )

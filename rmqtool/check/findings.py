@@ -1,0 +1,90 @@
+"""Findings: what is wrong, where exactly, and how sure it is that something is wrong at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.check.catalogue import CATALOGUE, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Finding", "Severity", "Tally", "finding"]
+
+
+class Reason(StrEnum):
+    """Why a verification covers less than what was asked for."""
+
+    UNREADABLE = "unreadable"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding, with the fields of the contract.
+
+    `position`, `physical_offset` and `length` cover the whole record, unit, item or lost range concerned;
+    `part` (in JSON `field`) names the part of it. What disagrees with its record has the record's
+    `physical_offset`; what merely points into damage carries `caused_by`, the code of that damage.
+    """
+
+    code: str
+    message: str
+    path: str | None = None
+    position: int | None = None
+    physical_offset: int | None = None
+    length: int | None = None
+    part: str | None = None
+    expected: Any = None
+    found: Any = None
+    topic: str | None = None
+    queue_id: int | None = None
+    queue_offset: int | None = None
+    caused_by: str | None = None
+    severity: Severity = Severity.ERROR
+    hint: str = ""
+
+    def row(self) -> dict[str, Any]:
+        """The finding in the words of the contract."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        values["field"] = values.pop("part")
+        caused_by = values.pop("caused_by")
+        row = {"type": "finding", **values, "severity": self.severity.value}
+        return row if caused_by is None else row | {"caused_by": caused_by}
+
+
+def finding(code: str, *, severity: Severity | None = None, **facts: Any) -> Finding:
+    """A finding of the catalogue; the message is its sentence with the facts filled in.
+
+    `severity` lowers or raises what the catalogue says, where the place decides (a lost tail under `abort`).
+    """
+    entry = CATALOGUE[code]
+    shown = {name: "" if value is None else value for name, value in facts.items()}
+    message = entry.sentence.format_map(_Blank(shown))
+    return Finding(code, message, severity=severity or entry.severity, hint=entry.hint, **facts)
+
+
+class _Blank(dict[str, Any]):
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+@dataclass
+class Tally:
+    """Counts over findings, by code and by severity."""
+
+    by_code: dict[str, int] = field(default_factory=dict)
+    by_severity: dict[str, int] = field(default_factory=lambda: {one.value: 0 for one in Severity})
+
+    def count(self, one: Finding) -> None:
+        """Takes one finding."""
+        self.by_code[one.code] = self.by_code.get(one.code, 0) + 1
+        self.by_severity[one.severity.value] += 1
+
+    def counted(self, findings: Iterator[Finding]) -> Iterator[Finding]:
+        """The same findings, counted as they pass."""
+        for one in findings:
+            self.count(one)
+            yield one

@@ -1,0 +1,263 @@
+"""Index files: each by itself, and all of them against the keys of the records.
+
+A broker puts the keys of every record into the index in the order of the log, so items and keys are two
+columns that are compared side by side (`IndexService#buildIndex`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formats.index import FIRST_ITEM
+from rmqtool.check.findings import Severity, finding
+from rmqtool.check.index_file import CHUNK, FileCheck, items_from
+from rmqtool.check.index_known import known_files
+from rmqtool.check.index_match import Keys, Matcher
+from rmqtool.check.index_stream import ItemStream
+from rmqtool.errors import RmqtoolError
+from rmqtool.scan.fields import Field
+from rmqtool.store.layout import FileKind, StoreForm
+from rmqtool.store.lock import probe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import ModuleType
+
+    from rmqtool.check.findings import Finding
+    from rmqtool.check.index_file import IndexFile
+    from rmqtool.check.index_match import Loose
+    from rmqtool.scan.events import Records
+    from rmqtool.store.bytes import OpenMode
+    from rmqtool.store.layout import Store
+
+_MOST_KEYS = 1 << 15
+"""a record has fewer: its properties have 32,767 bytes at most"""
+
+_BY_DAMAGE = "CL-MAGIC"
+
+
+@dataclass(frozen=True, slots=True)
+class LogRange:
+    """The part of the log that was read: base of its first segment, end of its last record."""
+
+    start: int
+    end: int
+
+
+class IndexCheck:
+    """Feed `records` with every run of the log in physical order, then take `finish`.
+
+    Without a log only the files themselves are checked: `finish(None, ())`.
+    """
+
+    def __init__(self, store: Store, kernels: ModuleType, safe_io: bool = False) -> None:
+        self._store = store
+        self._hashes = _hash_kernels(kernels)
+        self._mode: OpenMode = "pread" if safe_io else "auto"
+        self._unclean = bool(store.of_kind(FileKind.ABORT)) or probe(store.lock_path).held is True
+        self._files, self._remarks = known_files(store)
+        self._heads: list[Finding] = []
+        self._unreadable: set[str] = set()
+        for index in self._files:
+            self._heads += self._guarded(index, self._check(index).head())
+        readable = [one for one in self._files if one.path not in self._unreadable]
+        self._stream = ItemStream(readable, self._mode)
+        self._matcher = Matcher(self._stream, self._hashes.agree)
+        self._reported: set[tuple[str | None, int | None]] = set()
+        self._wrong_hashes: set[tuple[str | None, int | None]] = set()
+
+    def _check(self, index: IndexFile) -> FileCheck:
+        mild = Severity.NOTE if self._unclean else None
+        return FileCheck(index, self._hashes, self._mode, mild, self._store.segments.end_offset)
+
+    def _guarded(self, index: IndexFile, findings: Iterator[Finding]) -> list[Finding]:
+        """All findings, or the one that the file cannot be read."""
+        try:
+            return list(findings)
+        except RmqtoolError as error:
+            self._unreadable.add(index.path)
+            return [finding("IDX-UNREADABLE", path=index.path, found=str(error))]
+
+    def keys(self, run: Records, segment_base: int) -> Keys:
+        """What a broker puts into the index for these records. Touches nothing else: any thread may ask."""
+        rows = run.rows
+        start = 0
+        parts: list[tuple[Any, Any]] = []
+        while start < len(rows):
+            hashes = np.empty(_MOST_KEYS + 2 * len(rows), np.int32)
+            owners = np.empty(len(hashes), np.int32)
+            count, start = self._hashes.key_hashes(run.window, run.origin, rows, start, hashes, owners)
+            parts.append((hashes[:count], owners[:count]))
+        offsets = segment_base + rows[:, Field.POSITION]
+        return Keys(
+            parts[0][0] if len(parts) == 1 else np.concatenate([one for one, _ in parts]),
+            parts[0][1] if len(parts) == 1 else np.concatenate([one for _, one in parts]),
+            offsets,
+            offsets + rows[:, Field.STORE_SIZE],
+            rows[:, Field.STORE_TIMESTAMP].copy(),
+        )
+
+    def records(self, run: Records, segment_base: int) -> Iterator[Finding]:
+        """Compares one run of records with their items."""
+        if len(run.rows):
+            yield from self.match(self.keys(run, segment_base))
+
+    def match(self, keys: Keys) -> Iterator[Finding]:
+        """The second half of `records`, which must be called in physical order."""
+        for one in self._matcher.run(keys):
+            self._reported.add((one.path, one.position))
+            if one.code == "IDX-HASH":
+                self._wrong_hashes.add((one.path, one.position))
+            yield one
+
+    def finish(
+        self, log: LogRange | None, damaged: Sequence[tuple[int, int] | tuple[int, int, str]]
+    ) -> Iterator[Finding]:
+        """What is to be said when all records have passed.
+
+        damaged: ranges of the log `(start, end)` without records, perhaps with the code of the damage.
+        """
+        if log is not None:
+            self._matcher.rest()
+        yield from self._remarks
+        yield from self._stream.unreadable
+        yield from self._heads_of(log)
+        for index in self._files:
+            if index.path not in self._unreadable:
+                slots = self._guarded(index, self._check(index).chains())
+                yield from (one for one in slots if not self._explained(index, one))
+        if log is not None:
+            for loose in self._matcher.loose:
+                yield from self._loose(loose, log, damaged)
+            yield from self._missing()
+        for index in self._files:
+            for number, one in sorted(index.damaged_items.items()):
+                known = (index.path, index.position(number)) in self._reported
+                if not known and not self._explained(index, one):
+                    yield one
+
+    def _explained(self, index: IndexFile, one: Finding) -> bool:
+        """Whether a slot or chain disagrees only because an item in it has a wrong hash, said already."""
+        if one.code not in ("IDX-CHAIN", "IDX-SLOT"):
+            return False
+        places = {index.position(number) for number in (one.expected, one.found) if number > 0}
+        return any((index.path, place) in self._wrong_hashes for place in places)
+
+    def stats(self) -> list[dict[str, Any]]:
+        """Facts about every file: use and the longest chains (those after `finish`)."""
+        return [
+            {
+                "path": one.path,
+                "items": one.count - 1,
+                "capacity": one.items - 1,
+                "fill": round((one.count - 1) / max(one.items - 1, 1), 4),
+                "slots": one.slots,
+                **one.facts,
+            }
+            for one in self._files
+        ]
+
+    def _heads_of(self, log: LogRange | None) -> Iterator[Finding]:
+        for one in self._heads:
+            if one.part is None or (one.path, one.position) not in self._reported:
+                yield one
+        last = self._files[-1] if self._files else None
+        if log is None or last is None or last.header is None or self._unclean:
+            return
+        if last.count > FIRST_ITEM and last.header.end_physical_offset > log.end:
+            yield last.head(
+                "IDX-AHEAD",
+                "end_physical_offset",
+                caused_by="IDX-HEADER" if any(one.path == last.path for one in self._heads) else None,
+                expected=log.end,
+                found=last.header.end_physical_offset,
+            )
+
+    def _loose(
+        self, loose: Loose, log: LogRange, damaged: Sequence[tuple[int, int] | tuple[int, int, str]]
+    ) -> Iterator[Finding]:
+        """Items without a record, neighbours of the same kind in one finding."""
+        index = loose.index
+        with index.file.open(self._mode) as source:
+            end = loose.first + loose.count
+            for first in range(loose.first, end, CHUNK):
+                items = items_from(source, index, first, min(CHUNK, end - first))
+                offsets = items["physical_offset"].astype(np.int64)
+                yield from self._classified(loose, first, offsets, log, damaged)
+
+    def _classified(
+        self,
+        loose: Loose,
+        first: int,
+        offsets: Any,
+        log: LogRange,
+        damaged: Sequence[tuple[int, int] | tuple[int, int, str]],
+    ) -> Iterator[Finding]:
+        kinds = np.full(len(offsets), -1)
+        for number, one in enumerate(damaged):
+            kinds[(offsets >= one[0]) & (offsets < one[1])] = number
+        if not loose.astray:
+            kinds[(offsets < log.start) & (kinds < 0)] = -2
+            kinds[(offsets >= log.end) & (kinds < 0)] = -3
+        for span in np.split(np.arange(len(offsets)), np.flatnonzero(np.diff(kinds)) + 1):
+            kind, number = int(kinds[span[0]]), first + int(span[0])
+            facts: dict[str, Any] = {
+                "count": len(span),
+                "physical_offset": int(offsets[span[0]]),
+                "found": len(span),
+                "part": "physical_offset",
+            }
+            for k in range(number, number + len(span)):
+                loose.index.damaged_items.pop(k, None)
+            if kind >= 0:
+                code = next((str(one) for one in damaged[kind][2:]), _BY_DAMAGE)
+                yield loose.index.item(
+                    "IDX-DANGLING", number, caused_by=code, severity=Severity.WARNING, **facts
+                )
+            elif kind == -3:
+                mild = Severity.NOTE if self._unclean else None
+                yield loose.index.item("IDX-BEYOND-LOG", number, severity=mild, **facts)
+            elif kind == -1:
+                yield loose.index.item("IDX-DANGLING", number, **facts)
+
+    def _missing(self) -> Iterator[Finding]:
+        config = self._store.config
+        if config is not None and not config.message_index_enable:
+            return
+        if self._store.form is not StoreForm.STORE:
+            return
+        matcher = self._matcher
+        for one in matcher.missing:
+            yield finding(
+                "IDX-MISSING",
+                path="index",
+                physical_offset=one.start,
+                length=one.end - one.start,
+                found=one.records,
+            )
+        tail = matcher.still_missing
+        if tail is None:
+            return
+        code = "IDX-BEHIND" if matcher.matched else "IDX-ABSENT"
+        yield finding(
+            code,
+            path="index",
+            severity=Severity.NOTE if self._unclean else None,
+            physical_offset=tail.start,
+            length=tail.end - tail.start,
+            found=tail.records,
+        )
+
+
+def _hash_kernels(kernels: ModuleType) -> ModuleType:
+    """The hash kernels that go with the kernels of the scan."""
+    if kernels.__name__ == "rmqtool.scan.kernels":
+        from rmqtool.scan.kernels import hashes
+
+        return hashes
+    from rmqtool.scan import hashes_python
+
+    return hashes_python

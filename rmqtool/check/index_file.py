@@ -1,0 +1,276 @@
+"""One index file by itself: size, header against content, slots, chains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formats.index import FIRST_ITEM, Item, Slot, item_position, slot_position
+from formats.primitives import dtype_of
+from rmqtool.check.findings import Finding, Severity, finding
+from rmqtool.scan.index import IndexHeader, read_header
+from rmqtool.store.bytes import BLOCK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+
+    import numpy.typing as npt
+
+    from rmqtool.store.bytes import ByteSource, OpenMode
+    from rmqtool.store.files import StoreFile
+
+    Ints = npt.NDArray[np.int64]
+
+ITEM = dtype_of(Item)
+SLOT = dtype_of(Slot)
+CHUNK = 1 << 16
+"""items that are read at once"""
+
+_BACKWARDS = 1 << 20
+_KEPT = 4096
+_LONGEST = 1000
+_WHOLE = 3
+"""so many wrong fields are one wrong header"""
+
+
+@dataclass
+class IndexFile:
+    """An index file of known geometry. count: number of the next item, by content (1: there is none)."""
+
+    file: StoreFile
+    slots: int
+    items: int
+    expected_length: int
+    header: IndexHeader | None = None
+    count: int = FIRST_ITEM
+    damaged_items: dict[int, Finding] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    lost_header: bool = False
+
+    @property
+    def cut(self) -> bool:
+        """Part of the file is gone, so slots and header speak of items that are not there."""
+        return self.file.size < self.expected_length
+
+    @property
+    def path(self) -> str:
+        """What findings call it."""
+        return self.file.shown
+
+    def position(self, number: int) -> int:
+        """Byte of an item."""
+        return item_position(number, self.slots)
+
+    def item(self, code: str, number: int, *, count: int = 1, **facts: Any) -> Finding:
+        """A finding about `count` items from `number` on."""
+        return finding(
+            code, path=self.path, position=self.position(number), length=count * ITEM.itemsize, **facts
+        )
+
+    def head(self, code: str, part: str | None, **facts: Any) -> Finding:
+        """A finding about the header, or about one field of it."""
+        schema = IndexHeader.__slots__
+        if part not in schema:
+            return finding(code, path=self.path, position=0, length=40, part=part, **facts)
+        widths = [8, 8, 8, 8, 4, 4]
+        at = schema.index(part)
+        return finding(code, path=self.path, position=sum(widths[:at]), length=widths[at], part=part, **facts)
+
+
+class FileCheck:
+    """Reads one file once: header, slots, chains.
+
+    mild: judgement of what a copy of a running store may show too; None keeps that of the catalogue.
+    log_end: where the commit log files end.
+    """
+
+    def __init__(
+        self,
+        index: IndexFile,
+        hashes: ModuleType,
+        mode: OpenMode,
+        mild: Severity | None = None,
+        log_end: int = 0,
+    ) -> None:
+        self._index = index
+        self._hashes = hashes
+        self._mode: OpenMode = mode
+        self._mild = mild
+        self._log_end = log_end
+
+    def head(self) -> Iterator[Finding]:
+        """Header against content, from a few small reads; also fills `header` and `count`."""
+        index = self._index
+        with index.file.open(self._mode) as source:
+            index.header = read_header(source)
+            if index.header is None:
+                return
+            index.count = _used(source, index)
+            if index.count <= FIRST_ITEM:
+                yield from self._empty()
+            else:
+                wrong = list(self._header(items_from(source, index, FIRST_ITEM, 1), _last(source, index)))
+                index.lost_header = len(wrong) >= _WHOLE
+                if index.lost_header:
+                    wrong = [index.head("IDX-HEADER-LOST", None, found=len(wrong))]
+                yield from wrong
+
+    def _empty(self) -> Iterator[Finding]:
+        header = self._index.header
+        if header is not None and not 0 <= header.index_count <= FIRST_ITEM:
+            yield self._index.head("IDX-COUNT", "index_count", expected=FIRST_ITEM, found=header.index_count)
+        else:
+            yield finding("IDX-EMPTY", path=self._index.path)
+
+    def _header(self, first: npt.NDArray[Any], last: npt.NDArray[Any]) -> Iterator[Finding]:
+        index, header = self._index, self._index.header
+        if header is None or index.cut or not len(first) or not len(last):
+            return
+        if header.index_count != index.count:
+            yield index.head(
+                "IDX-COUNT",
+                "index_count",
+                expected=index.count,
+                found=header.index_count,
+                severity=self._mild if 0 < header.index_count <= index.items else None,
+            )
+        begin, end = int(first["physical_offset"][0]), int(last["physical_offset"][0])
+        span = header.end_timestamp - header.begin_timestamp
+        seconds = int(last["time_diff"][0])
+        wrong = {
+            "begin_physical_offset": (begin, header.begin_physical_offset),
+            "end_physical_offset": (end, header.end_physical_offset),
+        }
+        for part, (expected, found) in wrong.items():
+            if expected != found:
+                mild = self._mild if 0 <= found <= self._log_end else None
+                yield index.head("IDX-HEADER", part, expected=expected, found=found, severity=mild)
+        # the first item's time counts from the end of the file before, so one item tells nothing
+        if header.begin_timestamp <= 0:
+            yield index.head("IDX-HEADER", "begin_timestamp", found=header.begin_timestamp)
+        elif index.count > FIRST_ITEM + 1 and max(int(span / 1000), 0) != seconds:
+            expected = header.begin_timestamp + seconds * 1000
+            yield index.head(
+                "IDX-HEADER",
+                "end_timestamp",
+                expected=expected,
+                found=header.end_timestamp,
+                severity=self._mild,
+            )
+
+    def chains(self) -> Iterator[Finding]:
+        """Every slot and every item; findings about items go to `damaged_items` of the file."""
+        index = self._index
+        if index.count <= FIRST_ITEM:
+            return
+        state = np.zeros(index.slots, np.int64)
+        bad = np.empty((_KEPT, 3), np.int64)
+        total = 0
+        with index.file.open(self._mode) as source:
+            for first, items in chunks(source, index):
+                total = self._hashes.chain(items.view(np.uint8), first, index.slots, state, bad, total)
+            bad = bad[: min(total, _KEPT)]
+            if not index.cut:
+                yield from self._slots(source, state, bad.tolist())
+            self._facts(source, state)
+        for number, expected, prev in bad.tolist():
+            code = "IDX-CYCLE" if prev >= number else "IDX-CHAIN"
+            index.damaged_items[number] = index.item(code, number, part="prev", expected=expected, found=prev)
+        if total > len(bad):
+            yield index.head("IDX-MORE", None, found=total - len(bad))
+
+    def _slots(self, source: ByteSource, state: Ints, bad: list[list[int]]) -> Iterator[Finding]:
+        index, header = self._index, self._index.header
+        raw = source.window(slot_position(0), index.slots * SLOT.itemsize)
+        found = raw[: len(raw) // SLOT.itemsize * SLOT.itemsize].view(SLOT).astype(np.int32)
+        expected = state[: len(found)].astype(np.int32)
+        doubtful = {number: other for number, other, prev in bad if prev < number}
+        wrong = [
+            slot
+            for slot in np.flatnonzero(found != expected).tolist()
+            if int(found[slot]) not in doubtful and doubtful.get(int(expected[slot])) != int(found[slot])
+        ]
+        for slot in wrong[:_KEPT]:
+            yield finding(
+                "IDX-SLOT",
+                path=index.path,
+                position=slot_position(slot),
+                length=SLOT.itemsize,
+                part=f"slot {slot}",
+                expected=int(expected[slot]),
+                found=int(found[slot]),
+                severity=self._mild if 0 <= found[slot] < index.items else None,
+            )
+        used = int(np.count_nonzero(expected))
+        index.facts["slots_used"] = used
+        # up to 4.7.0 every put counts, later only the first of a slot; a store may have seen both
+        if header is not None and not index.lost_header and not used <= header.hash_slot_count < index.count:
+            yield index.head(
+                "IDX-HEADER",
+                "hash_slot_count",
+                expected=used,
+                found=header.hash_slot_count,
+                severity=Severity.NOTE if wrong or bad else self._mild,
+            )
+
+    def _facts(self, source: ByteSource, state: Ints) -> None:
+        """Longest chain, and the longest run of one hash among the longest chains, about a thousand."""
+        index = self._index
+        counts = np.zeros(_LONGEST, np.int64)
+        self._hashes.lengths_of_chains(state, counts)
+        lengths = np.flatnonzero(counts)
+        several = np.cumsum(counts[lengths][::-1]) <= _LONGEST
+        least = int(lengths[::-1][several][-1]) if several.any() else int(lengths[-1])
+        chosen = state[state >= max(least, 1) << 32][:_LONGEST]
+        index.facts["longest_chain"] = int((chosen >> 32).max(initial=0))
+        used = index.position(index.count)
+        if not source.zero_copy and used > source.window_bytes:
+            return
+        hashes = np.empty(int((chosen >> 32).sum()), np.int32)
+        heads = chosen & 0xFFFFFFFF
+        count = self._hashes.follow(source.window(0, used), index.position(0), heads, hashes)
+        same = np.unique(hashes[:count], return_counts=True)[1]
+        index.facts["longest_same_hash"] = int(same.max(initial=0))
+
+
+def chunks(source: ByteSource, index: IndexFile) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+    """All used items, as (number of the first, items)."""
+    for first in range(FIRST_ITEM, index.count, CHUNK):
+        items = items_from(source, index, first, min(CHUNK, index.count - first))
+        if not len(items):
+            return
+        yield first, items
+
+
+def items_from(source: ByteSource, index: IndexFile, first: int, count: int) -> npt.NDArray[Any]:
+    """Items from number `first` on, as far as the file goes."""
+    raw = source.window(min(index.position(first), source.size), count * ITEM.itemsize)
+    return raw[: len(raw) // ITEM.itemsize * ITEM.itemsize].view(ITEM)
+
+
+def _last(source: ByteSource, index: IndexFile) -> npt.NDArray[Any]:
+    return items_from(source, index, index.count - 1, 1)
+
+
+def _used(source: ByteSource, index: IndexFile) -> int:
+    """Number of the next item: what the header says where the bytes agree, else by the last used byte."""
+    room = min(index.items, (source.size - index.position(0)) // ITEM.itemsize)
+    said = index.header.index_count if index.header is not None else 0
+    if FIRST_ITEM < said <= room:
+        raw = items_from(source, index, said - 1, 2).view(np.uint8)
+        if raw[: ITEM.itemsize].any() and (said == room or not raw[ITEM.itemsize :].any()):
+            return said
+    if said <= FIRST_ITEM and not items_from(source, index, FIRST_ITEM, BLOCK).view(np.uint8).any():
+        return FIRST_ITEM
+    start = index.position(FIRST_ITEM)
+    end = index.position(room)
+    while end > start:
+        low = max(end - _BACKWARDS, start)
+        used = np.flatnonzero(source.window(low, end - low))
+        if len(used):
+            return (low + int(used[-1]) - index.position(0)) // ITEM.itemsize + 1
+        end = low
+    return FIRST_ITEM

@@ -1,0 +1,64 @@
+"""Which index files can be checked: their slots and items, from settings, content or siblings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from formats.index import FIRST_ITEM, file_size
+from rmqtool.check.findings import Finding, finding
+from rmqtool.check.index_file import IndexFile
+from rmqtool.errors import RmqtoolError
+from rmqtool.scan.index import read_header
+from rmqtool.store.geometry import Source
+
+if TYPE_CHECKING:
+    from rmqtool.store.files import StoreFile
+    from rmqtool.store.layout import Store
+
+
+def known_files(store: Store) -> tuple[list[IndexFile], list[Finding]]:
+    """Index files whose slots and items are known, in name order, and what is to be said of the others."""
+    geometry = store.index_geometry
+    exact = {
+        file.path: (one.slots, one.items, one.source)
+        for file in store.index_files()
+        if (one := geometry[file.path]).slots is not None
+        and one.items is not None
+        and file_size(one.slots, one.items) == file.size
+    }
+    given = [(slots, items) for slots, items, source in exact.values() if source is Source.GIVEN]
+    votes = Counter((slots, items) for slots, items, _ in exact.values())
+    usual = given[0] if given else votes.most_common(1)[0][0] if votes else None
+    found: list[IndexFile] = []
+    remarks: list[Finding] = []
+    for file in store.index_files():
+        length = file_size(*usual) if usual else file.size
+        if file.size == 0:
+            continue
+        if file.size != length:
+            remarks.append(_wrong_size(file, length))
+        own = exact.get(file.path)
+        if own is not None and file.size != length:
+            found.append(IndexFile(file, own[0], own[1], length))
+        elif usual is not None:
+            found.append(IndexFile(file, *usual, length))
+        elif _holds_items(file):
+            remarks.append(finding("IDX-GEOMETRY", path=file.shown, found=geometry[file.path].detail))
+    return found, remarks
+
+
+def _wrong_size(file: StoreFile, length: int) -> Finding:
+    start, end = sorted((file.size, length))
+    return finding(
+        "IDX-SIZE", path=file.shown, position=start, length=end - start, expected=length, found=file.size
+    )
+
+
+def _holds_items(file: StoreFile) -> bool:
+    try:
+        with file.open("pread") as source:
+            header = read_header(source)
+    except RmqtoolError:
+        return False
+    return header is not None and header.index_count > FIRST_ITEM

@@ -1,0 +1,334 @@
+"""Items of the index against the keys of records, run after run in the order of the log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from formats.index import FIRST_ITEM
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from rmqtool.check.findings import Finding
+    from rmqtool.check.index_file import IndexFile
+    from rmqtool.check.index_stream import Items, ItemStream
+
+    Ints = npt.NDArray[np.int64]
+    Int32s = npt.NDArray[np.int32]
+    Bools = npt.NDArray[np.bool_]
+    Column = TypeVar("Column", Ints, Int32s, Bools)
+
+_KEPT = 10_000
+_LAST_SECOND = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What a run of records puts into the index: hashes, and the place in the other columns of their record.
+
+    offsets, ends: physical offsets of every record of the run and behind it; times: store timestamps, ms.
+    """
+
+    hashes: Int32s
+    owners: Int32s
+    offsets: Ints
+    ends: Ints
+    times: Ints
+
+    def of(self, record: int) -> list[int]:
+        """Hashes of one record."""
+        low, high = np.searchsorted(self.owners, (record, record + 1))
+        return [int(value) for value in self.hashes[low:high]]
+
+
+@dataclass(slots=True)
+class Loose:
+    """Neighbouring items of one file that belong to no record."""
+
+    index: IndexFile
+    first: int
+    count: int
+    astray: bool
+
+
+@dataclass(slots=True)
+class Missing:
+    """Neighbouring records of which keys are not in the index."""
+
+    start: int
+    end: int
+    records: int
+
+
+class Matcher:
+    """Feed `run` with all runs; then `loose`, `missing` and `still_missing` tell what was left over."""
+
+    def __init__(self, stream: ItemStream, agree: Callable[..., int]) -> None:
+        self._stream = stream
+        self._agree = agree
+        self.loose: list[Loose] = []
+        self.missing: list[Missing] = []
+        self.still_missing: Missing | None = None
+        self.matched = 0
+        self.last_item: int | None = None
+
+    def run(self, keys: Keys) -> Iterator[Finding]:
+        """Compares the keys of one run with the items that point up to its last record."""
+        if not len(keys.offsets):
+            return
+        if len(keys.hashes):
+            spans = self._stream.take_equal(keys, self._agree)
+            if spans:
+                self._close()
+                self.matched += len(keys.hashes)
+                self.last_item = int(keys.offsets[keys.owners[-1]])
+                for index, first, start, count in spans:
+                    owners = keys.owners[start : start + count]
+                    yield from _header_times(index, first, keys, owners, None)
+                return
+        pieces = self._stream.take(int(keys.offsets[-1]))
+        if not pieces:
+            self._none(keys)
+            return
+        hashes = _joined([one.hashes for one in pieces])
+        offsets = _joined([one.offsets for one in pieces])
+        yield from self._slowly(keys, pieces, hashes, offsets)
+
+    def rest(self) -> None:
+        """Items behind the last record."""
+        for piece in self._stream.take():
+            self._keep_loose([piece], np.ones(len(piece), bool))
+
+    def _none(self, keys: Keys) -> None:
+        if len(keys.owners):
+            distinct = np.unique(keys.owners)
+            self._miss(keys, distinct)
+
+    def _miss(self, keys: Keys, records: Ints | Int32s) -> None:
+        start, end = int(keys.offsets[records[0]]), int(keys.ends[records[-1]])
+        if self.still_missing is None:
+            self.still_missing = Missing(start, end, len(records))
+        else:
+            self.still_missing.end = end
+            self.still_missing.records += len(records)
+
+    def _close(self) -> None:
+        if self.still_missing is not None:
+            self.missing.append(self.still_missing)
+            self.still_missing = None
+
+    def _slowly(
+        self, keys: Keys, pieces: Sequence[Items], hashes: Int32s, offsets: Ints
+    ) -> Iterator[Finding]:
+        astray = _joined([one.astray for one in pieces])
+        at = np.searchsorted(keys.offsets, offsets)
+        at[at == len(keys.offsets)] = 0
+        on = (keys.offsets[at] == offsets) & ~astray
+        wanted = np.bincount(keys.owners, minlength=len(keys.offsets))
+        given = np.bincount(at[on], minlength=len(keys.offsets))
+        alike = wanted == given
+        item_places, key_places = np.flatnonzero(on & alike[at]), np.flatnonzero(alike[keys.owners])
+        same = hashes[item_places] == keys.hashes[key_places]
+        self.matched += int(np.count_nonzero(same))
+        loose = _Leftover(pieces, hashes, ~on)
+        begun_late: set[int] = set()
+        lacking = set(np.flatnonzero((given == 0) & (wanted > 0)).tolist())
+        odd = set(np.flatnonzero(~alike & (given > 0)).tolist()) | set(at[item_places[~same]].tolist())
+        places = np.flatnonzero(on)
+        sorted_at = at[places]
+        for record in sorted(odd):
+            low, high = np.searchsorted(sorted_at, (record, record + 1)).tolist()
+            own_keys = keys.of(record)
+            lost = yield from self._record(keys, record, loose, places[low:high], own_keys)
+            if lost:
+                lacking.add(record)
+            if hashes[places[low:high]].tolist() == own_keys[low - high :]:
+                begun_late.add(record)
+        if loose:
+            for record in sorted(lacking) if len(lacking) < _KEPT else ():
+                offset = int(keys.offsets[record])
+                if given[record] == 0 and (yield from loose.claim(keys.of(record), offset)):
+                    lacking.discard(record)
+        yield from _times(pieces, at, keys, on)
+        if on.any():
+            self.last_item = int(offsets[on][-1])
+        self._ranges(keys, given, np.array(sorted(lacking), np.int64), begun_late)
+        self._keep_loose(pieces, loose.places)
+
+    def _record(
+        self, keys: Keys, record: int, loose: _Leftover, own_items: Ints, own_keys: list[int]
+    ) -> Generator[Finding, None, bool]:
+        """Items of one record that are not just its keys in order; answers whether keys are missing."""
+        offset = int(keys.offsets[record])
+        left = list(own_keys)
+        strangers: list[int] = []
+        doubled: list[int] = []
+        for place in own_items.tolist():
+            value = int(loose.hashes[place])
+            if value in left:
+                left.remove(value)
+            elif value in own_keys:
+                doubled.append(place)
+            else:
+                strangers.append(place)
+        for place in strangers:
+            piece, number = loose.item(place)
+            expected = left.pop(0) if left else None
+            yield piece.index.item(
+                "IDX-HASH",
+                number,
+                physical_offset=offset,
+                part="key_hash",
+                expected=expected,
+                found=int(loose.hashes[place]),
+            )
+        if doubled:
+            piece, number = loose.item(doubled[0])
+            yield piece.index.item("IDX-DOUBLE", number, physical_offset=offset, found=len(doubled))
+        if left and loose and (yield from loose.claim(left, offset)):
+            return False
+        return bool(left)
+
+    def _ranges(self, keys: Keys, given: npt.NDArray[np.intp], lacking: Ints, begun_late: set[int]) -> None:
+        """Sorts records that lack items into ranges, which records with items divide.
+
+        begun_late: records that have their last keys only, so that they end a range.
+        """
+        present = np.flatnonzero(given)
+        group = np.searchsorted(present, lacking, side="right")
+        group -= np.isin(lacking, sorted(begun_late))
+        if not len(lacking):
+            if len(present):
+                self._close()
+            return
+        if len(present) and group[0] > 0:
+            self._close()
+        starts = np.flatnonzero(np.diff(group, prepend=-1))
+        for number, start in enumerate(starts.tolist()):
+            end = int(starts[number + 1]) if number + 1 < len(starts) else len(lacking)
+            self._miss(keys, lacking[start:end])
+            if group[start] < len(present):
+                self._close()
+
+    def _keep_loose(self, pieces: Sequence[Items], places: Bools) -> None:
+        begin = 0
+        for piece in pieces:
+            chosen = np.flatnonzero(places[begin : begin + len(piece)])
+            begin += len(piece)
+            if not len(chosen):
+                continue
+            breaks = (np.diff(chosen) != 1) | (np.diff(piece.astray[chosen].astype(np.int8)) != 0)
+            for span in np.split(chosen, np.flatnonzero(breaks) + 1):
+                self._keep(piece, int(span[0]), len(span))
+
+    def _keep(self, piece: Items, k: int, count: int) -> None:
+        first, astray = piece.first + k, bool(piece.astray[k])
+        last = self.loose[-1] if self.loose else None
+        joins = last is not None and last.index is piece.index and last.astray == astray
+        if last is not None and joins and last.first + last.count == first:
+            last.count += count
+            return
+        self.loose.append(Loose(piece.index, first, count, astray))
+
+
+class _Leftover:
+    """Items of a run that are at no record, by hash; a record that lacks a key may claim one."""
+
+    def __init__(self, pieces: Sequence[Items], hashes: Int32s, places: Bools) -> None:
+        self._pieces = pieces
+        self.hashes = hashes
+        self.places = places
+        self._by_hash: dict[int, list[int]] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.places.any())
+
+    def item(self, place: int) -> tuple[Items, int]:
+        """Piece and item number of a place in the joined columns."""
+        for piece in self._pieces:
+            if place < len(piece):
+                return piece, piece.first + place
+            place -= len(piece)
+        raise IndexError(place)
+
+    def claim(self, wanted: list[int], offset: int) -> Generator[Finding, None, bool]:
+        """Items whose hash is one of these keys: their offset is wrong. Answers whether all were found."""
+        if self._by_hash is None:
+            self._by_hash = {}
+            for place in np.flatnonzero(self.places).tolist():
+                self._by_hash.setdefault(int(self.hashes[place]), []).append(place)
+        complete = True
+        for value in wanted:
+            places = self._by_hash.get(value)
+            if not places:
+                complete = False
+                continue
+            place = places.pop(0)
+            self.places[place] = False
+            piece, number = self.item(place)
+            yield piece.index.item(
+                "IDX-OFFSET",
+                number,
+                physical_offset=offset,
+                part="physical_offset",
+                expected=offset,
+                found=int(piece.offsets[number - piece.first]),
+            )
+        return complete
+
+
+def _joined(parts: list[Column]) -> Column:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _times(pieces: Sequence[Items], owners: Ints, keys: Keys, on: Bools) -> Iterator[Finding]:
+    """The seconds in each item and the times in the header against the store time of the record."""
+    begin = 0
+    for piece in pieces:
+        chosen = slice(begin, begin + len(piece))
+        begin += len(piece)
+        header = piece.index.header
+        if header is None or header.begin_timestamp <= 0:
+            continue
+        times = keys.times[owners[chosen]]
+        valid = on[chosen].copy()
+        yield from _header_times(piece.index, piece.first, keys, owners[chosen], valid)
+        if piece.first == FIRST_ITEM:
+            # counted from the end of the file before, which may be gone
+            valid[0] = False
+        seconds = np.clip((times - header.begin_timestamp) // 1000, 0, _LAST_SECOND)
+        wrong = np.flatnonzero(valid & (seconds != piece.time_diffs))
+        for k in wrong[:_KEPT].tolist():
+            yield piece.index.item(
+                "IDX-TIME",
+                piece.first + k,
+                physical_offset=int(keys.offsets[owners[chosen]][k]),
+                part="time_diff",
+                expected=int(seconds[k]),
+                found=int(piece.time_diffs[k]),
+            )
+
+
+def _header_times(
+    index: IndexFile, first: int, keys: Keys, owners: Ints | Int32s, valid: Bools | None
+) -> Iterator[Finding]:
+    """The header's times against the first and the last record, if these items are among those."""
+    header = index.header
+    if header is None or index.lost_header or index.cut:
+        return
+    ends = {
+        "begin_timestamp": (FIRST_ITEM, header.begin_timestamp),
+        "end_timestamp": (index.count - 1, header.end_timestamp),
+    }
+    for part, (number, said) in ends.items():
+        k = number - first
+        if not 0 <= k < len(owners) or (valid is not None and not valid[k]):
+            continue
+        offset, expected = int(keys.offsets[owners[k]]), int(keys.times[owners[k]])
+        if expected != said:
+            yield index.head("IDX-HEADER", part, physical_offset=offset, expected=expected, found=said)

@@ -1,0 +1,192 @@
+"""The items of all index files as one stream in the order of the log."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formats.index import FIRST_ITEM
+from rmqtool.check.findings import Finding, finding
+from rmqtool.check.index_file import chunks
+from rmqtool.errors import RmqtoolError, UnreadableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from rmqtool.check.index_file import IndexFile
+    from rmqtool.check.index_match import Keys
+    from rmqtool.store.bytes import OpenMode
+
+    Ints = npt.NDArray[np.int64]
+    Int32s = npt.NDArray[np.int32]
+    Bools = npt.NDArray[np.bool_]
+    _Chunk = tuple[IndexFile, int, npt.NDArray[Any]]
+
+_BEYOND = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """Neighbouring items of one file as columns. astray: the offset breaks the ascending order."""
+
+    index: IndexFile
+    first: int
+    hashes: Int32s
+    offsets: Ints
+    time_diffs: Int32s
+    astray: Bools
+    order: Ints
+    """ascending: the offset, or that of the item before one that is astray"""
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    def part(self, start: int, end: int) -> Items:
+        """Items `[start, end)` of these."""
+        chosen = slice(start, end)
+        return Items(
+            self.index,
+            self.first + start,
+            self.hashes[chosen],
+            self.offsets[chosen],
+            self.time_diffs[chosen],
+            self.astray[chosen],
+            self.order[chosen],
+        )
+
+
+class ItemStream:
+    """Takes items away from the front, as far as they belong to a part of the log."""
+
+    def __init__(self, files: Sequence[IndexFile], mode: OpenMode) -> None:
+        self._mode: OpenMode = mode
+        self._chunks = self._all(files)
+        self._waiting: list[_Chunk] = []
+        self._floor: tuple[IndexFile | None, int] = (None, -1)
+        self.unreadable: list[Finding] = []
+
+    def _fetch(self) -> bool:
+        chunk = next(self._chunks, None)
+        if chunk is None:
+            return False
+        self._waiting.append(chunk)
+        return True
+
+    def take(self, limit: int = _BEYOND) -> list[Items]:
+        """Items for offsets up to `limit`, file after file."""
+        taken: list[Items] = []
+        while self._waiting or self._fetch():
+            index, first, items = self._waiting[0]
+            floor = self._floor[1] if self._floor[0] is index else -1
+            columns = _columns(index, first, items, floor)
+            end = int(np.searchsorted(columns.order, limit, side="right"))
+            if end:
+                self._floor = (index, int(columns.order[end - 1]))
+                taken.append(columns.part(0, end))
+            if end < len(items):
+                self._waiting[0] = (index, first + end, items[end:])
+                return taken
+            del self._waiting[0]
+        return taken
+
+    def take_equal(self, keys: Keys, agree: Callable[..., int]) -> list[tuple[IndexFile, int, int, int]]:
+        """Takes the items that are exactly these keys, in order; nothing when they are not.
+
+        Answers spans: file, number of the first item, number of its key, count.
+        """
+        waiting = self._waiting
+        spans: list[tuple[IndexFile, int, int, int]] = []
+        done, place, at = 0, 0, 0
+        while done < len(keys.hashes):
+            if place == len(waiting) and not self._fetch():
+                return []
+            index, first, items = waiting[place]
+            count = min(len(items) - at, len(keys.hashes) - done)
+            chosen = slice(done, done + count)
+            begin = index.header.begin_timestamp if index.header is not None else 0
+            relative = first + at > FIRST_ITEM
+            raw = items[at : at + count].view(np.uint8)
+            if count != agree(
+                raw, keys.hashes[chosen], keys.owners[chosen], keys.offsets, keys.times, begin, relative
+            ):
+                return []
+            spans.append((index, first + at, done, count))
+            done += count
+            at += count
+            if at == len(items):
+                place, at = place + 1, 0
+        if place == len(waiting):
+            self._fetch()
+        if place < len(waiting) and int(waiting[place][2]["physical_offset"][at]) <= int(keys.offsets[-1]):
+            return []
+        del waiting[:place]
+        if at:
+            index, first, items = waiting[0]
+            waiting[0] = (index, first + at, items[at:])
+        return spans
+
+    def _all(self, files: Sequence[IndexFile]) -> Iterator[_Chunk]:
+        for index in files:
+            try:
+                yield from self._file(index)
+            except RmqtoolError as error:
+                at = error.offset if isinstance(error, UnreadableError) else 0
+                self.unreadable.append(
+                    finding(
+                        "IDX-UNREADABLE",
+                        path=index.path,
+                        position=at,
+                        length=index.file.size - at,
+                        found=str(error),
+                    )
+                )
+
+    def _file(self, index: IndexFile) -> Iterator[_Chunk]:
+        with index.file.open(self._mode) as source:
+            for first, items in chunks(source, index):
+                yield index, first, items
+
+
+def _columns(index: IndexFile, first: int, items: npt.NDArray[Any], floor: int) -> Items:
+    offsets = items["physical_offset"].astype(np.int64)
+    astray, order = ascending(offsets, floor)
+    return Items(
+        index,
+        first,
+        items["key_hash"].astype(np.int32),
+        offsets,
+        items["time_diff"].astype(np.int32),
+        astray,
+        order,
+    )
+
+
+def ascending(offsets: Ints, floor: int = -1) -> tuple[Bools, Ints]:
+    """Which offsets break the order (as few as possible), and the order without them.
+
+    floor: the last offset before these.
+    """
+    if int(offsets[0]) >= max(floor, 0) and bool(np.all(offsets[1:] >= offsets[:-1])):
+        return np.zeros(len(offsets), bool), offsets
+    tails: list[int] = []
+    places: list[int] = []
+    before = np.full(len(offsets), -1, np.int64)
+    for i, value in enumerate(offsets.tolist()):
+        if value < max(floor, 0):
+            continue
+        at = bisect_right(tails, value)
+        before[i] = places[at - 1] if at else -1
+        tails[at : at + 1] = [value]
+        places[at : at + 1] = [i]
+    astray = np.ones(len(offsets), bool)
+    i = places[-1] if places else -1
+    while i >= 0:
+        astray[i] = False
+        i = int(before[i])
+    kept = np.where(astray, floor, offsets)
+    return astray, np.maximum.accumulate(kept)

@@ -1,0 +1,197 @@
+"""The directory itself: what lies where it should not, what is missing, which sizes disagree."""
+
+from __future__ import annotations
+
+import posixpath
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from rmqtool.check.findings import Severity, finding
+from rmqtool.store.geometry import Source
+from rmqtool.store.kinds import QUEUE_KINDS, TOP_DIRECTORIES, FileKind, role_of
+from rmqtool.store.layout import StoreForm
+from rmqtool.store.names import escape_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rmqtool.check.findings import Finding
+    from rmqtool.store.files import StoreFile
+    from rmqtool.store.geometry import FileSize
+    from rmqtool.store.layout import Store
+    from rmqtool.store.segments import SegmentSet
+
+_SIZED = (
+    FileKind.COMMITLOG,
+    *QUEUE_KINDS,
+    FileKind.TIMERLOG,
+    FileKind.DLEDGER_DATA,
+    FileKind.DLEDGER_INDEX,
+)
+_MAPPED = frozenset(_SIZED)
+_LISTED = 10
+
+
+def check_layout(store: Store) -> Iterator[Finding]:
+    """Findings about names, kinds and sizes of files; no content is read."""
+    for directory in store.directories:
+        if directory.error:
+            yield finding("DIR-UNREADABLE", path=escape_name(directory.path) or ".", found=directory.error)
+    yield from _strangers(store)
+    yield from _stray_directories(store)
+    yield from _empty_files(store)
+    for kind in _SIZED:
+        files = store.of_kind(kind)
+        if files:
+            yield from _sizes(files, store.sizes[kind])
+    yield from _order(store, store.segments, FileKind.COMMITLOG)
+    yield from _order(store, store.dledger_segments, FileKind.DLEDGER_DATA)
+    yield from _no_log(store)
+
+
+def _strangers(store: Store) -> Iterator[Finding]:
+    """Files of no known kind; those below a directory of no known kind are counted with it."""
+    inside: Counter[str] = Counter()
+    for file in store.of_kind(FileKind.UNKNOWN):
+        parts = tuple(file.path.split("/")[:-1])
+        role = role_of(parts)
+        if store.form is StoreForm.STORE and _foreign(parts):
+            inside["/".join(parts[: _foreign(parts)])] += 1
+        elif role.numbered in _MAPPED or (role.numbered is FileKind.INDEX and not file.regular):
+            yield finding("DIR-STRAY", path=file.shown, found=file.note)
+        else:
+            yield finding("DIR-UNKNOWN", path=file.shown, found=file.note)
+    for path, count in sorted(inside.items()):
+        yield finding("DIR-UNKNOWN", path=escape_name(path), found=f"a directory with {count} files")
+
+
+def _foreign(parts: tuple[str, ...]) -> int:
+    """How many components lead to the first directory that no store has; 0 when all are known."""
+    if not parts:
+        return 0
+    if parts[0] not in TOP_DIRECTORIES and not parts[0].startswith("dledger-"):
+        return 1
+    return 0
+
+
+def _stray_directories(store: Store) -> Iterator[Finding]:
+    """Directories where only files belong, and queue directories whose name is no number."""
+    for directory in store.directories:
+        parts = tuple(directory.path.split("/"))
+        if len(parts) < 2:
+            continue
+        above = role_of(parts[:-1])
+        if above.numbered in _MAPPED or above.numbered is FileKind.INDEX:
+            index = above.numbered is FileKind.INDEX and not parts[-1].isdecimal()
+            yield finding(
+                "DIR-DIRECTORY",
+                path=escape_name(directory.path),
+                found=parts[0],
+                severity=Severity.NOTE if index else None,
+            )
+        elif parts[0] in QUEUE_KINDS and len(parts) == 3 and role_of(parts).numbered is None:
+            path = escape_name(directory.path)
+            yield finding("DIR-UNKNOWN", path=path, found="its name is no queue number")
+
+
+def _empty_files(store: Store) -> Iterator[Finding]:
+    for file in store.of_kind(*_SIZED, FileKind.INDEX):
+        if file.size == 0 and file.regular:
+            yield finding(
+                "DIR-EMPTY-FILE",
+                path=file.shown,
+                position=0,
+                length=0,
+                topic=file.topic,
+                queue_id=file.queue_id,
+            )
+
+
+def _sizes(files: Sequence[StoreFile], size: FileSize) -> Iterator[Finding]:
+    """Files of another length than the one that was given, or than most have."""
+    lengths = Counter(file.size for file in files if file.size)
+    if size.source is Source.GIVEN and lengths and size.value not in lengths:
+        usual, count = lengths.most_common(1)[0]
+        yield finding(
+            "DIR-SETTING",
+            path=size.kind.value,
+            expected=size.value,
+            found=usual,
+            part=size.kind.value,
+        )
+        if count == lengths.total():
+            return
+        expected = usual
+    else:
+        expected = size.value
+    for file in files:
+        if file.size in (0, expected):
+            continue
+        start, end = sorted((file.size, expected))
+        yield finding(
+            "DIR-SIZE",
+            path=file.shown,
+            position=start,
+            physical_offset=_physical(file, start),
+            length=end - start,
+            expected=expected,
+            found=file.size,
+            topic=file.topic,
+            queue_id=file.queue_id,
+        )
+
+
+def _physical(file: StoreFile, position: int) -> int | None:
+    if file.kind is not FileKind.COMMITLOG or file.base_offset is None:
+        return None
+    return file.base_offset + position
+
+
+def _order(store: Store, segments: SegmentSet, kind: FileKind) -> Iterator[Finding]:
+    """Missing files, files that exist twice, files that reach into the next one."""
+    if not len(segments):
+        return
+    usual = store.sizes[kind].value
+    for hole in segments.holes():
+        short = hole.before.size < usual and hole.end <= hole.before.base + usual
+        if not short:
+            yield finding(
+                "DIR-GAP",
+                path=posixpath.join(posixpath.dirname(hole.before.file.shown), f"{hole.start:020d}"),
+                physical_offset=hole.start,
+                length=hole.end - hole.start,
+                expected=hole.start,
+                found=hole.end,
+            )
+    for twins in segments.twins():
+        for twin in twins[1:]:
+            yield finding(
+                "DIR-TWIN",
+                path=twin.file.shown,
+                position=0,
+                physical_offset=twin.base,
+                length=twin.size,
+                expected=twin.base,
+                found=twins[0].file.shown,
+            )
+    for first, second in segments.overlaps():
+        if first.size <= usual:
+            yield finding(
+                "DIR-OVERLAP",
+                path=second.file.shown,
+                position=0,
+                physical_offset=second.base,
+                length=min(first.end, second.end) - second.base,
+                expected=first.end,
+                found=second.base,
+            )
+
+
+def _no_log(store: Store) -> Iterator[Finding]:
+    """No commit log, but queues: a broker that starts destroys them (`CommitLog#recoverNormally`)."""
+    if store.form is not StoreForm.STORE or len(store.segments) or len(store.dledger_segments):
+        return
+    queues = [file for file in store.of_kind(*QUEUE_KINDS) if file.size]
+    in_rocksdb = [file for file in store.of_kind(FileKind.ROCKSDB) if file.path.startswith("consumequeue/")]
+    if queues or in_rocksdb:
+        yield finding("DIR-NO-LOG", path="commitlog", found=len(queues) or len(in_rocksdb))

@@ -1,0 +1,224 @@
+"""The units of consume queues, reached by slot, and what is wrong with them by themselves."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rmqtool.check.findings import finding
+from rmqtool.scan.units import (
+    BATCH_UNIT,
+    INVALID,
+    OK,
+    PRE_BLANK,
+    UNIT,
+    ZERO,
+    data_end,
+    unit_states,
+)
+from rmqtool.store.layout import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from rmqtool.check.findings import Finding
+    from rmqtool.store.bytes import ByteSource, OpenMode
+    from rmqtool.store.files import StoreFile
+    from rmqtool.store.layout import Queue, Store
+
+    Units = npt.NDArray[Any]
+    Ints = npt.NDArray[np.int64]
+
+_OPEN = 200
+"""queue files that are open at once; a store may have more than a process may open"""
+
+
+class OpenFiles:
+    """Sources of many files, the least recently used closed first."""
+
+    def __init__(self, mode: OpenMode) -> None:
+        self._mode = mode
+        self._open: OrderedDict[str, ByteSource] = OrderedDict()
+
+    def get(self, file: StoreFile) -> ByteSource:
+        """The open source of a file."""
+        source = self._open.pop(file.location, None) or file.open(self._mode)
+        self._open[file.location] = source
+        if len(self._open) > _OPEN:
+            self._open.popitem(last=False)[1].close()
+        return source
+
+    def close(self) -> None:
+        """Closes all."""
+        for source in self._open.values():
+            source.close()
+        self._open.clear()
+
+
+class QueueUnits:
+    """One queue: its files in order, and how many of their units are known to be right."""
+
+    def __init__(self, queue: Queue, files: OpenFiles) -> None:
+        self.topic = queue.topic or ""
+        self.queue_id = queue.queue_id or 0
+        self.batch = queue.kind is FileKind.BATCHCONSUMEQUEUE
+        self.dtype = BATCH_UNIT if self.batch else UNIT
+        self.files = tuple(file for file in queue.files if file.regular and file.base_offset is not None)
+        self._files = files
+        bases = np.array([file.base_offset or 0 for file in self.files], np.int64)
+        self._bases = bases // self.dtype.itemsize
+        self._ends: dict[int, int] = {}
+        self.matched = np.zeros(len(self.files), np.int64)
+
+    @property
+    def path(self) -> str:
+        """Directory of the queue, as far as files tell."""
+        return self.files[0].shown.rpartition("/")[0] if self.files else ""
+
+    def units(self, number: int) -> Units:
+        """All units of a file up to its last that is not zero."""
+        source = self._files.get(self.files[number])
+        window = source.window(0, self.end(number))
+        return window[: len(window) // self.dtype.itemsize * self.dtype.itemsize].view(self.dtype)
+
+    def end(self, number: int) -> int:
+        """Bytes of a file up to the end of its last unit that is not zero."""
+        if number not in self._ends:
+            self._ends[number] = data_end(self._files.get(self.files[number]), self.dtype.itemsize)
+        return self._ends[number]
+
+    def first_slot(self, number: int) -> int:
+        """Queue offset of a file's first unit."""
+        return int(self._bases[number])
+
+    @property
+    def next_slot(self) -> int:
+        """Queue offset behind the last unit."""
+        if not self.files:
+            return 0
+        last = len(self.files) - 1
+        return self.first_slot(last) + self.end(last) // self.dtype.itemsize
+
+    def gather(self, slots: Ints) -> tuple[Ints, Ints, Ints]:
+        """Offset, size, tags code of the units at `slots`; offset -1 where there is none."""
+        offsets = np.full(len(slots), -1, np.int64)
+        sizes, codes = np.zeros(len(slots), np.int64), np.zeros(len(slots), np.int64)
+        numbers = np.searchsorted(self._bases, slots, side="right") - 1
+        for number in np.unique(numbers):
+            if number < 0:
+                continue
+            units = self.units(int(number))
+            chosen = np.flatnonzero(numbers == number)
+            places = slots[chosen] - self._bases[number]
+            inside = places < len(units)
+            chosen, places = chosen[inside], places[inside]
+            found = units[places]
+            offsets[chosen], sizes[chosen], codes[chosen] = (
+                found["physical_offset"],
+                found["size"],
+                found["tags_code"],
+            )
+        return offsets, sizes, codes
+
+    def count_matched(self, slots: Ints) -> None:
+        """These slots hold the unit of their record."""
+        numbers = np.searchsorted(self._bases, slots, side="right") - 1
+        self.matched += np.bincount(numbers, minlength=len(self.files))
+
+    def doubtful(self, number: int) -> bool:
+        """Does the file hold units that no record was matched with?"""
+        states = unit_states(self.units(number), None)
+        return int((states == OK).sum()) != int(self.matched[number])
+
+
+def all_queues(store: Store, files: OpenFiles) -> dict[tuple[str, int], QueueUnits]:
+    """Every plain queue of the store that can hold units, by topic and number."""
+    return {
+        (queue.topic, queue.queue_id): QueueUnits(queue, files)
+        for queue in store.queues(FileKind.CONSUMEQUEUE)
+        if queue.topic is not None and queue.queue_id is not None
+    }
+
+
+def batch_queues(store: Store, files: OpenFiles) -> dict[tuple[str, int], QueueUnits]:
+    """Every 46-byte queue of the store, by topic and number."""
+    return {
+        (queue.topic, queue.queue_id): QueueUnits(queue, files)
+        for queue in store.queues(FileKind.BATCHCONSUMEQUEUE)
+        if queue.topic is not None and queue.queue_id is not None
+    }
+
+
+def check_units(queue: QueueUnits) -> Iterator[Finding]:
+    """Holes, units without meaning, wrong order, fillers behind data, in all files of a queue."""
+    highest = -1
+    for number, file in enumerate(queue.files):
+        units = queue.units(number)
+        states = unit_states(units, None)
+        offsets = units["physical_offset"].astype(np.int64)
+        real = states == OK
+        last = number == len(queue.files) - 1
+        yield from _runs("HOLE", queue, file, np.flatnonzero(states == ZERO), units)
+        yield from _runs("INVALID", queue, file, np.flatnonzero(states == INVALID), units)
+        started = np.flatnonzero(real)
+        late = np.flatnonzero(states == PRE_BLANK)
+        behind = late[late > (started[0] if started.size else len(units))]
+        if highest >= 0:
+            behind = late
+        yield from _runs("PRE-BLANK", queue, file, behind, units)
+        own = offsets[started]
+        running = np.maximum.accumulate(np.concatenate(([highest], own)))
+        wrong = started[own <= running[:-1]]
+        yield from _runs("ORDER", queue, file, wrong, units)
+        highest = int(running[-1])
+        if not last and queue.end(number) < file.size // queue.dtype.itemsize * queue.dtype.itemsize:
+            rest = np.arange(queue.end(number) // queue.dtype.itemsize, file.size // queue.dtype.itemsize)
+            yield from _runs("HOLE", queue, file, rest, None)
+    yield from _missing_files(queue)
+
+
+def _runs(
+    what: str, queue: QueueUnits, file: StoreFile, places: npt.NDArray[Any], units: Units | None
+) -> Iterator[Finding]:
+    """One finding for each run of neighbouring units."""
+    if not len(places):
+        return
+    breaks = np.flatnonzero(np.diff(places) != 1) + 1
+    for run in np.split(places, breaks):
+        first = int(run[0])
+        size = queue.dtype.itemsize
+        offset = None if units is None else int(units[first]["physical_offset"])
+        yield finding(
+            f"{'BCQ' if queue.batch else 'CQ'}-{what}",
+            path=file.shown,
+            position=first * size,
+            length=len(run) * size,
+            physical_offset=offset if what == "ORDER" else None,
+            found=len(run),
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            queue_offset=(file.base_offset or 0) // size + first,
+        )
+
+
+def _missing_files(queue: QueueUnits) -> Iterator[Finding]:
+    ordered = queue.files
+    for before, after in pairwise(ordered):
+        end = (before.base_offset or 0) + before.size
+        if (after.base_offset or 0) > end:
+            yield finding(
+                "CQ-MISSING-FILE",
+                path=after.shown,
+                position=0,
+                length=(after.base_offset or 0) - end,
+                expected=end,
+                found=after.base_offset,
+                topic=queue.topic,
+                queue_id=queue.queue_id,
+                queue_offset=end // queue.dtype.itemsize,
+            )

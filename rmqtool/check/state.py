@@ -1,0 +1,148 @@
+"""What lies beside the data: checkpoint, abort, lock, configuration, consumer offsets, topic table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from formats.checkpoint import CHECKPOINT_SIZE, Abort, Checkpoint, parse_checkpoint
+from formats.errors import FormatError
+from formats.primitives import offset_of
+from rmqtool.check.config_files import check_config
+from rmqtool.check.findings import finding
+from rmqtool.check.topics import QueueEnds, check_offsets, check_topics, in_rocksdb
+from rmqtool.errors import RmqtoolError
+from rmqtool.store.kinds import FileKind
+from rmqtool.store.layout import StoreForm
+from rmqtool.store.lock import probe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rmqtool.check.findings import Finding
+    from rmqtool.store.layout import Store
+
+__all__ = ["LogEnd", "QueueEnds", "check_state", "is_unclean"]
+
+_LONG = 8
+_TIMES = ("physic_msg_timestamp", "logics_msg_timestamp", "index_msg_timestamp")
+_MARGIN_MS = 3000
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """Where valid records end, and the greatest store timestamp among them (ms, None without records)."""
+
+    offset: int
+    timestamp: int | None
+
+
+def is_unclean(store: Store) -> bool:
+    """Whether `abort` says that the last run did not end, or a broker holds the store now."""
+    aborted = bool(store.of_kind(FileKind.ABORT)) or any(one.path == "abort" for one in store.directories)
+    return aborted or probe(store.lock_path).held is True
+
+
+def check_state(
+    store: Store,
+    *,
+    queues: Mapping[tuple[str, int], QueueEnds] | None = None,
+    log_end: LogEnd | None = None,
+) -> Iterator[Finding]:
+    """Findings about everything that is neither log nor derived from it.
+
+    queues: ends of every plain and batch queue; without them (None) offsets are not compared. log_end:
+    without it (None) checkpoint times are not compared.
+    """
+    unclean = is_unclean(store)
+    yield from _markers(store)
+    yield from _checkpoint(store, log_end, unclean=unclean)
+    yield from check_config(store)
+    if store.form is not StoreForm.STORE:
+        return
+    if not in_rocksdb(store):
+        yield from check_topics(store, queues or {})
+        if queues is not None:
+            yield from check_offsets(store, queues, unclean=unclean)
+
+
+def _markers(store: Store) -> Iterator[Finding]:
+    for file in store.of_kind(FileKind.ABORT):
+        try:
+            with file.open("pread") as source:
+                pid = Abort.parse(source.window(0, 64).tobytes())
+            yield finding("CP-ABORT", path=file.shown, found="" if pid is None else f", process {pid}")
+        except (RmqtoolError, FormatError) as error:
+            yield finding("CP-ABORT", path=file.shown, found=f", {error}")
+    if any(one.path == "abort" for one in store.directories):
+        yield finding("CP-ABORT-DIRECTORY", path="abort")
+    held = probe(store.lock_path)
+    if held.held:
+        yield finding("CP-LOCK", path="lock", found="" if held.pid is None else f", process {held.pid}")
+    if any(one.path == "lock" for one in store.directories):
+        yield finding("CP-LOCK-DIRECTORY", path="lock")
+
+
+def _checkpoint(store: Store, log_end: LogEnd | None, *, unclean: bool) -> Iterator[Finding]:
+    if any(one.path == "checkpoint" for one in store.directories):
+        yield finding("CP-DIRECTORY", path="checkpoint")
+        return
+    file = next(iter(store.of_kind(FileKind.CHECKPOINT)), None)
+    if file is None:
+        if store.form is StoreForm.STORE and len(store.segments):
+            yield finding("CP-MISSING", path="checkpoint")
+        return
+    try:
+        with file.open("pread") as source:
+            raw = source.window(0, CHECKPOINT_SIZE).tobytes()
+    except RmqtoolError as error:
+        yield finding("CP-UNREADABLE", path=file.shown, found=str(error))
+        return
+    if file.size != CHECKPOINT_SIZE:
+        start, end = sorted((file.size, CHECKPOINT_SIZE))
+        yield finding(
+            "CP-SIZE",
+            path=file.shown,
+            position=start,
+            length=end - start,
+            expected=CHECKPOINT_SIZE,
+            found=file.size,
+        )
+    if any(raw[offset_of(Checkpoint, "reserved") :]):
+        first = next(i for i in range(offset_of(Checkpoint, "reserved"), len(raw)) if raw[i])
+        yield finding("CP-REST", path=file.shown, position=first, length=len(raw) - first)
+    yield from _times(file.shown, raw, log_end, unclean=unclean)
+
+
+def _times(path: str, raw: bytes, log_end: LogEnd | None, *, unclean: bool) -> Iterator[Finding]:
+    fields = parse_checkpoint(raw)
+    last = log_end.timestamp if log_end is not None else None
+    for name in _TIMES:
+        value = int(fields[name])
+        code = None
+        if value < 0:
+            code = "CP-NEGATIVE"
+        elif last is not None and value > last:
+            code = "CP-FUTURE"
+        elif last is not None and name != "index_msg_timestamp":
+            # a clean stop writes the second one exactly; the first is often 0 after a short run
+            if value == 0 and (unclean or name == "logics_msg_timestamp"):
+                code = "CP-ZERO"
+            elif unclean and 0 < value < last - _MARGIN_MS:
+                code = "CP-BEHIND"
+        if code is not None:
+            place = offset_of(Checkpoint, name)
+            yield finding(
+                code, path=path, position=place, length=_LONG, part=name, expected=last, found=value
+            )
+    confirm = int(fields["confirm_physical_offset"])
+    if confirm < 0 or (log_end is not None and confirm > log_end.offset):
+        yield finding(
+            "CP-CONFIRM",
+            path=path,
+            position=offset_of(Checkpoint, "confirm_physical_offset"),
+            length=_LONG,
+            part="confirm_physical_offset",
+            expected=None if log_end is None else log_end.offset,
+            found=confirm,
+        )

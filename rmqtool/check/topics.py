@@ -1,0 +1,147 @@
+"""The topic table and consumer offsets against the queues on disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.check.findings import Severity, finding
+from rmqtool.store.kinds import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rmqtool.check.findings import Finding
+    from rmqtool.store.config_json import TopicConfig
+    from rmqtool.store.layout import Store
+
+_QUEUES = (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
+_TOPICS = "config/topics.json"
+_OFFSETS = "config/consumerOffset.json"
+_LMQ_OFFSETS = "config/lmqConsumerOffset.json"
+_LMQ = "%LMQ%"
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class QueueEnds:
+    """Queue offsets of the first message and of the next one to come."""
+
+    min_offset: int
+    max_offset: int
+
+
+def in_rocksdb(store: Store) -> bool:
+    """Whether queues lie in a RocksDB below `consumequeue/`, where no file is a queue."""
+    return any(file.path.startswith("consumequeue/") for file in store.of_kind(FileKind.ROCKSDB))
+
+
+def _on_disk(store: Store) -> dict[str, set[int]]:
+    found: dict[str, set[int]] = {}
+    for kind in _QUEUES:
+        for queue in store.queues(kind):
+            if queue.topic is not None and queue.queue_id is not None:
+                found.setdefault(queue.topic, set()).add(queue.queue_id)
+    return found
+
+
+def check_topics(store: Store, queues: Mapping[tuple[str, int], QueueEnds]) -> Iterator[Finding]:
+    """Topic table against queue directories; silent without a table in JSON."""
+    topics = store.topics
+    if not topics:
+        return
+    disk = _on_disk(store)
+    for _, topic in sorted(topics.items()):
+        yield from _settings(topic)
+        yield from _unreachable(topic, queues)
+    for name in sorted(disk.keys() - topics.keys()):
+        if not name.startswith(_LMQ):
+            yield finding("CFG-NO-TOPIC", path=_TOPICS, topic=name, found=len(disk[name]))
+    empty = sorted(topics.keys() - disk.keys())
+    if empty and disk:
+        shown = ", ".join(empty[:_SHOWN]) + (" …" if len(empty) > _SHOWN else "")
+        yield finding("CFG-NO-QUEUE", path=_TOPICS, found=f"{len(empty)} topics: {shown}")
+
+
+def _settings(topic: TopicConfig) -> Iterator[Finding]:
+    read, write = topic.read_queue_nums, topic.write_queue_nums
+    if read != write:
+        code = "CFG-WRITE-MORE" if write > read else "CFG-READ-MORE"
+        yield finding(code, path=_TOPICS, topic=topic.name, part="writeQueueNums", expected=read, found=write)
+    if not topic.readable or not topic.writeable:
+        lacking = [
+            name for name, there in (("read", topic.readable), ("write", topic.writeable)) if not there
+        ]
+        yield finding(
+            "CFG-PERM", path=_TOPICS, topic=topic.name, part="perm", expected=" or ".join(lacking),
+            found=topic.perm,
+        )  # fmt: skip
+
+
+def _unreachable(topic: TopicConfig, queues: Mapping[tuple[str, int], QueueEnds]) -> Iterator[Finding]:
+    """Queues that consumers are not told of."""
+    first = topic.read_queue_nums if topic.readable else 0
+    for (name, queue_id), ends in sorted(queues.items()):
+        count = ends.max_offset - ends.min_offset
+        if name == topic.name and queue_id >= first and count > 0:
+            yield finding(
+                "CFG-UNREACHABLE",
+                path=_TOPICS,
+                topic=name,
+                queue_id=queue_id,
+                queue_offset=ends.min_offset,
+                part="readQueueNums",
+                expected=topic.read_queue_nums,
+                found=count,
+            )
+
+
+def check_offsets(
+    store: Store, queues: Mapping[tuple[str, int], QueueEnds], *, unclean: bool
+) -> Iterator[Finding]:
+    """Consumer offsets against the ends of their queues. unclean: queues may be behind what was consumed."""
+    known = set(store.topics) | set(_on_disk(store))
+    for path, topic, group, queue_id, offset in _offsets(store):
+        place: dict[str, Any] = {
+            "path": path,
+            "topic": topic,
+            "queue_id": queue_id,
+            "queue_offset": offset if isinstance(offset, int) else None,
+            "part": f"{topic}@{group}",
+            "found": offset,
+        }
+        if not isinstance(offset, int) or isinstance(offset, bool):
+            yield finding("CFG-OFFSET-VALUE", **place)
+            continue
+        ends = queues.get((topic, queue_id))
+        if topic not in known:
+            yield finding("CFG-OFFSET-TOPIC", **place)
+        elif ends is None:
+            if offset > 0:
+                yield finding("CFG-OFFSET-QUEUE", **place)
+        elif offset > ends.max_offset:
+            mild = Severity.NOTE if unclean else None
+            yield finding("CFG-OFFSET-BEYOND", **place, expected=ends.max_offset, severity=mild)
+        elif offset < ends.min_offset:
+            yield finding("CFG-OFFSET-BELOW", **place, expected=ends.min_offset)
+
+
+def _offsets(store: Store) -> Iterator[tuple[str, str, str, int, Any]]:
+    """(path, topic, group, queue, offset) of both offset files."""
+    for path, table in ((_OFFSETS, "offsetTable"), (_LMQ_OFFSETS, "lmqOffsetTable")):
+        data = store.config_pair(path.rpartition("/")[2]).data
+        entries = data.get(table) if isinstance(data, dict) else None
+        for key, value in entries.items() if isinstance(entries, dict) else ():
+            topic, _, group = str(key).partition("@")
+            if isinstance(value, dict):
+                for number, offset in value.items():
+                    yield path, topic, group, _number(number), offset
+            else:
+                yield path, topic, group, 0, value
+
+
+def _number(text: Any) -> int:
+    try:
+        return int(text)
+    except (TypeError, ValueError):
+        return -1

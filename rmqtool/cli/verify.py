@@ -1,0 +1,105 @@
+"""`rmqtool verify`: is this store right?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from rmqtool.cli.context import Context
+from rmqtool.cli.options import OutputOptions, ReadOptions, StoreOptions
+from rmqtool.cli.verb import verb
+from rmqtool.errors import ExitCode, worst
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rmqtool.check.verify import Verification
+
+_ORDER = ("note", "warning", "error")
+
+
+@verb(
+    examples=[
+        "rmqtool verify /data/store",
+        "rmqtool verify /data/store --json | jq '.summary.by_code'",
+        "rmqtool verify /backup/*/store --fail-on error --quiet",
+    ]
+)
+def command(
+    stores: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="STORE…", help="Stores; absent: $RMQTOOL_STORE.", show_default=False),
+    ] = None,
+    fail_on: Annotated[
+        Literal["error", "warning", "note", "never"],
+        typer.Option("--fail-on", help="Exit 1 from this severity up."),
+    ] = "warning",
+    *,
+    store: StoreOptions,
+    read: ReadOptions,
+    output: OutputOptions,
+) -> ExitCode:
+    """Is this store right? Every record, unit and index item, and each against the others."""
+    from rmqtool.check.verify import Reading, Verification
+    from rmqtool.cli.opened import open_store
+    from rmqtool.output.tablerows import Column
+
+    context = Context(output)
+    columns = [
+        Column("severity", style="yellow"),
+        Column("code", style="bold"),
+        Column("path", shrinks=True),
+        Column("position", right=True),
+        Column("physical_offset", "offset", right=True),
+        Column("message", shrinks=True),
+    ]
+    runs: list[Verification] = []
+    with context.rows(
+        "rmqtool.verify/1",
+        columns,
+        csv_columns=["severity", "code", "path", "position", "length", "physical_offset", "message"],
+    ) as rows:
+        rows.covered = lambda: _summary(runs)
+        paths: list[str | None] = [*stores] if stores else [None]
+        for path in paths:
+            opened = open_store(context, path, store)
+            with context.progress("verifying", sum(one.size for one in opened.segments)) as progress:
+                reading = Reading(read.job_count, read.safe_io, read.bytes_per_second, progress.advance)
+                run = Verification(opened, reading)
+                runs.append(run)
+                several = {"store": str(opened.given)} if stores and len(stores) > 1 else {}
+                for one in run.findings():
+                    rows.write_rows([one.row() | several])
+        rows.finish(_summary(runs))
+    return _exit_code(runs, fail_on)
+
+
+def _summary(runs: list[Verification]) -> dict[str, Any]:
+    if len(runs) == 1:
+        return runs[0].summary()
+    parts = [run.summary() | {"store": str(run.store.given)} for run in runs]
+    complete = all(part["complete"] for part in parts)
+    told: dict[str, Any] = {
+        "stores": parts,
+        "by_severity": _added(parts, "by_severity"),
+        "complete": complete,
+    }
+    return told if complete else told | {"incomplete_reason": "unreadable"}
+
+
+def _added(parts: list[dict[str, Any]], key: str) -> Mapping[str, int]:
+    added: dict[str, int] = {}
+    for part in parts:
+        for name, count in part[key].items():
+            added[name] = added.get(name, 0) + count
+    return added
+
+
+def _exit_code(runs: list[Verification], fail_on: str) -> ExitCode:
+    codes = [ExitCode.INCOMPLETE for run in runs if run.not_covered]
+    if fail_on != "never":
+        counted = _ORDER[_ORDER.index(fail_on) :]
+        if any(run.tally.by_severity[name] for run in runs for name in counted):
+            codes.append(ExitCode.DAMAGE)
+    return worst(codes)

@@ -1,0 +1,121 @@
+"""The plain-Python twin of `kernels.hashes`: same functions, same arguments, no compiler."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from formats.commitlog import transaction_of
+from formats.index import Item, key_hash
+from formats.java import java_utf8_decode
+from formats.primitives import dtype_of
+from rmqtool.scan.fields import Field
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Bytes = npt.NDArray[np.uint8]
+    Ints = npt.NDArray[np.int64]
+    Int32s = npt.NDArray[np.int32]
+
+_ITEM = dtype_of(Item)
+_LAST_SECOND = (1 << 31) - 1
+
+
+@lru_cache(maxsize=1024)
+def _topic(raw: bytes) -> str:
+    return java_utf8_decode(raw)[0]
+
+
+def _keys(row: list[int], data: memoryview, origin: int) -> list[str]:
+    """What a broker would put into the index for one record, in its order."""
+    if transaction_of(row[Field.SYS_FLAG]) == "rollback":
+        return []
+    texts = []
+    for place in (Field.UNIQ_KEY_POSITION, Field.KEYS_POSITION):
+        at, length = row[place] - origin, row[place + 1]
+        texts.append(java_utf8_decode(bytes(data[at : at + length]))[0] if length > 0 else "")
+    uniq, keys = texts
+    return [one for one in (uniq, *keys.split(" ")) if one]
+
+
+def key_hashes(
+    buf: Bytes, origin: int, rows: Ints, start: int, hashes: Int32s, owners: Int32s
+) -> tuple[int, int]:
+    """See `kernels.hashes.key_hashes`."""
+    data = memoryview(buf)  # type: ignore[arg-type]
+    count = 0
+    for r in range(start, len(rows)):
+        row = rows[r].tolist()
+        keys = _keys(row, data, origin)
+        if keys and count + 2 + max(row[Field.KEYS_LENGTH], 0) // 2 > hashes.size:
+            return count, r
+        at = row[Field.TOPIC_POSITION] - origin
+        topic = _topic(bytes(data[at : at + max(row[Field.TOPIC_LENGTH], 0)]))
+        for key in keys:
+            hashes[count] = key_hash(topic, key)
+            owners[count] = r
+            count += 1
+    return count, len(rows)
+
+
+def agree(
+    buf: Bytes, hashes: Int32s, owners: Int32s, offsets: Ints, times: Ints, begin: int, relative: bool
+) -> int:
+    """See `kernels.hashes.agree`."""
+    import numpy as np
+
+    items = _items(buf)[: len(hashes)]
+    good = (items["key_hash"] == hashes) & (items["physical_offset"] == offsets[owners])
+    seconds = np.clip((times[owners] - begin) // 1000, 0, _LAST_SECOND)
+    on_time = items["time_diff"] == seconds
+    if len(on_time) and not relative:
+        on_time[0] = True
+    wrong = np.flatnonzero(~(good & on_time))
+    return int(wrong[0]) if len(wrong) else len(hashes)
+
+
+def chain(buf: Bytes, first: int, slots: int, state: Ints, bad: Ints, count: int) -> int:
+    """See `kernels.hashes.chain`."""
+    items = _items(buf)
+    doubtful = {number: wanted for number, wanted, prev in bad[:count].tolist() if prev < number}
+    pairs = zip(items["key_hash"].tolist(), items["prev"].tolist(), strict=True)
+    for number, (value, prev) in enumerate(pairs, first):
+        slot = value % slots
+        expected = int(state[slot]) & 0xFFFFFFFF if value >= 0 else -1
+        known = prev < number and (prev in doubtful or doubtful.get(expected) == prev)
+        if value < 0 or (prev != expected and not known):
+            if count < len(bad):
+                bad[count] = (number, expected, prev)
+                if prev < number:
+                    doubtful[number] = expected
+            count += 1
+        if value >= 0:
+            state[slot] = ((int(state[slot]) >> 32) + 1) << 32 | number
+    return count
+
+
+def lengths_of_chains(state: Ints, counts: Ints) -> None:
+    """See `kernels.hashes.lengths_of_chains`."""
+    import numpy as np
+
+    counts += np.bincount(np.minimum(state >> 32, len(counts) - 1), minlength=len(counts))
+
+
+def follow(buf: Bytes, start: int, heads: Ints, hashes: Int32s) -> int:
+    """See `kernels.hashes.follow`."""
+    items = _items(buf[start:])
+    count = 0
+    for head in heads.tolist():
+        number = head
+        while 0 < number < len(items) and count < len(hashes):
+            hashes[count] = items["key_hash"][number]
+            count += 1
+            prev = int(items["prev"][number])
+            number = prev if prev < number else 0
+    return count
+
+
+def _items(buf: Bytes) -> npt.NDArray[Any]:
+    return buf[: buf.size // _ITEM.itemsize * _ITEM.itemsize].view(_ITEM)

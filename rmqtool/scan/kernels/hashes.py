@@ -1,0 +1,268 @@
+"""Index files: the hashes of all keys in a run of records, and the chains of items.
+
+`hashes_python` is the twin with the same functions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rmqtool.scan.fields import Field
+from rmqtool.scan.kernels.compiler import kernel
+from rmqtool.scan.kernels.constants import KEYS_POSITION, TOPIC_LENGTH, TOPIC_POSITION, UNIQ_POSITION
+from rmqtool.scan.kernels.intrinsics import be32, be64, u8, u64
+
+SYS_FLAG = int(Field.SYS_FLAG)
+ROLLBACK = 12
+ITEM = 20
+OFFSET = 4
+TIME_DIFF = 12
+PREV = 16
+LOW = (1 << 32) - 1
+CACHED = 64
+
+P1 = np.uint64(31)
+P2 = np.uint64(31**2)
+P4 = np.uint64(31**4)
+P8 = np.uint64(31**8)
+HIGH = np.uint64(0x8080808080808080)
+BYTES = np.uint64(0x00FF00FF00FF00FF)
+SHORTS = np.uint64(0x0000FFFF0000FFFF)
+WORD = np.uint64(0xFFFFFFFF)
+NONE = np.uint64(0)
+REPLACEMENT = np.uint64(0xFFFD)
+HASH = np.uint64(ord("#"))
+
+
+@kernel()
+def _decode(address, i, length):
+    """(code point, bytes taken) of what is not ASCII, ill-formed input replaced as the JDK does."""
+    a = np.int64(u8(address + i))
+    left = length - i
+    b = np.int64(u8(address + i + 1)) if left > 1 else 0
+    c = np.int64(u8(address + i + 2)) if left > 2 else 0
+    d = np.int64(u8(address + i + 3)) if left > 3 else 0
+    if a < 0xC2 or a > 0xF4 or b & 0xC0 != 0x80:
+        return 0xFFFD, 1
+    if a < 0xE0:
+        return (a & 0x1F) << 6 | (b & 0x3F), 2
+    if a < 0xF0:
+        if a == 0xE0 and b < 0xA0:
+            return 0xFFFD, 1
+        if c & 0xC0 != 0x80:
+            return 0xFFFD, 2
+        if a == 0xED and b > 0x9F:
+            return 0xFFFD, 3
+        return (a & 0x0F) << 12 | (b & 0x3F) << 6 | (c & 0x3F), 3
+    if (a == 0xF0 and b < 0x90) or (a == 0xF4 and b > 0x8F):
+        return 0xFFFD, 1
+    if c & 0xC0 != 0x80:
+        return 0xFFFD, 2
+    if d & 0xC0 != 0x80:
+        return 0xFFFD, 3
+    return (a & 0x07) << 18 | (b & 0x3F) << 12 | (c & 0x3F) << 6 | (d & 0x3F), 4
+
+
+@kernel()
+def _extend_odd(h, address, length):
+    i = 0
+    while i < length:
+        byte = u8(address + i)
+        if byte < 0x80:
+            h = h * P1 + byte
+            i += 1
+            continue
+        code, taken = _decode(address, i, length)
+        if code > 0xFFFF:
+            h = h * P1 + np.uint64(0xD7C0 + (code >> 10))
+            code = 0xDC00 + (code & 0x3FF)
+        h = h * P1 + np.uint64(code)
+        i += taken
+    return h
+
+
+@kernel(forceinline=True)
+def _extend(h, address, length):
+    """`String#hashCode` of a string with hash `h` and these UTF-8 bytes behind it; the low 32 bits count."""
+    i = 0
+    while i + 8 <= length:
+        word = u64(address + i)
+        if word & HIGH != NONE:
+            return _extend_odd(h, address + i, length - i)
+        two = (word & BYTES) * P1 + ((word >> np.uint64(8)) & BYTES)
+        four = (two & SHORTS) * P2 + ((two >> np.uint64(16)) & SHORTS)
+        h = h * P8 + (four & WORD) * P4 + (four >> np.uint64(32))
+        i += 8
+    while i < length:
+        byte = u8(address + i)
+        if byte >= 0x80:
+            return _extend_odd(h, address + i, length - i)
+        h = h * P1 + byte
+        i += 1
+    return h
+
+
+@kernel(forceinline=True)
+def _same(a, b, length):
+    i = 0
+    while i + 8 <= length:
+        if u64(a + i) != u64(b + i):
+            return False
+        i += 8
+    while i < length:
+        if u8(a + i) != u8(b + i):
+            return False
+        i += 1
+    return True
+
+
+@kernel(forceinline=True)
+def _folded(h):
+    """`IndexFile#indexKeyHashMethod`: never negative, 0 for the one hash without a positive partner."""
+    value = np.int64(h & WORD)
+    if value >= 1 << 31:
+        value = (1 << 32) - value
+        if value == 1 << 31:
+            return 0
+    return value
+
+
+@kernel()
+def key_hashes(buf, origin, rows, start, hashes, owners):
+    """Hashes of all keys that a broker puts into the index, record after record from row `start` on.
+
+    A record's UNIQ_KEY comes first, then the elements of KEYS (`IndexService#buildIndex`); rolled back
+    transactions have none. `owners` are row numbers. Returns (keys written, next row): a record that has more
+    keys than there is room for is left to the next call.
+    """
+    base = buf.ctypes.data - origin
+    tops = np.zeros(CACHED, np.int64)
+    lengths = np.full(CACHED, -1, np.int64)
+    begun = np.zeros(CACHED, np.uint64)
+    count = 0
+    for r in range(start, rows.shape[0]):
+        if rows[r, SYS_FLAG] & ROLLBACK == ROLLBACK:
+            continue
+        uniq = rows[r, UNIQ_POSITION + 1]
+        length = rows[r, KEYS_POSITION + 1]
+        if uniq <= 0 and length <= 0:
+            continue
+        if count + 2 + max(length, 0) // 2 > hashes.size:
+            return count, r
+        topic = base + rows[r, TOPIC_POSITION]
+        width = rows[r, TOPIC_LENGTH]
+        place = (width + np.int64(u8(topic + width - 1)) * 5) % CACHED if width > 0 else 0
+        if lengths[place] != width or not _same(tops[place], topic, width):
+            tops[place] = topic
+            lengths[place] = width
+            begun[place] = _extend(NONE, topic, width) * P1 + HASH
+        prefix = begun[place]
+        if uniq > 0:
+            hashes[count] = _folded(_extend(prefix, base + rows[r, UNIQ_POSITION], uniq))
+            owners[count] = r
+            count += 1
+        if length > 0:
+            keys = base + rows[r, KEYS_POSITION]
+            first = 0
+            for i in range(length + 1):
+                if i == length or u8(keys + i) == 0x20:
+                    if i > first:
+                        hashes[count] = _folded(_extend(prefix, keys + first, i - first))
+                        owners[count] = r
+                        count += 1
+                    first = i + 1
+    return count, rows.shape[0]
+
+
+@kernel()
+def agree(buf, hashes, owners, offsets, times, begin, relative):
+    """How many items of `buf`, from its first on, are these keys: hash, offset and time of the record.
+
+    offsets, times: of the records that `owners` name. begin: timestamp of the file's header. relative: is
+    the first item's time counted from it, too?
+    """
+    base = buf.ctypes.data
+    for k in range(hashes.size):
+        item = base + k * ITEM
+        owner = owners[k]
+        if be32(item) != hashes[k] or be64(item + OFFSET) != offsets[owner]:
+            return k
+        if k > 0 or relative:
+            elapsed = times[owner] - begin
+            seconds = be32(item + TIME_DIFF)
+            low = seconds * 1000
+            if elapsed >= low + 1000 or (elapsed < low and (seconds != 0 or elapsed >= 0)):
+                return k
+    return hashes.size
+
+
+@kernel()
+def chain(buf, first, slots, state, bad, count):
+    """Follow what `IndexFile#putKey` does: each item's `prev` must be the newest older one of its slot.
+
+    buf: items from number `first` on. state (int64, one a slot, zero at the beginning): newest item so far,
+    and above 32 bits how many there were; carried from call to call, as is `bad`, with rows of number,
+    expected and found `prev`. Returns how many are bad, also those for which `bad` has no room.
+    """
+    base = buf.ctypes.data
+    inverse = 1.0 / slots
+    for k in range(buf.size // ITEM):
+        number = first + k
+        value = be32(base + k * ITEM)
+        prev = be32(base + k * ITEM + PREV)
+        if value < 0:
+            if count < bad.shape[0]:
+                bad[count, 0] = number
+                bad[count, 1] = -1
+                bad[count, 2] = prev
+            count += 1
+            continue
+        slot = value - np.int64(value * inverse) * slots
+        if slot < 0:
+            slot += slots
+        elif slot >= slots:
+            slot -= slots
+        here = state[slot]
+        expected = here & LOW
+        if prev != expected:
+            known = False
+            if prev < number:
+                for i in range(min(count, bad.shape[0])):
+                    doubtful = bad[i, 2] < bad[i, 0]
+                    # the hash of `prev` may be wrong and its slot this one, or that of `expected`, not its
+                    if doubtful and (bad[i, 0] == prev or (bad[i, 0] == expected and bad[i, 1] == prev)):
+                        known = True
+                        break
+            if not known:
+                if count < bad.shape[0]:
+                    bad[count, 0] = number
+                    bad[count, 1] = expected
+                    bad[count, 2] = prev
+                count += 1
+        state[slot] = ((here >> 32) + 1) << 32 | number
+    return count
+
+
+@kernel()
+def lengths_of_chains(state, counts):
+    """How many slots have chains of each length, into `counts`; its last place is for all longer ones."""
+    for slot in range(state.size):
+        counts[min(state[slot] >> 32, counts.size - 1)] += 1
+
+
+@kernel()
+def follow(buf, start, heads, hashes):
+    """Hashes of the chains that begin with these items, one behind the other; how many there are.
+
+    buf: the file, with item 0 at `start`. A chain ends where `prev` is not older.
+    """
+    base = buf.ctypes.data + start
+    count = 0
+    for head in heads:
+        number = head
+        while number > 0 and count < hashes.size and start + (number + 1) * ITEM <= buf.size:
+            hashes[count] = be32(base + number * ITEM)
+            count += 1
+            prev = be32(base + number * ITEM + PREV)
+            number = prev if prev < number else 0
+    return count

@@ -1,0 +1,82 @@
+"""`python -m tests.bench`: every figure once, as the table of docs/performance.md."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.bench.data import BODY_SIZES, LOG_BYTES, BenchLog, make_log, make_queue
+from tests.bench.dumping import RATE_TARGET, STEADY_BYTES, Rate, dump_rate, log_rates, memory
+from tests.bench.scanning import against_java, against_plain_crc
+from tests.bench.starting import help_time
+from tests.interop.jars import UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.bench.measure import Figure
+
+DUMPED = {"1 KiB": 1, "300 B": 4}
+"""what part of the log is dumped, so that both give about as many messages"""
+
+
+def main() -> None:
+    """Print a line for each figure as soon as it is known, then the rates that have an absolute target."""
+    machine = f"{os.cpu_count()} cores, {_processor()}, Python {platform.python_version()}"
+    print(f"{machine}; logs of {LOG_BYTES >> 20} MiB\n")
+    print("| what | against | ratio | target | met | |\n|---|---|---|---|---|---|", flush=True)
+    rates: dict[str, Rate] = {}
+    with tempfile.TemporaryDirectory(prefix="rmqtool-bench-") as name:
+        for figure in _figures(Path(name), rates):
+            print(f"| {' | '.join(figure.cells())} |", flush=True)
+    print(
+        "\n| rows of `dump --format ndjson` a second | process, one core | warm | target |\n|---|---|---|---|"
+    )
+    for subject, rate in rates.items():
+        target = f"≥ {RATE_TARGET // 1000} k" if subject != "units" else ""
+        print(f"| {subject} | {rate.process / 1000:,.0f} k | {rate.warm / 1000:,.0f} k | {target} |")
+
+
+def _figures(directory: Path, rates: dict[str, Rate]) -> Iterator[Figure]:
+    yield help_time()
+    for name in BODY_SIZES:
+        log = make_log(directory, name)
+        yield from against_plain_crc(log)
+        yield from _java(log)
+        size = LOG_BYTES // DUMPED[name]
+        dumped = log if size == LOG_BYTES else make_log(directory, name, size)
+        for form, rate in log_rates(dumped).items():
+            rates[f"{name}, {form}"] = rate
+            yield rate.figure
+        yield from memory(make_log(directory, name, min(STEADY_BYTES, size // 2)), dumped)
+        for written in directory.glob("*/*/*"):
+            if written.is_file():
+                written.unlink()
+    queue, units = make_queue(directory)
+    rates["units"] = dump_rate(queue, units, "consume-queue units")
+    yield rates["units"].figure
+
+
+def _java(log: BenchLog) -> Iterator[Figure]:
+    try:
+        yield from against_java(log)
+    except UnavailableError as missing:
+        print(f"skipped, no real RocketMQ to compare with: {missing}", file=sys.stderr)
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine()
+    return next(
+        (line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine()
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""The two logs that everything is measured on, and queue files to go with them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fixtures import logs
+from formats.consumequeue import Unit
+from formats.primitives import dtype_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LOG_BYTES = int(os.environ.get("RMQTOOL_BENCH_BYTES", str(1 << 30)))
+"""bytes of each log"""
+
+BODY_SIZES = {"1 KiB": logs.BODY_1_KIB, "300 B": logs.BODY_OF_300}
+"""records with a body of 1 KiB, and records of 300 bytes in all"""
+
+UNITS_IN_A_FILE = 300_000
+
+
+@dataclass(frozen=True)
+class BenchLog:
+    """A store whose commit log is one full segment."""
+
+    name: str
+    root: Path
+    facts: logs.LogFacts
+    size: int
+
+    @property
+    def segment(self) -> Path:
+        return self.root / "commitlog" / f"{0:020d}"
+
+
+def make_log(directory: Path, name: str, size: int = LOG_BYTES) -> BenchLog:
+    """Write (and so warm) a log of `size` bytes of the kind `name`."""
+    root = directory / f"{name.replace(' ', '')}-{size}"
+    facts = logs.write_log(root / "commitlog", size, body_size=BODY_SIZES[name], segment_size=size)
+    return BenchLog(name, root, facts, size)
+
+
+def make_queue(directory: Path, files: int = 4) -> tuple[Path, int]:
+    """A consume queue of full files: its topic's directory, and how many units it has."""
+    queue = directory / "units" / "consumequeue" / "TopicTest0" / "0"
+    queue.mkdir(parents=True)
+    numbers = np.arange(files * UNITS_IN_A_FILE, dtype=np.int64)
+    units = np.empty(len(numbers), dtype_of(Unit))
+    units["physical_offset"] = numbers * 300
+    units["size"] = 300
+    units["tags_code"] = 2598919 + numbers % 3
+    for number in range(files):
+        part = units[number * UNITS_IN_A_FILE : (number + 1) * UNITS_IN_A_FILE]
+        (queue / f"{number * UNITS_IN_A_FILE * units.itemsize:020d}").write_bytes(part.tobytes())
+    return queue.parents[1], len(units)

@@ -1,0 +1,41 @@
+"""NDJSON of logs and queues: cost of a row, and memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.bench.data import BODY_SIZES, make_log, make_queue
+from tests.bench.dumping import FORMS, STEADY_BYTES, dump_rate, memory
+from tests.bench.starting import help_time
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.bench.data import BenchLog
+
+pytestmark = [pytest.mark.bench, pytest.mark.timeout(900)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_dumped_message_costs_little_more_than_its_json(part: BenchLog, form: str) -> None:
+    found = dump_rate(part.root / "commitlog", part.facts.messages, f"{part.name}, {form}", FORMS[form])
+    assert found.figure.met, found.figure.cells()
+
+
+def test_a_dumped_unit_costs_little_more_than_its_json(bench_directory: Path) -> None:
+    queue, units = make_queue(bench_directory)
+    found = dump_rate(queue, units, "consume-queue units")
+    assert found.figure.met, found.figure.cells()
+
+
+@pytest.mark.parametrize("name", BODY_SIZES)
+def test_memory_does_not_grow_with_the_log(name: str, bench_directory: Path) -> None:
+    small, large = (make_log(bench_directory, name, size) for size in (STEADY_BYTES, 2 * STEADY_BYTES))
+    assert [figure.cells() for figure in memory(small, large) if not figure.met] == []
+
+
+def test_help_takes_at_most_twice_a_bare_program() -> None:
+    figure = help_time()
+    assert figure.met, figure.cells()

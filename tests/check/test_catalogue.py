@@ -1,0 +1,55 @@
+"""The catalogue: every code is documented, no hint names a command that does not exist."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from string import Formatter
+
+import pytest
+
+from rmqtool.check.catalogue import CATALOGUE
+from rmqtool.check.findings import Finding
+from rmqtool.cli.commands import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_page_of_findings_is_current() -> None:
+    done = subprocess.run(
+        [sys.executable, "docs/findings_page.py", "--check"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("entry", CATALOGUE.values(), ids=lambda entry: entry.code)
+def test_an_entry(entry) -> None:
+    assert re.fullmatch(r"(DIR|CL|CQ|BCQ|IDX|CP|CFG|X)(-[A-Z0-9]+)+", entry.code)
+    assert f'id="{entry.anchor}"' in (ROOT / "docs/findings.md").read_text(encoding="utf-8")
+    assert entry.hint
+    named = {command for command in re.findall(r"rmqtool ([a-z-]+)", entry.hint + entry.sentence)}
+    assert named <= set(COMMANDS)
+    facts = {field for _, field, _, _ in Formatter().parse(entry.sentence) if field}
+    assert facts <= set(Finding.__dataclass_fields__)
+
+
+def test_every_code_used_is_in_the_catalogue() -> None:
+    """And every code of the catalogue is used."""
+    text = "".join(
+        path.read_text(encoding="utf-8")
+        for path in sorted((ROOT / "rmqtool/check").glob("*.py"))
+        if path.name != "catalogue.py"
+    )
+    used = set(re.findall(r'"((?:DIR|CL|CQ|BCQ|IDX|CP|CFG|X)-[A-Z0-9-]+)"', text))
+    prefixed = {f"{queue}-{code}" for code in re.findall(r'\}-([A-Z-]+)"', text) for queue in ("CQ", "BCQ")}
+    prefixed |= {
+        f"{queue}-{what}" for what in ("HOLE", "INVALID", "PRE-BLANK", "ORDER") for queue in ("CQ", "BCQ")
+    }
+    assert used <= set(CATALOGUE)
+    assert set(CATALOGUE) <= used | prefixed

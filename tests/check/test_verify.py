@@ -1,0 +1,142 @@
+"""Verification of whole stores: silence on what real brokers left, and the right place in what was damaged."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import fixtures
+from rmqtool.check.verify import Reading, Verification
+from rmqtool.store.config import config_of
+from rmqtool.store.layout import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+SHIFTED = "v533-lmq"
+"""release 5.3.3 really misaligns a queue there"""
+
+LIKE_HEALTHY = {
+    "pre-blank",
+    "only-pre-blank",
+    "new-queue-zero-file",
+    "empty-last-file",
+    "empty-last-file-all",
+    "empty-last-file-full-prev",
+    "empty-queue-dir",
+    "idle-queue-full-plus-zero-file",
+    "all-zero-bytes",
+    "empty-last-file-missing-first",
+    "idle-queue-full-plus-zero-file-lost-first",
+    "all-deleted-no-checkpoint",
+    "one-topic-deleted",
+}
+"""an expired head, a deleted topic, files made in advance: a healthy store may look like that"""
+
+BEHIND = ("lag-", "all-files-deleted", "newest-deleted", "all-deleted")
+"""queues and index that are merely behind, as after a crash"""
+
+
+def findings(path: Path, config: Any = None, jobs: int = 1) -> list[dict[str, Any]]:
+    run = Verification(Store.open(path, config=config), Reading(jobs=jobs))
+    rows = [one.row() for one in run.findings()]
+    assert run.summary()["findings"] == len(rows)
+    assert run.summary()["complete"]
+    return rows
+
+
+def loud(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row for row in rows if row["severity"] != "note"]
+
+
+@pytest.mark.parametrize("name", fixtures.golden_names())
+def test_golden_stores_are_right(golden: Callable[[str], fixtures.Golden], name: str) -> None:
+    opened = golden(name)
+    for store in opened.stores.values():
+        rows = loud(findings(store))
+        strange = [row for row in rows if not (name == SHIFTED and row["topic"] == "%LMQ%beta")]
+        assert strange == []
+        assert bool(rows) == (name == SHIFTED)
+
+
+def test_the_shifted_queue_of_5_3_3(golden: Callable[[str], fixtures.Golden]) -> None:
+    rows = loud(findings(golden(SHIFTED).path))
+    assert {row["code"] for row in rows} == {"CQ-SHIFT"}
+    assert sum(row["length"] // 20 for row in rows) == 29
+    assert rows[0]["queue_offset"] == 1
+    assert rows[0]["expected"] == 2
+
+
+def one_of_each() -> list[fixtures.DamageCase]:
+    seen: dict[tuple[str, str, bool], fixtures.DamageCase] = {}
+    for case in fixtures.damage_cases():
+        seen.setdefault((case.cls, case.variant, case.mode == "c"), case)
+    return [case for case in seen.values() if demanded(case)]
+
+
+def demanded(case: fixtures.DamageCase) -> bool:
+    """Does the damage have to be found as warning or above?"""
+    if case.cls not in {"record", "block", "torn", "cq", "index"} or case.variant in LIKE_HEALTHY:
+        return False
+    if (case.cls, case.variant) == ("cq", "all-deleted"):
+        return False
+    return case.mode == "c" or not any(part in f"{case.cls} {case.variant}" for part in BEHIND)
+
+
+def check_case(case: fixtures.DamageCase, target: Path) -> None:
+    fixtures.apply_case(case, target)
+    rows = findings(target, config_of(case.settings))
+    if not case.variant.startswith("stray-"):
+        rows = loud(rows)
+    assert rows, "nothing found"
+    if case.cls not in {"record", "block"} or case.variant == "storetime-future":
+        return
+    healthy = records_of(case.base, target.parent / "base")
+    for path, spots in case.damaged.items():
+        if not path.startswith("commitlog/"):
+            continue
+        here = [(row["position"] or 0, row["length"] or 1) for row in rows if row["path"] == path]
+        for offset, length in spots:
+            whole = healthy[bisect_right(healthy, int(path[10:]) + offset) - 1]
+            near = any(start < offset + length and offset < start + size for start, size in here)
+            assert near or any(row["physical_offset"] == whole for row in rows), (path, offset, here[:3])
+    elsewhere = [
+        row for row in rows if str(row["path"]).startswith("commitlog/") and row["path"] not in case.damaged
+    ]
+    assert not elsewhere or case.variant == "storetime-zero"
+
+
+_healthy: dict[str, list[int]] = {}
+
+
+def records_of(base: str, target: Path) -> list[int]:
+    """Where the records of an undamaged base begin."""
+    if base not in _healthy:
+        from rmqtool.api import open_store, scan
+
+        fixtures.copy_base(base, target)
+        batches = scan(open_store(target), columns=["physical_offset"])
+        _healthy[base] = [offset for batch in batches for offset in batch["physical_offset"].to_pylist()]
+    return _healthy[base]
+
+
+@pytest.mark.parametrize("case", one_of_each(), ids=lambda case: case.id)
+def test_damage_is_found_at_its_place(case: fixtures.DamageCase, tmp_path: Path) -> None:
+    check_case(case, tmp_path / "store")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "case", [case for case in fixtures.damage_cases() if demanded(case)], ids=lambda c: c.id
+)
+def test_all_damage_is_found_at_its_place(case: fixtures.DamageCase, tmp_path: Path) -> None:
+    check_case(case, tmp_path / "store")
+
+
+@pytest.mark.parametrize("name", ["v533-basic", "b533-full", "v533-lmq"])
+def test_jobs_change_nothing(golden: Callable[[str], fixtures.Golden], name: str) -> None:
+    path = golden(name).path
+    assert findings(path, jobs=1) == findings(path, jobs=4)

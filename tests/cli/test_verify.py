@@ -1,0 +1,68 @@
+"""`rmqtool verify` from the outside: forms, exit codes, several stores."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from rmqtool.errors import ExitCode
+from tests.helpers import rmq
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import fixtures
+
+
+def test_a_right_store(
+    golden: Callable[[str], fixtures.Golden], store_unchanged: Callable[[Path], Path]
+) -> None:
+    path = store_unchanged(golden("b533-full").path)
+    result = rmq("verify", path, "--format", "ndjson")
+    assert result.exit_code == ExitCode.OK
+    summary = result.rows[-1]
+    assert (summary["schema"], summary["complete"], summary["records"]) == ("rmqtool.verify/1", True, 133)
+    assert {row["severity"] for row in result.of_type("finding")} == {"note"}
+
+
+def test_a_flipped_byte_is_named(fresh_golden: Callable[[str], fixtures.Golden]) -> None:
+    opened = fresh_golden("v533-basic")
+    record = opened.expected["records"][10]
+    segment = opened.path / "commitlog/00000000000000000000"
+    data = bytearray(segment.read_bytes())
+    data[record["physicalOffset"] + 88] ^= 1
+    segment.write_bytes(data)
+    result = rmq("verify", opened.path, "--json")
+    assert result.exit_code == ExitCode.DAMAGE
+    document = json.loads(result.stdout)
+    rows = [row for row in document["rows"] if row["severity"] == "error"]
+    assert [(row["code"], row["physical_offset"], row["length"]) for row in rows] == [
+        ("CL-CRC", record["physicalOffset"], record["storeSize"])
+    ]
+    assert document["summary"]["by_code"]["CL-CRC"] == 1
+
+
+def test_fail_on(golden: Callable[[str], fixtures.Golden]) -> None:
+    right, shifted = golden("b533-full").path, golden("v533-lmq").path
+    assert rmq("verify", right, "--fail-on", "note").exit_code == ExitCode.DAMAGE
+    assert rmq("verify", right).exit_code == ExitCode.OK
+    assert rmq("verify", shifted, "--fail-on", "error").exit_code == ExitCode.DAMAGE
+    assert rmq("verify", shifted, "--fail-on", "never").exit_code == ExitCode.OK
+
+
+def test_several_stores_in_one_call(golden: Callable[[str], fixtures.Golden]) -> None:
+    paths = [golden(name).path for name in ("v533-basic", "v533-lmq")]
+    result = rmq("verify", *paths, "--format", "ndjson")
+    assert result.exit_code == ExitCode.DAMAGE
+    summary = result.rows[-1]
+    assert [part["records"] for part in summary["stores"]] == [413, 120]
+    assert summary["by_severity"]["error"] == len(
+        [row for row in result.of_type("finding") if row["store"] == str(paths[1])]
+    )
+
+
+def test_a_path_that_does_not_exist(tmp_path: Path) -> None:
+    result = rmq("verify", tmp_path / "nothing")
+    assert (result.exit_code, result.stdout) == (ExitCode.USAGE, "")
+    assert len(result.stderr.splitlines()) == 1
