@@ -12,13 +12,15 @@ PAGE = Path(__file__).parent / "findings.md"
 HEAD = """\
 # Findings
 
-What `rmqtool verify` can find. Codes are stable. Severities: **error**, data is damaged or lost; **warning**, something
-that a broker or a consumer trips over; **note**, worth knowing, as a healthy store may look like that too. Some findings
-are milder than here where `abort` lies in the store or a broker holds it: queues and index may then merely be behind.
+What `rmqtool verify` can find. Codes are stable. Severities: **error**, data is damaged or lost; **warning**,
+something that a broker or a consumer trips over; **note**, worth knowing, as a healthy store may look like
+that too. Some findings are milder than here where `abort` lies in the store or a broker holds it: queues and
+index may then merely be behind.
 
-A finding has `path`, `position`, `physical_offset` and `length` of the whole record, unit, item or range concerned,
-`field` for the part of it, `expected` and `found`. What disagrees with its record has the record's `physical_offset`;
-what merely points into damage has `caused_by`, the code of that damage.
+A finding has `path`, `position`, `physical_offset` and `length` of the whole record, unit, item or range
+concerned, `field` for the part of it, `expected` and `found`. What disagrees with its record has the record's
+`physical_offset`; what merely points into damage has `caused_by`, the code of that damage. Words in angle
+brackets stand for facts of the finding.
 
 """
 
@@ -43,7 +45,7 @@ def page() -> str:
         ]
         parts.append(f"## {title}\n\n| code | severity | meaning | next |\n| --- | --- | --- | --- |\n")
         for entry in sorted(entries, key=lambda one: one.code):
-            sentence = entry.sentence.replace("{", "‹").replace("}", "›").replace("|", "\\|")
+            sentence = entry.sentence.replace("{", "&lt;").replace("}", "&gt;").replace("|", "\\|")
             anchor = f'<a id="{entry.anchor}"></a>`{entry.code}`'
             parts.append(f"| {anchor} | {entry.severity} | {sentence} | {entry.hint} |\n")
         parts.append("\n")

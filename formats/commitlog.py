@@ -255,9 +255,10 @@ def encode_message(
     raw_topic = java_utf8_encode(topic)
     if crc_trailer:
         properties = trailer.reserve(properties)
-    sys_flag = given["sys_flag"] & ~(SysFlag.BORNHOST_V6 | SysFlag.STOREHOST_V6)
-    sys_flag |= SysFlag.BORNHOST_V6 if len(given["born_host"][0]) == IPV6_LENGTH else 0
-    sys_flag |= SysFlag.STOREHOST_V6 if len(given["store_host"][0]) == IPV6_LENGTH else 0
+    # plain integers: an IntFlag drops bits that it does not know
+    sys_flag = int(given["sys_flag"]) & ~int(SysFlag.BORNHOST_V6 | SysFlag.STOREHOST_V6)
+    sys_flag |= int(SysFlag.BORNHOST_V6) if len(given["born_host"][0]) == IPV6_LENGTH else 0
+    sys_flag |= int(SysFlag.STOREHOST_V6) if len(given["store_host"][0]) == IPV6_LENGTH else 0
     record = Message.build(
         {
             **given,

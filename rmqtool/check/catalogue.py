@@ -388,7 +388,7 @@ _ENTRIES = (
     Code(
         "CFG-NO-TOPIC",
         N,
-        "the topic has {found} queues on disk and no entry",
+        "topic {topic} has {found} queues on disk and no entry",
         "nobody can read them; a deleted topic is cleaned up later",
     ),
     Code(
@@ -426,7 +426,7 @@ _ENTRIES = (
     Code(
         "CFG-PERM",
         N,
-        "the topic has no {expected} permission (perm {found})",
+        "topic {topic} has no {expected} permission (perm {found})",
         "mqadmin updateTopicPerm changes it, if nobody meant it so",
     ),
     Code(
@@ -450,7 +450,7 @@ _ENTRIES = (
     Code(
         "CFG-UNREACHABLE",
         N,
-        "{found} messages in a queue that consumers are not told of (readQueueNums {expected})",
+        "{found} messages of {topic} in a queue that consumers are not told of (readQueueNums {expected})",
         "raise readQueueNums to reach them",
     ),
     Code("CFG-UNREADABLE", E, "the file cannot be read: {found}", "copy the disk first; then try --safe-io"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from formats.commitlog import compression_of
+from formats.commitlog import SysFlag, compression_of
 from rmqtool.scan.fields import Field
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-PLAIN_LIMIT = 256 << 20
+PLAIN_LIMIT = 64 << 20
 """bytes to which a body may grow; a broker takes 4 MiB by default (`maxMessageSize`)"""
 
 
@@ -89,16 +89,33 @@ class Bodies:
     def __init__(
         self, window: npt.NDArray[np.uint8], positions: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]
     ) -> None:
-        view = memoryview(window)  # type: ignore[arg-type]
-        lengths = np.maximum(rows[:, Field.BODY_LENGTH], 0).tolist()
-        self._stored = [view[at : at + n] for at, n in zip(positions.tolist(), lengths, strict=True)]
-        self._flags = rows[:, Field.SYS_FLAG].tolist()
+        self._window = window
+        self._positions = positions
+        self._lengths = np.maximum(rows[:, Field.BODY_LENGTH], 0)
+        self._flags = rows[:, Field.SYS_FLAG]
+        self._as_stored = not (self._flags & SysFlag.COMPRESSED).any()
+        """the usual batch, in which no body is compressed: plain bodies are the stored ones"""
+
+    @cached_property
+    def _stored(self) -> list[memoryview]:
+        view = memoryview(self._window)  # type: ignore[arg-type]
+        return [
+            view[at : at + n] for at, n in zip(self._positions.tolist(), self._lengths.tolist(), strict=True)
+        ]
+
+    @cached_property
+    def _joined(self) -> pa.Array:
+        """Stored bodies behind each other in one buffer."""
+        ends = np.cumsum(self._lengths)
+        offsets = np.concatenate(([0], ends)).astype(np.int32)
+        data = pa.py_buffer(b"".join(self._stored))
+        return pa.Array.from_buffers(pa.binary(), len(ends), [None, pa.py_buffer(offsets), data])
 
     @cached_property
     def _plain(self) -> list[bytes | memoryview | None]:
         """None where the body cannot be decompressed."""
         plain: list[bytes | memoryview | None] = []
-        for body, flag in zip(self._stored, self._flags, strict=True):
+        for body, flag in zip(self._stored, self._flags.tolist(), strict=True):
             if not flag & 1:
                 plain.append(body)
                 continue
@@ -110,14 +127,18 @@ class Bodies:
 
     def stored(self) -> pa.Array:
         """As it lies in the log."""
-        return pa.array([bytes(body) for body in self._stored], pa.binary())
+        return self._joined
 
     def plain(self) -> pa.Array:
         """Decompressed; null where that fails."""
+        if self._as_stored:
+            return self._joined
         return pa.array([None if body is None else bytes(body) for body in self._plain], pa.binary())
 
     def plain_lengths(self) -> pa.Array:
         """Bytes after decompression; null where that fails."""
+        if self._as_stored:
+            return pa.array(self._lengths, pa.int32())
         return pa.array([None if body is None else len(body) for body in self._plain], pa.int32())
 
     def stored_sha256(self) -> pa.Array:

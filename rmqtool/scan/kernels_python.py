@@ -78,7 +78,7 @@ def _prefix(data: memoryview, at: int, file_left: int) -> _Verdict | None:
     if size > file_left:
         return Stop.EXCEEDS_FILE, file_left, size
     if left < f.OFF_SYS_FLAG + 4:
-        return Stop.NEED_MORE, size, left
+        return Stop.NEED_MORE, f.HEADER_SIZE, left
     return None
 
 
@@ -98,14 +98,16 @@ def _frame(  # noqa: PLR0911 - one return a rule
     if size < fixed + width + 2:
         return Stop.BAD_SIZE, fixed + width + 2, size
     if left < fixed:
-        return Stop.NEED_MORE, size, left
+        return Stop.NEED_MORE, fixed, left
     body_length = _i32(data, at + f.OFF_BODY_LENGTH + extra)
     body = max(body_length, 0)
     if fixed + body + width + 2 > size:
         return Stop.BAD_BODY_LENGTH, size - fixed - width - 2, body_length
+    longest = fixed + body + width + _LONGEST_TEXT + 2
+    if size > longest:
+        return Stop.SIZE_MISMATCH, longest, size
     if left < size:
-        longest = fixed + body + width + _LONGEST_TEXT + 2
-        return (Stop.SIZE_MISMATCH, longest, size) if size > longest else (Stop.NEED_MORE, size, left)
+        return Stop.NEED_MORE, size, left
     topic = fixed + body + width
     reader = _I16 if width == 2 else _I8
     (topic_length,) = reader.unpack_from(data, at + topic - width)
@@ -260,7 +262,8 @@ def find_record(  # noqa: PLR0913, PLR0917 - as the compiled one
         place = segment_base + origin + at
         if stop == _ACCEPTED and (any_offset or row[Field.STORED_PHYSICAL_OFFSET] == place + shift):
             _contents(data, origin, Check.ALL, row)
-            wrong = row[Field.ISSUES] & (Issue.TOPIC_UTF8 | Issue.TOPIC_CHARACTERS)
+            # a record at its own place needs no more proof than its CRC
+            wrong = any_offset and row[Field.ISSUES] & (Issue.TOPIC_UTF8 | Issue.TOPIC_CHARACTERS)
             if row[Field.CRC_STATE] != CrcState.BAD and not wrong:
                 status[:3] = (1, origin + at, Stop.ROWS_FULL)
                 return

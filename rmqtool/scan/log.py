@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from rmqtool.store.bytes import ByteSource
     from rmqtool.store.segments import Segment, SegmentSet
 
-BODY_BYTES = 8 << 20
-"""bytes of stored bodies in one batch that carries them; bounds memory, as a broker takes 4 MiB and more in
-one body"""
+BATCH_BYTES = 16 << 20
+"""bytes of records in one batch: with `_AHEAD` batches a job, memory stays bounded whatever records hold"""
 
-_BODY_COLUMNS = frozenset({"body", "plain_body", "plain_length", "plain_body_sha256", "record"})
+_MAY_GROW = 64
+"""times that a compressed body counts: few compress better, and a hostile one is alone in its batch"""
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def _batches(records: Records, segment: Segment, how: LogScan, kernels: ModuleTy
     path = segment.file.shown
     if how.choose is not None:
         records = how.choose(records, segment.base, path)
-    for part in _slices(records, bounded=not _BODY_COLUMNS.isdisjoint(how.columns)):
+    for part in _slices(records):
         batch = to_batch(part, base=segment.base, path=path, kernels=kernels, columns=how.columns)
         yield Piece(segment, batch, bad)
         bad = 0
@@ -134,19 +134,18 @@ def _batches(records: Records, segment: Segment, how: LogScan, kernels: ModuleTy
         yield Piece(segment, batch, bad)
 
 
-def _slices(records: Records, *, bounded: bool) -> Iterator[Records]:
-    """Runs that are short enough in stored body bytes."""
+def _slices(records: Records) -> Iterator[Records]:
+    """Runs that are short enough in bytes; compressed bodies count for what they may grow to."""
     import numpy as np
 
     rows = records.rows
-    if not bounded or not len(rows):
-        if len(rows):
-            yield records
+    if not len(rows):
         return
-    summed = np.cumsum(np.maximum(rows[:, Field.BODY_LENGTH], 0))
+    weights = rows[:, Field.STORE_SIZE] * np.where(rows[:, Field.SYS_FLAG] & 1, _MAY_GROW, 1)
+    summed = np.cumsum(weights)
     start = 0
     while start < len(rows):
         before = int(summed[start - 1]) if start else 0
-        end = max(int(np.searchsorted(summed, before + BODY_BYTES, side="right")), start + 1)
+        end = max(int(np.searchsorted(summed, before + BATCH_BYTES, side="right")), start + 1)
         yield Records(rows[start:end], records.window, records.origin)
         start = end

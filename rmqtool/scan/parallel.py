@@ -25,7 +25,9 @@ class _Done:
         self.error = error
 
 
-def in_order(items: Sequence[Item], work: Callable[[Item], Iterable[Result]], jobs: int) -> Generator[Result, None, None]:
+def in_order(
+    items: Sequence[Item], work: Callable[[Item], Iterable[Result]], jobs: int
+) -> Generator[Result, None, None]:
     """All results of `work(item)` for one item after the other, computed by up to `jobs` threads.
 
     Nothing is started that is more than `jobs` items ahead. An error surfaces where its results would stand;

@@ -94,9 +94,7 @@ class SegmentScan:
                 yield End(valid_end, stop, expected, found)
                 return
 
-    def _walk(
-        self, position: int, rows: npt.NDArray[np.int64]
-    ) -> tuple[Records | None, int, Stop, int, int]:
+    def _walk(self, position: int, rows: npt.NDArray[np.int64]) -> tuple[Records | None, int, Stop, int, int]:
         """Read on from `position`, with a larger window where a record needs one."""
         need = 0
         while True:

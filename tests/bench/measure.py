@@ -116,7 +116,7 @@ class Figure:
     def met(self) -> bool:
         return self.ratio <= self.target if self.at_most else self.ratio >= self.target
 
-    def held(self, slack: float = 0.75) -> bool:
+    def held(self, slack: float = 0.5) -> bool:
         """Is the ratio near the target at least? Tests ask this: other work moves every ratio."""
         return self.ratio <= self.target / slack if self.at_most else self.ratio >= self.target * slack
 

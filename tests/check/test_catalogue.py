@@ -33,7 +33,7 @@ def test_an_entry(entry) -> None:
     assert re.fullmatch(r"(DIR|CL|CQ|BCQ|IDX|CP|CFG|X)(-[A-Z0-9]+)+", entry.code)
     assert f'id="{entry.anchor}"' in (ROOT / "docs/findings.md").read_text(encoding="utf-8")
     assert entry.hint
-    named = {command for command in re.findall(r"rmqtool ([a-z-]+)", entry.hint + entry.sentence)}
+    named = set(re.findall(r"rmqtool ([a-z-]+)", entry.hint + entry.sentence))
     assert named <= set(COMMANDS)
     facts = {field for _, field, _, _ in Formatter().parse(entry.sentence) if field}
     assert facts <= set(Finding.__dataclass_fields__)

@@ -1,4 +1,4 @@
-"""Verification of whole stores: silence on what real brokers left, and the right place in what was damaged."""
+"""Verification of whole stores: silence on what real brokers left, the right place in what was damaged."""
 
 from __future__ import annotations
 

@@ -24,17 +24,17 @@ def _digest() -> str:
     import formats.primitives
     from rmqtool.scan import crc, fields, legal
 
+    loaded = b"isal" if crc.load_isal_symbol() else b"table"
     others = [module.__file__ for module in (formats.commitlog, formats.primitives, crc, fields, legal)]
     parts = [*sorted(_PACKAGE.glob("*.py")), *(Path(name) for name in others if name)]
-    return hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()[:16]
+    return hashlib.sha256(b"".join([loaded, *(part.read_bytes() for part in parts)])).hexdigest()[:16]
 
 
 def _cache_directory() -> str:
-    """Below the user's cache directory; empty, numba's own choice, when there is none or another is set."""
-    if config.CACHE_DIR:  # type: ignore[attr-defined]
-        return ""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return os.path.join(base, "rmqtool", f"kernels-{_digest()}") if os.path.isabs(base) else ""
+    """A directory of this digest below the cache directory; empty, numba's own choice, when there is none."""
+    base = config.CACHE_DIR or os.environ.get("XDG_CACHE_HOME")  # type: ignore[attr-defined]
+    place = os.path.join(base or os.path.expanduser("~/.cache"), "rmqtool", f"kernels-{_digest()}")
+    return place if os.path.isabs(place) else ""
 
 
 _DIRECTORY = _cache_directory()

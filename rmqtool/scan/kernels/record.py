@@ -101,22 +101,22 @@ def frame(base, at, end, origin, file_size, row):
     if size > file_left:
         return EXCEEDS_FILE, file_left, size
     if left < OFF_SYS_FLAG + 4:
-        return NEED_MORE, size, left
+        return NEED_MORE, HEADER_SIZE, left
     sys_flag = be32(address + OFF_SYS_FLAG)
     extra = (V6_EXTRA if sys_flag & 0x10 else 0) + (V6_EXTRA if sys_flag & 0x20 else 0)
     fixed = HEADER_SIZE + extra
     if size < fixed + width + 2:
         return BAD_SIZE, fixed + width + 2, size
     if left < fixed:
-        return NEED_MORE, size, left
+        return NEED_MORE, fixed, left
     body_length = be32(address + OFF_BODY_LENGTH + extra)
     body = body_length if body_length > 0 else 0
     if fixed + body + width + 2 > size:
         return BAD_BODY, size - fixed - width - 2, body_length
+    # nothing after the body can be longer than two signed 16-bit lengths
+    if size - fixed - body > 2 * 32767 + width + 2:
+        return SIZE_MISMATCH, fixed + body + 2 * 32767 + width + 2, size
     if left < size:
-        # nothing after the body can be longer than two signed 16-bit lengths
-        if size - fixed - body > 2 * 32767 + width + 2:
-            return SIZE_MISMATCH, fixed + body + 2 * 32767 + width + 2, size
         return NEED_MORE, size, left
     topic = fixed + body + width
     topic_length = be16(address + topic - 2) if width == 2 else i8(address + topic - 1)

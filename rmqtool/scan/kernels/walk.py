@@ -112,8 +112,9 @@ def find_record(buf, start, origin, file_size, segment_base, shift, any_offset, 
                 ):
                     if contents(base, end, origin, CHECK_CRC | CHECK_TEXT, row):
                         finish_odd(base, end, origin, rows, 1)
-                    wrong = row[ISSUES] & (ISSUE_TOPIC_UTF8 | ISSUE_TOPIC_CHARACTERS)
-                    if row[CRC_STATE] != CRC_BAD and wrong == 0:
+                    # a record at its own place needs no more proof than its CRC
+                    wrong = any_offset and row[ISSUES] & (ISSUE_TOPIC_UTF8 | ISSUE_TOPIC_CHARACTERS)
+                    if row[CRC_STATE] != CRC_BAD and not wrong:
                         status[0] = 1
                         status[1] = origin + at
                         status[2] = ROWS_FULL
