@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from formats.checkpoint import parse_checkpoint
@@ -28,7 +29,7 @@ from rmqtool.scan.log import data_bytes
 from rmqtool.scan.parallel import in_order
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.layout import FileKind
-from rmqtool.store.lock import probe
+from rmqtool.store.lock import network_filesystem, probe
 from rmqtool.store.throttle import RateLimit, ThrottledSource
 
 if TYPE_CHECKING:
@@ -87,6 +88,14 @@ class Verification:
     _damage: list[tuple[int, int, str]] = field(default_factory=list)
     _started: float = field(default_factory=time.monotonic)
 
+    @cached_property
+    def _careful(self) -> bool:
+        """Read with pread: a file of a live store may shrink, and so may one on a network file system."""
+        reading = self.reading
+        live = probe(self.store.lock_path).held is True
+        remote = network_filesystem(self.store.root) is not None
+        return reading.safe_io or reading.bytes_per_second is not None or live or remote
+
     def findings(self) -> Iterator[Finding]:
         """All findings, those about the log in physical order."""
         return self.tally.counted(self._all())
@@ -94,12 +103,12 @@ class Verification:
     def _all(self) -> Iterator[Finding]:
         store = self.store
         kernels = choose_kernels(data_bytes(store.segments))
-        files = OpenFiles("pread" if self.reading.safe_io or self.reading.bytes_per_second else "auto")
+        files = OpenFiles("pread" if self._careful else "auto")
         try:
-            with FileReader(store, "pread" if self.reading.safe_io else "auto") as reader:
+            with FileReader(store, "pread" if self._careful else "auto") as reader:
                 queues = all_queues(store, files)
                 cross = CrossCheck(queues, reader, kernels)
-                index = IndexCheck(store, kernels, self.reading.safe_io)
+                index = IndexCheck(store, kernels, self._careful)
                 yield from check_layout(store)
                 yield from self._log(kernels, cross, index)
                 yield from cross.close()
@@ -149,7 +158,7 @@ class Verification:
         side_by_side = self.reading.jobs > 1
         done = 0
         try:
-            source = segment.open("pread" if self.reading.safe_io or limit else "auto")
+            source = segment.open("pread" if self._careful or limit else "auto")
             with ThrottledSource(source, limit) if limit else source as opened:
                 active = self.store.segments.is_active(segment)
                 for event in SegmentScan(opened, segment.base, active=active, kernels=kernels):
