@@ -18,8 +18,10 @@ from rmqtool.cli.main import run
 if TYPE_CHECKING:
     from pathlib import Path
 
+# A shell ignores SIGINT for what it runs in the background, and children inherit that.
 DRIVER = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from rmqtool.cli import commands, main
 commands.COMMANDS["echo"] = commands.Entry("tests.cli.echo_command", "Says what it was given.")
 main.main()
@@ -153,7 +155,10 @@ def test_real_interrupt(tmp_path: Path) -> None:
         assert process.poll() is None
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=30)
+    try:
+        _, error = process.communicate(timeout=30)
+    finally:
+        process.kill()
     assert (process.returncode, error) == (130, "")
     last = (tmp_path / "out").read_bytes().splitlines()[-1]
     assert json.loads(last)["incomplete_reason"] == "interrupted"
