@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.cli.dump_log import SCHEMA, dump_log
+from rmqtool.cli.dump_log import SCHEMA, dump_log, unlisted
 from rmqtool.errors import ExitCode, RmqtoolError, UsageError, worst
 from rmqtool.output.columns import batch_columns
 from rmqtool.output.tablerows import Column
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.select_units import UnitFilter
 from rmqtool.scan.files import FileReader, Units
+from rmqtool.store.config_json import ParseState
 from rmqtool.store.layout import FileKind
+from rmqtool.store.throttle import RateLimit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -44,8 +46,9 @@ class _Counts:
     rows: int = 0
     gaps: int = 0
     by_type: dict[str, int] = field(default_factory=dict)
-    not_covered: list[dict[str, str]] = field(default_factory=list)
+    not_covered: list[dict[str, Any]] = field(default_factory=list)
     undecoded: int = 0
+    damaged: int = 0
     limited: bool = False
 
     def summary(self) -> dict[str, Any]:
@@ -55,6 +58,7 @@ class _Counts:
             "rows": self.rows,
             "gaps": self.gaps,
             "undecoded": self.undecoded,
+            "damaged": self.damaged,
             "by_type": self.by_type,
             "complete": reason is None,
         }
@@ -65,9 +69,9 @@ class _Counts:
     def exit_code(self) -> ExitCode:
         return worst(
             [
-                ExitCode.DAMAGE if self.gaps else ExitCode.OK,
+                ExitCode.DAMAGE if self.gaps or self.damaged else ExitCode.OK,
                 ExitCode.INCOMPLETE if self.not_covered else ExitCode.OK,
-                ExitCode.NEWER_FORMAT if self.undecoded == self.files == 1 else ExitCode.OK,
+                ExitCode.NEWER_FORMAT if 0 < self.undecoded == self.files else ExitCode.OK,
             ]
         )
 
@@ -88,7 +92,8 @@ def dump_files(
             raise UsageError(f"{store.given} holds a commit log and other files: name one of them")
         return dump_log(context, store, wanted, bodies, read, unwrap=unwrap)
     _refuse_options(context, wanted, bodies, kinds, unwrap=unwrap)
-    counts = _Counts()
+    counts = _Counts(not_covered=unlisted(store, context))
+    limit = RateLimit(read.bytes_per_second) if read.bytes_per_second else None
     files = [file for file in store.files if file.regular]
     total = sum(file.size for file in files)
     with (
@@ -102,11 +107,16 @@ def dump_files(
         choose = UnitFilter(wanted)
         for file in files:
             if choose.may_hold(file):
+                if limit is not None:
+                    limit.take(file.size)
                 _write_file(rows, reader, file, choose, counts, slots=context.format in {"ndjson", "json"})
             progress.advance(file.size)
             if counts.limited:
                 break
         rows.finish(counts.summary())
+    for one in counts.not_covered:
+        if "reason" in one:
+            context.talk.warn(one["reason"])
     return counts.exit_code()
 
 
@@ -145,6 +155,8 @@ def _write_file(
                 if item.type == "index_slot" and not slots:
                     continue
                 batch = choose.units(item.batch)
+                if "state" in batch.schema.names:
+                    counts.damaged += batch["state"].to_pylist().count("invalid")
                 names, lists = batch_columns(batch)
                 kind = [item.type] * batch.num_rows
                 rows.write_columns(
@@ -154,11 +166,20 @@ def _write_file(
             elif row := choose.row(item):
                 rows.write_rows([row])
                 _count(counts, row["type"], 1)
+                counts.damaged += _is_damaged(row)
             if choose.full:
                 counts.limited = True
                 return
     except RmqtoolError as error:
         counts.not_covered.append({"path": file.shown, "reason": str(error)})
+
+
+def _is_damaged(row: Mapping[str, Any]) -> bool:
+    """A file that was read, but not to its end or not as what it should be."""
+    if row["type"] == "config":
+        nothing = row["state"] == ParseState.EMPTY and row["detail"] is not None  # zeros, not an empty file
+        return bool(nothing or row["state"] == ParseState.UNPARSABLE)
+    return bool(row["type"] == "epoch_file" and row["crc"] == "bad")
 
 
 def _count(counts: _Counts, kind: str, number: int) -> None:

@@ -13,6 +13,7 @@ from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Blank, End, Gap, Tail, TailContent
 from rmqtool.scan.log import LogScan, Piece, Unreadable, data_bytes, scan_log
 from rmqtool.scan.sample import Sample
+from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -30,9 +31,10 @@ if TYPE_CHECKING:
 SCHEMA = "rmqtool.dump/1"
 
 _NARROW = 100
+"""columns of a terminal below which a table shows only what tells records apart"""
+
 _EVENT_KEYS = ("length", "content", "reason", "expected", "found")
 """what rows that are no record have besides their place"""
-"""columns of a terminal below which a table shows only what tells records apart"""
 
 
 @dataclass
@@ -99,6 +101,23 @@ def dump_log(
     return _Listing(context, store, wanted, bodies, read, unwrap=unwrap).run()
 
 
+def unlisted(store: Store, context: Context, *, commitlog: bool = False) -> list[dict[str, Any]]:
+    """Directories that could not be listed, as rows of `not_covered`; each was noted, or is warned of.
+
+    commitlog: only those that may hold segments.
+    """
+    roots = {str(root) for root in store.roots}
+    found = []
+    for one in store.directories:
+        path = escape_name(one.path)
+        holds_segments = path.rsplit("/", 1)[-1] == "commitlog" or one.location in roots
+        if one.error is not None and (holds_segments or not commitlog):
+            if context.talk.quiet:
+                context.talk.warn(f"{path}: {one.error}")
+            found.append({"path": path, "error": one.error})
+    return found
+
+
 class _Listing:
     def __init__(
         self,
@@ -115,7 +134,7 @@ class _Listing:
         self._wanted = wanted
         self._read = read
         self._unwrap = unwrap
-        self._counts = Counts()
+        self._counts = Counts(not_covered=unlisted(store, context, commitlog=True))
         form = bodies.body or ("none" if context.format in {"table", "csv"} else "auto")
         tables = context.format == "table"
         self._shape = MessageShape(form, bodies.body_sha256, bodies.redacted, one_body=tables)
@@ -123,6 +142,10 @@ class _Listing:
         if context.format in {"raw", "hex"} and self._shape.redacted:
             raise UsageError(
                 f"--redact means nothing with --format {context.format}, which shows whole records"
+            )
+        if context.format in {"raw", "hex"} and (bodies.body or bodies.body_sha256):
+            raise UsageError(
+                f"--body and --body-sha256 mean nothing with --format {context.format}, which shows records"
             )
 
     def run(self) -> ExitCode:
@@ -204,11 +227,14 @@ class _Listing:
         """Batches and rows of other kinds as they are to be shown, within `limit` and `sample`."""
         sample = None if self._wanted.sample is None else Sample(self._wanted.sample)
         left = self._wanted.limit
+        held: list[dict[str, Any]] = []
         for piece in pieces:
             batch, others = self._take(piece)
-            if batch is not None and sample is not None:
-                sample.offer(batch)
-                batch = None
+            if sample is not None:
+                held += others
+                if batch is not None:
+                    sample.offer(batch)
+                continue
             if batch is not None and left is not None:
                 if batch.num_rows > left:
                     batch, self._counts.limited = batch.slice(0, left), True
@@ -221,7 +247,8 @@ class _Listing:
             self._counts.limited = sample.dropped
             for batch in sample.batches(left):
                 self._count(batch)
-                yield batch, []
+                yield from _merged(batch, held)
+            yield None, held
 
     def _count(self, batch: pa.RecordBatch | None) -> None:
         if batch is None or not batch.num_rows:
@@ -270,6 +297,23 @@ class _Listing:
         self._counts.gaps += 1
         self._counts.gap_bytes += hole.end - hole.start
         return [_hole_row(hole)]
+
+
+def _merged(
+    batch: pa.RecordBatch, rows: list[dict[str, Any]]
+) -> Iterator[tuple[pa.RecordBatch, list[dict[str, Any]]]]:
+    """Parts of the batch, each with the rows that follow it; `rows`, in physical order too, is used up."""
+    offsets = batch["physical_offset"].to_numpy()
+    start = 0
+    while start < len(offsets):
+        end = int(offsets.searchsorted(rows[0]["physical_offset"])) if rows else len(offsets)
+        part = batch.slice(start, max(end - start, 0))
+        start = max(end, start)
+        following = offsets[start] if start < len(offsets) else None
+        between: list[dict[str, Any]] = []
+        while rows and following is not None and rows[0]["physical_offset"] <= following:
+            between.append(rows.pop(0))
+        yield part, between
 
 
 def _event_row(kind: str, segment: Segment, event: Blank | Gap | Tail | Unreadable) -> dict[str, Any]:

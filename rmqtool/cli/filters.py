@@ -87,7 +87,7 @@ class FilterOptions:
         offsets = _one("--offset-range", self.offset_range, lambda text: parse_offset_range(text, resolve))
         queue_offsets = _one("--queue-offset-range", self.queue_offset_range, _queue_offset_range)
         return MessageFilter(
-            topics=tuple(self.topic or ()),
+            topics=tuple(_each("--topic", self.topic, _utf8)),
             queues=frozenset(_each("--queue", self.queue, _queue_number)),
             store_from=store_from,
             store_to=store_to,
@@ -97,11 +97,11 @@ class FilterOptions:
             offset_to=offsets[1] if offsets else None,
             queue_offset_from=queue_offsets[0] if queue_offsets else None,
             queue_offset_to=queue_offsets[1] if queue_offsets else None,
-            tags=frozenset(self.tag or ()),
-            keys=frozenset(self.key or ()),
-            uniq_keys=frozenset(self.uniq_key or ()),
-            properties=tuple(_each("--property", self.property, parse_name_value)),
-            body_contains=self.body_contains,
+            tags=frozenset(_each("--tag", self.tag, _utf8)),
+            keys=frozenset(_each("--key", self.key, _utf8)),
+            uniq_keys=frozenset(_each("--uniq-key", self.uniq_key, _utf8)),
+            properties=tuple(_each("--property", self.property, lambda text: parse_name_value(_utf8(text)))),
+            body_contains=_one("--body-contains", self.body_contains, _utf8),
             limit=_one("--limit", self.limit, _count),
             sample=_one("--sample", self.sample, _count),
         )
@@ -169,6 +169,15 @@ def _queue_number(text: str) -> int:
 
 def _queue_offset_range(text: str) -> tuple[int | None, int | None]:
     return parse_range(text, lambda side: parse_int(side, minimum=0))
+
+
+def _utf8(text: str) -> str:
+    """Text as it was typed; bytes that are no UTF-8 stand in it as lone surrogates and match nothing."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise UsageError(f"'{text}' is no UTF-8 text") from error
+    return text
 
 
 def _count(text: str) -> int:

@@ -61,6 +61,9 @@ def command(
         raise NewerFormatError(f"{opened.given}: DLedger data files are not decoded by this release")
     if context.format in {"raw", "hex"} and bodies.redacted:
         raise UsageError(f"--redact means nothing with --format {context.format}, which shows whole records")
+    if context.format in {"raw", "hex"} and (bodies.body or bodies.body_sha256):
+        whole = "it shows whole records"
+        raise UsageError(f"--body and --body-sha256 mean nothing with --format {context.format}: {whole}")
     answer = _find(context, opened, target, read)
     for one in answer.unreadable:
         context.talk.warn(f"{one['path']}: {one['error']}")

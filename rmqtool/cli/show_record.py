@@ -112,7 +112,11 @@ class Shown:
             for one in views
         ]
         bodies = self._bodies.body != "none"
-        return field_rows(shown, self._shape, record.raw, start, bodies=bodies)
+        rows = field_rows(shown, self._shape, record.raw, start, bodies=bodies)
+        if self._shape.redacted and not record.place.is_record:
+            # what no field claims may be any of what is to be hidden
+            rows.raw = rows.raw[: max((one.start + one.length for one in views), default=0)]
+        return rows
 
     def _document(self, fields: FieldRows) -> Row:
         answer, record = self._answer, self._record
@@ -126,7 +130,7 @@ class Shown:
             "id": self._id_parts(),
         }
         told |= self._place()
-        if record is None and (around := answer.around()):
+        if record is None and not self._shape.redacted and (around := answer.around()):
             told["bytes_hex"] = around.hex()
         if record is None or not record.place.is_record:
             self._problem = True
