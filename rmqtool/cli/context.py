@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rmqtool.errors import UsageError
 from rmqtool.output.stream import ByteOut
 from rmqtool.output.talk import Talk
-from rmqtool.output.text import color_enabled
+from rmqtool.output.text import color_enabled, is_terminal
 from rmqtool.output.times import zone_of
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Context:
         self.color = color_enabled(options.color, sys.stdout)
         self.zone = zone_of(options.tz)
         self.talk = Talk(quiet=options.quiet, before_write=self._clear)
-        self.out = ByteOut(before_write=self._clear)
+        self.out = ByteOut(before_write=self._clear if is_terminal(sys.stdout) else None)
         """standard output as bytes, for `raw` and `hex`"""
         self._error_color = color_enabled(options.color, sys.stderr)
         self._bar: Progress | None = None

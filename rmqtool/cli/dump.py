@@ -82,11 +82,11 @@ def _say_notes(context: Context, opened: Store) -> None:
 
     for note in opened.notes:
         context.talk.note(note)
-    if opened.form is not StoreForm.STORE:
-        return
     state = probe(opened.lock_path)
     if state.held:
         holder = f"process {state.pid}" if state.pid else "a process"
         context.talk.note(f"the store is live, {holder} holds it: the tail may move while it is read")
+    if opened.form is not StoreForm.STORE or not opened.segments:
+        return
     for file in opened.of_kind(FileKind.DLEDGER_DATA)[:1]:
         context.talk.warn(f"{file.shown}: DLedger data files are not decoded by this release")

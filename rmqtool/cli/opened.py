@@ -15,16 +15,15 @@ if TYPE_CHECKING:
 def open_store(context: Context, path: str | None, options: StoreOptions) -> Store:
     """The store that `path` and the options mean; a running broker and links not followed are noted."""
     from rmqtool.store.config import load_broker_conf
-    from rmqtool.store.layout import Store, StoreForm
+    from rmqtool.store.layout import Store
     from rmqtool.store.lock import probe
 
     config = None if options.config_path is None else load_broker_conf(options.config_path)
     opened = Store.open(resolve_store(path, options), commitlog_roots=options.commitlog_roots, config=config)
     for note in opened.notes:
         context.talk.note(note)
-    if opened.form is StoreForm.STORE:
-        state = probe(opened.lock_path)
-        if state.held:
-            holder = f"process {state.pid}" if state.pid else "a process"
-            context.talk.note(f"the store is live, {holder} holds it: its tail may move while it is read")
+    state = probe(opened.lock_path)
+    if state.held:
+        holder = f"process {state.pid}" if state.pid else "a process"
+        context.talk.note(f"the store is live, {holder} holds it: its tail may move while it is read")
     return opened

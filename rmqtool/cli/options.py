@@ -210,6 +210,8 @@ class VersionOptions:
 
 def resolve_store(text: str | None, options: StoreOptions) -> Path:
     """The path that STORE means: as given, or for `-` and absent `$RMQTOOL_STORE`, or `storePathRootDir`."""
+    if text == "":
+        raise UsageError("STORE is empty")  # an unset variable of a script, not the working directory
     if text not in {None, "-"}:
         return Path(str(text))
     if given := os.environ.get("RMQTOOL_STORE"):

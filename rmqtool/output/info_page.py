@@ -194,6 +194,8 @@ def _lock(lock: Row) -> str:
 
 
 def _abort(abort: Row) -> str:
+    if abort["exists"] is None:
+        return "not looked at: it lies in the store root"
     if not abort["exists"]:
         return "none: the broker was shut down cleanly, or never ran here"
     if abort.get("error"):

@@ -14,9 +14,10 @@ INT64_NAMES = frozenset(
         "segment", "position", "physical_offset", "stored_physical_offset", "queue_offset",
         "prepared_transaction_offset", "born_timestamp", "store_timestamp", "tags_code", "ext_tags_code",
         "base_offset", "slot", "length", "size", "bytes", "msg_store_time", "window",
+        "matches", "nearest_before", "nearest_after", "stored_length",
     }
 )  # fmt: skip
-"""the contract's int64 columns; names that end with `_offset` or `_timestamp` count too"""
+"""the contract's int64 columns; names that end with `_offset`, `_timestamp` or `_bytes` count too"""
 
 
 LARGEST_EXACT = 1 << 53
@@ -25,7 +26,7 @@ LARGEST_EXACT = 1 << 53
 
 def is_int64(name: str) -> bool:
     """Whether the key `name` is a 64-bit integer wherever it stands, also while its value is small."""
-    return name in INT64_NAMES or name.endswith(("_offset", "_timestamp"))
+    return name in INT64_NAMES or name.endswith(("_offset", "_timestamp", "_bytes"))
 
 
 def as_strings(row: Row) -> Row:

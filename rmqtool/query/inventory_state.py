@@ -12,6 +12,7 @@ from rmqtool.store.config_json import ParseState, load_config_pair, load_json_co
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 from rmqtool.store.releases import describe
+from rmqtool.store.resolve import StoreForm
 
 if TYPE_CHECKING:
     from rmqtool.store.files import StoreFile
@@ -94,7 +95,8 @@ def _read(file: StoreFile) -> bytes | str:
 def _abort(store: Store) -> Row:
     file = next(iter(store.of_kind(FileKind.ABORT)), None)
     if file is None:
-        return {"exists": False, "pid": None}
+        # Of a commitlog directory alone nobody can say: the file lies beside it.
+        return {"exists": False if store.form is StoreForm.STORE else None, "pid": None}
     told: Row = {"exists": True, "pid": None, "modified_timestamp": file.mtime_ns // 1_000_000}
     content = _read(file)
     if isinstance(content, str):

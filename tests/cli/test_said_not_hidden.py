@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -173,3 +176,57 @@ def test_the_read_rate_holds_for_all_files(store: Path) -> None:
     begun = time.monotonic()
     assert rmq("dump", path, *NDJSON, "--max-read-rate", "100").exit_code == 0
     assert time.monotonic() - begun >= 0.4
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_output_to_a_file_leaves_the_bar_on_the_screen(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, terminal: bool
+) -> None:
+    from rmqtool.cli import context
+    from rmqtool.cli.options import OutputOptions
+
+    monkeypatch.setattr(context, "is_terminal", lambda stream: terminal)
+    shown = context.Context(OutputOptions())
+    cleared: list[bool] = []
+    with shown.progress("reading", 100) as bar:
+        monkeypatch.setattr(bar, "clear", lambda: cleared.append(True))
+        shown.out.write(b"x")
+        shown.out.flush()
+        assert bool(cleared) is terminal
+
+
+def test_abort_is_unknown_without_the_root(store: Path) -> None:
+    (store / "abort").write_bytes(b"")
+    for path, exists in ((store, True), (store / "commitlog", None)):
+        result = rmq("info", path, "--json")
+        assert json.loads(result.stdout)["abort"]["exists"] is exists
+    assert "shut down cleanly" not in rmq("info", store / "commitlog").stdout
+
+
+@pytest.mark.parametrize("place", ["", "commitlog", "consumequeue", f"commitlog/{0:020d}"])
+def test_a_part_of_a_live_store_is_live(store: Path, place: str) -> None:
+    (store / "lock").write_bytes(b"lock")
+    code = "import fcntl,sys; f=open(sys.argv[1],'r+'); fcntl.lockf(f,2,1,0); print(flush=True); input()"
+    command = [sys.executable, "-c", code, str(store / "lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as broker:
+        assert broker.stdout is not None
+        broker.stdout.readline()
+        result = rmq("dump", store / place, *NDJSON)
+        broker.kill()
+    assert f"process {broker.pid} holds it" in result.stderr
+
+
+@pytest.mark.parametrize("verb", ["info", "dump", "show"])
+def test_an_empty_store_argument_is_not_the_working_directory(
+    store: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    monkeypatch.chdir(store)
+    result = rmq(verb, "", *(["0"] if verb == "show" else []))
+    assert (result.exit_code, result.stderr) == (2, "rmqtool: STORE is empty\n")
+
+
+def test_all_byte_counts_are_strings_for_javascript(store: Path) -> None:
+    info = json.loads(rmq("info", store, "--json", "--int64-as-string").stdout)
+    assert all(isinstance(one["disk_bytes"], str) for one in info["files"])
+    summary = rmq("dump", store, *NDJSON, "--int64-as-string").rows[-1]
+    assert (summary["bytes"], summary["gap_bytes"]) == (str(int(summary["bytes"])), "0")
