@@ -1,0 +1,77 @@
+"""The commit log as the read path of a broker sees it: its range, and records read by offset and size."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from formats.commitlog import HEADERS, is_v6
+from formats.primitives import offset_of, sizeof
+from rmqtool.query.segment_ends import segment_ends
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from rmqtool.store.bytes import ByteSource
+    from rmqtool.store.segments import Segment, SegmentSet
+
+_SYS_FLAG = offset_of(HEADERS[False, False], "sys_flag")
+_LARGEST_HEADER = sizeof(HEADERS[True, True])
+
+
+@dataclass
+class LogView:
+    """What a broker that has this log serves. A context manager; files are opened once, by pread."""
+
+    segments: SegmentSet
+    _open: ExitStack = field(default_factory=ExitStack)
+    _sources: dict[Segment, ByteSource] = field(default_factory=dict)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._open.close()
+
+    @cached_property
+    def low(self) -> int:
+        """Lowest physical offset (`CommitLog#getMinOffset`), -1 without files."""
+        return self.segments.first_offset
+
+    @cached_property
+    def high(self) -> int:
+        """Physical offset behind the last record of the last segment with data; 0 without any."""
+        last = self.segments.last_with_data()
+        if last is None:
+            return 0
+        ends = segment_ends(last, read_through=True)
+        return last.base + (last.size if ends.end is None else ends.end)
+
+    def holds(self, physical_offset: int, size: int) -> bool:
+        """Whether `CommitLog#getMessage` would return that many bytes: all of them in one file."""
+        found = self.segments.locate(physical_offset)
+        return found is not None and physical_offset + size <= min(found[0].end, self.high)
+
+    def file_behind(self, physical_offset: int) -> int:
+        """Base of the next file (`CommitLog#rollNextFile`), by the size of the files that there are."""
+        size = self.segments[0].size if len(self.segments) else 1
+        return physical_offset + size - physical_offset % size
+
+    def store_timestamp(self, physical_offset: int, size: int) -> int:
+        """Store time of a record (ms), -1 where a broker says so too (`CommitLog#pickupStoreTimestamp`)."""
+        found = self.segments.locate(physical_offset)
+        if physical_offset < self.low or physical_offset + size > self.high or found is None:
+            return -1
+        head = self._source(found[0]).window(found[1], _LARGEST_HEADER).tobytes()
+        if len(head) < _LARGEST_HEADER:
+            return -1
+        flag = int.from_bytes(head[_SYS_FLAG : _SYS_FLAG + 4], "big", signed=True)
+        at = offset_of(HEADERS[is_v6(flag)], "store_timestamp")
+        return int.from_bytes(head[at : at + 8], "big", signed=True)
+
+    def _source(self, segment: Segment) -> ByteSource:
+        if segment not in self._sources:
+            self._sources[segment] = self._open.enter_context(segment.open("pread"))
+        return self._sources[segment]

@@ -1,0 +1,168 @@
+"""One pull of a broker, played through: which records it delivers, with which status and next offset.
+
+`DefaultMessageStore#getMessage` with default settings, of 4.x and of 5.x.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.query.queue_view import slots_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rmqtool.query.queue_view import QueueView, Units
+
+    Passes = Callable[[int, int, int], bool]
+
+
+class GetMessageStatus(StrEnum):
+    """`GetMessageStatus`."""
+
+    FOUND = "FOUND"
+    NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
+    MESSAGE_WAS_REMOVING = "MESSAGE_WAS_REMOVING"
+    OFFSET_FOUND_NULL = "OFFSET_FOUND_NULL"
+    OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
+    OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
+    OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
+    NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
+
+
+_MAX_FILTER_MESSAGE_SIZE = 16000
+_MAX_PULL_BYTES = 128 << 20
+_IN_MEMORY = (262_144, 32)
+_ON_DISK = (65_536, 8)
+"""bytes and messages of one pull: `maxTransferBytesOnMessageInMemory` and its relatives"""
+_MEMORY_RATIO = 40
+"""per cent of the machine's memory that counts as hot (`accessMessageInMemoryMaxRatio`)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """One record of the answer: queue offset and size from its unit; `foreign` when it is not that unit's.
+
+    4.x delivers bytes from the start of the oldest file for a unit with offset 0 that is no longer there.
+    """
+
+    queue_offset: int
+    physical_offset: int
+    size: int
+    foreign: bool = False
+
+
+@dataclass(slots=True)
+class Pull:
+    """Answer to one pull."""
+
+    status: GetMessageStatus
+    next_begin_offset: int
+    min_offset: int
+    max_offset: int
+    delivered: list[Delivered] = field(default_factory=list)
+
+
+def physical_memory() -> int:
+    """Bytes of memory of this machine, by which a broker estimates what is hot."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def pull(
+    view: QueueView, offset: int, count: int, *, oldest_4: bool = False, passes: Passes | None = None
+) -> Pull:
+    """Plays one pull of at most `count` messages from `offset`.
+
+    oldest_4: rules up to 4.9.3, where an offset beyond the end of a queue that begins at 0 goes back to 0.
+    passes: the broker's filter: (tags code, physical offset, size) → delivered or not; None delivers all.
+    """
+    answer = Pull(GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, view.min_offset, view.max_offset)
+    low, high = answer.min_offset, answer.max_offset
+    if high == 0:
+        return answer
+    if offset < low:
+        answer.status, answer.next_begin_offset = GetMessageStatus.OFFSET_TOO_SMALL, low
+    elif offset == high:
+        answer.status, answer.next_begin_offset = GetMessageStatus.OFFSET_OVERFLOW_ONE, offset
+    elif offset > high:
+        answer.status = GetMessageStatus.OFFSET_OVERFLOW_BADLY
+        answer.next_begin_offset = 0 if oldest_4 and low == 0 else high
+    else:
+        _Scan(view, answer, offset, count, passes).run()
+    return answer
+
+
+class _Scan:
+    """The loop over the units of one queue file."""
+
+    def __init__(
+        self, view: QueueView, answer: Pull, offset: int, count: int, passes: Passes | None
+    ) -> None:
+        self.view, self.answer, self.offset, self.count = view, answer, offset, count
+        self.passes = passes
+        self.bytes = 0
+        self.messages = 0
+        self.removed_until: int | None = None
+        self.hot = physical_memory() * _MEMORY_RATIO // 100
+
+    def run(self) -> None:
+        """Fills the answer."""
+        answer, view = self.answer, self.view
+        found = view.slice_from(self.offset)
+        if found is None:
+            answer.status = GetMessageStatus.OFFSET_FOUND_NULL
+            answer.next_begin_offset = view.next_file_offset(self.offset)
+            return
+        answer.status, answer.next_begin_offset = GetMessageStatus.NO_MATCHED_MESSAGE, self.offset
+        reach = max(_MAX_FILTER_MESSAGE_SIZE, self.count * view.width)
+        units = found[1][: reach // view.width + 1]
+        for slot, unit in zip(slots_of(found[0], units), _plain(units), strict=True):
+            if (slot - self.offset) * view.width >= reach or slot >= answer.max_offset:
+                break
+            physical_offset, size, tags_code, number = unit
+            if self.is_full(physical_offset, size, number):
+                break
+            answer.next_begin_offset = slot + number
+            self.take(slot, physical_offset, size, tags_code, number)
+
+    def take(self, slot: int, physical_offset: int, size: int, tags_code: int, number: int) -> None:
+        """Delivers the record of a unit, or notes why not."""
+        log, answer = self.view.log, self.answer
+        if self.removed_until is not None and physical_offset < self.removed_until:
+            return
+        if self.passes is not None and not self.passes(tags_code, physical_offset, size):
+            return
+        foreign = physical_offset == 0 < log.low
+        if not log.holds(log.low if foreign else physical_offset, size):
+            if not self.bytes:
+                answer.status = GetMessageStatus.MESSAGE_WAS_REMOVING
+            self.removed_until = log.file_behind(physical_offset)
+            return
+        self.bytes += size
+        self.messages += number
+        self.removed_until = None
+        answer.status = GetMessageStatus.FOUND
+        answer.delivered.append(Delivered(slot, physical_offset, size, foreign))
+
+    def is_full(self, physical_offset: int, size: int, number: int) -> bool:
+        """`DefaultMessageStore#isTheBatchFull`."""
+        if not self.bytes:
+            return False
+        five = self.view.five
+        if self.messages + number > self.count if five else self.messages >= self.count:
+            return True
+        in_memory = self.view.log.high - physical_offset <= self.hot
+        most_bytes, most_messages = _IN_MEMORY if in_memory else _ON_DISK
+        if five and (self.bytes + size > _MAX_PULL_BYTES or self.bytes >= _MAX_PULL_BYTES):
+            return True
+        return self.bytes + size > most_bytes or self.messages > most_messages - 1
+
+
+def _plain(units: Units) -> Sequence[tuple[int, int, int, int]]:
+    """(physical offset, size, tags code, messages) of each unit."""
+    columns: list[list[Any]] = [units[name].tolist() for name in ("physical_offset", "size", "tags_code")]
+    numbers = units["batch_size"].tolist() if "batch_size" in (units.dtype.names or ()) else [1] * len(units)
+    return list(zip(*columns, numbers, strict=True))

@@ -1,0 +1,75 @@
+"""Where a queue begins for its consumers: `correctMinOffset` of the releases.
+
+The lowest unit that points into the log. The releases search it differently, and differ where a whole queue
+has expired, where fillers stand in front, and where a new first file begins.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from rmqtool.query.queue_view import QueueView
+
+
+def minimum_4(view: QueueView, log_low: int) -> int:
+    """`ConsumeQueue#correctMinOffset` of 4.x, in bytes: a queue without living units stays at 0."""
+    if not view.files:
+        return 0
+    first = view.files[0]
+    living = np.flatnonzero(view.units(first)["physical_offset"] >= log_low)
+    return first.base + int(living[0]) * view.width if living.size else 0
+
+
+def minimum_5(view: QueueView, log_low: int) -> int:
+    """`ConsumeQueue#correctMinOffset` of 5.x, in bytes: a queue without living units begins at its end."""
+    if not view.files:
+        return 0
+    last, first = view.files[-1], view.files[0]
+    if last.base + last.written <= 0:
+        return 0
+    end_units = view.units(last, last.written - view.width)
+    if len(end_units) and int(end_units[-1]["physical_offset"]) < log_low:
+        return last.base + last.written
+    offsets = view.units(first)["physical_offset"]
+    if first.base == 0 and len(offsets) and int(offsets[0]) >= log_low:
+        return 0
+    position = _bisect(offsets, log_low)
+    return 0 if position is None else first.base + position * view.width
+
+
+def _bisect(offsets: np.ndarray, log_low: int) -> int | None:
+    """Number of the first unit at or above `log_low` as the broker's bisection finds it.
+
+    It assumes rising offsets, so that fillers and disorder can lead it elsewhere than to the very first.
+    """
+    low, high = 0, len(offsets) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        value = int(offsets[middle])
+        if value == log_low:
+            low = high = middle
+        elif value > log_low:
+            high = middle
+        else:
+            low = middle
+    for index in range(low, high + 1):
+        if int(offsets[index]) >= log_low:
+            return index
+    return None
+
+
+def batch_minimum(view: QueueView, log_low: int) -> int:
+    """`BatchConsumeQueue#correctMinOffset`: queue offset behind the dead units in front; -1 without units."""
+    if not view.files:
+        return -1
+    units = view.units(view.files[0])
+    if not len(units):
+        return -1
+    dead = units["physical_offset"] < log_low
+    count = int(np.argmin(dead)) if not dead.all() else len(units)
+    if count == 0:
+        return int(units[0]["base_offset"])
+    return int(units[count - 1]["base_offset"]) + int(units[count - 1]["batch_size"])

@@ -1,0 +1,186 @@
+"""A consume queue as a broker serves it: its files, where its valid units end, its first and last offset.
+
+Only the broker's own reading rules are here; whether the units tell the truth is `check`'s question.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formats.consumequeue import BatchUnit, Unit
+from formats.primitives import dtype_of
+from rmqtool.query.queue_min import batch_minimum, minimum_4, minimum_5
+from rmqtool.store.kinds import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Self
+
+    import numpy.typing as npt
+
+    from rmqtool.query.log_view import LogView
+    from rmqtool.store.bytes import ByteSource
+    from rmqtool.store.layout import Queue
+
+    Units = npt.NDArray[Any]
+
+UNIT, BATCH_UNIT = dtype_of(Unit), dtype_of(BatchUnit)
+_RECOVERED_FILES = 3
+"""files that `ConsumeQueue#recover` reads; older ones are taken as full"""
+
+
+@dataclass(slots=True)
+class ViewedFile:
+    """One queue file. base: offset of its first byte in the queue. written: bytes up to the read position."""
+
+    source: ByteSource
+    base: int
+    written: int
+
+
+@dataclass
+class QueueView:
+    """Files of one plain or batch queue after `ConsumeQueue#load` and `#recover`.
+
+    A context manager: the files stay open while it is in use. Offsets of bytes count over the whole queue, as
+    the broker's mapped file queue does.
+    """
+
+    queue: Queue
+    log: LogView
+    five: bool
+    """rules of 5.x instead of 4.x"""
+    files: list[ViewedFile] = field(default_factory=list)
+    _open: ExitStack = field(default_factory=ExitStack)
+
+    def __enter__(self) -> Self:
+        self.files = [
+            ViewedFile(self._open.enter_context(file.open("pread")), file.base_offset or 0, file.size)
+            for file in self.queue.files
+        ]
+        self._recover()
+        self._cut_behind_log()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._open.close()
+
+    @property
+    def batch(self) -> bool:
+        """Whether units are of 46 bytes."""
+        return self.queue.kind is FileKind.BATCHCONSUMEQUEUE
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Layout of a unit."""
+        return BATCH_UNIT if self.batch else UNIT
+
+    @property
+    def width(self) -> int:
+        """Bytes of a unit."""
+        return self.dtype.itemsize
+
+    def units(self, file: ViewedFile, start: int = 0, end: int | None = None) -> Units:
+        """Units of a file between two positions (bytes), never behind its read position."""
+        stop = file.written if end is None else min(end, file.written)
+        length = max(stop - start, 0) // self.width * self.width
+        return file.source.window(start, length).view(self.dtype) if length else np.empty(0, self.dtype)
+
+    @cached_property
+    def max_offset(self) -> int:
+        """Queue offset of the next message (`ConsumeQueue#getMaxOffsetInQueue`); 0 without files."""
+        if not self.batch:
+            last = self.files[-1] if self.files else None
+            return 0 if last is None else (last.base + last.written) // self.width
+        for file in reversed(self.files):
+            units = self.units(file, file.written - self.width)
+            if len(units):
+                return int(units[-1]["base_offset"]) + int(units[-1]["batch_size"])
+        return 0
+
+    @cached_property
+    def min_logic_offset(self) -> int:
+        """`minLogicOffset` after load: bytes in a plain queue, a queue offset in a batch queue."""
+        if self.batch:
+            return batch_minimum(self, self.log.low)
+        return (minimum_5 if self.five else minimum_4)(self, self.log.low)
+
+    @cached_property
+    def min_offset(self) -> int:
+        """Queue offset of the first message that is served."""
+        return self.min_logic_offset if self.batch else self.min_logic_offset // self.width
+
+    def slice_from(self, offset: int) -> tuple[int, Units] | None:
+        """Units of one file from a queue offset on, and the queue offset of the first of them.
+
+        In a batch queue the first is the unit that contains the offset. None where the broker finds nothing
+        (`ConsumeQueue#getIndexBuffer`, `BatchConsumeQueue#getBatchMsgIndexBuffer`).
+        """
+        if self.batch:
+            return self._batch_slice(offset)
+        at = offset * self.width
+        if at < self.min_logic_offset:
+            return None
+        for file in self.files:
+            if file.base <= at < file.base + file.written:
+                return offset, self.units(file, at - file.base)
+        return None
+
+    def next_file_offset(self, offset: int) -> int:
+        """Queue offset at which the next file begins (`ConsumeQueue#rollNextFile`)."""
+        per_file = self.files[0].source.size // self.width if self.files else 1
+        return offset + per_file - offset % per_file
+
+    def _batch_slice(self, offset: int) -> tuple[int, Units] | None:
+        if offset >= self.max_offset:
+            return None
+        for file in reversed(self.files):
+            units = self.units(file)
+            if len(units) and int(units[0]["base_offset"]) <= offset:
+                index = int(np.searchsorted(units["base_offset"], offset, side="right")) - 1
+                return int(units[index]["base_offset"]), units[index:]
+        return None
+
+    def _recover(self) -> None:
+        """`ConsumeQueue#recover`: the first unit that is not valid ends the queue."""
+        for index in range(max(len(self.files) - _RECOVERED_FILES, 0), len(self.files)):
+            file = self.files[index]
+            file.written = file.written // self.width * self.width
+            bad = np.flatnonzero(~valid_units(self.units(file)))
+            if bad.size:
+                file.written = int(bad[0]) * self.width
+                del self.files[index + 1 :]
+                return
+
+    def _cut_behind_log(self) -> None:
+        """Units of records that the log does not have; recovery cuts them off (`#truncateDirtyLogicFiles`)."""
+        while self.files:
+            last = self.files[-1]
+            behind = np.flatnonzero(self.units(last)["physical_offset"] >= self.log.high)
+            if not behind.size:
+                return
+            last.written = int(behind[0]) * self.width
+            if last.written or len(self.files) == 1:
+                return
+            self.files.pop()
+
+
+def valid_units(units: Units) -> npt.NDArray[np.bool_]:
+    """Whether recovery accepts each unit."""
+    fine: npt.NDArray[np.bool_] = (units["physical_offset"] >= 0) & (units["size"] > 0)
+    if units.dtype == BATCH_UNIT:
+        fine &= (units["base_offset"] >= 0) & (units["batch_size"] > 0)
+    return fine
+
+
+def slots_of(first: int, units: Units) -> Sequence[int]:
+    """Queue offset of each unit of a slice."""
+    if units.dtype == BATCH_UNIT:
+        offsets: list[int] = units["base_offset"].tolist()
+        return offsets
+    return range(first, first + len(units))

@@ -1,0 +1,197 @@
+"""The queue offset that a broker answers for a point in time, by the search of each release.
+
+`ConsumeQueue#getOffsetInQueueByTime`, `BatchConsumeQueue#getOffsetInQueueByTime`. A time is milliseconds.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rmqtool.query.queue_view import QueueView, Units, ViewedFile
+
+
+class Boundary(StrEnum):
+    """`BoundaryType`: the first offset at or after a time, or the last at or before it."""
+
+    LOWER = "lower"
+    UPPER = "upper"
+
+
+def broker_offset(view: QueueView, time: int, boundary: Boundary, *, bounded: bool) -> int:
+    """What the broker answers.
+
+    bounded: rules from 5.1.1 on (boundaries; files chosen by the times of their records; the answer lies in
+    the queue's range). Before, files are chosen by modification time and the nearest message in time is the
+    answer, whatever the boundary.
+    """
+    if view.batch:
+        found = _batch(view, time, boundary)
+    elif bounded:
+        found = _with_boundary(view, time, boundary)
+    else:
+        found = _by_modification_time(view, time)
+    if bounded or view.five:
+        return max(view.min_offset, min(found, view.max_offset))
+    return found
+
+
+class _Times:
+    """Store times of the units of one file."""
+
+    def __init__(self, view: QueueView, file: ViewedFile) -> None:
+        self._log = view.log
+        self.units: Units = view.units(file)
+        self.offsets: list[int] = self.units["physical_offset"].tolist()
+        self.sizes: list[int] = self.units["size"].tolist()
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def at(self, index: int) -> int:
+        """Time of a unit, -1 when its record is not served."""
+        return self._log.store_timestamp(self.offsets[index], self.sizes[index])
+
+
+def _with_boundary(view: QueueView, time: int, boundary: Boundary) -> int:
+    file = _file_by_records(view, time, boundary)
+    if file is None:
+        return 0
+    times, width = _Times(view, file), view.width
+    if not len(times):
+        return file.base // width
+    first = file.base // width
+    floor = max(view.min_logic_offset - file.base, 0) // width
+    ceiling = len(times) - 1
+    if times.at(ceiling) < time:
+        return first + ceiling + 1 if boundary is Boundary.LOWER else first + ceiling
+    if times.at(min(floor, ceiling)) > time:
+        return first if boundary is Boundary.LOWER else 0
+    return _bisect_bounded(view, times, time, boundary, (first, floor, ceiling))
+
+
+def _bisect_bounded(
+    view: QueueView, times: _Times, time: int, boundary: Boundary, place: tuple[int, int, int]
+) -> int:
+    first, floor, ceiling = place
+    low, high = floor, ceiling
+    left: int | None = None
+    right: int | None = None
+    while high >= low:
+        middle = (low + high) // 2
+        if times.offsets[middle] < view.log.low:
+            low, left = middle + 1, middle
+            continue
+        value = times.at(middle)
+        if value < 0:
+            return 0
+        if value == time:
+            return first + _run_end(times, time, middle, boundary, floor, ceiling)
+        if value > time:
+            high, right = middle - 1, middle
+        else:
+            low, left = middle + 1, middle
+    found = right if boundary is Boundary.LOWER else left
+    return _before_first(view, first) if found is None else first + found
+
+
+def _before_first(view: QueueView, first: int) -> int:
+    """Java's division of (base - 1 byte) by the unit size rounds towards zero."""
+    return int((first * view.width - 1) / view.width)
+
+
+def _run_end(times: _Times, time: int, at: int, boundary: Boundary, floor: int, ceiling: int) -> int:
+    """Among units of the same time the outermost on the side that the boundary asks for."""
+    step, end = (-1, floor) if boundary is Boundary.LOWER else (1, ceiling)
+    while at != end and times.at(at + step) == time:
+        at += step
+    return at
+
+
+def _file_by_records(view: QueueView, time: int, boundary: Boundary) -> ViewedFile | None:
+    """`MappedFileQueue#getConsumeQueueMappedFileByTime`."""
+    if not view.files:
+        return None
+    if boundary is Boundary.LOWER:
+        for file in view.files[:-1]:
+            if _edge_time(view, file, -1) >= time:
+                return file
+        return view.files[-1]
+    for file in reversed(view.files):
+        if _edge_time(view, file, 0) <= time:
+            return file
+    return None
+
+
+def _edge_time(view: QueueView, file: ViewedFile, index: int) -> int:
+    units = view.units(file, 0, view.width) if index == 0 else view.units(file, file.written - view.width)
+    if not len(units):
+        return -1
+    return view.log.store_timestamp(int(units[index]["physical_offset"]), int(units[index]["size"]))
+
+
+def _by_modification_time(view: QueueView, time: int) -> int:
+    """The search up to 5.1.0: the nearest unit in the first file that was not modified before."""
+    if not view.files:
+        return 0
+    stamps = [file.mtime_ns // 1_000_000 for file in view.queue.files[: len(view.files)]]
+    file = next((one for one, at in zip(view.files, stamps, strict=True) if at >= time), view.files[-1])
+    times, first = _Times(view, file), file.base // view.width
+    low = max(view.min_logic_offset - file.base, 0) // view.width
+    high = len(times) - 1
+    left, right, left_time, right_time = -1, -1, -1, -1
+    while high >= low:
+        middle = (low + high) // 2
+        if times.offsets[middle] < view.log.low:
+            low, left = middle + 1, middle
+            continue
+        value = times.at(middle)
+        if value < 0:
+            return 0
+        if value == time:
+            return first + middle
+        if value > time:
+            high, right, right_time = middle - 1, middle, value
+        else:
+            low, left, left_time = middle + 1, middle, value
+    return first + _nearer(time, (left, left_time), (right, right_time))
+
+
+def _nearer(time: int, left: tuple[int, int], right: tuple[int, int]) -> int:
+    if left[1] == -1:
+        return right[0]
+    if right[1] == -1:
+        return left[0]
+    return right[0] if abs(time - left[1]) > abs(time - right[1]) else left[0]
+
+
+def _batch(view: QueueView, time: int, boundary: Boundary) -> int:
+    """`BatchConsumeQueue#getOffsetInQueueByTime`: times stand in the units."""
+    filled = [units for units in map(view.units, view.files) if len(units)]
+    if not filled:
+        return -1
+    units = next((one for one in reversed(filled) if int(one[0]["store_timestamp"]) <= time), filled[0])
+    stamps = units["store_timestamp"].tolist()
+    if time >= stamps[-1]:
+        return int(units[-1]["base_offset"])
+    found = _binary_search_right(stamps, time, boundary)
+    return -1 if found < 0 else int(units[found]["base_offset"])
+
+
+def _binary_search_right(stamps: list[int], time: int, boundary: Boundary) -> int:
+    left, right = 0, len(stamps) - 1
+    while left <= right:
+        middle = (left + right) // 2
+        value = stamps[middle]
+        if middle == right:
+            return middle if value >= time else -1
+        if middle == left:
+            if value >= time:
+                return middle
+            left = middle + 1
+        elif boundary is Boundary.LOWER:
+            left, right = (middle + 1, right) if value < time else (left, middle)
+        else:
+            left, right = (middle, right) if value <= time else (left, middle - 1)
+    return -1
