@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from struct import Struct
 from typing import TYPE_CHECKING
 
 from formats.index import Header, Item, key_hash, slot_of
-from formats.primitives import sizeof
+from formats.primitives import dtype_of, sizeof
 from rmqtool.errors import RmqtoolError
 from rmqtool.store.index_geometry import try_geometry
 
@@ -19,8 +20,11 @@ if TYPE_CHECKING:
     from rmqtool.store.index_geometry import IndexGeometry
     from rmqtool.store.layout import Store
 
-_LONGEST_CHAIN = 1_000_000
-"""items of one slot that are looked at; a chain that long holds one key a million times"""
+_LETTERS = {4: "i", 8: "q"}
+_ITEM_DTYPE = dtype_of(Item)
+_ITEM = Struct(">" + "".join(_LETTERS[_ITEM_DTYPE[name].itemsize] for name in _ITEM_DTYPE.names or ()))
+"""an item as four numbers, laid out as the schema says"""
+_HEADER_SIZE, _ITEM_SIZE = sizeof(Header), sizeof(Item)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,10 @@ class IndexItem:
 
 
 class IndexReader:
-    """One open index file of known geometry."""
+    """One open index file of known geometry.
+
+    `broken` names what was met on chains that no broker writes, None as long as there was nothing.
+    """
 
     def __init__(self, source: ByteSource, path: str, geometry: IndexGeometry) -> None:
         if geometry.slots is None or geometry.items is None:
@@ -47,38 +54,40 @@ class IndexReader:
         self._path = path
         self._geometry = geometry
         self._slots = geometry.slots
-        self._items = geometry.items
-        self.begin_timestamp = int(Header.parse(source.window(0, sizeof(Header)).tobytes()).begin_timestamp)
+        self.items = geometry.items
+        self.header = Header.parse(source.window(0, _HEADER_SIZE).tobytes())
+        self.begin_timestamp = int(self.header.begin_timestamp)
+        self.broken: str | None = None
+
+    def item(self, number: int) -> IndexItem | None:
+        """An item by its number; None behind the end of the file."""
+        raw = self._source.window(self._geometry.item_position(number), _ITEM_SIZE).tobytes()
+        if len(raw) < _ITEM_SIZE:
+            return None
+        hash_value, offset, seconds, prev = _ITEM.unpack(raw)
+        slot = slot_of(max(hash_value, 0), self._slots)
+        return IndexItem(self._path, number, slot, hash_value, offset, seconds, prev, self.begin_timestamp)
 
     def find(self, hash_value: int) -> Iterator[IndexItem]:
         """Items with this key hash, the newest first (`IndexFile#selectPhyOffset`).
 
-        A chain ends at 0, outside of the file, or where a predecessor is not older.
+        A chain ends at 0. Each predecessor is older, so that no cycle can hold the walk; where one is not, or
+        lies outside of the file or in another slot, the chain ends too and `broken` says so.
         """
         slot = slot_of(hash_value, self._slots)
         at = self._source.window(self._geometry.slot_position(slot), 4).tobytes()
-        number = int.from_bytes(at, "big", signed=True)
-        for _ in range(_LONGEST_CHAIN):
-            if not 0 < number < self._items:
+        number, before = int.from_bytes(at, "big", signed=True), self.items
+        while number != 0:
+            if not 0 < number < before:
+                self.broken = f"slot {slot}: item {number} cannot stand there"
                 return
-            raw = self._source.window(self._geometry.item_position(number), sizeof(Item)).tobytes()
-            if len(raw) < sizeof(Item):
+            item = self.item(number)
+            if item is None or item.slot != slot or item.key_hash < 0:
+                self.broken = f"slot {slot}: item {number} does not belong to it"
                 return
-            item = Item.parse(raw)
             if item.key_hash == hash_value:
-                yield IndexItem(
-                    self._path,
-                    number,
-                    slot,
-                    item.key_hash,
-                    item.physical_offset,
-                    item.time_diff,
-                    item.prev,
-                    self.begin_timestamp,
-                )
-            if item.prev >= number:
-                return
-            number = item.prev
+                yield item
+            number, before = item.prev, number
 
 
 @contextmanager
@@ -127,10 +136,10 @@ def _may_hold(file: StoreFile, physical_offset: int) -> bool:
     """Whether the header's range of offsets lets the record be in the file; a senseless one says nothing."""
     try:
         with file.open("pread") as source:
-            raw = source.window(0, sizeof(Header)).tobytes()
+            raw = source.window(0, _HEADER_SIZE).tobytes()
     except RmqtoolError:
         return True
-    if len(raw) < sizeof(Header):
+    if len(raw) < _HEADER_SIZE:
         return False
     header = Header.parse(raw)
     low, high = int(header.begin_physical_offset), int(header.end_physical_offset)

@@ -1,0 +1,155 @@
+"""Records picked by physical offset → Arrow batches, in the order asked for.
+
+For answers that name their records. Whoever wants a large part of a log scans it (`scan.log`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from rmqtool.errors import RmqtoolError
+from rmqtool.scan import kernels_python
+from rmqtool.scan.events import Records
+from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status, Stop
+from rmqtool.scan.table import table_schema, to_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rmqtool.store.bytes import ByteSource
+    from rmqtool.store.segments import Segment, SegmentSet
+
+_FIRST_READ = 1 << 12
+_NEAR = 1 << 16
+"""bytes between two records up to which they share a window"""
+_WINDOW = 4 << 20
+_AT_ONCE = 4096
+"""records that are held together while they are brought into the order asked for"""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """An offset at which no sound record lies. reason: `no_file`, `unreadable` or the name of a `Stop`."""
+
+    physical_offset: int
+    reason: str
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A record, its row and the place in the answer."""
+
+    rank: int
+    segment: Segment
+    row: list[int]
+
+    @property
+    def start(self) -> int:
+        return self.row[Field.POSITION]
+
+    @property
+    def end(self) -> int:
+        return self.row[Field.POSITION] + self.row[Field.STORE_SIZE]
+
+
+def pick(
+    segments: SegmentSet, offsets: Sequence[int], columns: Sequence[str], *, checks: Check = Check.ALL
+) -> Iterator[pa.RecordBatch | Missing]:
+    """The records that begin at `offsets`, in that order; what is not there comes before the batch around it.
+
+    The broker does not ask whether a record begins at an offset (`CommitLog#lookMessageByOffset`); here a
+    frame that does not hold together, or one that says it lies elsewhere, is `Missing`.
+    """
+    for start in range(0, len(offsets), _AT_ONCE):
+        yield from _pick_some(segments, offsets[start : start + _AT_ONCE], columns, checks)
+
+
+def _pick_some(
+    segments: SegmentSet, offsets: Sequence[int], columns: Sequence[str], checks: Check
+) -> Iterator[pa.RecordBatch | Missing]:
+    found: list[_Found] = []
+    parts: list[pa.RecordBatch] = []
+    ranks: list[int] = []
+    sources: dict[Segment, ByteSource] = {}
+    try:
+        for rank, offset in enumerate(offsets):
+            one = _find(segments, offset, rank, sources, checks)
+            if isinstance(one, Missing):
+                yield one
+            else:
+                found.append(one)
+        for near in _clusters(sorted(found, key=lambda one: (one.segment.base, one.start))):
+            parts.append(_batch(near, sources[near[0].segment], columns))
+            ranks += [one.rank for one in near]
+    finally:
+        for source in sources.values():
+            source.close()
+    if parts:
+        table = pa.Table.from_batches(parts, table_schema(columns))
+        yield from table.take(np.argsort(ranks)).combine_chunks().to_batches()
+
+
+def _find(
+    segments: SegmentSet, offset: int, rank: int, sources: dict[Segment, ByteSource], checks: Check
+) -> _Found | Missing:
+    place = segments.locate(offset)
+    if place is None:
+        return Missing(offset, "no_file")
+    segment, position = place
+    try:
+        if segment not in sources:
+            sources[segment] = segment.open("pread")
+        row, stop = row_at(sources[segment], segment.base, position, checks)
+    except RmqtoolError as error:
+        return Missing(offset, "unreadable", str(error))
+    if row is None:
+        return Missing(offset, stop.name.lower())
+    if row[Field.STORED_PHYSICAL_OFFSET] != offset:
+        return Missing(offset, "elsewhere")
+    return _Found(rank, segment, row)
+
+
+def row_at(
+    source: ByteSource, base: int, position: int, checks: Check = Check.ALL
+) -> tuple[list[int] | None, Stop]:
+    """The row (`scan.fields.Field`) of the record at `position`, or None and why there is none."""
+    rows, status = np.empty((1, ROW_WIDTH), np.int64), np.zeros(STATUS_WIDTH, np.int64)
+    need = _FIRST_READ
+    while True:
+        window = source.window(position, need)
+        kernels_python.walk(window, 0, position, source.size, base, checks, rows, status)
+        if status[Status.COUNT]:
+            row: list[int] = rows[0].tolist()
+            return row, Stop.ROWS_FULL
+        stop = Stop(int(status[Status.STOP]))
+        if stop != Stop.NEED_MORE or window.size < need:
+            return None, stop
+        need = max(int(status[Status.EXPECTED]), need * 2)
+
+
+def _clusters(found: Sequence[_Found]) -> Iterator[list[_Found]]:
+    near: list[_Found] = []
+    for one in found:
+        if near and not (
+            one.segment is near[0].segment
+            and one.start - near[-1].end <= _NEAR
+            and one.end - near[0].start <= _WINDOW
+        ):
+            yield near
+            near = []
+        near.append(one)
+    if near:
+        yield near
+
+
+def _batch(near: Sequence[_Found], source: ByteSource, columns: Sequence[str]) -> pa.RecordBatch:
+    segment, start = near[0].segment, near[0].start
+    window = source.window(start, max(one.end for one in near) - start)
+    records = Records(np.array([one.row for one in near], np.int64), window, start)
+    path = segment.file.shown
+    return to_batch(records, base=segment.base, path=path, kernels=kernels_python, columns=columns)
