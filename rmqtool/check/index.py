@@ -17,10 +17,10 @@ from rmqtool.check.index_file import CHUNK, FileCheck, items_from
 from rmqtool.check.index_known import known_files
 from rmqtool.check.index_match import Keys, Matcher
 from rmqtool.check.index_stream import ItemStream
+from rmqtool.check.state import is_unclean
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan.fields import Field
-from rmqtool.store.layout import FileKind, StoreForm
-from rmqtool.store.lock import probe
+from rmqtool.store.layout import StoreForm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -57,7 +57,7 @@ class IndexCheck:
         self._store = store
         self._hashes = _hash_kernels(kernels)
         self._mode: OpenMode = "pread" if safe_io else "auto"
-        self._unclean = bool(store.of_kind(FileKind.ABORT)) or probe(store.lock_path).held is True
+        self._unclean = is_unclean(store)
         self._files, self._remarks = known_files(store)
         self._heads: list[Finding] = []
         self._unreadable: set[str] = set()

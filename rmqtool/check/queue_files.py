@@ -136,20 +136,11 @@ class QueueUnits:
         return int((states == OK).sum()) != int(self.matched[number])
 
 
-def all_queues(store: Store, files: OpenFiles) -> dict[tuple[str, int], QueueUnits]:
-    """Every plain queue of the store that can hold units, by topic and number."""
+def queues_of(store: Store, kind: FileKind, files: OpenFiles) -> dict[tuple[str, int], QueueUnits]:
+    """Every queue of one kind (plain or batch) that can hold units, by topic and number."""
     return {
         (queue.topic, queue.queue_id): QueueUnits(queue, files)
-        for queue in store.queues(FileKind.CONSUMEQUEUE)
-        if queue.topic is not None and queue.queue_id is not None
-    }
-
-
-def batch_queues(store: Store, files: OpenFiles) -> dict[tuple[str, int], QueueUnits]:
-    """Every 46-byte queue of the store, by topic and number."""
-    return {
-        (queue.topic, queue.queue_id): QueueUnits(queue, files)
-        for queue in store.queues(FileKind.BATCHCONSUMEQUEUE)
+        for queue in store.queues(kind)
         if queue.topic is not None and queue.queue_id is not None
     }
 

@@ -17,8 +17,8 @@ from rmqtool.check.index import IndexCheck
 from rmqtool.check.index import LogRange as IndexedLog
 from rmqtool.check.layout import check_layout
 from rmqtool.check.log import LogCheck, blank_findings, gap_finding, tail_finding
-from rmqtool.check.queue_files import OpenFiles, all_queues, batch_queues, check_units
-from rmqtool.check.state import LogEnd, check_state
+from rmqtool.check.queue_files import OpenFiles, check_units, queues_of
+from rmqtool.check.state import LogEnd, check_state, is_unclean
 from rmqtool.check.topics import QueueEnds, in_rocksdb
 from rmqtool.errors import RmqtoolError, UnreadableError
 from rmqtool.scan.engine import choose_kernels
@@ -106,7 +106,7 @@ class Verification:
         files = OpenFiles("pread" if self._careful else "auto")
         try:
             with FileReader(store, "pread" if self._careful else "auto") as reader:
-                queues = all_queues(store, files)
+                queues = queues_of(store, FileKind.CONSUMEQUEUE, files)
                 cross = CrossCheck(queues, reader, kernels)
                 index = IndexCheck(store, kernels, self._careful)
                 yield from check_layout(store)
@@ -237,7 +237,7 @@ class Verification:
     def _queues(self, cross: CrossCheck, files: OpenFiles) -> Iterator[Finding]:
         store = self.store
         queues = cross.queues
-        batches = batch_queues(store, files)
+        batches = queues_of(store, FileKind.BATCHCONSUMEQUEUE, files)
         records = RecordsAt(store.segments, files)
         damage = Damage(sorted(self._damage))
         low = store.segments.first_offset
@@ -257,9 +257,7 @@ class Verification:
 
     def _circumstances(self, batches: Mapping[tuple[str, int], QueueUnits]) -> Circumstances:
         store = self.store
-        aborted = bool(store.of_kind(FileKind.ABORT)) or (store.root / "abort").is_dir()
-        live = bool(probe(store.lock_path).held)
-        return Circumstances(aborted or live, frozenset(store.topics), batches)
+        return Circumstances(is_unclean(store), frozenset(store.topics), batches)
 
     def summary(self) -> dict[str, Any]:
         """What was found and covered."""

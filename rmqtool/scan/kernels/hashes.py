@@ -191,7 +191,8 @@ def agree(buf, hashes, owners, offsets, times, begin, relative):
             elapsed = times[owner] - begin
             seconds = be32(item + TIME_DIFF)
             low = seconds * 1000
-            if elapsed >= low + 1000 or (elapsed < low and (seconds != 0 or elapsed >= 0)):
+            late = elapsed >= low + 1000
+            if late or seconds < 0 or (elapsed < low and (seconds != 0 or elapsed >= 0)):
                 return k
     return hashes.size
 
