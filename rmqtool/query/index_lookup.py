@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from formats.index import Header, Item, key_hash, slot_of
+import numpy as np
+
+from formats.index import FIRST_ITEM, Header, Item, key_hash, slot_of
 from formats.primitives import dtype_of, sizeof
 from rmqtool.errors import RmqtoolError
 from rmqtool.store.index_geometry import try_geometry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    import numpy.typing as npt
 
     from rmqtool.store.bytes import ByteSource
     from rmqtool.store.files import StoreFile
@@ -24,6 +28,8 @@ _LETTERS = {4: "i", 8: "q"}
 _ITEM_DTYPE = dtype_of(Item)
 _ITEM = Struct(">" + "".join(_LETTERS[_ITEM_DTYPE[name].itemsize] for name in _ITEM_DTYPE.names or ()))
 """an item as four numbers, laid out as the schema says"""
+_RUN = 1 << 20
+"""items that are compared at once"""
 _HEADER_SIZE, _ITEM_SIZE = sizeof(Header), sizeof(Item)
 
 
@@ -88,6 +94,18 @@ class IndexReader:
             if item.key_hash == hash_value:
                 yield item
             number, before = item.prev, number
+
+
+    def offsets_of(self, hashes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+        """Physical offsets of all items with one of the hashes, by comparing the whole column in runs."""
+        count = min(max(int(self.header.index_count), 0), self.items)
+        found = [np.empty(0, np.int64)]
+        for first in range(FIRST_ITEM, count, _RUN):
+            length = (min(first + _RUN, count) - first) * _ITEM_SIZE
+            items = self._source.window(self._geometry.item_position(first), length).view(_ITEM_DTYPE)
+            hit = np.isin(items["key_hash"].astype(np.int32), hashes)
+            found.append(items["physical_offset"][hit].astype(np.int64))
+        return np.concatenate(found)
 
 
 @contextmanager

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from formats.message_id import OffsetMessageId
 from formats.primitives import host_text
-from rmqtool.query.by_id import Matches, Reading, find_uniq_key
+from rmqtool.query.by_id import Matches, find_uniq_key
 from rmqtool.query.locate import Place, What, look_at
 from rmqtool.query.meaning import unique_id_parts
 from rmqtool.query.one_record import OneRecord, read_record
 
 if TYPE_CHECKING:
+    from rmqtool.query.reading import Reading
     from rmqtool.store.layout import Store
 
 _ID = re.compile(r"(?:[0-9A-Fa-f]{32}|[0-9A-Fa-f]{56})")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formats.index import key_hash
 from formats.java import java_hash, utf16_units
 
 if TYPE_CHECKING:
@@ -24,9 +23,15 @@ _HELD_BYTES = 64 << 20
 
 
 class WantedKeys:
-    """Keys to look for in the index or in records, in one topic or in all (`topic` None)."""
+    """Keys to look for in the index or in records, in one topic or in all (`topic` None).
 
-    def __init__(self, keys: Iterable[str], topic: str | None = None) -> None:
+    uniq_key_only: they are unique ids; elements of KEYS do not count.
+    """
+
+    def __init__(
+        self, keys: Iterable[str], topic: str | None = None, *, uniq_key_only: bool = False
+    ) -> None:
+        self._uniq_key_only = uniq_key_only
         self.keys = tuple(dict.fromkeys(keys))
         self.topic = topic
         self.set = frozenset(self.keys)
@@ -38,6 +43,11 @@ class WantedKeys:
     def matches(self, topic: str | None) -> bool:
         """Whether records of the topic are wanted at all."""
         return topic is not None and self.topic in {None, topic}
+
+    def of_record(self, keys: list[str] | None, uniq_key: str | None) -> frozenset[str]:
+        """Those that a record with these KEYS and this UNIQ_KEY has."""
+        have = frozenset() if self._uniq_key_only else self.set.intersection(keys or ())
+        return have | {uniq_key} if uniq_key in self.set else have
 
     def in_topic(self, topic: str) -> Hashes:
         """Index hash of every key in that topic (`IndexFile#indexKeyHashMethod`), in the order of `keys`.
@@ -57,13 +67,6 @@ class WantedKeys:
         self._known[topic] = hashes
         while len(self._known) > 1 and len(self._known) * max(hashes.nbytes, 1) > _HELD_BYTES:
             self._known.popitem(last=False)
-
-    def single(self, topic: str) -> dict[int, list[str]]:
-        """Hash → the keys with it, for a few keys."""
-        found: dict[int, list[str]] = {}
-        for key in self.keys:
-            found.setdefault(key_hash(topic, key), []).append(key)
-        return found
 
 
 def _folded(values: npt.NDArray[np.uint64]) -> Hashes:

@@ -35,12 +35,15 @@ class LogScan:
     """How to read a log.
 
     columns: of the record table. choose: keeps some of the records of a run (segment base, path given).
-    wanted: False skips a segment unread. bytes_per_second: reading rate, None without bound.
+    wanted: False skips a segment unread. offsets: only physical offsets [start, end), where a record or a
+    segment begins at `start`; what begins behind `end` is not read. bytes_per_second: reading rate, None
+    without bound.
     """
 
     columns: Sequence[str]
     choose: Callable[[Records, int, str], Records] | None = None
     wanted: Callable[[Segment], bool] | None = None
+    offsets: tuple[int, int] | None = None
     checks: Check = Check.ALL
     jobs: int = 1
     safe_io: bool = False
@@ -74,7 +77,12 @@ def data_bytes(segments: Iterable[Segment]) -> int:
 
 def scan_log(segments: SegmentSet, how: LogScan) -> Iterator[Piece]:
     """Everything in the segments that `how` wants. Damage and unreadable parts are pieces, not errors."""
-    chosen = [one for one in segments if how.wanted is None or how.wanted(one)]
+    low, high = how.offsets or (0, segments.end_offset)
+    chosen = [
+        one
+        for one in segments
+        if one.end > low and one.base < high and (how.wanted is None or how.wanted(one))
+    ]
     kernels = choose_kernels(data_bytes(chosen))
     limit = RateLimit(how.bytes_per_second) if how.bytes_per_second else None
 
@@ -93,22 +101,38 @@ def _open(segment: Segment, how: LogScan, limit: RateLimit | None) -> ByteSource
 def _scan_one(
     segment: Segment, how: LogScan, kernels: ModuleType, limit: RateLimit | None, *, active: bool
 ) -> Iterator[Piece]:
-    done = 0
+    low, high = how.offsets or (segment.base, segment.end)
+    done, stop = max(low - segment.base, 0), high - segment.base
     try:
         with _open(segment, how, limit) as source:
-            for event in SegmentScan(source, segment.base, checks=how.checks, active=active, kernels=kernels):
-                if isinstance(event, Records):
-                    yield from _batches(event, segment, how, kernels)
-                    last = event.rows[-1]
-                    done = _advance(how, done, int(last[Field.POSITION] + last[Field.STORE_SIZE]))
-                else:
+            scan = SegmentScan(
+                source, segment.base, checks=how.checks, active=active, kernels=kernels, start=done
+            )
+            for event in scan:
+                if not isinstance(event, Records):
                     yield Piece(segment, event)
+                    continue
+                part = _before(event, stop)
+                if len(part.rows):
+                    yield from _batches(part, segment, how, kernels)
+                    last = part.rows[-1]
+                    done = _advance(how, done, int(last[Field.POSITION] + last[Field.STORE_SIZE]))
+                if len(part.rows) < len(event.rows):
+                    break
     except UnreadableError as error:
         start = max(done, 0)
         yield Piece(segment, Unreadable(start, segment.size - start, error.reason))
     except RmqtoolError as error:
         yield Piece(segment, Unreadable(done, segment.size - done, str(error)))
     _advance(how, done, segment.size)
+
+
+def _before(records: Records, stop: int) -> Records:
+    """The records that begin in front of a position."""
+    rows = records.rows
+    if rows[-1, Field.POSITION] < stop:
+        return records
+    return Records(rows[rows[:, Field.POSITION] < stop], records.window, records.origin)
 
 
 def _advance(how: LogScan, done: int, now: int) -> int:

@@ -14,7 +14,8 @@ import pyarrow as pa
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan import kernels_python
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status, Stop
+from rmqtool.scan.fields import Check, Field
+from rmqtool.scan.one import RecordReader
 from rmqtool.scan.table import table_schema, to_batch
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from rmqtool.store.bytes import ByteSource
     from rmqtool.store.segments import Segment, SegmentSet
 
-_FIRST_READ = 1 << 12
 _NEAR = 1 << 16
 """bytes between two records up to which they share a window"""
 _WINDOW = 4 << 20
@@ -76,9 +76,10 @@ def _pick_some(
     parts: list[pa.RecordBatch] = []
     ranks: list[int] = []
     sources: dict[Segment, ByteSource] = {}
+    reader = RecordReader(checks)
     try:
         for rank, offset in enumerate(offsets):
-            one = _find(segments, offset, rank, sources, checks)
+            one = _find(segments, offset, rank, sources, reader)
             if isinstance(one, Missing):
                 yield one
             else:
@@ -95,7 +96,7 @@ def _pick_some(
 
 
 def _find(
-    segments: SegmentSet, offset: int, rank: int, sources: dict[Segment, ByteSource], checks: Check
+    segments: SegmentSet, offset: int, rank: int, sources: dict[Segment, ByteSource], reader: RecordReader
 ) -> _Found | Missing:
     place = segments.locate(offset)
     if place is None:
@@ -104,7 +105,7 @@ def _find(
     try:
         if segment not in sources:
             sources[segment] = segment.open("pread")
-        row, stop = row_at(sources[segment], segment.base, position, checks)
+        row, _, stop, *_ = reader.read(sources[segment], segment.base, position)
     except RmqtoolError as error:
         return Missing(offset, "unreadable", str(error))
     if row is None:
@@ -112,24 +113,6 @@ def _find(
     if row[Field.STORED_PHYSICAL_OFFSET] != offset:
         return Missing(offset, "elsewhere")
     return _Found(rank, segment, row)
-
-
-def row_at(
-    source: ByteSource, base: int, position: int, checks: Check = Check.ALL
-) -> tuple[list[int] | None, Stop]:
-    """The row (`scan.fields.Field`) of the record at `position`, or None and why there is none."""
-    rows, status = np.empty((1, ROW_WIDTH), np.int64), np.zeros(STATUS_WIDTH, np.int64)
-    need = _FIRST_READ
-    while True:
-        window = source.window(position, need)
-        kernels_python.walk(window, 0, position, source.size, base, checks, rows, status)
-        if status[Status.COUNT]:
-            row: list[int] = rows[0].tolist()
-            return row, Stop.ROWS_FULL
-        stop = Stop(int(status[Status.STOP]))
-        if stop != Stop.NEED_MORE or window.size < need:
-            return None, stop
-        need = max(int(status[Status.EXPECTED]), need * 2)
 
 
 def _clusters(found: Sequence[_Found]) -> Iterator[list[_Found]]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rmqtool.query.by_id import Reading, find_uniq_key
+from rmqtool.query.by_id import find_uniq_key
 from rmqtool.query.index_lookup import items_of_record
+from rmqtool.query.reading import Reading
 from rmqtool.query.target import at_offset, by_id, is_id
 from rmqtool.query.units import units_of
 from rmqtool.store.layout import Store
@@ -98,7 +99,8 @@ def test_unique_ids_are_found_by_the_index_and_by_reading(golden, name, tmp_path
             places.setdefault(one["uniqKey"], []).append(one["physicalOffset"])
     for key in list(places)[::40]:
         indexed = find_uniq_key(store, key, Reading())
-        assert (list(indexed.offsets), indexed.source) == (places[key], "index")
+        assert list(indexed.offsets) == places[key]
+            assert indexed.source in {"index", "index+scan"}
         scanned = find_uniq_key(Store.open(found.path / "commitlog"), key, Reading())
         assert (list(scanned.offsets), scanned.source) == (places[key], "scan")
         assert list(find_uniq_key(store, key.lower(), Reading()).offsets) == places[key]

@@ -1,0 +1,218 @@
+"""Records by key: through the index where it answers, by reading the log where it does not.
+
+Every candidate is read and compared by its real topic and keys; a hash alone proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from rmqtool.errors import RmqtoolError
+from rmqtool.query.index_coverage import Coverage, coverage
+from rmqtool.query.index_lookup import open_index
+from rmqtool.query.key_scan import COMPARED, KeyScan
+from rmqtool.query.log_view import LogView
+from rmqtool.query.topics import known_topics
+from rmqtool.scan.picked import Missing, pick
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rmqtool.query.index_coverage import IndexFileView
+    from rmqtool.query.index_lookup import IndexItem, IndexReader
+    from rmqtool.query.reading import Reading
+    from rmqtool.query.wanted_keys import WantedKeys
+    from rmqtool.store.index_geometry import IndexGeometry
+    from rmqtool.store.layout import Store
+
+_SLACK_MILLIS = 1000
+"""items hold whole seconds"""
+_FEW_HASHES = 20_000
+"""chains that are followed one by one; for more, the whole column of hashes is compared"""
+
+
+class KeySource(StrEnum):
+    """Where keys are looked up."""
+
+    AUTO = "auto"
+    INDEX = "index"
+    SCAN = "scan"
+
+
+@dataclass
+class KeyAnswer:
+    """Records with wanted keys.
+
+    matches: physical offset → the wanted keys that the record has. source: `index`, `scan`, or `index+scan`.
+    candidates: records that were compared. collisions: those with the hash but without the key.
+    window: [from, to) in store time (ms), None without bound. files: index files asked. scanned: ranges of
+    physical offsets that were read. uncovered: ranges that nobody looked at. setbacks: path → why an index
+    file was not used. unreadable, missing: what a scan could not read, items that point to no record.
+    damaged: ranges of the scanned part that are no records.
+    """
+
+    window: tuple[int | None, int | None]
+    matches: dict[int, frozenset[str]] = field(default_factory=dict)
+    candidates: int = 0
+    collisions: int = 0
+    topics: int = 0
+    files: list[str] = field(default_factory=list)
+    scanned: list[tuple[int, int]] = field(default_factory=list)
+    uncovered: list[tuple[int, int]] = field(default_factory=list)
+    setbacks: dict[str, str] = field(default_factory=dict)
+    missing: list[Missing] = field(default_factory=list)
+    unreadable: list[dict[str, Any]] = field(default_factory=list)
+    damaged: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def source(self) -> str:
+        """What the answer comes from."""
+        parts = ["index"] * bool(self.files) + ["scan"] * bool(self.scanned)
+        return "+".join(parts) or "index"
+
+    @property
+    def complete(self) -> bool:
+        """Whether no record with a wanted key can have been missed."""
+        return not (self.uncovered or self.unreadable or self.damaged)
+
+
+def find_keys(
+    store: Store,
+    wanted: WantedKeys,
+    *,
+    window: tuple[int | None, int | None] = (None, None),
+    source: KeySource = KeySource.AUTO,
+    reading: Reading,
+) -> KeyAnswer:
+    """All records of the store time `window` with one of the wanted keys.
+
+    With `auto` the index answers for what it covers, and the rest of the log is read; with `index` the rest
+    is listed as `uncovered`; with `scan` the log is read from end to end.
+    Without `wanted.topic` the index is asked for every topic that queues or topics.json name; where nothing
+    names any, the log is read.
+    """
+    answer = KeyAnswer(window)
+    with LogView(store.segments) as log:
+        low, high = max(log.low, 0), log.high
+    unknown_topics = wanted.topic is None and not (store.queues() or store.topics)
+    if source is KeySource.SCAN or (source is KeySource.AUTO and unknown_topics):
+        covered = Coverage()
+    else:
+        covered = _by_index(store, wanted, answer, high)
+    rest = covered.uncovered(low, high)
+    if source is KeySource.INDEX:
+        answer.uncovered = rest
+    elif rest:
+        _by_scan(store, wanted, answer, rest, reading)
+    return answer
+
+
+def _by_index(store: Store, wanted: WantedKeys, answer: KeyAnswer, log_end: int) -> Coverage:
+    known: dict[int, IndexGeometry] = {}
+    covered = coverage(store, log_end, known)
+    topics = [wanted.topic] if wanted.topic is not None else known_topics(store)
+    answer.topics = len(topics)
+    hashes = np.unique(np.concatenate([wanted.in_topic(topic) for topic in topics] or [np.empty(0, np.int32)]))
+    candidates: set[int] = set()
+    used: list[IndexFileView] = []
+    for view in covered.files:
+        if _outside(answer.window, view.first_timestamp, view.last_timestamp, 0):
+            used.append(view)
+            continue
+        try:
+            with open_index(store, view.file, known) as reader:
+                if reader is None:
+                    continue
+                found = _items(reader, hashes, answer.window)
+                setback = reader.broken
+        except RmqtoolError as error:
+            found, setback = set(), str(error)
+        candidates |= found
+        if setback is None:
+            used.append(view)
+            answer.files.append(view.file.shown)
+        else:
+            covered.setbacks[view.file.shown] = setback
+    covered.files = used
+    answer.setbacks = covered.setbacks
+    _compare(store, wanted, answer, sorted(candidates))
+    return covered
+
+
+def _items(reader: IndexReader, hashes: np.ndarray, window: tuple[int | None, int | None]) -> set[int]:
+    if len(hashes) > _FEW_HASHES:
+        return set(reader.offsets_of(hashes).tolist())
+    found: set[int] = set()
+    for value in hashes.tolist():
+        found |= {one.physical_offset for one in reader.find(value) if not _too_far(one, window)}
+    return found
+
+
+def _too_far(item: IndexItem, window: tuple[int | None, int | None]) -> bool:
+    """Whether the time of an item lies outside of the window; a negative difference tells nothing."""
+    if item.time_diff <= 0:
+        return False
+    time = item.begin_timestamp + item.time_diff * 1000
+    return _outside(window, time, time, _SLACK_MILLIS)
+
+
+def _outside(window: tuple[int | None, int | None], first: int, last: int, slack: int) -> bool:
+    low, high = window
+    return (low is not None and last + slack < low) or (high is not None and first - slack >= high)
+
+
+def _compare(store: Store, wanted: WantedKeys, answer: KeyAnswer, offsets: list[int]) -> None:
+    """Reads the candidates and keeps those that have a wanted key."""
+    for part in pick(store.segments, offsets, COMPARED):
+        if isinstance(part, Missing):
+            answer.missing.append(part)
+            continue
+        answer.candidates += part.num_rows
+        for offset, keys in matching(part, wanted, answer.window):
+            answer.matches[offset] = keys
+    answer.collisions = answer.candidates - len(answer.matches)
+
+
+def matching(
+    batch: pa.RecordBatch, wanted: WantedKeys, window: tuple[int | None, int | None]
+) -> Iterator[tuple[int, frozenset[str]]]:
+    """(physical offset, wanted keys) of the records of the window that have some, by topic and key as text."""
+    low, high = window
+    columns = (batch[name].to_pylist() for name in COMPARED)
+    for offset, topic, keys, uniq_key, time in zip(*columns, strict=True):
+        if not wanted.matches(topic) or (low is not None and time < low) or (high is not None and time >= high):
+            continue
+        have = wanted.of_record(keys, uniq_key)
+        if have:
+            yield offset, have
+
+
+def _by_scan(
+    store: Store, wanted: WantedKeys, answer: KeyAnswer, ranges: list[tuple[int, int]], reading: Reading
+) -> None:
+    scan = KeyScan(wanted, answer.window, reading)
+    for start, end in ranges:
+        answer.scanned.append((start, end))
+        for batch in scan.read(store.segments, start, end):
+            before = len(answer.matches)
+            for offset, keys in matching(batch, wanted, answer.window):
+                answer.matches[offset] = answer.matches.get(offset, frozenset()) | keys
+            answer.collisions += batch.num_rows - (len(answer.matches) - before)
+            answer.candidates += batch.num_rows
+    answer.unreadable += scan.unreadable
+    answer.damaged += scan.damaged
+
+
+def by_key(matches: Iterable[tuple[int, frozenset[str]]]) -> dict[str, list[int]]:
+    """Key → physical offsets of its records, in order."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for offset, keys in sorted(matches):
+        for key in keys:
+            found[key].append(offset)
+    return dict(found)

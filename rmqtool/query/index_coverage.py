@@ -1,0 +1,109 @@
+"""For which part of the log the index answers, and for which only the log itself can.
+
+A broker puts keys into the index in the order of the log (`IndexService#buildIndex`), so that a file answers
+for the physical offsets between the two in its header. What no file answers for has to be read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from formats.index import FIRST_ITEM
+from rmqtool.errors import RmqtoolError
+from rmqtool.query.index_lookup import IndexReader, open_index
+from rmqtool.scan.fields import Check, Field
+from rmqtool.scan.one import RecordReader
+
+if TYPE_CHECKING:
+    from rmqtool.store.files import StoreFile
+    from rmqtool.store.index_geometry import IndexGeometry
+    from rmqtool.store.layout import Store
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFileView:
+    """One file that answers: for records from `first_offset` up to `end_offset`; their store times (ms)."""
+
+    file: StoreFile
+    first_offset: int
+    end_offset: int
+    first_timestamp: int
+    last_timestamp: int
+
+
+@dataclass
+class Coverage:
+    """files: those that answer, in order. setbacks: path → why a file does not."""
+
+    files: list[IndexFileView] = field(default_factory=list)
+    setbacks: dict[str, str] = field(default_factory=dict)
+
+    def uncovered(self, low: int, high: int) -> list[tuple[int, int]]:
+        """Ranges [start, end) of [low, high) without an index.
+
+        Each begins at `low`, or behind the last record of a file: that is where a record surely begins.
+        """
+        ranges: list[tuple[int, int]] = []
+        at = low
+        for one in sorted(self.files, key=lambda view: view.first_offset):
+            if one.first_offset > at:
+                ranges.append((at, min(one.first_offset, high)))
+            at = max(at, one.end_offset)
+        ranges.append((at, high))
+        return [(start, end) for start, end in ranges if start < end]
+
+
+def coverage(store: Store, log_end: int, known: dict[int, IndexGeometry]) -> Coverage:
+    """Looks at the header, the last item and its record of every index file; reads nothing else.
+
+    log_end: physical offset behind the last record. known: see `index_lookup.open_index`.
+    """
+    found = Coverage()
+    for file in store.index_files():
+        try:
+            with open_index(store, file, known) as reader:
+                view = _view(store, file, reader, log_end)
+        except RmqtoolError as error:
+            view = str(error)
+        if isinstance(view, str):
+            found.setbacks[file.shown] = view
+        elif view is not None:
+            found.files.append(view)
+    return found
+
+
+def _view(
+    store: Store, file: StoreFile, reader: IndexReader | None, log_end: int
+) -> IndexFileView | str | None:
+    """What the file answers for; None for an empty one, or why it is not to be trusted."""
+    if reader is None:
+        return "its geometry cannot be told" if file.size else None
+    header = reader.header
+    count = int(header.index_count)
+    if count <= FIRST_ITEM and not int(header.end_physical_offset):
+        return None
+    if not FIRST_ITEM < count <= reader.items:
+        return f"index_count {count} is not possible"
+    low, high = int(header.begin_physical_offset), int(header.end_physical_offset)
+    if not 0 <= low <= high:
+        return f"its range of offsets {low} to {high} is not possible"
+    if high >= log_end:
+        return f"it ends at offset {high}, behind the end of the log {log_end}"
+    last = reader.item(count - 1)
+    if last is None or last.physical_offset != high:
+        return "its last item is not the one that the header names"
+    end = high if high < store.segments.first_offset else _record_end(store, high)
+    if end is None:
+        return f"no record begins at offset {high}, where its last item points"
+    return IndexFileView(file, low, end, reader.begin_timestamp, int(header.end_timestamp))
+
+
+def _record_end(store: Store, physical_offset: int) -> int | None:
+    place = store.segments.locate(physical_offset)
+    if place is None:
+        return None
+    segment, position = place
+    with segment.open("pread") as source:
+        row, *_ = RecordReader(Check.FRAME).read(source, segment.base, position)
+    return None if row is None else physical_offset + row[Field.STORE_SIZE]

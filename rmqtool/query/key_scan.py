@@ -1,0 +1,108 @@
+"""Keys in the log itself: the hashes of all keys of a run, compared as one column."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from formats.commitlog import SysFlag
+from rmqtool.scan.engine import choose_kernels
+from rmqtool.scan.events import Gap, Records, Tail, TailContent
+from rmqtool.scan.fields import Check, Field, Issue
+from rmqtool.scan.keys import hash_kernels, key_hashes
+from rmqtool.scan.log import LogScan, Unreadable, data_bytes, scan_log
+from rmqtool.scan.table import to_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from rmqtool.query.reading import Reading
+    from rmqtool.query.wanted_keys import WantedKeys
+    from rmqtool.store.segments import Segment, SegmentSet
+
+COMPARED = ("physical_offset", "topic", "keys", "uniq_key", "store_timestamp")
+"""columns by which a candidate is judged"""
+
+
+class KeyScan:
+    """Reads parts of a log for records whose keys have a wanted hash; `matching` tells which really do.
+
+    unreadable, damaged: rows for what was no record on the way, as `not_covered` lists them.
+    """
+
+    def __init__(
+        self, wanted: WantedKeys, window: tuple[int | None, int | None], reading: Reading
+    ) -> None:
+        self._wanted = wanted
+        self._window = window
+        self._reading = reading
+        self.unreadable: list[dict[str, Any]] = []
+        self.damaged: list[dict[str, Any]] = []
+
+    def read(self, segments: SegmentSet, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        """Candidates among the records at [start, end), which begins at a record or at the log's start."""
+        self._kernels = choose_kernels(data_bytes(segments))
+        self._hashing = hash_kernels(self._kernels)
+        how = LogScan(
+            columns=COMPARED,
+            choose=self._choose,
+            offsets=(start, end),
+            checks=Check.TEXT,
+            **self._reading.as_scan(),
+        )
+        for piece in scan_log(segments, how):
+            content = piece.content
+            if isinstance(content, pa.RecordBatch):
+                yield content
+            elif isinstance(content, Unreadable):
+                row = self._row(piece.segment, content.position, content.length)
+                self.unreadable.append({**row, "error": content.reason})
+            elif isinstance(content, Gap) or (
+                isinstance(content, Tail) and content.content is TailContent.GARBAGE
+            ):
+                self.damaged.append(self._row(piece.segment, content.position, content.length))
+
+    def _row(self, segment: Segment, position: int, length: int) -> dict[str, Any]:
+        return {"path": segment.file.shown, "position": position, "length": length}
+
+    def _choose(self, records: Records, base: int, path: str) -> Records:
+        rows = records.rows
+        low, high = self._window
+        if low is not None:
+            rows = rows[rows[:, Field.STORE_TIMESTAMP] >= low]
+        if high is not None:
+            rows = rows[rows[:, Field.STORE_TIMESTAMP] < high]
+        if len(rows):
+            rows = rows[self._has_hash(Records(rows, records.window, records.origin), base, path)]
+        return Records(rows, records.window, records.origin)
+
+    def _has_hash(self, records: Records, base: int, path: str) -> npt.NDArray[np.bool_]:
+        """Which records have a key with a wanted hash; also rolled back ones, which no index has."""
+        rows = records.rows.copy()
+        rows[:, Field.SYS_FLAG] &= ~int(SysFlag.ROLLBACK)
+        hashes, owners = key_hashes(self._hashing, Records(rows, records.window, records.origin))
+        if self._wanted.topic is not None:
+            hit = np.isin(hashes, self._wanted.in_topic(self._wanted.topic))
+        else:
+            hit = self._in_any_topic(records, base, path, hashes, owners)
+        found = np.zeros(len(rows), np.bool_)
+        found[owners[hit]] = True
+        found |= (rows[:, Field.ISSUES] & int(Issue.PROPERTIES_UTF8)) != 0
+        return found
+
+    def _in_any_topic(
+        self, records: Records, base: int, path: str, hashes: np.ndarray, owners: np.ndarray
+    ) -> npt.NDArray[np.bool_]:
+        batch = to_batch(records, base=base, path=path, kernels=self._kernels, columns=("topic",))
+        coded = pc.dictionary_encode(batch["topic"])
+        numbers = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)[owners]
+        hit = np.zeros(len(hashes), np.bool_)
+        for number, topic in enumerate(coded.dictionary.to_pylist()):
+            of_topic = np.flatnonzero(numbers == number)
+            hit[of_topic] = np.isin(hashes[of_topic], self._wanted.in_topic(topic))
+        return hit
