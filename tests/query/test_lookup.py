@@ -100,7 +100,7 @@ def test_unique_ids_are_found_by_the_index_and_by_reading(golden, name, tmp_path
     for key in list(places)[::40]:
         indexed = find_uniq_key(store, key, Reading())
         assert list(indexed.offsets) == places[key]
-            assert indexed.source in {"index", "index+scan"}
+        assert indexed.source in {"index", "index+scan"}
         scanned = find_uniq_key(Store.open(found.path / "commitlog"), key, Reading())
         assert (list(scanned.offsets), scanned.source) == (places[key], "scan")
         assert list(find_uniq_key(store, key.lower(), Reading()).offsets) == places[key]
