@@ -34,7 +34,7 @@ start: or_expression
 ?and_expression: equality | and_expression "AND"i equality -> both
 ?equality: comparison
     | equality "=" comparison -> equal
-    | equality "<>" comparison -> not_equal
+    | equality _UNEQUAL comparison -> not_equal
     | equality "IS"i "NULL"i -> is_null
     | equality "IS"i "NOT"i "NULL"i -> is_not_null
 ?comparison: unary
@@ -57,6 +57,7 @@ start: or_expression
     | "NULL"i -> null
     | ID -> name
     | "(" or_expression ")"
+_UNEQUAL.3: "<>"
 ORDER: ">=" | "<=" | ">" | "<"
 TEXT.2: /(CONTAINS|STARTSWITH|ENDSWITH)(?![a-z0-9_$])/i
 STRING: /'(?:''|[^'])*'/

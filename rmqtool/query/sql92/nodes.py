@@ -192,8 +192,8 @@ class Text(_Unary):
     }
 
     def value(self, properties: Properties) -> Value:
-        found = self.right.value(properties)
-        if not self.search or not isinstance(found, str):
+        found = self.right.value(properties) if self.search else None
+        if not isinstance(found, str):
             return False
         return self._TESTS[self.test](found, self.search) != self.inverted
 

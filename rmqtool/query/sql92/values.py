@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import re
 
-_INT = re.compile(r"[+-]?[0-9]+")
+_INT = re.compile(r"[+-]?\d+")
+_LAST_CHAR = "\uffff"
 _DOUBLE = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)")
 _HEX_DOUBLE = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[fFdD]?")
 _TRIMMED = "".join(map(chr, range(33)))
@@ -52,8 +53,8 @@ def to_double(text: str) -> float:
 
 
 def to_int(text: str, bits: int) -> int:
-    """`Integer#valueOf`, `Long#valueOf`; raises `Unevaluable`."""
-    if not _INT.fullmatch(text):
+    """`Integer#valueOf`, `Long#valueOf`: digits of any script of the first plane; raises `Unevaluable`."""
+    if not _INT.fullmatch(text) or max(text) > _LAST_CHAR:
         raise Unevaluable(f"'{text}' is no whole number")
     value = int(text)
     if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
