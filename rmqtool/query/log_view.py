@@ -7,18 +7,32 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from formats.commitlog import HEADERS, is_v6
+import numpy as np
+
+from formats.commitlog import HEADERS, SysFlag, is_v6
 from formats.primitives import offset_of, sizeof
 from rmqtool.query.segment_ends import segment_ends
 
 if TYPE_CHECKING:
     from typing import Self
 
+    import numpy.typing as npt
+
     from rmqtool.store.bytes import ByteSource
     from rmqtool.store.segments import Segment, SegmentSet
 
 _SYS_FLAG = offset_of(HEADERS[False, False], "sys_flag")
+_STORE_TIME = {v6: offset_of(HEADERS[v6, False], "store_timestamp") for v6 in (False, True)}
 _LARGEST_HEADER = sizeof(HEADERS[True, True])
+_AT_ONCE = 1 << 20
+
+
+def _timestamps(window: npt.NDArray[np.uint8], positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Store timestamp fields of the records at these places of a window."""
+    flags = window[positions[:, None] + np.arange(_SYS_FLAG, _SYS_FLAG + 4)].view(">i4")[:, 0]
+    v6 = (flags & int(SysFlag.BORNHOST_V6)) != 0
+    places = positions + np.where(v6, _STORE_TIME[True], _STORE_TIME[False])
+    return window[places[:, None] + np.arange(8)].view(">i8")[:, 0].astype(np.int64)
 
 
 @dataclass
@@ -71,7 +85,39 @@ class LogView:
         at = offset_of(HEADERS[is_v6(flag)], "store_timestamp")
         return int.from_bytes(head[at : at + 8], "big", signed=True)
 
+    def store_timestamps(
+        self, offsets: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """`store_timestamp` of many records at once, read in the order given."""
+        times = np.full(len(offsets), -1, np.int64)
+        inside = (offsets >= self.low) & (offsets + sizes <= self.high)
+        for segment in self.segments:
+            here = np.flatnonzero(
+                inside & (offsets >= segment.base) & (offsets + _LARGEST_HEADER <= segment.end)
+            )
+            for start in range(0, len(here), _AT_ONCE):
+                part = here[start : start + _AT_ONCE]
+                times[part] = self._times_in(segment, offsets[part] - segment.base)
+        return times
+
+    def _times_in(self, segment: Segment, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Store times of records at these positions; windows are as large as the source likes them."""
+        source = self._source(segment)
+        found = np.empty(len(positions), np.int64)
+        at = 0
+        while at < len(positions):
+            first = int(positions[at])
+            window = source.window(first, source.window_bytes)
+            last = first + len(window) - _LARGEST_HEADER
+            end = at
+            ahead = positions[at:]
+            outside = np.flatnonzero((ahead > last) | (ahead < first))
+            end = len(positions) if not outside.size else at + max(int(outside[0]), 1)
+            found[at:end] = _timestamps(window, positions[at:end] - first)
+            at = end
+        return found
+
     def _source(self, segment: Segment) -> ByteSource:
         if segment not in self._sources:
-            self._sources[segment] = self._open.enter_context(segment.open("pread"))
+            self._sources[segment] = self._open.enter_context(segment.open())
         return self._sources[segment]

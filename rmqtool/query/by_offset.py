@@ -1,0 +1,48 @@
+"""Messages of a queue from a queue offset on: what a pull answers, and further records behind it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rmqtool.query.pull import GetMessageStatus, pull
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rmqtool.query.pull import Delivered, Passes, Pull
+    from rmqtool.query.queue_view import QueueView
+    from rmqtool.query.served_queue import ReadRules
+
+_GOES_ON = {
+    GetMessageStatus.FOUND,
+    GetMessageStatus.NO_MATCHED_MESSAGE,
+    GetMessageStatus.MESSAGE_WAS_REMOVING,
+    GetMessageStatus.OFFSET_FOUND_NULL,
+}
+
+
+def pull_on(
+    view: QueueView, offset: int, count: int, rules: ReadRules, passes: Passes | None = None
+) -> tuple[Pull, Iterator[Delivered]]:
+    """One pull, and up to `count` messages from it and those that a client would make behind it.
+
+    Only where the first one finds something; past the broker's limits for one pull.
+    """
+    first = pull(view, offset, count, oldest_4=rules.back_to_zero, passes=passes)
+    return first, _deliveries(view, first, offset, count, rules, passes)
+
+
+def _deliveries(
+    view: QueueView, first: Pull, offset: int, count: int, rules: ReadRules, passes: Passes | None
+) -> Iterator[Delivered]:
+    answer, left = first, count
+    if first.status is not GetMessageStatus.FOUND:
+        return
+    while True:
+        yield from answer.delivered
+        left -= sum(one.messages for one in answer.delivered)
+        following = answer.next_begin_offset
+        if left <= 0 or answer.status not in _GOES_ON or following <= offset or following >= view.max_offset:
+            return
+        offset = following
+        answer = pull(view, offset, left, oldest_4=rules.back_to_zero, passes=passes)

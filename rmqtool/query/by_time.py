@@ -1,0 +1,91 @@
+"""The queue offset that belongs to a point in time, by the store times of the records themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rmqtool.query.time_search import Boundary
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from rmqtool.query.log_view import LogView
+    from rmqtool.query.queue_view import QueueView, Units, ViewedFile
+
+_ALL_UNITS = 5_000_000
+"""units of a queue up to which every store time is read; beyond, files are chosen by their edges"""
+
+
+@dataclass(frozen=True, slots=True)
+class ExactOffset:
+    """queue_offset: None when no message answers.
+
+    monotone: do store times never go back in what was read? checked: `all` units, or the `edges` of files
+    and one file in full. unknown: units whose record is not there to be asked.
+    """
+
+    queue_offset: int | None
+    monotone: bool
+    checked: str
+    unknown: int
+
+
+def exact_offset(view: QueueView, time: int, boundary: Boundary) -> ExactOffset:
+    """The first queue offset with a store time at or after `time` (ms), or the last at or before it.
+
+    Not by bisection: where the clock went back, several offsets can look like the answer, and only the
+    outermost is.
+    """
+    files = [file for file in view.files if file.written]
+    total = sum(file.written for file in files) // view.width
+    every = total <= _ALL_UNITS
+    chosen = files if every else _by_edges(view, files, time, boundary)
+    slots, times = _columns(view, chosen)
+    kept = slots >= view.min_offset
+    slots, times = slots[kept], times[kept]
+    known = times >= 0
+    passing = known & (times >= time if boundary is Boundary.LOWER else times <= time)
+    places = np.flatnonzero(passing)
+    monotone = bool((np.diff(times[known]) >= 0).all())
+    unknown = int(len(known) - known.sum())
+    place = None if not places.size else places[0] if boundary is Boundary.LOWER else places[-1]
+    return ExactOffset(
+        None if place is None else int(slots[place]), monotone, "all" if every else "edges", unknown
+    )
+
+
+def _columns(
+    view: QueueView, files: list[ViewedFile]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    slots: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
+    times: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
+    for file in files:
+        units = view.units(file)
+        times.append(unit_times(view, units))
+        if view.batch:
+            slots.append(units["base_offset"].astype(np.int64))
+        else:
+            slots.append(file.base // view.width + np.arange(len(units), dtype=np.int64))
+    return np.concatenate(slots), np.concatenate(times)
+
+
+def unit_times(view: QueueView, units: Units) -> npt.NDArray[np.int64]:
+    """Store time (ms) of each unit's record, -1 where there is none; batch units hold their own."""
+    if view.batch:
+        return np.asarray(units["store_timestamp"].astype(np.int64))
+    return view.log.store_timestamps(units["physical_offset"].astype(np.int64), units["size"].astype(np.int64))
+
+
+def _by_edges(view: QueueView, files: list[ViewedFile], time: int, boundary: Boundary) -> list[ViewedFile]:
+    """The file that holds the answer when files follow each other in time, and its neighbours."""
+    firsts = [_edge(view.log, view, file) for file in files]
+    later = [index for index, first in enumerate(firsts) if first >= time]
+    at = later[0] if later else len(files)
+    return files[max(at - 2, 0) : at + (1 if boundary is Boundary.LOWER else 2)]
+
+
+def _edge(log: LogView, view: QueueView, file: ViewedFile) -> int:
+    return int(unit_times(view, view.units(file, 0, view.width))[0])

@@ -1,0 +1,84 @@
+"""The queue that a command names, as a broker of a given release serves it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rmqtool.errors import NewerFormatError
+from rmqtool.query.log_view import LogView
+from rmqtool.query.queue_view import QueueView
+from rmqtool.store.layout import FileKind, Queue
+from rmqtool.store.releases import version_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rmqtool.store.layout import Store
+
+_BOUNDED_TIME_SEARCH = (5, 1, 1)
+_BACK_TO_ZERO = (4, 9, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRules:
+    """What differs between releases when messages are read. source: `given`, `inferred` or `assumed`."""
+
+    version: str
+    source: str
+
+    @property
+    def five(self) -> bool:
+        """Rules of 5.x."""
+        return version_key(self.version) >= (5,)
+
+    @property
+    def bounded_time_search(self) -> bool:
+        """Boundaries, files chosen by the times of records, answers inside of the queue (from 5.1.1 on)."""
+        return version_key(self.version) >= _BOUNDED_TIME_SEARCH
+
+    @property
+    def back_to_zero(self) -> bool:
+        """An offset beyond the end of a queue that begins at 0 goes back to 0 (up to 4.9.3)."""
+        return version_key(self.version) <= _BACK_TO_ZERO
+
+
+def read_rules(store: Store, version: str | None) -> ReadRules:
+    """Rules of the release given, else of the latest that the store does not exclude."""
+    if version is not None:
+        return ReadRules(version, "given")
+    release = store.release
+    return ReadRules(release.last, "inferred" if release.known else "assumed")
+
+
+@contextmanager
+def served_queue(store: Store, topic: str, queue_id: int, rules: ReadRules) -> Iterator[QueueView]:
+    """The queue, open; one that has no directory is empty, as for a broker, which makes it when it is asked.
+
+    Raises `NewerFormatError` where queues lie in RocksDB.
+    """
+    queue = find_queue(store, topic, queue_id)
+    with LogView(store.segments) as log, QueueView(queue, log, rules.five) as view:
+        yield view
+
+
+def find_queue(store: Store, topic: str, queue_id: int) -> Queue:
+    """The directory of a queue, batch queues before plain ones; `served_queue` says what happens without."""
+    found = [
+        queue
+        for kind in (FileKind.BATCHCONSUMEQUEUE, FileKind.CONSUMEQUEUE)
+        for queue in store.queues(kind)
+        if (queue.topic, queue.queue_id) == (topic, queue_id)
+    ]
+    if not found and store.of_kind(FileKind.ROCKSDB):
+        raise NewerFormatError("the queues of this store lie in RocksDB, which this release does not read")
+    filled = (queue for queue in found if queue.files)
+    return next(filled, found[0] if found else Queue(FileKind.CONSUMEQUEUE, topic, queue_id, ()))
+
+
+def queue_numbers(store: Store, topic: str) -> list[int]:
+    """Numbers of the queues that the topic has directories for."""
+    kinds = (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
+    all_queues = (queue for kind in kinds for queue in store.queues(kind))
+    return sorted({queue.queue_id for queue in all_queues if queue.topic == topic and queue.queue_id is not None})
