@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rmqtool.errors import ExitCode, UsageError, worst
 from rmqtool.output.messages import OMIT_NULL, MessageShape
+from rmqtool.output.redaction import REDACTED, hide_read_bytes
 from rmqtool.output.tablerows import Column
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import choose_kernels
@@ -53,6 +54,7 @@ class Counts:
     end_offset: int | None = None
     not_covered: list[dict[str, Any]] = field(default_factory=list)
     limited: bool = False
+    redaction: frozenset[str] = frozenset()
 
     def summary(self) -> dict[str, Any]:
         """The closing summary."""
@@ -71,6 +73,8 @@ class Counts:
         }
         if self.bad_inner:
             told["bad_inner"] = self.bad_inner
+        if self.redaction:
+            told["redaction"] = sorted(self.redaction)
         if reason is not None:
             told |= {"incomplete_reason": reason, "not_covered": self.not_covered}
         return told
@@ -134,7 +138,7 @@ class _Listing:
         self._wanted = wanted
         self._read = read
         self._unwrap = unwrap
-        self._counts = Counts(not_covered=unlisted(store, context, commitlog=True))
+        self._counts = Counts(not_covered=unlisted(store, context, commitlog=True), redaction=bodies.redacted)
         form = bodies.body or ("none" if context.format in {"table", "csv"} else "auto")
         tables = context.format == "table"
         self._shape = MessageShape(form, bodies.body_sha256, bodies.redacted, one_body=tables)
@@ -185,7 +189,7 @@ class _Listing:
             for batch, others in self._limited(pieces):
                 if batch is not None and batch.num_rows:
                     self._write_batch(rows, batch)
-                rows.write_rows(others)
+                rows.write_rows(map(hide_read_bytes, others) if self._shape.redacted else others)
             rows.finish(self._counts.summary())
 
     def _write_batch(self, rows: Rows, batch: pa.RecordBatch) -> None:
@@ -196,12 +200,8 @@ class _Listing:
             self._counts.bad_inner += bad
             rows.write_rows(listed)
             return
-        shown = batch.drop_columns(["plain_body"]) if self._hides_plain(batch) else batch
-        names, lists = self._shape.rows(shown)
+        names, lists = self._shape.rows(batch)
         rows.write_columns(names, lists, omit_null=OMIT_NULL)
-
-    def _hides_plain(self, batch: pa.RecordBatch) -> bool:
-        return "plain_body" in batch.schema.names and "plain_body" not in self._shape.columns
 
     def _write_records(self, pieces: Iterable[Piece]) -> None:
         out = self._context.out
@@ -364,7 +364,8 @@ def _banner(row: Mapping[str, Any]) -> str | None:
         return f"{place} of {row['content']} content{records}"
     if told == "unreadable":
         return f"{place}: unreadable, {row['error']}"
-    return f"{place}: {told}, expected {row['expected']}, found {row['found']}"
+    values = [REDACTED if row[name] is None else row[name] for name in ("expected", "found")]
+    return f"{place}: {told}, expected {values[0]}, found {values[1]}"
 
 
 def _table_columns(context: Context, shape: MessageShape) -> list[Column]:
@@ -384,6 +385,6 @@ def _table_columns(context: Context, shape: MessageShape) -> list[Column]:
         ]
     if shape.body_sha256:
         columns.append(Column("body_sha256"))
-    if shape.body != "none" and "body" not in shape.redacted:
+    if shape.body != "none":
         columns.append(Column("body"))
     return columns
