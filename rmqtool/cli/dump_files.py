@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.cli.dump_log import SCHEMA, dump_log, unlisted
-from rmqtool.errors import ExitCode, RmqtoolError, UsageError, worst
+from rmqtool.cli.dump_log import SCHEMA, dump_log
+from rmqtool.cli.left_out import unlisted, unopened
+from formats.index import item_position, slot_position
+from rmqtool.errors import ExitCode, RmqtoolError, UnreadableError, UsageError, worst
 from rmqtool.output.columns import batch_columns
 from rmqtool.output.tablerows import Column
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.select_units import UnitFilter
+from rmqtool.query.inventory import NOT_DECODED
 from rmqtool.scan.files import FileReader, Units
 from rmqtool.store.config_json import ParseState
+from rmqtool.store.coverage import Incomplete, coverage, reason_of, rest_of_files, unreadable
 from rmqtool.store.layout import FileKind
 from rmqtool.store.throttle import RateLimit
 
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
 
 _DAMAGE_TYPES = frozenset({"gap"})
+_BROKEN = frozenset({"invalid", "zero"})
+"""states of units that end what a broker loads; zeros in front of other units are lost ones"""
 _UNIT_FILTERS = frozenset(
     {
         "topics",
@@ -48,11 +54,14 @@ class _Counts:
     by_type: dict[str, int] = field(default_factory=dict)
     not_covered: list[dict[str, Any]] = field(default_factory=list)
     undecoded: int = 0
+    newer: bool = False
     damaged: int = 0
-    limited: bool = False
+    done: int = 0
+    """files that are listed to their end"""
+    slots: int = 0
+    """of the index file that is listed now"""
 
     def summary(self) -> dict[str, Any]:
-        reason = "unreadable" if self.not_covered else "limit" if self.limited else None
         told: dict[str, Any] = {
             "files": self.files,
             "rows": self.rows,
@@ -60,18 +69,15 @@ class _Counts:
             "undecoded": self.undecoded,
             "damaged": self.damaged,
             "by_type": self.by_type,
-            "complete": reason is None,
         }
-        if reason is not None:
-            told |= {"incomplete_reason": reason, "not_covered": self.not_covered}
-        return told
+        return told | coverage(self.not_covered)
 
     def exit_code(self) -> ExitCode:
         return worst(
             [
                 ExitCode.DAMAGE if self.gaps or self.damaged else ExitCode.OK,
-                ExitCode.INCOMPLETE if self.not_covered else ExitCode.OK,
-                ExitCode.NEWER_FORMAT if 0 < self.undecoded == self.files else ExitCode.OK,
+                ExitCode.INCOMPLETE if reason_of(self.not_covered) is Incomplete.UNREADABLE else ExitCode.OK,
+                ExitCode.NEWER_FORMAT if self.newer else ExitCode.OK,
             ]
         )
 
@@ -92,9 +98,11 @@ def dump_files(
             raise UsageError(f"{store.given} holds a commit log and other files: name one of them")
         return dump_log(context, store, wanted, bodies, read, unwrap=unwrap)
     _refuse_options(context, wanted, bodies, kinds, unwrap=unwrap)
-    counts = _Counts(not_covered=unlisted(store, context))
+    choose = UnitFilter(wanted)
+    chosen = [file for file in store.files if choose.may_hold(file)]
+    counts = _Counts(not_covered=[*unlisted(store, context), *unopened(chosen, context)])
     limit = RateLimit(read.bytes_per_second) if read.bytes_per_second else None
-    files = [file for file in store.files if file.regular]
+    files = [file for file in chosen if file.regular]
     total = sum(file.size for file in files)
     with (
         context.progress("reading", total) as progress,
@@ -104,20 +112,32 @@ def dump_files(
         ) as rows,
     ):
         rows.covered = counts.summary
-        choose = UnitFilter(wanted)
-        for file in files:
-            if choose.may_hold(file):
-                if limit is not None:
-                    limit.take(file.size)
-                _write_file(rows, reader, file, choose, counts, slots=context.format in {"ndjson", "json"})
+        rows.left = lambda reason: rest_of_files(files[counts.done :], 0, reason)
+        told = len(counts.not_covered)
+        for number, file in enumerate(files):
+            if limit is not None:
+                limit.take(file.size)
+            _write_file(rows, reader, file, choose, counts, slots=context.format in {"ndjson", "json"})
             progress.advance(file.size)
-            if counts.limited:
+            if choose.left_out is not None:
+                place = _position(choose.left_out, counts.slots)
+                counts.not_covered += rest_of_files(files[number:], place, Incomplete.LIMIT)
                 break
+            counts.done += 1
         rows.finish(counts.summary())
-    for one in counts.not_covered:
-        if "reason" in one:
-            context.talk.warn(one["reason"])
+    for one in counts.not_covered[told:]:
+        if "error" in one:
+            context.talk.warn(one["error"])
     return counts.exit_code()
+
+
+def _position(row: Mapping[str, Any], slots: int) -> int:
+    """Byte of a row in its file, 0 where only the whole file has one."""
+    if "position" in row:
+        return int(row["position"])
+    if "number" in row and "slot" in row:
+        return item_position(row["number"], slots) if "key_hash" in row else slot_position(row["slot"])
+    return 0
 
 
 def _refuse_options(
@@ -156,7 +176,7 @@ def _write_file(
                     continue
                 batch = choose.units(item.batch)
                 if "state" in batch.schema.names:
-                    counts.damaged += batch["state"].to_pylist().count("invalid")
+                    counts.damaged += sum(state in _BROKEN for state in batch["state"].to_pylist())
                 names, lists = batch_columns(batch)
                 kind = [item.type] * batch.num_rows
                 rows.write_columns(
@@ -167,11 +187,17 @@ def _write_file(
                 rows.write_rows([row])
                 _count(counts, row["type"], 1)
                 counts.damaged += _is_damaged(row)
-            if choose.full:
-                counts.limited = True
+                counts.slots = row.get("slots") or counts.slots
+                if row["type"] == "undecoded":
+                    counts.undecoded += 1
+                    counts.newer |= file.kind in NOT_DECODED
+                    counts.not_covered.append(unreadable(file.shown, row["reason"], 0, file.size))
+            if choose.left_out is not None:
                 return
+    except UnreadableError as error:
+        counts.not_covered.append(unreadable(file.shown, str(error), error.offset, file.size - error.offset))
     except RmqtoolError as error:
-        counts.not_covered.append({"path": file.shown, "reason": str(error)})
+        counts.not_covered.append(unreadable(file.shown, str(error), 0, file.size))
 
 
 def _is_damaged(row: Mapping[str, Any]) -> bool:
@@ -179,12 +205,11 @@ def _is_damaged(row: Mapping[str, Any]) -> bool:
     if row["type"] == "config":
         nothing = row["state"] == ParseState.EMPTY and row["detail"] is not None  # zeros, not an empty file
         return bool(nothing or row["state"] == ParseState.UNPARSABLE)
-    return bool(row["type"] == "epoch_file" and row["crc"] == "bad")
+    return bool(row.get("problems") or (row["type"] == "epoch_file" and not row["valid"]))
 
 
 def _count(counts: _Counts, kind: str, number: int) -> None:
     counts.rows += number
-    counts.undecoded += kind == "undecoded"
     counts.by_type[kind] = counts.by_type.get(kind, 0) + number
     if kind in _DAMAGE_TYPES:
         counts.gaps += number
@@ -244,10 +269,10 @@ def _banner(row: Mapping[str, Any]) -> str | None:
 
 
 def _told(row: Mapping[str, Any]) -> Iterator[str]:
-    import json
+    from rmqtool.output.jsonrows import encode
 
     yield f"-- {row['type']} {row['path']}:"
     for name, value in row.items():
         if name not in {"type", "path"}:
-            shown = json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value
+            shown = encode(value).decode() if isinstance(value, (dict, list)) else value
             yield f"{name}={shown}"

@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from rmqtool.cli.left_out import undecoded_beside_log, unlisted
 from rmqtool.errors import ExitCode, UsageError, worst
 from rmqtool.output.messages import OMIT_NULL, MessageShape
 from rmqtool.output.redaction import REDACTED, hide_read_bytes
+from rmqtool.output.rows import cut_short
 from rmqtool.output.tablerows import Column
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Blank, End, Gap, Tail, TailContent
 from rmqtool.scan.log import LogScan, Piece, Unreadable, data_bytes, scan_log
 from rmqtool.scan.sample import Sample
-from rmqtool.store.names import escape_name
+from rmqtool.store.coverage import Incomplete, coverage, rest_of_log, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -53,12 +57,10 @@ class Counts:
     first_offset: int | None = None
     end_offset: int | None = None
     not_covered: list[dict[str, Any]] = field(default_factory=list)
-    limited: bool = False
     redaction: frozenset[str] = frozenset()
 
     def summary(self) -> dict[str, Any]:
         """The closing summary."""
-        reason = "unreadable" if self.not_covered else "limit" if self.limited else None
         told: dict[str, Any] = {
             "messages": self.messages,
             "bytes": self.bytes,
@@ -69,15 +71,17 @@ class Counts:
             "first_offset": self.first_offset,
             "end_offset": self.end_offset,
             "tail": self.tail,
-            "complete": reason is None,
         }
         if self.bad_inner:
             told["bad_inner"] = self.bad_inner
         if self.redaction:
             told["redaction"] = sorted(self.redaction)
-        if reason is not None:
-            told |= {"incomplete_reason": reason, "not_covered": self.not_covered}
-        return told
+        return told | coverage(self.not_covered)
+
+    @property
+    def unreadable(self) -> bool:
+        """Whether something could not be read, as opposed to not wanted."""
+        return any(row["reason"] == Incomplete.UNREADABLE for row in self.not_covered)
 
     def exit_code(self) -> ExitCode:
         """Damage is what cannot be what a broker left there on purpose."""
@@ -85,7 +89,7 @@ class Counts:
         return worst(
             [
                 ExitCode.DAMAGE if damaged else ExitCode.OK,
-                ExitCode.INCOMPLETE if self.not_covered else ExitCode.OK,
+                ExitCode.INCOMPLETE if self.unreadable else ExitCode.OK,
             ]
         )
 
@@ -105,23 +109,6 @@ def dump_log(
     return _Listing(context, store, wanted, bodies, read, unwrap=unwrap).run()
 
 
-def unlisted(store: Store, context: Context, *, commitlog: bool = False) -> list[dict[str, Any]]:
-    """Directories that could not be listed, as rows of `not_covered`; each was noted, or is warned of.
-
-    commitlog: only those that may hold segments.
-    """
-    roots = {str(root) for root in store.roots}
-    found = []
-    for one in store.directories:
-        path = escape_name(one.path)
-        holds_segments = path.rsplit("/", 1)[-1] == "commitlog" or one.location in roots
-        if one.error is not None and (holds_segments or not commitlog):
-            if context.talk.quiet:
-                context.talk.warn(f"{path}: {one.error}")
-            found.append({"path": path, "error": one.error})
-    return found
-
-
 class _Listing:
     def __init__(
         self,
@@ -138,7 +125,10 @@ class _Listing:
         self._wanted = wanted
         self._read = read
         self._unwrap = unwrap
-        self._counts = Counts(not_covered=unlisted(store, context, commitlog=True), redaction=bodies.redacted)
+        missing = [*unlisted(store, context, commitlog=True), *undecoded_beside_log(store, context)]
+        self._counts = Counts(not_covered=missing, redaction=bodies.redacted)
+        self._reached = max(wanted.offset_from or 0, 0)
+        self._bad = np.empty(0, np.int64)
         form = bodies.body or ("none" if context.format in {"table", "csv"} else "auto")
         tables = context.format == "table"
         self._shape = MessageShape(form, bodies.body_sha256, bodies.redacted, one_body=tables)
@@ -155,7 +145,7 @@ class _Listing:
     def run(self) -> ExitCode:
         total = data_bytes(self._segments)
         with self._context.progress("reading", sum(one.size for one in self._segments)) as progress:
-            selector = Selector(self._wanted, choose_kernels(total))
+            selector = self._selector = Selector(self._wanted, choose_kernels(total))
             pieces = scan_log(
                 self._segments,
                 LogScan(
@@ -186,6 +176,7 @@ class _Listing:
         keys = ["type", *self._shape.keys, *inner, *_EVENT_KEYS]
         with self._context.rows(SCHEMA, columns, csv_columns=keys, banner=_banner) as rows:
             rows.covered = self._counts.summary
+            rows.left = self._left
             for batch, others in self._limited(pieces):
                 if batch is not None and batch.num_rows:
                     self._write_batch(rows, batch)
@@ -205,15 +196,25 @@ class _Listing:
 
     def _write_records(self, pieces: Iterable[Piece]) -> None:
         out = self._context.out
-        for batch, _ in self._limited(pieces):
-            if batch is None:
-                continue
-            for offset, record in zip(
-                batch["physical_offset"].to_pylist(), batch["record"].to_pylist(), strict=True
-            ):
-                out.write(record if self._context.format == "raw" else self._hex(offset, record))
-        out.flush()
+        try:
+            for batch, _ in self._limited(pieces):
+                if batch is None:
+                    continue
+                for offset, record in zip(
+                    batch["physical_offset"].to_pylist(), batch["record"].to_pylist(), strict=True
+                ):
+                    out.write(record if self._context.format == "raw" else self._hex(offset, record))
+            out.flush()
+        except KeyboardInterrupt:
+            left = self._left(Incomplete.INTERRUPTED)
+            self._context.talk.closing(cut_short(self._counts.summary(), Incomplete.INTERRUPTED, left))
+            raise
         self._context.talk.closing(self._counts.summary())
+
+    def _left(self, reason: Incomplete) -> list[dict[str, Any]]:
+        """What lies behind the last piece that was listed, of the segments that are wanted."""
+        wanted = [one for one in self._segments if self._selector.may_hold(one)]
+        return rest_of_log(wanted, self._reached, reason, end=self._wanted.offset_to)
 
     def _hex(self, offset: int, record: bytes) -> bytes:
         from rmqtool.output.hexview import plain_hex_lines
@@ -225,30 +226,52 @@ class _Listing:
         self, pieces: Iterable[Piece]
     ) -> Iterator[tuple[pa.RecordBatch | None, list[dict[str, Any]]]]:
         """Batches and rows of other kinds as they are to be shown, within `limit` and `sample`."""
-        sample = None if self._wanted.sample is None else Sample(self._wanted.sample)
+        if self._wanted.sample is not None:
+            yield from self._sampled(pieces, Sample(self._wanted.sample))
+            return
         left = self._wanted.limit
-        held: list[dict[str, Any]] = []
         for piece in pieces:
             batch, others = self._take(piece)
-            if sample is not None:
-                held += others
-                if batch is not None:
-                    sample.offer(batch)
-                continue
+            full = batch is not None and left is not None and batch.num_rows > left
             if batch is not None and left is not None:
-                if batch.num_rows > left:
-                    batch, self._counts.limited = batch.slice(0, left), True
+                batch = batch.slice(0, left)
                 left -= batch.num_rows
             self._count(batch)
             yield batch, others
-            if self._counts.limited:
+            self._reach(piece, batch)
+            if full:
+                self._stop_at_limit()
                 return
-        if sample is not None:
-            self._counts.limited = sample.dropped
-            for batch in sample.batches(left):
-                self._count(batch)
-                yield from _merged(batch, held)
-            yield None, held
+
+    def _sampled(
+        self, pieces: Iterable[Piece], sample: Sample
+    ) -> Iterator[tuple[pa.RecordBatch | None, list[dict[str, Any]]]]:
+        held: list[dict[str, Any]] = []
+        for piece in pieces:
+            batch, others = self._take(piece)
+            held += others
+            if batch is not None:
+                sample.offer(batch)
+        before = self._counts.messages
+        for batch in sample.batches(self._wanted.limit):
+            self._count(batch)
+            yield from _merged(batch, held)
+        left_out = sample.offered - (self._counts.messages - before)
+        if left_out:
+            self._counts.not_covered += [row | {"messages": left_out} for row in self._left(Incomplete.LIMIT)]
+        yield None, held
+
+    def _reach(self, piece: Piece, batch: pa.RecordBatch | None) -> None:
+        """Remembers where a piece ends that has been written."""
+        if batch is not None and batch.num_rows:
+            self._reached = batch["physical_offset"][-1].as_py() + batch["store_size"][-1].as_py()
+        elif isinstance(piece.content, (Blank, Gap, Tail, Unreadable)):
+            self._reached = piece.segment.base + piece.content.position + piece.content.length
+
+    def _stop_at_limit(self) -> None:
+        """What lies behind the last record listed is neither covered nor counted."""
+        self._counts.not_covered += self._left(Incomplete.LIMIT)
+        self._counts.bad_crc -= int((self._bad >= self._reached).sum())
 
     def _count(self, batch: pa.RecordBatch | None) -> None:
         if batch is None or not batch.num_rows:
@@ -262,7 +285,9 @@ class _Listing:
 
     def _take(self, piece: Piece) -> tuple[pa.RecordBatch | None, list[dict[str, Any]]]:
         counts, content = self._counts, piece.content
-        counts.bad_crc += piece.bad_bodies
+        if len(piece.bad_bodies):
+            self._bad = piece.bad_bodies
+            counts.bad_crc += len(piece.bad_bodies)
         others = self._hole_before(piece.segment)
         if isinstance(content, Blank):
             counts.blanks += 1
@@ -284,7 +309,8 @@ class _Listing:
                 "reason": "unreadable",
                 "error": content.reason,
             }
-            counts.not_covered.append({key: row[key] for key in ("path", "position", "length", "error")})
+            place = unreadable(row["path"], content.reason, content.position, content.length)
+            counts.not_covered.append(place | {"physical_offset": row["physical_offset"]})
             others.append(row)
         elif not isinstance(content, End):
             return content, others

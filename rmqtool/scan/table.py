@@ -266,6 +266,6 @@ def crc_states(records: Records) -> npt.NDArray[np.int64]:
     return records.rows[:, Field.CRC_STATE]
 
 
-def bad_bodies(records: Records) -> int:
-    """How many records of the run have a body that fails its CRC."""
-    return int((crc_states(records) == CrcState.BAD).sum())
+def bad_bodies(records: Records) -> npt.NDArray[np.int64]:
+    """Positions of the records of the run whose body fails its CRC."""
+    return records.rows[crc_states(records) == CrcState.BAD, Field.POSITION]
