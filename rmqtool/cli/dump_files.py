@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from formats.index import item_position, slot_position
 from rmqtool.cli.dump_log import SCHEMA, dump_log
 from rmqtool.cli.left_out import unlisted, unopened
-from formats.index import item_position, slot_position
 from rmqtool.errors import ExitCode, RmqtoolError, UnreadableError, UsageError, worst
 from rmqtool.output.columns import batch_columns
 from rmqtool.output.tablerows import Column
+from rmqtool.query.inventory import NOT_DECODED
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.select_units import UnitFilter
-from rmqtool.query.inventory import NOT_DECODED
 from rmqtool.scan.files import FileReader, Units
 from rmqtool.store.config_json import ParseState
 from rmqtool.store.coverage import Incomplete, coverage, reason_of, rest_of_files, unreadable

@@ -285,7 +285,7 @@ class _Listing:
 
     def _take(self, piece: Piece) -> tuple[pa.RecordBatch | None, list[dict[str, Any]]]:
         counts, content = self._counts, piece.content
-        if len(piece.bad_bodies):
+        if piece.bad_bodies is not None:
             self._bad = piece.bad_bodies
             counts.bad_crc += len(piece.bad_bodies)
         others = self._hole_before(piece.segment)
