@@ -1,4 +1,4 @@
-"""What of a store a dump cannot open: directories that could not be listed, entries that are no plain file."""
+"""What of a store cannot be opened: directories that could not be listed, entries that are no plain file."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from rmqtool.output.record_links import disagrees, index_items, units
 from rmqtool.output.redaction import REDACTED, hide_read_bytes
 from rmqtool.query.locate import What
 from rmqtool.query.meaning import explain, unique_ids
+from rmqtool.store.coverage import Incomplete, coverage
 
 if TYPE_CHECKING:
     from rmqtool.cli.context import Context
@@ -48,8 +49,10 @@ class Shown:
             self._write_bytes()
         else:
             self._write_document()
-        unreadable = ExitCode.INCOMPLETE if self._answer.unreadable else ExitCode.OK
-        return worst([unreadable, ExitCode.DAMAGE if self._problem else ExitCode.OK])
+        reasons = {row["reason"] for row in self._answer.unreadable}
+        codes = [ExitCode.DAMAGE if self._problem else ExitCode.OK]
+        codes += [ExitCode.INCOMPLETE] if Incomplete.UNREADABLE in reasons else []
+        return worst([*codes, ExitCode.INTERRUPTED] if Incomplete.INTERRUPTED in reasons else codes)
 
     def _write_bytes(self) -> None:
         context, record = self._context, self._record
@@ -148,10 +151,7 @@ class Shown:
             told |= index_items(self._store, record, self._rule)
             self._problem |= disagrees(told)
         told["fields"] = fields.rows
-        told["complete"] = not answer.unreadable
-        if answer.unreadable:
-            told |= {"incomplete_reason": "unreadable", "not_covered": list(answer.unreadable)}
-        return told
+        return told | coverage(answer.unreadable)
 
     @property
     def _given(self) -> str:
@@ -191,7 +191,7 @@ class Shown:
     def _no_file(self, offset: int) -> str:
         segments = self._store.segments
         if not segments:
-            return "there is no commit log"
+            return "the commit log cannot be read" if self._answer.unreadable else "there is no commit log"
         if any(hole.start <= offset < hole.end for hole in segments.holes()):
             return "the file that held it is missing"
         if offset < segments.first_offset:

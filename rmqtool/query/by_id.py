@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from formats.commitlog import Message
 from formats.errors import FormatError
@@ -14,10 +14,12 @@ from rmqtool.errors import RmqtoolError
 from rmqtool.query.index_lookup import open_index
 from rmqtool.query.locate import What, look_at, record_bytes
 from rmqtool.query.message_filter import MessageFilter
+from rmqtool.store.coverage import Incomplete, rest_of_log, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rmqtool.store.coverage import Row
     from rmqtool.store.index_geometry import IndexGeometry
     from rmqtool.store.layout import Store
 
@@ -35,12 +37,13 @@ _SYSTEM_TOPICS = (
 class Matches:
     """Physical offsets of records with the id, in order; `source` is `index` or `scan`.
 
-    An answer of the index may lack records that were never indexed. unreadable: what a scan could not read.
+    An answer of the index may lack records that were never indexed. unreadable: what could not be read, or
+    was not because of an interrupt, as rows of `not_covered`.
     """
 
     offsets: tuple[int, ...]
     source: str
-    unreadable: tuple[dict[str, Any], ...] = ()
+    unreadable: tuple[Row, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,9 +59,9 @@ class Reading:
 def find_uniq_key(store: Store, uniq_key: str, reading: Reading) -> Matches:
     """Records whose UNIQ_KEY is `uniq_key` as given, in upper or in lower case."""
     forms = frozenset({uniq_key, uniq_key.upper(), uniq_key.lower()})
-    indexed = _by_index(store, forms)
+    indexed, errors = _by_index(store, forms)
     if indexed:
-        return Matches(tuple(sorted(indexed)), "index")
+        return Matches(tuple(sorted(indexed)), "index", tuple(errors))
     return _by_scan(store, forms, reading)
 
 
@@ -67,18 +70,19 @@ def _topics(store: Store) -> list[str]:
     return sorted({*(topic for topic in named if topic), *store.topics, *_SYSTEM_TOPICS})
 
 
-def _by_index(store: Store, forms: frozenset[str]) -> set[int]:
+def _by_index(store: Store, forms: frozenset[str]) -> tuple[set[int], list[Row]]:
     hashes = {key_hash(topic, form) for topic in _topics(store) for form in forms}
     found: set[int] = set()
+    errors: list[Row] = []
     known: dict[int, IndexGeometry] = {}
     for file in store.index_files():
         try:
             with open_index(store, file, known) as reader:
                 if reader is not None:
                     found |= {item.physical_offset for one in hashes for item in reader.find(one)}
-        except RmqtoolError:
-            continue
-    return {offset for offset in found if _has_key(store, offset, forms)}
+        except RmqtoolError as error:
+            errors.append(unreadable(file.shown, str(error)))
+    return {offset for offset in found if _has_key(store, offset, forms)}, errors
 
 
 def _has_key(store: Store, physical_offset: int, forms: frozenset[str]) -> bool:
@@ -111,12 +115,17 @@ def _by_scan(store: Store, forms: frozenset[str], reading: Reading) -> Matches:
         advance=reading.advance,
     )
     offsets: list[int] = []
-    unreadable: list[dict[str, Any]] = []
-    for piece in scan_log(store.segments, how):
-        if isinstance(piece.content, pa.RecordBatch):
-            offsets += piece.content["physical_offset"].to_pylist()
-        elif isinstance(piece.content, Unreadable):
-            lost = piece.content
-            row = {"path": piece.segment.file.shown, "position": lost.position, "length": lost.length}
-            unreadable.append({**row, "error": lost.reason})
-    return Matches(tuple(offsets), "scan", tuple(unreadable))
+    lost: list[Row] = []
+    reached = 0
+    try:
+        for piece in scan_log(store.segments, how):
+            content = piece.content
+            reached = max(reached, piece.segment.base)
+            if isinstance(content, pa.RecordBatch):
+                offsets += content["physical_offset"].to_pylist()
+            elif isinstance(content, Unreadable):
+                path = piece.segment.file.shown
+                lost.append(unreadable(path, content.reason, content.position, content.length))
+    except KeyboardInterrupt:
+        lost += rest_of_log(list(store.segments), reached, Incomplete.INTERRUPTED)
+    return Matches(tuple(offsets), "scan", tuple(lost))

@@ -110,8 +110,8 @@ class LogListing:
 
     def _take(self, piece: Piece) -> tuple[pa.RecordBatch | None, list[Row]]:
         counts, content = self.counts, piece.content
-        if len(piece.bad_bodies):
-            self._bad = np.asarray(piece.bad_bodies, np.int64)
+        if piece.bad_bodies is not None:
+            self._bad = piece.bad_bodies
             counts.bad_crc += len(piece.bad_bodies)
         others = self._hole_before(piece.segment)
         if isinstance(content, Blank):

@@ -50,14 +50,16 @@ class UnitFilter:
         if self._left is None:
             return batch
         if batch.num_rows > self._left:
-            place = [name for name in ("position", "slot", "number", "key_hash") if name in batch.schema.names]
+            place = [
+                name for name in ("position", "slot", "number", "key_hash") if name in batch.schema.names
+            ]
             self.left_out = batch.slice(self._left, 1).select(place).to_pylist()[0]
         batch = batch.slice(0, self._left)
         self._left -= batch.num_rows
         return batch
 
     def row(self, row: dict[str, Any]) -> dict[str, Any] | None:
-        """A single row, or None when the limit is reached. What is no unit or item does not count."""
+        """A single row, None when the limit is reached. What is no unit or item does not count."""
         if self._left is None or row["type"] in _UNCOUNTED:
             return row
         if self._left == 0:

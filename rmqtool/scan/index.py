@@ -64,7 +64,7 @@ def read_header(source: ByteSource) -> IndexHeader | None:
 
 
 def next_item(source: ByteSource, said: int, slots: int, items: int) -> int:
-    """Number of the item behind the last used one: `said` where the bytes agree, else by the last used byte."""
+    """Number behind the last used item: `said` where the bytes agree, else by the last used byte."""
     start = item_position(FIRST_ITEM, slots)
     room = min(items, (source.size - item_position(0, slots)) // ITEM.itemsize)
     if FIRST_ITEM < said <= room:

@@ -263,4 +263,5 @@ def crc_states(records: Records) -> npt.NDArray[np.int64]:
 
 def bad_bodies(records: Records) -> npt.NDArray[np.int64]:
     """Positions of the records of the run whose body fails its CRC."""
-    return records.rows[crc_states(records) == CrcState.BAD, Field.POSITION]
+    positions: npt.NDArray[np.int64] = records.rows[crc_states(records) == CrcState.BAD, Field.POSITION]
+    return positions

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
 import socket
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,10 +16,8 @@ from fixtures.builder import HandmadeLog
 from formats.consumequeue import Unit
 from rmqtool.scan.log import Piece
 from tests.cli.dumping import NDJSON
+from tests.cli.test_said_not_hidden import refuse
 from tests.helpers import rmq
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SEGMENT = 4096
 UNITS = 6
@@ -106,7 +107,7 @@ def test_items_behind_a_limit(golden: Any, limit: int) -> None:
     assert told["complete"] is (limit == 500)
     if limit != 500:
         (row,) = told["not_covered"]
-        assert 0 < row["position"]
+        assert row["position"] > 0
 
 
 def test_damaged_bodies_behind_the_limit_are_not_counted(store: Path, log: HandmadeLog) -> None:
@@ -239,3 +240,72 @@ def test_an_unknown_file_is_no_newer_format(store: Path) -> None:
     (store / "consumequeue/TopicTest/0/readme").write_text("hello")
     result = rmq("dump", store / "consumequeue", *NDJSON)
     assert (result.exit_code, result.rows[-1]["complete"]) == (3, False)
+
+
+# ---- show ----------------------------------------------------------------------------------------
+
+
+def shown(store: Path, *options: object) -> tuple[int, dict[str, Any], str]:
+    result = rmq("show", store, *options, "--json")
+    return result.exit_code, json.loads(result.stdout), result.stderr
+
+
+@pytest.fixture
+def full(golden: Any, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(golden("b533-full").path, tmp_path / "full"))
+
+
+def test_show_of_a_sound_store_is_complete(full: Path) -> None:
+    code, told, _ = shown(full, 2488)
+    assert (code, told["complete"], "not_covered" in told) == (0, True, False)
+    assert told["unit"]["agrees"]
+    assert told["index_items"]
+
+
+@pytest.mark.parametrize("name", ["commitlog", "consumequeue", "index", "TopicTx"])
+def test_show_says_what_it_could_not_list(full: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    refuse(monkeypatch, name)
+    code, told, error = shown(full, 2488)
+    assert (code, told["incomplete_reason"]) == (3, "unreadable")
+    (row,) = told["not_covered"]
+    assert row["path"].rpartition("/")[2] == name
+    assert row["error"] == "Permission denied"
+    assert error.count("Permission denied") == 1
+
+
+@pytest.mark.parametrize("place", ["consumequeue/TopicTx/1", "index"])
+@pytest.mark.parametrize("kind", ["fifo", "closed"])
+def test_show_says_what_it_could_not_read(
+    full: Path, monkeypatch: pytest.MonkeyPatch, place: str, kind: str
+) -> None:
+    path = min((full / place).iterdir())
+    if kind == "fifo":
+        special(path, "fifo")
+    else:
+        usual = os.open
+
+        def refuse_open(name: Any, *args: Any, **options: Any) -> int:
+            if os.fspath(name) == str(path):
+                raise PermissionError(13, "Permission denied", str(path))
+            return usual(name, *args, **options)
+
+        monkeypatch.setattr(os, "open", refuse_open)
+    for target in (2488, "7F00000100002A9F00000000000009B8"):
+        code, told, error = shown(full, target)
+        assert code == 3, error
+        assert [row["path"] for row in told["not_covered"]] == [path.relative_to(full).as_posix()]
+        assert told["type"] == "message"
+
+
+def test_show_is_interrupted_while_it_searches(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rmqtool.scan import log as scan
+
+    def interrupted(*args: Any) -> Any:
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(scan, "scan_log", interrupted)
+    code, told, _ = shown(store, "7F0000010BCC18B4AAC27C8E6D5A0000")
+    assert (code, told["incomplete_reason"], told["what"]) == (130, "interrupted", "nothing")
+    (row,) = told["not_covered"]
+    assert (row["position"], row["files"]) == (0, len(list((store / "commitlog").iterdir())))

@@ -25,7 +25,7 @@ def store(golden: Any, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def index(store: Path) -> Path:
-    return sorted((store / "index").iterdir())[0]
+    return min((store / "index").iterdir())
 
 
 def write(path: Path, at: int, data: bytes) -> None:
