@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.check.catalogue import CATALOGUE, Severity
+from rmqtool.store.names import topic_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +52,7 @@ class Finding:
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         values["field"] = values.pop("part")
         caused_by = values.pop("caused_by")
-        row = {"type": "finding", **values, "severity": self.severity.value}
+        row = {"type": "finding", **values, **topic_keys(self.topic), "severity": self.severity.value}
         return row if caused_by is None else row | {"caused_by": caused_by}
 
 

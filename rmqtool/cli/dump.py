@@ -8,6 +8,7 @@ import typer
 
 from rmqtool.cli.context import Context
 from rmqtool.cli.filters import BodyOptions, FilterOptions
+from rmqtool.cli.opened import open_store
 from rmqtool.cli.options import (
     FORMATS,
     KindOptions,
@@ -15,7 +16,6 @@ from rmqtool.cli.options import (
     PathArgument,
     ReadOptions,
     StoreOptions,
-    resolve_store,
 )
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, NewerFormatError
@@ -55,18 +55,11 @@ def command(
     """
     from rmqtool.cli.dump_files import dump_files
     from rmqtool.cli.dump_log import dump_log
-    from rmqtool.store.config import load_broker_conf
-    from rmqtool.store.layout import FileKind, Store, StoreForm
+    from rmqtool.store.layout import FileKind, StoreForm
 
     context = Context(output)
-    config = None if store.config_path is None else load_broker_conf(store.config_path)
-    opened = Store.open(
-        resolve_store(path, store),
-        commitlog_roots=store.commitlog_roots,
-        config=config,
-        as_kind=kind.as_kind,
-    )
-    _say_notes(context, opened)
+    opened = open_store(context, path, store, as_kind=kind.as_kind)
+    _warn_of_dledger(context, opened)
     wanted = filters.build(context.zone, resolve=opened.segments.physical_offset)
     whole = opened.form in (StoreForm.STORE, StoreForm.COMMITLOG, StoreForm.DLEDGER)
     if whole and not opened.segments and opened.of_kind(FileKind.DLEDGER_DATA):
@@ -76,16 +69,10 @@ def command(
     return dump_files(context, opened, wanted, bodies, read, unwrap=unwrap)
 
 
-def _say_notes(context: Context, opened: Store) -> None:
+def _warn_of_dledger(context: Context, opened: Store) -> None:
+    """Records beside those of the commit log, which are not listed."""
     from rmqtool.store.layout import FileKind, StoreForm
-    from rmqtool.store.lock import probe
 
-    for note in opened.notes:
-        context.talk.note(note)
-    state = probe(opened.lock_path)
-    if state.held:
-        holder = f"process {state.pid}" if state.pid else "a process"
-        context.talk.note(f"the store is live, {holder} holds it: the tail may move while it is read")
     if opened.form is not StoreForm.STORE or not opened.segments:
         return
     for file in opened.of_kind(FileKind.DLEDGER_DATA)[:1]:

@@ -131,7 +131,8 @@ class BodyOptions:
         typer.Option(
             "--redact",
             metavar="WHAT",
-            help="Hide some of body,keys,hosts,properties (comma-separated).",
+            help="Hide some of body,keys,hosts,properties (comma-separated), with all copies and digests of "
+            "them: in ids, traces, batches, other properties, hex views. See Redacting in the guide.",
             show_default=False,
             rich_help_panel=_BODIES,
         ),

@@ -32,6 +32,7 @@ CSV_COLUMNS = (
     "last_store_timestamp",
     "note",
     "error",
+    "topic_hex",
 )
 
 

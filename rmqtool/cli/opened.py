@@ -12,14 +12,21 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
 
 
-def open_store(context: Context, path: str | None, options: StoreOptions) -> Store:
-    """The store that `path` and the options mean; a running broker and links not followed are noted."""
+def open_store(
+    context: Context, path: str | None, options: StoreOptions, *, as_kind: str | None = None
+) -> Store:
+    """The store that `path` and the options mean; a running broker and links not followed are noted.
+
+    as_kind: what PATH is taken for, where a command lets that be said.
+    """
     from rmqtool.store.config import load_broker_conf
     from rmqtool.store.layout import Store
     from rmqtool.store.lock import probe
 
     config = None if options.config_path is None else load_broker_conf(options.config_path)
-    opened = Store.open(resolve_store(path, options), commitlog_roots=options.commitlog_roots, config=config)
+    opened = Store.open(
+        resolve_store(path, options), commitlog_roots=options.commitlog_roots, config=config, as_kind=as_kind
+    )
     for note in opened.notes:
         context.talk.note(note)
     state = probe(opened.lock_path)

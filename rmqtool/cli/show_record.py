@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from rmqtool.errors import ExitCode, worst
 from rmqtool.output.messages import OMIT_NULL, MessageShape
-from rmqtool.output.record_document import FieldRows, ShownField, field_rows
+from rmqtool.output.record_document import FieldRows, ShownField, field_rows, field_rule, rule_of
+from rmqtool.output.record_links import disagrees, index_items, units
+from rmqtool.output.redaction import REDACTED, hide_read_bytes
 from rmqtool.query.locate import What
 from rmqtool.query.meaning import explain, unique_ids
+from rmqtool.store.coverage import Incomplete, coverage
 
 if TYPE_CHECKING:
     from rmqtool.cli.context import Context
     from rmqtool.cli.filters import BodyOptions
     from rmqtool.query.one_record import OneRecord
     from rmqtool.query.target import Answer
-    from rmqtool.query.units import UnitView
     from rmqtool.store.layout import Store
 
 SCHEMA = "rmqtool.show/1"
@@ -38,6 +40,7 @@ class Shown:
         form = bodies.body or ("none" if context.format in {"table", "csv"} else "auto")
         self._shape = MessageShape(form, bodies.body_sha256, bodies.redacted)
         self._record = answer.record()
+        self._rule = rule_of(self._record, self._shape.redaction) if self._record is not None else None
         self._problem = False
 
     def write(self) -> ExitCode:
@@ -46,8 +49,10 @@ class Shown:
             self._write_bytes()
         else:
             self._write_document()
-        unreadable = ExitCode.INCOMPLETE if self._answer.unreadable else ExitCode.OK
-        return worst([unreadable, ExitCode.DAMAGE if self._problem else ExitCode.OK])
+        reasons = {row["reason"] for row in self._answer.unreadable}
+        codes = [ExitCode.DAMAGE if self._problem else ExitCode.OK]
+        codes += [ExitCode.INCOMPLETE] if Incomplete.UNREADABLE in reasons else []
+        return worst([*codes, ExitCode.INTERRUPTED] if Incomplete.INTERRUPTED in reasons else codes)
 
     def _write_bytes(self) -> None:
         context, record = self._context, self._record
@@ -111,9 +116,9 @@ class Shown:
             )
             for one in views
         ]
-        bodies = self._bodies.body != "none"
-        rows = field_rows(shown, self._shape, record.raw, start, bodies=bodies)
-        if self._shape.redacted and not record.place.is_record:
+        rule = field_rule(record, self._rule, bodies=self._bodies.body != "none")
+        rows = field_rows(shown, rule, record.raw, start)
+        if self._rule is not None and not record.place.is_record:
             # what no field claims may be any of what is to be hidden
             rows.raw = rows.raw[: max((one.start + one.length for one in views), default=0)]
         return rows
@@ -123,37 +128,49 @@ class Shown:
         told: Row = {
             "type": "none",
             "what": "nothing" if answer.place is None else answer.place.what.value,
-            "target": {"given": answer.given, "kind": answer.kind, "source": answer.source},
+            "target": {"given": self._given, "kind": answer.kind, "source": answer.source},
             "headline": self._headline(),
-            "notes": [] if "hosts" in self._shape.redacted else [*answer.notes],
+            "notes": [*answer.notes],
             "matches": list(answer.matches),
             "id": self._id_parts(),
         }
-        told |= self._place()
-        if record is None and not self._shape.redacted and (around := answer.around()):
+        if self._given == REDACTED and answer.kind == "offset_msg_id":
+            told["notes"] = ["the id names another host than the record"] if answer.notes else []
+        place = self._place()
+        redacted = bool(self._shape.redacted)
+        told |= hide_read_bytes(place) if redacted else place
+        if redacted:
+            told["redaction"] = sorted(self._shape.redacted)
+        if record is None and not redacted and (around := answer.around()):
             told["bytes_hex"] = around.hex()
         if record is None or not record.place.is_record:
             self._problem = True
         else:
             told |= self._columns(record)
-            told |= self._beside(record)
+            told |= units(self._store, record, self._rule)
+            told |= index_items(self._store, record, self._rule)
+            self._problem |= disagrees(told)
         told["fields"] = fields.rows
-        told["complete"] = not answer.unreadable
-        if answer.unreadable:
-            told |= {"incomplete_reason": "unreadable", "not_covered": list(answer.unreadable)}
-        return told
+        return told | coverage(answer.unreadable)
+
+    @property
+    def _given(self) -> str:
+        """The argument as it is repeated: an id holds a host, and a unique id is a key."""
+        hiding = {"offset": frozenset(), "offset_msg_id": frozenset({"hosts"})}.get(self._answer.kind, _ID_IS)
+        return REDACTED if self._shape.redacted & hiding else self._answer.given
 
     def _id_parts(self) -> Row | None:
-        if self._shape.redacted & {"hosts", "keys", "properties"}:
+        """The parts of the id; those of a hidden one are left out whole."""
+        if self._given == REDACTED:
             return None
         if self._answer.id_parts is not None or self._record is None:
             return self._answer.id_parts
-        return next(unique_ids(self._record), None)
+        return None if self._shape.redacted & _ID_IS else next(unique_ids(self._record), None)
 
     def _headline(self) -> str:
         place = self._answer.place
         if place is None:
-            return f"No record has the id {self._answer.given}"
+            return f"No record has the id {self._given}"
         if place.what is What.NO_FILE:
             return f"No record at offset {place.physical_offset}: {self._no_file(place.physical_offset)}"
         if place.segment is None:
@@ -174,7 +191,7 @@ class Shown:
     def _no_file(self, offset: int) -> str:
         segments = self._store.segments
         if not segments:
-            return "there is no commit log"
+            return "the commit log cannot be read" if self._answer.unreadable else "there is no commit log"
         if any(hole.start <= offset < hole.end for hole in segments.holes()):
             return "the file that held it is missing"
         if offset < segments.first_offset:
@@ -205,86 +222,16 @@ class Shown:
     def _columns(self, record: OneRecord) -> Row:
         from rmqtool.output.inner import has_inner, with_inner
 
-        batch = record.batch((*self._shape.columns, *_extra(self._shape)))
+        columns = self._shape.columns
+        batch = record.batch(columns if "plain_body" in columns else (*columns, "plain_body"))
         rows, bad = with_inner(batch, self._shape) if has_inner(batch) else ([], 0)
-        visible = [name for name in batch.schema.names if name in self._shape.columns]
-        names, lists = self._shape.rows(batch.select(visible))
+        names, lists = self._shape.rows(batch)
         told = {name: next(iter(values)) for name, values in zip(names, lists, strict=True)}
         self._problem |= bool(bad) or told["crc"] == "bad" or record.place.leftover
         kept = {name: value for name, value in told.items() if value is not None or name not in OMIT_NULL}
         return {**kept, "inner_messages": rows[1:]}
 
-    def _beside(self, record: OneRecord) -> Row:
-        from rmqtool.query.index_lookup import items_of_record
-        from rmqtool.query.units import units_of
 
-        own, others = units_of(self._store, record)
-        self._problem |= any(one.agrees is False for one in (own, *others))
-        told: Row = {
-            "unit": _unit_row(own),
-            "unit_absent": own.absent,
-            "dispatch_units": [_unit_row(one) for one in others if one.values is not None],
-            "dispatch_absent": [
-                {"topic": one.topic, "queue_id": one.queue_id, "slot": one.slot, "reason": one.absent}
-                for one in others
-                if one.values is None
-            ],
-        }
-        keys = record.indexed_keys
-        found, skipped = items_of_record(
-            self._store, record.topic, dict.fromkeys(key for _, key in keys), record.physical_offset
-        )
-        return told | self._index(record, keys, found, skipped)
-
-    def _index(
-        self, record: OneRecord, keys: list[tuple[str, str]], found: dict[str, list[Any]], skipped: list[str]
-    ) -> Row:
-        hides = self._shape.redacted & {"keys", "properties"}
-        items: list[Row] = []
-        absent: list[Row] = []
-        for name, key in keys:
-            shown = None if hides or name in self._shape.hidden_properties else key
-            items += [{"property": name, "key": shown, **_item_row(one)} for one in found[key]]
-            if not found[key]:
-                absent.append({"property": name, "key": shown, "reason": self._why_absent(record, skipped)})
-        return {"index_items": items, "index_absent": absent, "index_skipped": skipped}
-
-    def _why_absent(self, record: OneRecord, skipped: list[str]) -> str:
-        if record.values["sys_flag"] & 0xC == 0xC:
-            return "a rollback record is not indexed"
-        if not self._store.index_files():
-            return "there is no index file"
-        return "not in the index" if not skipped else f"not found; {', '.join(skipped)} cannot be searched"
-
-
+_ID_IS = frozenset({"hosts", "keys", "properties"})
+"""what a unique id belongs to"""
 _COVERAGE = ("complete", "incomplete_reason", "not_covered")
-
-
-def _extra(shape: MessageShape) -> tuple[str, ...]:
-    return () if "plain_body" in shape.columns else ("plain_body",)
-
-
-def _unit_row(unit: UnitView) -> Row | None:
-    if unit.values is None:
-        return None
-    differences = [dict(zip(("field", "expected", "found"), one, strict=True)) for one in unit.differences]
-    row: Row = {
-        "kind": unit.kind.value,
-        "topic": unit.topic,
-        "queue_id": unit.queue_id,
-        "path": unit.path,
-        "position": unit.position,
-        "slot": unit.slot,
-        **unit.values,
-        "state": unit.state,
-        "agrees": unit.agrees,
-        "differences": differences,
-        "tags_code_meaning": unit.meaning,
-    }
-    if unit.ext_tags_code is not None:
-        row["ext_tags_code"] = unit.ext_tags_code
-    return row
-
-
-def _item_row(item: Any) -> Row:
-    return {name: getattr(item, name) for name in item.__slots__}

@@ -28,12 +28,16 @@ _INDENT = 12
 
 @dataclass(frozen=True)
 class HexField:
-    """`length` bytes from `start` (counted from the first byte shown), their name and what they mean."""
+    """`length` bytes from `start` (counted from the first byte shown), their name and what they mean.
+
+    hidden: the bytes themselves are not shown.
+    """
 
     start: int
     length: int
     name: str
     meaning: str = ""
+    hidden: bool = False
 
 
 def hex_lines(
@@ -70,7 +74,8 @@ def _field_lines(
 ) -> Iterator[str]:
     piece = data[field.start : field.start + field.length]
     short = len(piece) <= SHORT
-    shown = piece.hex(" ") if short else f"{len(piece):,} bytes"
+    digits = " ".join(["--"] * len(piece)) if field.hidden else piece.hex(" ")
+    shown = digits if short else f"{len(piece):,} bytes"
     name = look.paint(fit(safe(field.name), _NAME), "bold")
     offset = _offset(base + field.start, look)
     bytes_column = look.paint(fit(shown, _HEX_SHORT), tone)
@@ -82,7 +87,7 @@ def _field_lines(
         yield f"{offset}  {bytes_column}  {name}".rstrip()
         for at in range(0, len(meaning), _LINE - _INDENT):
             yield " " * _INDENT + meaning[at : at + _LINE - _INDENT]
-    if short:
+    if short or field.hidden:
         return
     bound = len(piece) if most is None else min(most, len(piece))
     for start in range(0, bound, WIDE):

@@ -125,10 +125,11 @@ class InfoPage:
         ]
 
     def _topics(self, topics: Iterable[Row]) -> None:
-        rows = [{**one, "config": _topic_config(one)} for one in topics]
+        rows = [{**one, "topic": _topic(one), "config": _topic_config(one)} for one in topics]
         self._list("Topics", rows, _TOPICS)
 
     def _queues(self, queues: list[Row]) -> None:
+        queues = [{**one, "topic": _topic(one)} for one in queues]
         plain = [one for one in queues if "min_offset" in one]
         kinds = {one["kind"] for one in plain}
         for row in plain:
@@ -206,6 +207,14 @@ def _abort(abort: Row) -> str:
 
 def _valid(epoch: Row) -> str | None:
     return {True: "right", False: "wrong"}.get(epoch.get("valid", ""))
+
+
+def _topic(row: Row) -> str | None:
+    """The topic; bytes of one that is no UTF-8 as escapes."""
+    if "topic_hex" in row:
+        return bytes.fromhex(row["topic_hex"]).decode(errors="backslashreplace")
+    topic: str | None = row["topic"]
+    return topic
 
 
 _PERMISSIONS = {2: "write", 4: "read", 6: "read+write"}

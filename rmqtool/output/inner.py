@@ -10,11 +10,15 @@ from formats.commitlog import SysFlag
 from formats.errors import FormatError
 from formats.properties import decode, split_keys
 from rmqtool.output.messages import OMIT_NULL, MessageShape, encode_body
+from rmqtool.output.redaction import NEEDED
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from rmqtool.output.redaction import RecordRedaction
+
 _WRAPPED = int(SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP)
+_CARRIER_ONLY = frozenset({"body_crc", "plain_body_sha256"})
 
 
 def has_inner(batch: pa.RecordBatch) -> bool:
@@ -36,14 +40,20 @@ def with_inner(batch: pa.RecordBatch, shape: MessageShape) -> tuple[list[dict[st
         rows.append(row)
         if row["sys_flag"] & _WRAPPED:
             body = batch["plain_body"][index].as_py()
-            inner, failed = _inner_rows(row, body, shape)
+            inner, failed = _inner_rows(row, body, shape, _rule(batch, index, shape))
             rows += inner
             bad += failed
     return rows, bad
 
 
+def _rule(batch: pa.RecordBatch, index: int, shape: MessageShape) -> RecordRedaction:
+    """What is hidden of the record that carries the messages."""
+    row = {name: batch[name][index].as_py() for name in NEEDED}
+    return shape.redaction.record(row)
+
+
 def _inner_rows(
-    carrier: dict[str, Any], body: bytes | None, shape: MessageShape
+    carrier: dict[str, Any], body: bytes | None, shape: MessageShape, rule: RecordRedaction
 ) -> tuple[list[dict[str, Any]], int]:
     rows: list[dict[str, Any]] = []
     shared = {name: carrier[name] for name in ("path", "physical_offset", "topic", "queue_id")}
@@ -67,21 +77,22 @@ def _inner_rows(
                 "properties": properties,
                 "body_length": message.body_length,
             }
-            rows.append(_hidden(row, shape) | _shown_body(bytes(message.body), shape))
+            rows.append(_shown(row, bytes(message.body), shape, rule))
     except FormatError as error:
-        rows.append({"type": "inner_error", **shared, "reason": str(error)})
+        reason = "the body is no sequence of messages" if shape.redacted else str(error)
+        rows.append({"type": "inner_error", **shared, "reason": reason})
         return rows, 1
     return rows, 0
 
 
-def _hidden(row: dict[str, Any], shape: MessageShape) -> dict[str, Any]:
-    names = shape.hidden_columns
-    kept = {name: None if name in names else value for name, value in row.items()}
-    if kept["properties"] is not None:
-        kept["properties"] = {
-            name: value for name, value in kept["properties"].items() if name not in shape.hidden_properties
-        }
-    return kept
+def _shown(row: dict[str, Any], body: bytes, shape: MessageShape, rule: RecordRedaction) -> dict[str, Any]:
+    if not shape.redacted:
+        return row | _shown_body(body, shape)
+    hidden = shape.hidden({**row, "sys_flag": 0}, rule.inner(row), body, known=True)
+    names = [name for name in hidden.pop("redacted") if name not in _CARRIER_ONLY]
+    shown = {} if "body" in names else _shown_body(body, shape)
+    marks = {name: mark for name, mark in hidden.items() if mark is not None and name not in _CARRIER_ONLY}
+    return row | shown | marks | {"redacted": names}
 
 
 def _shown_body(body: bytes, shape: MessageShape) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from copy import copy
 from itertools import islice, repeat
+from math import isfinite
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +25,26 @@ _CHUNK = 128
 
 
 def encode(value: Any) -> bytes:
-    """`value` as compact JSON. What orjson refuses, a lone surrogate of a file name, is escaped, not lost."""
+    r"""`value` as compact JSON that every reader takes.
+
+    Lone surrogates of a file name become their escapes as text (`\udcff`), numbers that are no JSON null.
+    """
     try:
         return orjson.dumps(value)
     except orjson.JSONEncodeError:
-        return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+        # integers of more than 64 bits too, which orjson refuses and JSON has
+        shown = _encodable(value)
+        return json.dumps(shown, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_encodable(name): _encodable(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_encodable(item) for item in value]
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _repeated(column: Iterable[Any]) -> tuple[Any] | None:

@@ -8,11 +8,14 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.output.columns import batch_columns, values
+from rmqtool.output.redaction import NEEDED, REDACTED, Redaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pyarrow as pa
+
+    from rmqtool.output.redaction import RecordRedaction
 
 OMIT_NULL = frozenset(
     {
@@ -61,15 +64,8 @@ _PLAIN_COLUMNS = (
     "plain_length",
 )
 
-_HIDES = {
-    "hosts": ("born_host", "store_host", "offset_msg_id", "uniq_key"),
-    "keys": ("keys", "uniq_key"),
-    "properties": ("properties", "tags", "keys", "uniq_key"),
-}
-_HIDES_PROPERTIES = {
-    "hosts": ("UNIQ_KEY", "__BORNHOST", "ORIGIN_MESSAGE_ID", "DLQ_ORIGIN_MESSAGE_ID"),
-    "keys": ("KEYS", "UNIQ_KEY"),
-}
+_MADE_HERE = frozenset({"properties_raw", "properties_lost", "plain_body", "body", "stored_physical_offset"})
+_DIGESTS = ("body_sha256", "plain_body_sha256")
 
 
 @dataclass(frozen=True)
@@ -77,7 +73,7 @@ class MessageShape:
     """What a row of a message holds.
 
     body: `auto`, `utf8`, `gbk`, `hex`, `base64` or `none`. redacted: some of `body`, `keys`, `hosts`,
-    `properties`, whose values become null. one_body: for tables, the key `body` holds what `body_utf8`,
+    `properties`, hidden as `redaction` says. one_body: for tables, the key `body` holds what `body_utf8`,
     `body_base64` and so on say together.
     """
 
@@ -89,25 +85,22 @@ class MessageShape:
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of the record table that the shape needs."""
-        more: list[str] = []
-        if not self.redacted & {"properties", "keys", "hosts"}:
-            more += ["properties_raw", "properties_lost"]
+        more = ["properties_lost"] if self.redacted else ["properties_raw", "properties_lost"]
         if self.shows_body:
             more += ["plain_body", "body"]
+        elif self.shows_digest and self.redacted:
+            more += ["plain_body"]
         if self.shows_digest:
-            more += ["body_sha256", "plain_body_sha256"]
+            more += _DIGESTS
         return (*_PLAIN_COLUMNS, *more)
 
     @property
     def keys(self) -> tuple[str, ...]:
         """Every key that a row may have besides `type`."""
-        made_of = {
-            "properties_raw": ("properties_raw_hex",),
-            "properties_lost": (),
-            "plain_body": (),
-            "body": ("body",) if self.one_body else body_keys(self.body),
-        }
-        return tuple(key for name in self.columns for key in made_of.get(name, (name,)))
+        more = () if self.redacted else ("properties_raw_hex",)
+        body = () if self.body == "none" else ("body",) if self.one_body else body_keys(self.body)
+        digests = _DIGESTS if self.body_sha256 else ()
+        return (*_PLAIN_COLUMNS, *more, *body, *digests, *(("redacted",) if self.redacted else ()))
 
     @property
     def shows_body(self) -> bool:
@@ -120,19 +113,13 @@ class MessageShape:
         return self.body_sha256 and "body" not in self.redacted
 
     @property
-    def hidden_columns(self) -> frozenset[str]:
-        """Columns whose values are null. Ids hold the addresses of hosts, properties hold keys."""
-        return frozenset(name for what in self.redacted for name in _HIDES.get(what, ()))
-
-    @property
-    def hidden_properties(self) -> frozenset[str]:
-        """Properties that are left out."""
-        return frozenset(name for what in self.redacted for name in _HIDES_PROPERTIES.get(what, ()))
+    def redaction(self) -> Redaction:
+        """The rule by which values are hidden."""
+        return Redaction(self.redacted)
 
     def rows(self, batch: pa.RecordBatch) -> tuple[list[str], list[Iterable[Any]]]:
         """Names and columns for `Rows.write_columns` (with `OMIT_NULL`)."""
-        made_here = {"properties_raw", "properties_lost", "plain_body", "body", "stored_physical_offset"}
-        names, columns = batch_columns(batch, leave_out=made_here)
+        names, columns = batch_columns(batch, leave_out=_MADE_HERE)
         table: dict[str, Iterable[Any]] = {"type": repeat("message", batch.num_rows)}
         table |= dict(zip(names, columns, strict=True))
         table["stored_physical_offset"] = _moved(batch)
@@ -141,15 +128,42 @@ class MessageShape:
         if self.shows_body:
             bodies = _bodies(batch, self.body)
             table |= {"body": one_body(bodies)} if self.one_body else bodies
-        for name in self.hidden_columns:
-            table[name] = [None] * batch.num_rows
-        if self.hidden_properties and "properties" not in self.hidden_columns:
-            names_left_out = self.hidden_properties
-            table["properties"] = [
-                {key: value for key, value in one.items() if key not in names_left_out}
-                for one in table["properties"]
-            ]
+        if self.redacted:
+            self._hide(table, batch)
         return list(table), list(table.values())
+
+    def _hide(self, table: dict[str, Any], batch: pa.RecordBatch) -> None:
+        """Puts marks in the place of what is hidden, row by row, and a column that names it."""
+        lost = batch["properties_lost"].to_pylist()
+        known = "plain_body" in self.columns
+        hidden: list[dict[str, Any]] = []
+        for index, row in enumerate(zip(*(table[name] for name in NEEDED), strict=True)):
+            values = dict(zip(NEEDED, row, strict=True))
+            plain = batch["plain_body"][index].as_py() if known else None
+            one = self.hidden(values, self.redaction.record(values), plain, known=known)
+            if lost[index]:
+                one["redacted"].append("properties_raw_hex")
+            hidden.append(one)
+        for name in dict.fromkeys(name for one in hidden for name in one):
+            before = table.get(name, [None] * batch.num_rows)
+            table[name] = [one.get(name, value) for one, value in zip(hidden, before, strict=True)]
+
+    def hidden(
+        self, row: dict[str, Any], rule: RecordRedaction, plain: bytes | None, *, known: bool
+    ) -> dict[str, Any]:
+        """What to show in the place of values of the row that are hidden; `redacted` names them.
+
+        plain: the decompressed body, None when that fails. known: False when no body was read.
+        """
+        found = rule.changes(row)
+        names = list(found)
+        if rule.hides_body(row["sys_flag"], plain, known=known):
+            found["body_crc"] = None
+            found |= dict.fromkeys(_DIGESTS if self.body_sha256 else (), REDACTED)
+            names += ["body", *(name for name in found if name not in names)]
+            if self.body != "none":
+                found |= {"body": REDACTED} if self.one_body else dict.fromkeys(body_keys(self.body))
+        return {**found, "redacted": names}
 
 
 def body_keys(form: str) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.output.hexview import HexField, hex_lines, plain_hex_lines
+from rmqtool.output.redaction import REDACTED
 from rmqtool.output.tablerows import Column
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class RecordPage:
         self._zone = zone
 
     def write(self, told: Mapping[str, Any], raw: bytes, most: int | None) -> None:
-        """`raw`: the bytes to show, redacted ones zeroed. most: so many bytes of a long field are shown."""
+        """`raw`: the bytes to show, hidden ones zeroed. most: so many bytes of a long field are shown."""
         self._page.heading(told["headline"])
         for note in told["notes"]:
             self._page.line(f"  {note}")
@@ -71,7 +72,13 @@ class RecordPage:
     def _bytes(self, told: Mapping[str, Any], raw: bytes, most: int | None) -> None:
         start = told["position"]
         fields = [
-            HexField(one["position"] - start, one["length"], _label(one["name"]), one["meaning"] or "")
+            HexField(
+                one["position"] - start,
+                one["length"],
+                _label(one["name"]),
+                one["meaning"] or "",
+                hidden=one["hex"] is None,
+            )
             for one in told["fields"]
         ]
         for line in hex_lines(raw, fields, self._look, base=told["physical_offset"], most=most):
@@ -92,6 +99,8 @@ class RecordPage:
         resolved = unit.get("ext_tags_code")
         code = f"{unit['tags_code']} ({unit['tags_code_meaning']}"
         code += ")" if resolved is None else f", there: {resolved})"
+        if unit["tags_code"] is None:
+            code = unit["tags_code_meaning"]
         if unit["tags_code_meaning"] == "time of delivery":
             code = f"{unit['tags_code']} (time of delivery, {self._zone.iso(unit['tags_code'])})"
         batch = None
@@ -119,7 +128,7 @@ class RecordPage:
             items = [_with_label(one) for one in told["index_items"]]
             self._page.table(_INDEX, items)
         for one in told["index_absent"]:
-            self._page.line(f"  no item for {one['property']} {one['key'] or '(redacted)'}: {one['reason']}")
+            self._page.line(f"  no item for {one['property']} {one['key']}: {one['reason']}")
 
     def _inner(self, messages: Iterable[Row]) -> None:
         held = list(messages)
@@ -137,8 +146,8 @@ def _why(told: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
     if reason is not None and told["what"] in {"damaged", "garbage", "stale"}:
         yield "reason", reason
         as_text = _hex32 if reason in {"bad_magic", "zero"} else str
-        yield "expected", as_text(told["expected"])
-        yield "found", as_text(told["found"])
+        for name in ("expected", "found"):
+            yield name, REDACTED if told[name] is None else as_text(told[name])
         yield "frame", told.get("frame_error")
     yield "record before", told.get("nearest_before")
     yield "record behind", told.get("nearest_after")

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.errors import UnreadableError
+from rmqtool.store.coverage import Incomplete, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -31,6 +32,8 @@ class Rows(ABC):
         self.schema = schema
         self.covered: Callable[[], Mapping[str, Any]] = dict
         """gives the summary of what was covered so far; set by the command"""
+        self.left: Callable[[Incomplete], Sequence[Row]] = lambda _: ()
+        """gives what was not covered yet, as rows of `not_covered`; set by the command"""
         self._finished = False
 
     def write_rows(self, rows: Iterable[Row]) -> None:
@@ -72,14 +75,20 @@ class Rows(ABC):
         if self._finished or isinstance(error, BrokenPipeError):
             return
         if isinstance(error, KeyboardInterrupt):
-            self._cut("interrupted")
+            reason = Incomplete.INTERRUPTED
+            self.finish(cut_short(self.covered(), reason, self.left(reason)))
         elif isinstance(error, UnreadableError):
-            self._cut("unreadable")
+            lost = unreadable(error.path, error.reason, error.offset, error.length)
+            rows = [lost, *self.left(Incomplete.UNREADABLE)]
+            self.finish(cut_short(self.covered(), Incomplete.UNREADABLE, rows))
         else:
             self.out.flush()
 
-    def _cut(self, reason: str) -> None:
-        self.finish({**self.covered(), "complete": False, "incomplete_reason": reason})
+
+def cut_short(summary: Mapping[str, Any], reason: Incomplete, left: Sequence[Row]) -> Summary:
+    """The summary of an answer that ended early, with what it did not cover."""
+    missing = [*summary.get("not_covered", ()), *left]
+    return {**summary, "complete": False, "incomplete_reason": reason.value, "not_covered": missing}
 
 
 def _checked(summary: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -50,7 +50,14 @@ def describe(summary: Mapping[str, Any]) -> str:
     parts = [_part(name, value) for name, value in summary.items() if name not in _LEFT_OUT]
     told = ", ".join(part for part in parts if part)
     state = "complete" if summary["complete"] else f"incomplete ({summary['incomplete_reason']})"
-    return f"{told}; {state}" if told else state
+    left = "".join(_left(row) for row in summary.get("not_covered", ()) if "error" not in row)
+    return f"{told}; {state}{left}" if told else state + left
+
+
+def _left(row: Mapping[str, Any]) -> str:
+    """Where reading stopped; what could not be read has a warning of its own."""
+    files = f" in {row['files']} files" if "files" in row else ""
+    return f", left: {row['path']} from {row['position']} on, {row['length']:,} bytes{files}"
 
 
 def _part(name: str, value: Any) -> str:

@@ -12,17 +12,19 @@ if TYPE_CHECKING:
     from rmqtool.query.reading import Reading
     from rmqtool.store.layout import Store
 
+Row = dict[str, Any]
+
 
 @dataclass(frozen=True)
 class Matches:
     """Physical offsets of records with the id, in order; `source` as in `by_key.KeyAnswer`.
 
-    unreadable: what was not looked at, and why.
+    unreadable: what could not be read, or was not because of an interrupt, as rows of `not_covered`.
     """
 
     offsets: tuple[int, ...]
     source: str
-    unreadable: tuple[dict[str, Any], ...] = ()
+    unreadable: tuple[Row, ...] = ()
 
 
 def find_uniq_key(store: Store, uniq_key: str, reading: Reading) -> Matches:
@@ -32,4 +34,4 @@ def find_uniq_key(store: Store, uniq_key: str, reading: Reading) -> Matches:
     answer = find_keys(store, wanted, reading=reading)
     if not answer.matches:  # a topic that nothing but its records names is not asked for in the index
         answer = find_keys(store, wanted, source=KeySource.SCAN, reading=reading)
-    return Matches(tuple(sorted(answer.matches)), answer.source, (*answer.unreadable, *answer.damaged))
+    return Matches(tuple(sorted(answer.matches)), answer.source, tuple(answer.not_covered))

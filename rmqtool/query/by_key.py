@@ -20,6 +20,7 @@ from rmqtool.query.key_scan import COMPARED, KeyScan
 from rmqtool.query.log_view import LogView
 from rmqtool.query.topics import known_topics
 from rmqtool.scan.picked import Missing, pick
+from rmqtool.store.coverage import Incomplete, rest_of_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from rmqtool.query.wanted_keys import WantedKeys
     from rmqtool.store.index_geometry import IndexGeometry
     from rmqtool.store.layout import Store
+
+Row = dict[str, Any]
 
 _SLACK_MILLIS = 1000
 """items hold whole seconds"""
@@ -51,10 +54,9 @@ class KeyAnswer:
 
     matches: physical offset → the wanted keys that the record has. source: `index`, `scan`, or `index+scan`.
     candidates: records that were compared. collisions: those with the hash but without the key.
-    window: [from, to) in store time (ms), None without bound. files: index files asked. scanned: ranges of
-    physical offsets that were read. uncovered: ranges that nobody looked at. setbacks: path → why an index
-    file was not used. unreadable, missing: what a scan could not read, items that point to no record.
-    damaged: ranges of the scanned part that are no records.
+    window: [from, to) in store time (ms), None without bound. topics: how many the index was asked for.
+    files: index files asked. scanned: ranges of physical offsets that were read. setbacks: path → why an index
+    file was not used. missing: items that point to no record. not_covered: rows as in `store.coverage`.
     """
 
     window: tuple[int | None, int | None]
@@ -64,22 +66,15 @@ class KeyAnswer:
     topics: int = 0
     files: list[str] = field(default_factory=list)
     scanned: list[tuple[int, int]] = field(default_factory=list)
-    uncovered: list[tuple[int, int]] = field(default_factory=list)
     setbacks: dict[str, str] = field(default_factory=dict)
     missing: list[Missing] = field(default_factory=list)
-    unreadable: list[dict[str, Any]] = field(default_factory=list)
-    damaged: list[dict[str, Any]] = field(default_factory=list)
+    not_covered: list[Row] = field(default_factory=list)
 
     @property
     def source(self) -> str:
         """What the answer comes from."""
         parts = ["index"] * bool(self.files) + ["scan"] * bool(self.scanned)
         return "+".join(parts) or "index"
-
-    @property
-    def complete(self) -> bool:
-        """Whether no record with a wanted key can have been missed."""
-        return not (self.uncovered or self.unreadable or self.damaged)
 
 
 def find_keys(
@@ -93,7 +88,7 @@ def find_keys(
     """All records of the store time `window` with one of the wanted keys.
 
     With `auto` the index answers for what it covers, and the rest of the log is read; with `index` the rest
-    is listed as `uncovered`; with `scan` the log is read from end to end.
+    is `not_covered`; with `scan` the log is read from end to end.
     Without `wanted.topic` the index is asked for every topic that queues or topics.json name; where nothing
     names any, the log is read.
     """
@@ -107,7 +102,8 @@ def find_keys(
         covered = _by_index(store, wanted, answer, high)
     rest = covered.uncovered(low, high)
     if source is KeySource.INDEX:
-        answer.uncovered = rest
+        for start, end in rest:
+            answer.not_covered += rest_of_log(list(store.segments), start, Incomplete.LIMIT, end=end)
     elif rest:
         _by_scan(store, wanted, answer, rest, reading)
     return answer
@@ -176,7 +172,7 @@ def _compare(store: Store, wanted: WantedKeys, answer: KeyAnswer, offsets: list[
         answer.candidates += part.num_rows
         for offset, keys in matching(part, wanted, answer.window):
             answer.matches[offset] = keys
-    answer.collisions = answer.candidates - len(answer.matches)
+    answer.collisions += answer.candidates - len(answer.matches)
 
 
 def matching(
@@ -197,16 +193,20 @@ def _by_scan(
     store: Store, wanted: WantedKeys, answer: KeyAnswer, ranges: list[tuple[int, int]], reading: Reading
 ) -> None:
     scan = KeyScan(wanted, answer.window, reading)
-    for start, end in ranges:
-        answer.scanned.append((start, end))
-        for batch in scan.read(store.segments, start, end):
-            before = len(answer.matches)
-            for offset, keys in matching(batch, wanted, answer.window):
-                answer.matches[offset] = answer.matches.get(offset, frozenset()) | keys
-            answer.collisions += batch.num_rows - (len(answer.matches) - before)
-            answer.candidates += batch.num_rows
-    answer.unreadable += scan.unreadable
-    answer.damaged += scan.damaged
+    reached = ranges[0][0]
+    try:
+        for start, end in ranges:
+            reached = start
+            answer.scanned.append((start, end))
+            for batch in scan.read(store.segments, start, end):
+                found = dict(matching(batch, wanted, answer.window))
+                answer.matches |= found
+                answer.candidates += batch.num_rows
+                answer.collisions += batch.num_rows - len(found)
+                reached = max(reached, scan.reached)
+    except KeyboardInterrupt:
+        answer.not_covered += rest_of_log(list(store.segments), reached, Incomplete.INTERRUPTED, end=ranges[-1][1])
+    answer.not_covered += scan.not_covered
 
 
 def by_key(matches: Iterable[tuple[int, frozenset[str]]]) -> dict[str, list[int]]:

@@ -133,30 +133,39 @@ def items_of_record(
     store: Store, topic: str, keys: Iterable[str], physical_offset: int
 ) -> tuple[dict[str, list[IndexItem]], list[str]]:
     """For each key the index items that point to the record, and the files that could not be searched."""
+    found, skipped, errors = search_items(store, topic, keys, physical_offset)
+    return found, [*skipped, *errors]
+
+
+def search_items(
+    store: Store, topic: str, keys: Iterable[str], physical_offset: int
+) -> tuple[dict[str, list[IndexItem]], list[str], dict[str, str]]:
+    """As `items_of_record`; files that could not be read stand apart: path → error."""
     wanted = {key: key_hash(topic, key) for key in keys}
     found: dict[str, list[IndexItem]] = {key: [] for key in wanted}
     skipped: list[str] = []
-    for file in store.index_files():
-        if not wanted or not _may_hold(file, physical_offset):
-            continue
-        with open_index(store, file) as reader:
-            if reader is None:
-                skipped.append(file.shown)
+    errors: dict[str, str] = {}
+    for file in store.index_files() if wanted else ():
+        try:
+            if not _may_hold(file, physical_offset):
                 continue
-            for key, hash_value in wanted.items():
-                found[key] += [
-                    one for one in reader.find(hash_value) if one.physical_offset == physical_offset
-                ]
-    return found, skipped
+            with open_index(store, file) as reader:
+                if reader is None:
+                    skipped.append(file.shown)
+                    continue
+                for key, value in wanted.items():
+                    found[key] += [
+                        one for one in reader.find(value) if one.physical_offset == physical_offset
+                    ]
+        except RmqtoolError as error:
+            errors[file.shown] = str(error)
+    return found, skipped, errors
 
 
 def _may_hold(file: StoreFile, physical_offset: int) -> bool:
     """Whether the header's range of offsets lets the record be in the file; a senseless one says nothing."""
-    try:
-        with file.open("pread") as source:
-            raw = source.window(0, _HEADER_SIZE).tobytes()
-    except RmqtoolError:
-        return True
+    with file.open("pread") as source:
+        raw = source.window(0, _HEADER_SIZE).tobytes()
     if len(raw) < _HEADER_SIZE:
         return False
     header = Header.parse(raw)

@@ -14,7 +14,7 @@ from rmqtool.errors import RmqtoolError
 from rmqtool.query.inventory_files import index_rows, queue_file_facts, segment_rows
 from rmqtool.query.inventory_state import config_rows, state_of
 from rmqtool.store.kinds import QUEUE_KINDS, TOP_DIRECTORIES, FileKind
-from rmqtool.store.names import escape_name
+from rmqtool.store.names import escape_name, topic_keys
 from rmqtool.store.resolve import StoreForm
 
 if TYPE_CHECKING:
@@ -106,10 +106,11 @@ def take_inventory(store: Store) -> Inventory:
         facts[0, row["path"]] = {name: row.get(f"begin_{end}") for name, end in _INDEX_FACTS}
         facts[0, row["path"]] |= {f"last_{name[6:]}": row.get(f"end_{end}") for name, end in _INDEX_FACTS}
     found.files = [_file_row(file, facts.get((file.root, file.shown))) for file in store.files]
-    found.queues = [_queue_row(queue, facts) for kind in QUEUE_KINDS for queue in store.queues(kind)]
+    queues = [queue for kind in QUEUE_KINDS for queue in store.queues(kind)]
+    found.queues = [_queue_row(queue, facts) for queue in queues]
     for row in found.queues:
         _mark_expired(row, store.segments.first_offset)
-    found.topics = list(_topic_rows(store, found.queues))
+    found.topics = list(_topic_rows(store, zip(queues, found.queues, strict=True)))
     found.config = config_rows(store)
     found.unreadable += _unreadable_places(store, found.config)
     found.unknown = list(_unknown(store))
@@ -145,16 +146,12 @@ def _file_row(file: StoreFile, facts: Row | None) -> Row:
         "disk_bytes": file.disk_bytes,
         "modified_timestamp": file.mtime_ns // 1_000_000,
         "root": file.root,
-        "topic": _shown(file.topic),
+        **topic_keys(file.topic),
         "queue_id": file.queue_id,
     }
     if file.note is not None:
         row["note"] = file.note
     return row | (facts or {})
-
-
-def _shown(name: str | None) -> str | None:
-    return None if name is None else escape_name(name)
 
 
 def _queue_row(queue: Queue, facts: Mapping[tuple[int, str], Row]) -> Row:
@@ -163,7 +160,7 @@ def _queue_row(queue: Queue, facts: Mapping[tuple[int, str], Row]) -> Row:
     row: Row = {
         "type": "queue",
         "kind": queue.kind.value,
-        "topic": _shown(queue.topic),
+        **topic_keys(queue.topic),
         "queue_id": queue.queue_id,
         "files": len(queue.files),
         "bytes": sum(file.size for file in queue.files),
@@ -191,18 +188,17 @@ def _mark_expired(row: Row, log_begins: int) -> None:
     row["expired_head"] = first is not None and first < log_begins
 
 
-def _topic_rows(store: Store, queues: Iterable[Row]) -> Iterator[Row]:
-    settings = {escape_name(name): config for name, config in store.topics.items()}
-    queue_rows: dict[str, list[Row]] = {name: [] for name in settings}
-    for queue in queues:
-        if queue["topic"] is not None and queue["kind"] != FileKind.CONSUMEQUEUE_EXT:
-            queue_rows.setdefault(queue["topic"], []).append(queue)
+def _topic_rows(store: Store, queues: Iterable[tuple[Queue, Row]]) -> Iterator[Row]:
+    queue_rows: dict[str, list[Row]] = {name: [] for name in store.topics}
+    for queue, row in queues:
+        if queue.topic is not None and queue.kind is not FileKind.CONSUMEQUEUE_EXT:
+            queue_rows.setdefault(queue.topic, []).append(row)
     for name, rows in sorted(queue_rows.items()):
-        config = settings.get(name)
+        config = store.topics.get(name)
         spans = [one["max_offset"] - one["min_offset"] for one in rows if one["max_offset"] is not None]
         yield {
             "type": "topic",
-            "topic": name,
+            **topic_keys(name),
             "queues": len(rows),
             "messages": sum(spans) if rows else None,
             "configured": config is not None,

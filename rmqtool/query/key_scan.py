@@ -15,6 +15,7 @@ from rmqtool.scan.fields import Check, Field, Issue
 from rmqtool.scan.keys import hash_kernels, key_hashes
 from rmqtool.scan.log import LogScan, Unreadable, data_bytes, scan_log
 from rmqtool.scan.table import to_batch
+from rmqtool.store.coverage import Incomplete, rest_of_log, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from rmqtool.query.reading import Reading
     from rmqtool.query.wanted_keys import WantedKeys
-    from rmqtool.store.segments import Segment, SegmentSet
+    from rmqtool.store.segments import SegmentSet
 
 COMPARED = ("physical_offset", "topic", "keys", "uniq_key", "store_timestamp")
 """columns by which a candidate is judged"""
@@ -32,7 +33,8 @@ COMPARED = ("physical_offset", "topic", "keys", "uniq_key", "store_timestamp")
 class KeyScan:
     """Reads parts of a log for records whose keys have a wanted hash; `matching` tells which really do.
 
-    unreadable, damaged: rows for what was no record on the way, as `not_covered` lists them.
+    not_covered: what could not be read, or is no record, as in `store.coverage`. reached: physical offset
+    up to which the log was read.
     """
 
     def __init__(
@@ -41,8 +43,8 @@ class KeyScan:
         self._wanted = wanted
         self._window = window
         self._reading = reading
-        self.unreadable: list[dict[str, Any]] = []
-        self.damaged: list[dict[str, Any]] = []
+        self.not_covered: list[dict[str, Any]] = []
+        self.reached = 0
 
     def read(self, segments: SegmentSet, start: int, end: int) -> Iterator[pa.RecordBatch]:
         """Candidates among the records at [start, end), which begins at a record or at the log's start."""
@@ -59,16 +61,22 @@ class KeyScan:
             content = piece.content
             if isinstance(content, pa.RecordBatch):
                 yield content
-            elif isinstance(content, Unreadable):
-                row = self._row(piece.segment, content.position, content.length)
-                self.unreadable.append({**row, "error": content.reason})
+                if content.num_rows:
+                    self.reached = content["physical_offset"][-1].as_py()
+                continue
+            self.reached = piece.segment.base + content.position
+            if isinstance(content, Unreadable):
+                path = piece.segment.file.shown
+                self.not_covered.append(
+                    unreadable(path, content.reason, content.position, content.length)
+                )
             elif isinstance(content, Gap) or (
                 isinstance(content, Tail) and content.content is TailContent.GARBAGE
             ):
-                self.damaged.append(self._row(piece.segment, content.position, content.length))
-
-    def _row(self, segment: Segment, position: int, length: int) -> dict[str, Any]:
-        return {"path": segment.file.shown, "position": position, "length": length}
+                start = piece.segment.base + content.position
+                self.not_covered += rest_of_log(
+                    [piece.segment], start, Incomplete.DAMAGE, end=start + content.length
+                )
 
     def _choose(self, records: Records, base: int, path: str) -> Records:
         rows = records.rows

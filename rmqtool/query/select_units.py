@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from rmqtool.store.files import StoreFile
 
 
+_UNCOUNTED = frozenset({"gap", "tail", "ext_end", "index_header", "epoch_file"})
+
+
 class UnitFilter:
     """The part of a `MessageFilter` that means something without records: topic, queue, offsets, limit."""
 
     def __init__(self, wanted: MessageFilter) -> None:
         self._wanted = wanted
         self._left = wanted.limit
-
-    @property
-    def full(self) -> bool:
-        """The limit is reached."""
-        return self._left == 0
+        self.left_out: dict[str, Any] | None = None
+        """the first row that was wanted and did not fit the limit any more; of a batch its numbers only"""
 
     def may_hold(self, file: StoreFile) -> bool:
         """False for files of queues that are not wanted."""
@@ -47,15 +47,23 @@ class UnitFilter:
                 if high is not None:
                     keep &= values < high
                 batch = batch.filter(pa.array(keep))
-        if self._left is not None:
-            batch = batch.slice(0, self._left)
-            self._left -= batch.num_rows
+        if self._left is None:
+            return batch
+        if batch.num_rows > self._left:
+            place = [
+                name for name in ("position", "slot", "number", "key_hash") if name in batch.schema.names
+            ]
+            self.left_out = batch.slice(self._left, 1).select(place).to_pylist()[0]
+        batch = batch.slice(0, self._left)
+        self._left -= batch.num_rows
         return batch
 
     def row(self, row: dict[str, Any]) -> dict[str, Any] | None:
-        """A single row, or None when the limit is reached."""
-        if self._left is not None:
-            if self._left == 0:
-                return None
-            self._left -= 1
+        """A single row, None when the limit is reached. What is no unit or item does not count."""
+        if self._left is None or row["type"] in _UNCOUNTED:
+            return row
+        if self._left == 0:
+            self.left_out = row
+            return None
+        self._left -= 1
         return row

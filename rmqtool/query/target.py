@@ -32,7 +32,7 @@ class Answer:
 
     kind: `offset`, `offset_msg_id` or `uniq_key`. place: None when nothing answers to a unique id. matches:
     all records with a unique id, source: how they were found. id_parts: what is in the id. notes: remarks for
-    people. unreadable: what a search could not read.
+    people. unreadable: what a search could not read or did not come to, as rows of `not_covered`.
     """
 
     given: str

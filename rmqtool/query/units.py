@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from formats.commitlog import SysFlag, transaction_of
@@ -33,8 +33,8 @@ class UnitView:
 
     path, position, slot: where it lies or should lie; path is None without such a file. values: its fields,
     None when there is none. differences: (field, expected, found) where it disagrees with the record. absent:
-    why there is no unit to compare. ext_tags_code: what an extension address resolves to. meaning: what its
-    tags code is.
+    why there is no unit to compare; wanted is False where there should be none, error is set where the file
+    could not be read. ext_tags_code: what an extension address resolves to. meaning: what its tags code is.
     """
 
     kind: FileKind
@@ -49,6 +49,8 @@ class UnitView:
     ext_tags_code: int | None = None
     meaning: str = ""
     differences: list[tuple[str, Any, Any]] = field(default_factory=list)
+    wanted: bool = True
+    error: str | None = None
 
     @property
     def agrees(self) -> bool | None:
@@ -73,7 +75,7 @@ def units_of(store: Store, record: OneRecord) -> tuple[UnitView, list[UnitView]]
     transaction = transaction_of(values["sys_flag"])
     if transaction in {"prepared", "rollback"}:
         absent = f"a {transaction} record has no unit"
-        return UnitView(FileKind.CONSUMEQUEUE, record.topic, queue_id, slot, absent=absent), []
+        return UnitView(FileKind.CONSUMEQUEUE, record.topic, queue_id, slot, absent=absent, wanted=False), []
     own = _unit(store, record.topic, queue_id, slot, wanted)
     return own, [_unit(store, *place, wanted, plain=True) for place in _dispatched(record)]
 
@@ -113,21 +115,19 @@ def _unit(
         if queue is None or not queue.files:
             continue
         view = UnitView(kind, topic, queue_id, slot)
+        found: tuple[StoreFile, int] | None = None
         try:
             find = _batch_place if kind is FileKind.BATCHCONSUMEQUEUE else _plain_place
             found = find(queue, slot)
             if found is None:
-                return _without(view, f"no file of the queue holds queue offset {slot}")
+                return replace(view, absent=f"no file of the queue holds queue offset {slot}")
             return _compared(store, view, *found, wanted)
         except RmqtoolError as error:
-            return _without(view, str(error))
+            path = None if found is None else found[0].shown
+            return replace(view, path=path, absent=str(error), error=str(error))
     rocksdb = any(file.path.startswith("consumequeue/") for file in store.of_kind(FileKind.ROCKSDB))
     absent = "the queues are in RocksDB, which is not decoded" if rocksdb else "there is no such queue"
     return UnitView(FileKind.CONSUMEQUEUE, topic, queue_id, slot, absent=absent)
-
-
-def _without(view: UnitView, why: str) -> UnitView:
-    return UnitView(view.kind, view.topic, view.queue_id, view.slot, absent=why)
 
 
 def _plain_place(queue: Queue, slot: int) -> tuple[StoreFile, int] | None:

@@ -147,8 +147,8 @@ def _extension(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
 
 
 def _index(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
-    from formats.index import FIRST_ITEM
-    from rmqtool.scan.index import read_header, read_items, read_slots
+    from formats.index import FIRST_ITEM, file_size
+    from rmqtool.scan.index import header_problems, next_item, read_header, read_items, read_slots
     from rmqtool.store.index_geometry import index_geometry
 
     geometry = index_geometry(file, reader.store.config)
@@ -157,7 +157,7 @@ def _index(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
         if header is None:
             yield _short(file, 40)
             return
-        yield {
+        row: Row = {
             "type": "index_header",
             "path": file.shown,
             **asdict(header),
@@ -165,21 +165,31 @@ def _index(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
             "items": geometry.items,
             "geometry_source": geometry.source.value,
         }
-        if header.index_count <= FIRST_ITEM:
-            return
         if geometry.slots is None or geometry.items is None:
-            yield {
-                "type": "undecoded",
-                "path": file.shown,
-                "kind": file.kind.value,
-                "reason": geometry.detail,
-            }
+            yield row
+            if header.index_count > FIRST_ITEM or source.window(40, source.size).any():
+                about = {"path": file.shown, "kind": file.kind.value, "reason": geometry.detail}
+                yield {"type": "undecoded", **about}
             return
-        for batch in read_slots(source, file.shown, geometry.slots):
+        slots, items = geometry.slots, geometry.items
+        used = next_item(source, header.index_count, slots, items)
+        problems = header_problems(source, header, slots, items, used)
+        yield row | ({"problems": problems} if problems else {})
+        for batch in read_slots(source, file.shown, slots):
             yield Units("index_slot", batch)
-        end = min(header.index_count, geometry.items)
-        for batch in read_items(source, file.shown, geometry.slots, end):
+        end = max(used, header.index_count if header.index_count <= items else 0)
+        for batch in read_items(source, file.shown, slots, end):
             yield Units("index_item", batch)
+        if source.size != file_size(slots, items):
+            yield _cut(file, source.size, file_size(slots, items))
+
+
+def _cut(file: StoreFile, size: int, wanted: int) -> Row:
+    """A file that ends early, or goes on behind its end."""
+    at = min(size, wanted)
+    place = {"path": file.shown, "position": at, "length": abs(size - wanted)}
+    told = {"reason": "short" if size < wanted else "excess", "expected": wanted, "found": size}
+    return {"type": "gap", **place, **told}
 
 
 def _short(file: StoreFile, wanted: int) -> Row:
@@ -229,8 +239,19 @@ def _checkpoint(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
         "length": file.size,
         "rest_is_zero": not any(raw[CHECKPOINT_HEAD_SIZE:]),
     }
+    if any(raw[CHECKPOINT_HEAD_SIZE:CHECKPOINT_SIZE]):
+        yield _filled(file, raw, CHECKPOINT_HEAD_SIZE, min(len(raw), CHECKPOINT_SIZE))
     if file.size < CHECKPOINT_SIZE:
         yield _short(file, CHECKPOINT_SIZE)
+    elif file.size > CHECKPOINT_SIZE:
+        yield _cut(file, file.size, CHECKPOINT_SIZE)
+
+
+def _filled(file: StoreFile, raw: bytes, start: int, end: int) -> Row:
+    """Bytes where every release leaves zeros."""
+    place = {"path": file.shown, "position": start, "length": end - start}
+    found = raw[start:end].lstrip(b"\0")[:64].hex()
+    return {"type": "gap", **place, "reason": "not_zero", "expected": 0, "found": found}
 
 
 def _abort(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
@@ -251,6 +272,8 @@ def _lock(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
     raw = _content(reader, file)
     told = {"held": state.held, "pid": state.pid, "reason": state.reason}
     yield {"type": "lock", "path": file.shown, "content_hex": raw[:64].hex(), **told}
+    if raw not in {b"", b"lock"}:
+        yield _undecodable(file, raw, "is neither empty nor the word lock")
 
 
 def _epoch(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
@@ -267,6 +290,7 @@ def _epoch(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
         "type": "epoch_file",
         "path": file.shown,
         "count": parsed.count,
+        "valid": parsed.is_valid,
         "crc": "ok" if parsed.crc == parsed.computed_crc else "bad",
         "stored_crc": parsed.crc,
         "computed_crc": parsed.computed_crc,

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import ModuleType
 
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
     from rmqtool.scan.events import Blank, End, Gap, Tail
@@ -63,11 +65,15 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One piece of a log, in physical order. `bad_bodies`: records of the batch that fail their CRC."""
+    """One piece of a log, in physical order.
+
+    bad_bodies: physical offsets of the records of a run that fail their CRC, chosen or not; all of them come
+    with the first batch of the run. None without one.
+    """
 
     segment: Segment
     content: pa.RecordBatch | Blank | Gap | Tail | End | Unreadable
-    bad_bodies: int = 0
+    bad_bodies: npt.NDArray[np.int64] | None = None
 
 
 def data_bytes(segments: Iterable[Segment]) -> int:
@@ -144,15 +150,16 @@ def _advance(how: LogScan, done: int, now: int) -> int:
 def _batches(records: Records, segment: Segment, how: LogScan, kernels: ModuleType) -> Iterator[Piece]:
     from rmqtool.scan.table import bad_bodies, to_batch
 
-    bad = bad_bodies(records)
+    found = bad_bodies(records) + segment.base
+    bad = found if found.size else None
     path = segment.file.shown
     if how.choose is not None:
         records = how.choose(records, segment.base, path)
     for part in _slices(records):
         batch = to_batch(part, base=segment.base, path=path, kernels=kernels, columns=how.columns)
         yield Piece(segment, batch, bad)
-        bad = 0
-    if bad:
+        bad = None
+    if bad is not None:
         empty = Records(records.rows[:0], records.window, records.origin)
         batch = to_batch(empty, base=segment.base, path=path, kernels=kernels, columns=how.columns)
         yield Piece(segment, batch, bad)

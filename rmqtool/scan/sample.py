@@ -19,15 +19,15 @@ class Sample:
     def __init__(self, size: int) -> None:
         self._size = size
         self._kept: pa.Table | None = None
-        self.dropped = False
-        """some record was left out"""
+        self.offered = 0
+        """records that there were to choose from"""
 
     def offer(self, batch: pa.RecordBatch) -> None:
         """Takes a batch with a column `physical_offset`."""
+        self.offered += batch.num_rows
         fresh = pa.Table.from_batches([batch])
         table = fresh if self._kept is None else pa.concat_tables([self._kept, fresh])
         if table.num_rows > self._size:
-            self.dropped = True
             order = np.argsort(_mix(table["physical_offset"].to_numpy()), kind="stable")[: self._size]
             table = table.take(pa.array(np.sort(order)))
         self._kept = table.combine_chunks()

@@ -80,6 +80,17 @@ class Batch:
         """Bodies of the batch."""
         return Bodies(self.window, self.ints(Field.BODY_POSITION) - self.origin, self.rows)
 
+    @cached_property
+    def property_maps(self) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+        """Properties of the batch as maps, and how many pairs each record has."""
+        return property_maps(
+            self.kernels,
+            self.window,
+            self.ints(Field.PROPERTIES_POSITION) - self.origin,
+            self.ints(Field.PROPERTIES_LENGTH),
+            self.has(Issue.PROPERTIES_UTF8),
+        )
+
     def span(self, position: Field, issue: Issue) -> pa.Array:
         """A text field as string column, null where it is absent."""
         lengths = self.ints(Field(position + 1))
@@ -139,24 +150,8 @@ def _record(batch: Batch) -> pa.Array:
     return text.binary(batch.kernels, batch.window, places, batch.ints(Field.STORE_SIZE), present)
 
 
-def _properties(batch: Batch) -> pa.Array:
-    return property_maps(
-        batch.kernels,
-        batch.window,
-        batch.ints(Field.PROPERTIES_POSITION) - batch.origin,
-        batch.ints(Field.PROPERTIES_LENGTH),
-        batch.has(Issue.PROPERTIES_UTF8),
-    )[0]
-
-
 def _properties_lost(batch: Batch) -> pa.Array:
-    kept = property_maps(
-        batch.kernels,
-        batch.window,
-        batch.ints(Field.PROPERTIES_POSITION) - batch.origin,
-        batch.ints(Field.PROPERTIES_LENGTH),
-        batch.has(Issue.PROPERTIES_UTF8),
-    )[1]
+    kept = batch.property_maps[1]
     lost = batch.has(Issue.PROPERTIES_UTF8 | Issue.PROPERTIES_SYNTAX)
     return pa.array(lost | (kept != batch.ints(Field.PROPERTY_COUNT)))
 
@@ -224,7 +219,7 @@ COLUMNS: dict[str, Column] = {
             lambda b: text.split_words(b.span(Field.KEYS_POSITION, Issue.PROPERTIES_UTF8)),
         ),
         Column("uniq_key", _str, lambda b: b.span(Field.UNIQ_KEY_POSITION, Issue.PROPERTIES_UTF8)),
-        Column("properties", PROPERTIES, _properties),
+        Column("properties", PROPERTIES, lambda b: b.property_maps[0]),
         Column("properties_raw", pa.binary(), _properties_raw),
         Column("properties_lost", pa.bool_(), _properties_lost, default=False),
         Column("body_length", _i32, _int(Field.BODY_LENGTH, _i32)),
@@ -266,6 +261,7 @@ def crc_states(records: Records) -> npt.NDArray[np.int64]:
     return records.rows[:, Field.CRC_STATE]
 
 
-def bad_bodies(records: Records) -> int:
-    """How many records of the run have a body that fails its CRC."""
-    return int((crc_states(records) == CrcState.BAD).sum())
+def bad_bodies(records: Records) -> npt.NDArray[np.int64]:
+    """Positions of the records of the run whose body fails its CRC."""
+    positions: npt.NDArray[np.int64] = records.rows[crc_states(records) == CrcState.BAD, Field.POSITION]
+    return positions

@@ -16,6 +16,7 @@ from formats.consumequeue import PRE_BLANK_SIZE, BatchUnit, Unit
 from formats.primitives import dtype_of
 from rmqtool.scan.events import Gap, Tail, TailContent
 from rmqtool.scan.fields import Stop
+from rmqtool.store.names import topic_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,7 +103,10 @@ class QueueFile:
 def read_units(
     source: ByteSource, file: QueueFile, *, batch: bool = False, log: LogRange | None = None
 ) -> Iterator[pa.RecordBatch | Gap | Tail]:
-    """Units of a plain (or, with `batch`, a 46-byte) queue file, then the rest of the file."""
+    """Units of a plain (or, with `batch`, a 46-byte) queue file, then the rest of the file.
+
+    Where the topic is no UTF-8 its column is null, and a column `topic_hex` has its bytes.
+    """
     dtype = BATCH_UNIT if batch else UNIT
     end = data_end(source, dtype.itemsize)
     for start in range(0, end, _CHUNK_UNITS * dtype.itemsize):
@@ -135,9 +139,10 @@ def _unit_batch(units: npt.NDArray[Any], start: int, file: QueueFile, log: LogRa
     count = len(units)
     positions = start + np.arange(count, dtype=np.int64) * units.dtype.itemsize
     states = pa.DictionaryArray.from_arrays(pa.array(unit_states(units, log)), pa.array(STATES))
+    named = topic_keys(file.topic)
     columns: dict[str, Any] = {
         "path": pa.repeat(pa.scalar(file.path, _str), count),
-        "topic": pa.repeat(pa.scalar(file.topic, _str), count),
+        "topic": pa.repeat(pa.scalar(named["topic"], _str), count),
         "queue_id": pa.repeat(pa.scalar(file.queue_id, _i32), count),
         "position": pa.array(positions),
         "slot": pa.array((file.base + positions) // units.dtype.itemsize),
@@ -148,4 +153,7 @@ def _unit_batch(units: npt.NDArray[Any], start: int, file: QueueFile, log: LogRa
         if field.name not in columns:
             native = units[field.name].astype(field.type.to_pandas_dtype())
             columns[field.name] = pa.array(native, field.type)
-    return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+    made = pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+    if "topic_hex" in named:
+        made = made.append_column("topic_hex", pa.repeat(pa.scalar(named["topic_hex"], _str), count))
+    return made

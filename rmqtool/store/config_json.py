@@ -13,6 +13,7 @@ import re
 import stat
 from dataclasses import dataclass
 from enum import StrEnum
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rmqtool.errors import RmqtoolError
@@ -20,6 +21,9 @@ from rmqtool.errors import RmqtoolError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_LEVELS = 128
+"""levels of objects and arrays; settings of a broker have about five"""
+_DEEP = f"is nested more than {_LEVELS} levels deep"
 _BARE_KEY = re.compile(r'("(?:[^"\\]|\\.)*")|([{,]\s*)(-?\d+)(?=\s*:)', re.DOTALL)
 
 
@@ -66,6 +70,40 @@ class _DuplicateKeys:
         return result
 
 
+class _Numbers:
+    """parse_float that gives null for what no double holds (1e999), and remembers it."""
+
+    def __init__(self) -> None:
+        self.remarks: list[str] = []
+
+    def __call__(self, text: str) -> float | None:
+        value = float(text)
+        if isfinite(value):
+            return value
+        self.remarks.append(f"has a number out of range, read as null: {text[:40]}")
+        return None
+
+
+def _with_numbers(value: Any) -> Any:
+    """NaN and infinities, which a lenient parser makes, as null."""
+    if isinstance(value, dict):
+        return {name: _with_numbers(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_with_numbers(item) for item in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def _too_deep(data: dict[str, Any]) -> bool:
+    """More levels than a reader of our own JSON can be expected to take."""
+    level: list[Any] = [data]
+    for _ in range(_LEVELS):
+        inner = (item for held in level for item in (held.values() if isinstance(held, dict) else held))
+        level = [item for item in inner if isinstance(item, (dict, list))]
+        if not level:
+            return False
+    return True
+
+
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
 
@@ -109,7 +147,10 @@ def parse_config(raw: bytes) -> ParsedConfig:
         return ParsedConfig(None, ParseState.EMPTY, "; ".join([f"holds {len(raw)} blank bytes", *remarks]))
     quoted, bare = _quote_bare_keys(text)
     duplicates = _DuplicateKeys()
-    decoder = json.JSONDecoder(object_pairs_hook=duplicates, parse_constant=_refuse_constant)
+    numbers = _Numbers()
+    decoder = json.JSONDecoder(
+        object_pairs_hook=duplicates, parse_float=numbers, parse_constant=_refuse_constant
+    )
     try:
         parsed: tuple[Any, int] = decoder.raw_decode(quoted)
     except (ValueError, RecursionError) as error:
@@ -120,8 +161,11 @@ def parse_config(raw: bytes) -> ParsedConfig:
         remarks.append(f"{len(rest.encode())} bytes follow behind the end of the object")
     if duplicates.keys:
         remarks.append(f"has duplicate keys: {', '.join(repr(key) for key in duplicates.keys[:3])}")
+    remarks += numbers.remarks
     if not isinstance(data, dict):
         return ParsedConfig(None, ParseState.UNPARSABLE, f"holds a {type(data).__name__}, not an object")
+    if _too_deep(data):
+        return ParsedConfig(None, ParseState.UNPARSABLE, _DEEP)
     if remarks:
         return ParsedConfig(data, ParseState.LENIENT, "; ".join(remarks))
     return ParsedConfig(data, ParseState.FASTJSON if bare else ParseState.STRICT, None)
@@ -141,7 +185,9 @@ def _parse_leniently(text: str, remarks: list[str], strict: Exception) -> Parsed
         return ParsedConfig(None, ParseState.UNPARSABLE, problem)
     if not isinstance(data, dict):
         return ParsedConfig(None, ParseState.UNPARSABLE, problem)
-    return ParsedConfig(data, ParseState.LENIENT, problem)
+    if _too_deep(data):
+        return ParsedConfig(None, ParseState.UNPARSABLE, f"{problem}; {_DEEP}")
+    return ParsedConfig(_with_numbers(data), ParseState.LENIENT, problem)
 
 
 def load_json_config(path: str | os.PathLike[str]) -> ParsedConfig:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 LONG_MAX = (1 << 63) - 1
@@ -56,3 +57,22 @@ def escape_name(name: str) -> str:
         return f"\\u{code:04x}"
 
     return _UNPRINTABLE.sub(escape, name)
+
+
+def topic_keys(name: str | None) -> dict[str, str | None]:
+    """A topic taken from a name on disk as columns: `topic`, or null and `topic_hex` when it is no UTF-8."""
+    if name is None or name.isascii():
+        return {"topic": name}
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return {"topic": None, "topic_hex": _stored(name).hex()}
+    return {"topic": name}
+
+
+def _stored(name: str) -> bytes:
+    """The bytes of a name; of lone surrogates that stand for no byte (from JSON) what Java would write."""
+    try:
+        return os.fsencode(name)
+    except UnicodeEncodeError:
+        return name.encode("utf-8", "surrogatepass")

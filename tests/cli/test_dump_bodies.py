@@ -244,7 +244,7 @@ SECRETS = {
     "body": ["hello", b64(BODIES["binary"]), "plain text"],
     "keys": ["key-ascii", "0A00ascii"],
     "hosts": ["10.0.0.1", "10.0.0.2", "0A000002", "0A00ascii"],
-    "properties": ["key-ascii", "0A00ascii", '"own"', "KEYS"],
+    "properties": ["key-ascii", "0A00ascii", '"own"', "ascii"],
 }
 
 
@@ -264,16 +264,19 @@ def test_redaction_hides(store: Path, what: str, form: str) -> None:
 def test_redaction_leaves_the_rest(store: Path) -> None:
     (before, *_), (after, *_) = messages(store), messages(store, "--redact", "keys")
     changed = {key for key in before | after if before.get(key) != after.get(key)}
-    assert changed == {"keys", "uniq_key", "properties"}
-    assert after["properties"] == {"TAGS": "ascii", "own": "1"}
-    assert (after["keys"], after["uniq_key"]) == (None, None)
+    assert changed == {"keys", "uniq_key", "properties", "redacted"}
+    assert after["properties"] == before["properties"] | dict.fromkeys(("KEYS", "UNIQ_KEY"), "(redacted)")
+    assert (after["keys"], after["uniq_key"]) == (["(redacted)"], "(redacted)")
+    assert after["redacted"] == ["keys", "uniq_key", "properties"]
     (after, *_) = messages(store, "--redact", "hosts")
-    assert (after["born_host"], after["store_host"], after["offset_msg_id"]) == (None, None, None)
+    assert {after[name] for name in ("born_host", "store_host", "offset_msg_id")} == {"(redacted)"}
     assert after["keys"] == ["key-ascii", "two"]
 
 
 def test_redaction_of_everything(store: Path) -> None:
-    text = rmq("dump", store, *NDJSON, "--redact", "body,keys,hosts,properties", "--body-sha256").stdout
+    result = rmq("dump", store, *NDJSON, "--redact", "body,keys,hosts,properties", "--body-sha256")
+    text = result.stdout
+    assert result.rows[-1]["redaction"] == ["body", "hosts", "keys", "properties"]
     for secrets in SECRETS.values():
         assert not [secret for secret in secrets if secret in text]
     assert hashlib.sha256(b"hello").hexdigest() not in text

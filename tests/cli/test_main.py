@@ -144,6 +144,7 @@ def test_interrupt_ends_with_the_summary_of_what_was_covered(
         "messages": 3,
         "complete": False,
         "incomplete_reason": "interrupted",
+        "not_covered": [],
     }
     assert len(document["rows"]) == 3
 

@@ -57,7 +57,8 @@ def test_a_log_that_cannot_be_listed_is_not_an_empty_one(
     assert result.exit_code == 3
     summary = result.rows[-1]
     assert (summary["complete"], summary["incomplete_reason"]) == (False, "unreadable")
-    assert summary["not_covered"] == [{"path": "commitlog", "error": "Permission denied"}]
+    missing = {"path": "commitlog", "reason": "unreadable", "error": "Permission denied"}
+    assert summary["not_covered"] == [missing]
     assert result.stderr.count("Permission denied") == 1
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 import json
 from itertools import repeat
+from math import isfinite
+from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqtool.errors import UnreadableError
-from rmqtool.output.jsonrows import JsonRows, NdjsonRows
+from rmqtool.output.jsonrows import JsonRows, NdjsonRows, encode
 from rmqtool.output.stream import ByteOut
 
 DONE = {"messages": 2, "complete": True}
@@ -92,11 +95,35 @@ def test_int64_as_string_goes_by_name(sink: io.BytesIO, out: ByteOut) -> None:
     assert summary["messages"] == 2
 
 
-def test_lone_surrogate_is_kept(sink: io.BytesIO, out: ByteOut) -> None:
+def test_lone_surrogate_is_escaped_as_text(sink: io.BytesIO, out: ByteOut) -> None:
     with NdjsonRows(out, "x/1") as rows:
         rows.write_rows([{"path": "a\udcffb"}])
         rows.finish(DONE)
-    assert json.loads(sink.getvalue().splitlines()[0]) == {"path": "a\udcffb"}
+    assert orjson.loads(sink.getvalue().splitlines()[0]) == {"path": "a\\udcffb"}
+
+
+_ANY = st.characters() | st.characters(categories=["Cs"])
+_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(_ANY),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(_ANY), inner, max_size=4),
+)
+
+
+def _refuse(name: str) -> None:
+    raise AssertionError(f"{name} is no JSON")
+
+
+@given(_values)
+def test_whatever_is_encoded_is_json(value: Any) -> None:
+    raw = encode(value)
+    raw.decode()
+    json.loads(raw, parse_constant=_refuse)
+
+
+@given(st.floats(allow_nan=True, allow_infinity=True), st.integers(min_value=1 << 64))
+def test_no_number_is_none_beside_a_huge_one(number: float, huge: int) -> None:
+    read = json.loads(encode({"a": number, "b": huge}), parse_constant=_refuse)
+    assert read == {"a": number if isfinite(number) else None, "b": huge}
 
 
 def test_bytes_are_a_defect_not_text(out: ByteOut) -> None:

@@ -145,14 +145,36 @@ def test_inner_bodies_in_tables() -> None:
 
 
 @pytest.mark.parametrize("what", ["keys", "hosts", "properties"])
-def test_hidden_columns_are_null(what: str) -> None:
+def test_hidden_columns_are_marked(what: str) -> None:
+    """What is absent stays absent, what is hidden says so, and the row names it."""
     hidden = {
         "keys": {"keys", "uniq_key"},
         "hosts": {"born_host", "store_host", "offset_msg_id", "uniq_key"},
-        "properties": {"properties", "tags", "keys", "uniq_key"},
+        "properties": {"tags", "keys", "uniq_key"},
     }[what]
     plain, redacted = rows(MessageShape()), rows(MessageShape(redacted=frozenset({what})))
     for row, other in zip(plain, redacted, strict=True):
-        assert {key for key in hidden if other[key] is not None} == set()
+        for key in hidden:
+            mark = None if row[key] is None else ["(redacted)"] if key == "keys" else "(redacted)"
+            assert other[key] == mark
         changed = {key for key in row if row[key] != other.get(key)}
         assert changed <= hidden | {"properties", "properties_raw_hex"}
+        assert set(other["redacted"]) == changed
+
+
+def test_hidden_properties_keep_known_names() -> None:
+    shown = {
+        what: rows(MessageShape(redacted=frozenset({what})))[0]["properties"]
+        for what in ("keys", "properties")
+    }
+    assert shown["keys"] == {"TAGS": "A", "KEYS": "(redacted)", "UNIQ_KEY": "(redacted)", "own": "x"}
+    assert shown["properties"] == dict.fromkeys(("TAGS", "KEYS", "UNIQ_KEY", "(redacted)"), "(redacted)")
+
+
+def test_hidden_bodies_are_named() -> None:
+    first, _ = rows(MessageShape("auto", body_sha256=True, redacted=frozenset({"body"})))
+    assert (first["body_crc"], first["body_sha256"]) == (None, "(redacted)")
+    assert first["redacted"] == ["body", "body_crc", "body_sha256", "plain_body_sha256", "properties_raw_hex"]
+    assert not {"body_utf8", "body_base64"} & set(first)
+    first, _ = rows(MessageShape("auto", redacted=frozenset({"body"}), one_body=True))
+    assert first["body"] == "(redacted)"

@@ -59,18 +59,29 @@ def test_queue_offsets_mean_nothing_to_index_slots_of_another_name() -> None:
 
 def test_the_limit_counts_over_batches_and_rows() -> None:
     chosen = UnitFilter(MessageFilter(limit=13))
-    assert not chosen.full
     assert chosen.units(batch()).num_rows == 10
-    assert chosen.row({"a": 1}) == {"a": 1}
+    assert chosen.row({"type": "epoch"}) == {"type": "epoch"}
+    assert chosen.left_out is None
     assert chosen.units(batch())["slot"].to_pylist() == [0, 1]
-    assert chosen.full
-    assert chosen.row({"a": 2}) is None
+    assert chosen.left_out is not None
+    assert chosen.left_out["slot"] == 2
+    assert chosen.row({"type": "epoch"}) is None
     assert chosen.units(batch()).num_rows == 0
 
 
-def test_without_a_limit_nothing_is_full() -> None:
+def test_a_limit_that_is_just_enough_leaves_nothing_out() -> None:
+    chosen = UnitFilter(MessageFilter(limit=10))
+    assert chosen.units(batch()).num_rows == 10
+    for kind in ("tail", "gap", "index_header"):
+        assert chosen.row({"type": kind}) is not None
+    assert chosen.left_out is None
+    assert chosen.row({"type": "config"}) is None
+    assert chosen.left_out == {"type": "config"}
+
+
+def test_without_a_limit_nothing_is_left_out() -> None:
     chosen = UnitFilter(MessageFilter())
     for _ in range(3):
         assert chosen.units(batch()).num_rows == 10
-        assert chosen.row({}) == {}
-    assert not chosen.full
+        assert chosen.row({"type": "epoch"})
+    assert chosen.left_out is None

@@ -178,3 +178,25 @@ def test_batch_queue_topics():
         {"topicConfigTable": {"T": {"attributes": {"queue.type": "BatchCQ"}, "perm": 2}}}
     ).values()
     assert (topic.queue_type, topic.readable, topic.writeable) == ("BatchCQ", False, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "state", "data"),
+    [
+        ('{"a":1e999}', "lenient", {"a": None}),
+        ('{"a":-1e999,"b":1' + 40 * "0" + "}", "lenient", {"a": None, "b": 10**40}),
+        ("{'a':1e999,}", "lenient", {"a": None}),
+        ("{a:NaN}", "lenient", {"a": None}),
+        ('{"a":1.5}', "strict", {"a": 1.5}),
+    ],
+)
+def test_numbers_that_json_lacks(text: str, state: str, data: dict[str, object]) -> None:
+    parsed = parse_config(text.encode())
+    assert (parsed.state, parsed.data) == (state, data)
+
+
+@pytest.mark.parametrize("key", ['"a"', "'a'"])
+@pytest.mark.parametrize(("levels", "state"), [(100, None), (200, "unparsable"), (900, "unparsable")])
+def test_nesting_is_bounded(key: str, levels: int, state: str | None) -> None:
+    parsed = parse_config((f"{{{key}:" * levels + "1" + "}" * levels).encode())
+    assert parsed.state == (state or ("strict" if key == '"a"' else "lenient"))

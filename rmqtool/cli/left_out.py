@@ -1,0 +1,66 @@
+"""What of a store cannot be opened: directories that could not be listed, entries that are no plain file."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.store.coverage import unreadable
+from rmqtool.store.layout import FileKind, StoreForm
+from rmqtool.store.names import escape_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rmqtool.cli.context import Context
+    from rmqtool.store.files import StoreFile
+    from rmqtool.store.layout import Store
+
+Row = dict[str, Any]
+
+
+def unlisted(store: Store, context: Context, *, commitlog: bool = False) -> list[Row]:
+    """Directories that could not be listed, as rows of `not_covered`; each was noted, or is warned of.
+
+    commitlog: only those that may hold segments.
+    """
+    roots = {str(root) for root in store.roots}
+    found = []
+    for one in store.directories:
+        path = escape_name(one.path)
+        holds_segments = path.rsplit("/", 1)[-1] == "commitlog" or one.location in roots
+        if one.error is not None and (holds_segments or not commitlog):
+            if context.talk.quiet:
+                context.talk.warn(f"{path}: {one.error}")
+            found.append(unreadable(path, one.error))
+    return found
+
+
+def unopened(files: Iterable[StoreFile], context: Context) -> list[Row]:
+    """Entries in the place of a file that are never opened (FIFO, socket, device, dead link); warned of."""
+    found = []
+    for file in files:
+        if not file.regular and not os.path.isdir(file.location):  # a link in a circle hides no file
+            row = unreadable(file.shown, file.note or "not a regular file")
+            context.talk.warn(f"{row['path']}: {row['error']}")
+            found.append(row)
+    return found
+
+
+def undecoded_beside_log(store: Store, context: Context) -> list[Row]:
+    """What lies where segments should and is none: entries never opened, and files of unknown names."""
+    strange = [file for file in store.of_kind(FileKind.UNKNOWN) if _among_segments(store, file)]
+    found = unopened(strange, context)
+    for file in strange:
+        if file.regular:
+            row = unreadable(file.shown, f"is no segment: {file.note}", 0, file.size)
+            context.talk.warn(f"{row['path']}: {row['error']}")
+            found.append(row)
+    return found
+
+
+def _among_segments(store: Store, file: StoreFile) -> bool:
+    if store.form not in {StoreForm.STORE, StoreForm.DLEDGER}:
+        return True
+    further = {str(root) for root in store.roots[1:]}
+    return file.path.split("/")[:-1] == ["commitlog"] or os.path.dirname(file.location) in further

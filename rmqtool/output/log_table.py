@@ -1,0 +1,63 @@
+"""A listing of records for people: its columns, and a line for everything that is no record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.output.redaction import REDACTED
+from rmqtool.output.tablerows import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rmqtool.output.messages import MessageShape
+    from rmqtool.output.times import Zone
+
+_NARROW = 100
+"""columns of a terminal below which a table shows only what tells records apart"""
+
+EVENT_KEYS = ("length", "content", "reason", "expected", "found")
+"""what rows that are no record have besides their place"""
+
+
+def columns(shape: MessageShape, zone: Zone, width: int | None) -> list[Column]:
+    """The columns of a table for these rows. width: of the terminal, None where nothing is cut."""
+    shown = [
+        Column("physical_offset", "offset", right=True, width=8),
+        Column("store_timestamp", "stored", show=zone.iso),
+        Column("topic", shrinks=True, style="cyan"),
+        Column("queue_id", "q", right=True),
+        Column("queue_offset", "q.offset", right=True),
+        Column("crc"),
+    ]
+    if width is None or width >= _NARROW:
+        shown += [
+            Column("store_size", "size", right=True),
+            Column("tags", shrinks=True),
+            Column("keys", shrinks=True),
+        ]
+    if shape.body_sha256:
+        shown.append(Column("body_sha256"))
+    if shape.body != "none":
+        shown.append(Column("body"))
+    return shown
+
+
+def banner(row: Mapping[str, Any]) -> str | None:
+    """Everything that is no record, as one line across the table."""
+    kind = row.get("type", "message")
+    if kind in {"message", "inner_message"}:
+        return None
+    if kind == "inner_error":
+        return f"-- batch at {row['physical_offset']}: {row['reason']}"
+    place = f"-- {kind} at {row['physical_offset']}, {row['length']} bytes"
+    if kind == "blank":
+        return f"{place} to the end of {row['path']}"
+    told = row.get("reason", "")
+    if kind == "tail":
+        records = f", {row['records']} records in it" if row.get("records") else ""
+        return f"{place} of {row['content']} content{records}"
+    if told == "unreadable":
+        return f"{place}: unreadable, {row['error']}"
+    values = [REDACTED if row[name] is None else row[name] for name in ("expected", "found")]
+    return f"{place}: {told}, expected {values[0]}, found {values[1]}"
