@@ -97,7 +97,7 @@ def _require_form(target: str) -> None:
 
 def _find(context: Context, opened: Store, target: str, read: ReadOptions) -> Answer:
     from rmqtool.cli.parse import named, parse_offset
-        from rmqtool.query.reading import Reading
+    from rmqtool.query.reading import Reading
     from rmqtool.query.target import at_offset, by_id, is_id
 
     if not is_id(target):

@@ -11,7 +11,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from rmqtool.errors import RmqtoolError
 from rmqtool.query.index_coverage import Coverage, coverage
@@ -24,6 +23,8 @@ from rmqtool.store.coverage import Incomplete, rest_of_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
 
     from rmqtool.query.index_coverage import IndexFileView
     from rmqtool.query.index_lookup import IndexItem, IndexReader
@@ -55,8 +56,8 @@ class KeyAnswer:
     matches: physical offset → the wanted keys that the record has. source: `index`, `scan`, or `index+scan`.
     candidates: records that were compared. collisions: those with the hash but without the key.
     window: [from, to) in store time (ms), None without bound. topics: how many the index was asked for.
-    files: index files asked. scanned: ranges of physical offsets that were read. setbacks: path → why an index
-    file was not used. missing: items that point to no record. not_covered: rows as in `store.coverage`.
+    files: index files asked. scanned: ranges of physical offsets that were read. setbacks: path → why an
+    index file was not used. missing: items that point to no record. not_covered: rows as in `store.coverage`.
     """
 
     window: tuple[int | None, int | None]
@@ -114,7 +115,9 @@ def _by_index(store: Store, wanted: WantedKeys, answer: KeyAnswer, log_end: int)
     covered = coverage(store, log_end, known)
     topics = [wanted.topic] if wanted.topic is not None else known_topics(store)
     answer.topics = len(topics)
-    hashes = np.unique(np.concatenate([wanted.in_topic(topic) for topic in topics] or [np.empty(0, np.int32)]))
+    hashes = np.unique(
+        np.concatenate([wanted.in_topic(topic) for topic in topics] or [np.empty(0, np.int32)])
+    )
     candidates: set[int] = set()
     used: list[IndexFileView] = []
     for view in covered.files:
@@ -178,11 +181,15 @@ def _compare(store: Store, wanted: WantedKeys, answer: KeyAnswer, offsets: list[
 def matching(
     batch: pa.RecordBatch, wanted: WantedKeys, window: tuple[int | None, int | None]
 ) -> Iterator[tuple[int, frozenset[str]]]:
-    """(physical offset, wanted keys) of the records of the window that have some, by topic and key as text."""
+    """(physical offset, wanted keys) of the records of the window that have some, by topic and key."""
     low, high = window
     columns = (batch[name].to_pylist() for name in COMPARED)
     for offset, topic, keys, uniq_key, time in zip(*columns, strict=True):
-        if not wanted.matches(topic) or (low is not None and time < low) or (high is not None and time >= high):
+        if (
+            not wanted.matches(topic)
+            or (low is not None and time < low)
+            or (high is not None and time >= high)
+        ):
             continue
         have = wanted.of_record(keys, uniq_key)
         if have:
@@ -205,7 +212,9 @@ def _by_scan(
                 answer.collisions += batch.num_rows - len(found)
                 reached = max(reached, scan.reached)
     except KeyboardInterrupt:
-        answer.not_covered += rest_of_log(list(store.segments), reached, Incomplete.INTERRUPTED, end=ranges[-1][1])
+        answer.not_covered += rest_of_log(
+            list(store.segments), reached, Incomplete.INTERRUPTED, end=ranges[-1][1]
+        )
     answer.not_covered += scan.not_covered
 
 

@@ -12,7 +12,6 @@ from rmqtool.query.time_search import Boundary
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from rmqtool.query.log_view import LogView
     from rmqtool.query.queue_view import QueueView, Units, ViewedFile
 
 _ALL_UNITS = 5_000_000
@@ -57,9 +56,7 @@ def exact_offset(view: QueueView, time: int, boundary: Boundary) -> ExactOffset:
     )
 
 
-def _columns(
-    view: QueueView, files: list[ViewedFile]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _columns(view: QueueView, files: list[ViewedFile]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     slots: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
     times: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
     for file in files:
@@ -76,16 +73,18 @@ def unit_times(view: QueueView, units: Units) -> npt.NDArray[np.int64]:
     """Store time (ms) of each unit's record, -1 where there is none; batch units hold their own."""
     if view.batch:
         return np.asarray(units["store_timestamp"].astype(np.int64))
-    return view.log.store_timestamps(units["physical_offset"].astype(np.int64), units["size"].astype(np.int64))
+    return view.log.store_timestamps(
+        units["physical_offset"].astype(np.int64), units["size"].astype(np.int64)
+    )
 
 
 def _by_edges(view: QueueView, files: list[ViewedFile], time: int, boundary: Boundary) -> list[ViewedFile]:
     """The file that holds the answer when files follow each other in time, and its neighbours."""
-    firsts = [_edge(view.log, view, file) for file in files]
+    firsts = [_edge(view, file) for file in files]
     later = [index for index, first in enumerate(firsts) if first >= time]
     at = later[0] if later else len(files)
     return files[max(at - 2, 0) : at + (1 if boundary is Boundary.LOWER else 2)]
 
 
-def _edge(log: LogView, view: QueueView, file: ViewedFile) -> int:
+def _edge(view: QueueView, file: ViewedFile) -> int:
     return int(unit_times(view, view.units(file, 0, view.width))[0])

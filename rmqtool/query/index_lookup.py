@@ -95,7 +95,6 @@ class IndexReader:
                 yield item
             number, before = item.prev, number
 
-
     def offsets_of(self, hashes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
         """Physical offsets of all items with one of the hashes, by comparing the whole column in runs."""
         count = min(max(int(self.header.index_count), 0), self.items)

@@ -37,9 +37,7 @@ class KeyScan:
     up to which the log was read.
     """
 
-    def __init__(
-        self, wanted: WantedKeys, window: tuple[int | None, int | None], reading: Reading
-    ) -> None:
+    def __init__(self, wanted: WantedKeys, window: tuple[int | None, int | None], reading: Reading) -> None:
         self._wanted = wanted
         self._window = window
         self._reading = reading
@@ -67,9 +65,7 @@ class KeyScan:
             self.reached = piece.segment.base + content.position
             if isinstance(content, Unreadable):
                 path = piece.segment.file.shown
-                self.not_covered.append(
-                    unreadable(path, content.reason, content.position, content.length)
-                )
+                self.not_covered.append(unreadable(path, content.reason, content.position, content.length))
             elif isinstance(content, Gap) or (
                 isinstance(content, Tail) and content.content is TailContent.GARBAGE
             ):

@@ -32,12 +32,13 @@ def _timestamps(window: npt.NDArray[np.uint8], positions: npt.NDArray[np.int64])
     flags = window[positions[:, None] + np.arange(_SYS_FLAG, _SYS_FLAG + 4)].view(">i4")[:, 0]
     v6 = (flags & int(SysFlag.BORNHOST_V6)) != 0
     places = positions + np.where(v6, _STORE_TIME[True], _STORE_TIME[False])
-    return window[places[:, None] + np.arange(8)].view(">i8")[:, 0].astype(np.int64)
+    times = window[places[:, None] + np.arange(8)].view(">i8")[:, 0]
+    return np.asarray(times, np.int64)
 
 
 @dataclass
 class LogView:
-    """What a broker that has this log serves. A context manager; files are opened once, by pread."""
+    """What a broker that has this log serves. A context manager; files are opened once."""
 
     segments: SegmentSet
     _open: ExitStack = field(default_factory=ExitStack)

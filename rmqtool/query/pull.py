@@ -46,7 +46,8 @@ _MEMORY_RATIO = 40
 class Delivered:
     """One record of the answer: queue offset, size and number of messages from its unit.
 
-    foreign: it is not that unit's. 4.x delivers bytes from the start of the oldest file for a unit with offset 0 that is no longer there.
+    foreign: it is not that unit's. 4.x delivers bytes from the start of the oldest file for a unit with
+    offset 0 that is no longer there.
     """
 
     queue_offset: int
@@ -99,9 +100,7 @@ def pull(
 class _Scan:
     """The loop over the units of one queue file."""
 
-    def __init__(
-        self, view: QueueView, answer: Pull, offset: int, count: int, passes: Passes | None
-    ) -> None:
+    def __init__(self, view: QueueView, answer: Pull, offset: int, count: int, passes: Passes | None) -> None:
         self.view, self.answer, self.offset, self.count = view, answer, offset, count
         self.passes = passes
         self.bytes = 0

@@ -158,7 +158,7 @@ class QueueView:
                 return
 
     def _cut_behind_log(self) -> None:
-        """Units of records that the log does not have; recovery cuts them off (`#truncateDirtyLogicFiles`)."""
+        """Units of records that the log does not have: recovery cuts them (`#truncateDirtyLogicFiles`)."""
         while self.files:
             last = self.files[-1]
             behind = np.flatnonzero(self.units(last)["physical_offset"] >= self.log.high)

@@ -81,4 +81,6 @@ def queue_numbers(store: Store, topic: str) -> list[int]:
     """Numbers of the queues that the topic has directories for."""
     kinds = (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
     all_queues = (queue for kind in kinds for queue in store.queues(kind))
-    return sorted({queue.queue_id for queue in all_queues if queue.topic == topic and queue.queue_id is not None})
+    return sorted(
+        {queue.queue_id for queue in all_queues if queue.topic == topic and queue.queue_id is not None}
+    )

@@ -28,9 +28,7 @@ class WantedKeys:
     uniq_key_only: they are unique ids; elements of KEYS do not count.
     """
 
-    def __init__(
-        self, keys: Iterable[str], topic: str | None = None, *, uniq_key_only: bool = False
-    ) -> None:
+    def __init__(self, keys: Iterable[str], topic: str | None = None, *, uniq_key_only: bool = False) -> None:
         self._uniq_key_only = uniq_key_only
         self.keys = tuple(dict.fromkeys(keys))
         self.topic = topic

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from rmqtool.query.sql92.grammar import parse
 from rmqtool.query.sql92.nodes import And, Not, Or
-from rmqtool.query.sql92.values import Unevaluable
+from rmqtool.query.sql92.values import UnevaluableError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,7 +45,7 @@ class Sql92Filter:
     def passes(self, properties: pa.MapArray) -> npt.NDArray[np.bool_]:
         """Which records pass, by their properties (`table.PROPERTIES`; the last of several counts)."""
         columns = {name: pc.map_lookup(properties, pa.scalar(name), "last") for name in self.names}
-        return self.codes(columns, len(properties)) == TRUE
+        return np.equal(self.codes(columns, len(properties)), TRUE)
 
     def codes(self, columns: Mapping[str, pa.Array], count: int) -> Codes:
         """`FALSE`, `TRUE`, `UNKNOWN` or `FAILED` for each of `count` records."""
@@ -82,7 +82,7 @@ class Sql92Filter:
 def _code(node: Node, names: tuple[str, ...] | list[str], values: tuple[str | None, ...]) -> int:
     try:
         value = node.value(dict(zip(names, values, strict=True)))
-    except Unevaluable:
+    except UnevaluableError:
         return FAILED
     if value is None:
         return UNKNOWN

@@ -26,7 +26,7 @@ from rmqtool.query.sql92.nodes import (
     Text,
     condition,
 )
-from rmqtool.query.sql92.values import Int32, Int64, Unevaluable, compare
+from rmqtool.query.sql92.values import Int32, Int64, UnevaluableError, compare
 
 _GRAMMAR = r"""
 start: or_expression
@@ -109,24 +109,24 @@ def _comparable(*nodes: Node) -> None:
     for node in nodes:
         number = isinstance(node, Constant) and isinstance(node.constant, (Int32, Int64, float))
         if not number and (isinstance(node, Constant) or node.boolean):
-            raise Unevaluable("only numbers and properties can be compared by order")
+            raise UnevaluableError("only numbers and properties can be compared by order")
 
 
 def _equatable(left: Node, right: Node) -> None:
     """`ComparisonExpression#checkEqualOperand`, `#checkEqualOperandCompatability`."""
     if any(isinstance(one, Constant) and one.constant is None for one in (left, right)):
-        raise Unevaluable("NULL can only be asked for with IS NULL")
+        raise UnevaluableError("NULL can only be asked for with IS NULL")
     both = isinstance(left, Constant) and isinstance(right, Constant)
     if both and left.is_condition and not right.is_condition:  # type: ignore[attr-defined]
-        raise Unevaluable("a boolean cannot be compared with another constant")
+        raise UnevaluableError("a boolean cannot be compared with another constant")
 
 
 def _not_null(low: Node, high: Node) -> None:
     if isinstance(low, Constant) and isinstance(high, Constant):
         if low.constant is None or high.constant is None:
-            raise Unevaluable("the bounds of BETWEEN cannot be NULL")
+            raise UnevaluableError("the bounds of BETWEEN cannot be NULL")
         if compare(high.constant, low.constant) < 0:
-            raise Unevaluable("the lower bound of BETWEEN lies above the upper")
+            raise UnevaluableError("the lower bound of BETWEEN lies above the upper")
 
 
 class _Build(Transformer[Token, Node]):
@@ -178,7 +178,7 @@ class _Build(Transformer[Token, Node]):
 
     def _in(self, parts: list[Any], *, inverted: bool) -> Node:
         if not isinstance(parts[0], Property):
-            raise Unevaluable("IN stands behind the name of a property only")
+            raise UnevaluableError("IN stands behind the name of a property only")
         return In(parts[0], frozenset(map(_text, parts[1:])), inverted)
 
     def inside(self, parts: list[Any]) -> Node:
@@ -199,13 +199,13 @@ class _Build(Transformer[Token, Node]):
     def decimal(self, parts: list[Token]) -> Node:
         value = int(parts[0].rstrip("lL"))
         if value >= _LONG:
-            raise Unevaluable(f"{value} is too large")
+            raise UnevaluableError(f"{value} is too large")
         return Constant(Int32(value) if value < _INT else Int64(value))
 
     def float(self, parts: list[Token]) -> Node:
         value = float(parts[0])
         if not _SMALLEST_DOUBLE <= value <= _LARGEST_DOUBLE:
-            raise Unevaluable(f"{parts[0]} is no number that an expression may hold")
+            raise UnevaluableError(f"{parts[0]} is no number that an expression may hold")
         return Constant(value)
 
     def true(self, _: list[Token]) -> Node:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import operator
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from rmqtool.query.sql92.values import Unevaluable, Value, compare, negate, to_double
+from rmqtool.query.sql92.values import UnevaluableError, Value, compare, negate, to_double
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,7 +23,7 @@ _ORDER: dict[str, Callable[[int, int], bool]] = {
 
 
 @dataclass(frozen=True)
-class Node:
+class Node(ABC):
     """A part of an expression. boolean: whether it may stand where a condition must."""
 
     boolean: ClassVar[bool] = True
@@ -32,9 +33,9 @@ class Node:
         """Properties that are read."""
         return frozenset()
 
+    @abstractmethod
     def value(self, properties: Properties) -> Value:
-        """Value for one record; raises `Unevaluable`."""
-        raise NotImplementedError
+        """Value for one record; raises `UnevaluableError`."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Constant(Node):
         return self.constant is None or isinstance(self.constant, bool)
 
     def value(self, properties: Properties) -> Value:
+        """Value for one record."""
         return self.constant
 
 
@@ -61,9 +63,11 @@ class Property(Node):
 
     @property
     def names(self) -> frozenset[str]:
+        """Properties that are read."""
         return frozenset({self.name})
 
     def value(self, properties: Properties) -> Value:
+        """Value for one record."""
         return properties.get(self.name)
 
 
@@ -73,6 +77,7 @@ class _Unary(Node):
 
     @property
     def names(self) -> frozenset[str]:
+        """Properties that are read."""
         return self.right.names
 
 
@@ -83,6 +88,7 @@ class Negated(_Unary):
     boolean = False
 
     def value(self, properties: Properties) -> Value:
+        """Value for one record."""
         return negate(self.right.value(properties))
 
 
@@ -91,6 +97,7 @@ class Cast(_Unary):
     """A property where a condition stands: never true, as a property is a string."""
 
     def value(self, properties: Properties) -> Value:
+        """Value for one record."""
         found = self.right.value(properties)
         return None if found is None else found is True
 
@@ -100,6 +107,7 @@ class Not(_Unary):
     """`NOT`; unknown stays unknown. It binds to what stands right behind it: `NOT a = 1` is `(NOT a) = 1`."""
 
     def value(self, properties: Properties) -> Value:
+        """Value for one record."""
         found = self.right.value(properties)
         return None if found is None else not found
 
@@ -111,6 +119,7 @@ class _Binary(Node):
 
     @property
     def names(self) -> frozenset[str]:
+        """Properties that are read."""
         return self.left.names | self.right.names
 
 
@@ -119,6 +128,7 @@ class And(_Binary):
     """`AND` of three values; the right side is not looked at where the left is false."""
 
     def value(self, properties: Properties) -> Value:
+        """Value for one record."""
         left = self.left.value(properties)
         right = False if left is False else self.right.value(properties)
         if right is False:
@@ -131,6 +141,7 @@ class Or(_Binary):
     """`OR` of three values; the right side is not looked at where the left is true."""
 
     def value(self, properties: Properties) -> Value:
+        """Value for one record."""
         left = self.left.value(properties)
         right = True if left is True else self.right.value(properties)
         if right is True:
@@ -143,6 +154,7 @@ class Equal(_Binary):
     """`=`, and `IS NULL` with a NULL on the right."""
 
     def value(self, properties: Properties) -> Value:
+        """Value for one record."""
         left, right = self.left.value(properties), self.right.value(properties)
         if (left is None) != (right is None):
             return None if left is None else False
@@ -156,6 +168,7 @@ class Ordered(_Binary):
     sign: str
 
     def value(self, properties: Properties) -> Value:
+        """Value for one record."""
         left = self.left.value(properties)
         right = None if left is None else self.right.value(properties)
         if left is None or right is None:
@@ -173,6 +186,7 @@ class In(_Unary):
     inverted: bool
 
     def value(self, properties: Properties) -> Value:
+        """Value for one record."""
         found = self.right.value(properties)
         return (found in self.texts) != self.inverted if isinstance(found, str) else None
 
@@ -192,6 +206,7 @@ class Text(_Unary):
     }
 
     def value(self, properties: Properties) -> Value:
+        """Value for one record."""
         found = self.right.value(properties) if self.search else None
         if not isinstance(found, str):
             return False
@@ -199,9 +214,9 @@ class Text(_Unary):
 
 
 def condition(node: Node) -> Node:
-    """The node where a condition must stand; raises `Unevaluable` when it is none."""
+    """The node where a condition must stand; raises `UnevaluableError` when it is none."""
     if isinstance(node, Property):
         return Cast(node)
-    if isinstance(node, Constant) and not node.is_condition or not node.boolean:
-        raise Unevaluable("an expression that is no condition stands where one must")
+    if (isinstance(node, Constant) and not node.is_condition) or not node.boolean:
+        raise UnevaluableError("an expression that is no condition stands where one must")
     return node

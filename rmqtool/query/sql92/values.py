@@ -16,7 +16,7 @@ _HEX_DOUBLE = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F
 _TRIMMED = "".join(map(chr, range(33)))
 
 
-class Unevaluable(Exception):
+class UnevaluableError(Exception):
     """Evaluation ended with a Java exception: the broker logs it and the record does not pass."""
 
 
@@ -41,24 +41,24 @@ def negate(value: Value) -> Value:
 
 
 def to_double(text: str) -> float:
-    """`Double#valueOf`; raises `Unevaluable`."""
+    """`Double#valueOf`; raises `UnevaluableError`."""
     trimmed = text.strip(_TRIMMED)
     if _HEX_DOUBLE.fullmatch(trimmed):
         return float.fromhex(trimmed.rstrip("fFdD"))
     if not _DOUBLE.fullmatch(trimmed):
-        raise Unevaluable(f"'{text}' is no number")
+        raise UnevaluableError(f"'{text}' is no number")
     if trimmed.endswith(("NaN", "Infinity")):
         return float(trimmed)
     return float(trimmed.rstrip("fFdD"))
 
 
 def to_int(text: str, bits: int) -> int:
-    """`Integer#valueOf`, `Long#valueOf`: digits of any script of the first plane; raises `Unevaluable`."""
+    """`Integer#valueOf`, `Long#valueOf`: digits of any script of the first plane. `UnevaluableError`."""
     if not _INT.fullmatch(text) or max(text) > _LAST_CHAR:
-        raise Unevaluable(f"'{text}' is no whole number")
+        raise UnevaluableError(f"'{text}' is no whole number")
     value = int(text)
     if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
-        raise Unevaluable(f"{text} is out of range")
+        raise UnevaluableError(f"{text} is out of range")
     return value
 
 
@@ -88,7 +88,7 @@ def _compare_boolean(left: Value, right: Value) -> int:
         left = left.lower() == "true"
     elif isinstance(left, bool) and isinstance(right, str):
         # the broker casts the wrong side here, which fails at run time
-        raise Unevaluable("a boolean on the left cannot be compared with a property")
+        raise UnevaluableError("a boolean on the left cannot be compared with a property")
     if not (isinstance(left, bool) and isinstance(right, bool)):
         return -1
     return int(left) - int(right)
