@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rmqtool.cli.context import Context
-from rmqtool.cli.filters import BodyOptions, FilterOptions
+from rmqtool.cli.filters import BodyOptions, FilterOptions, SubscriptionOptions
 from rmqtool.cli.opened import open_store
 from rmqtool.cli.options import (
     FORMATS,
@@ -44,6 +44,7 @@ def command(
     read: ReadOptions,
     kind: KindOptions,
     filters: FilterOptions,
+    subscription: SubscriptionOptions,
     bodies: BodyOptions,
     output: OutputOptions,
 ) -> ExitCode:
@@ -60,7 +61,7 @@ def command(
     context = Context(output)
     opened = open_store(context, path, store, as_kind=kind.as_kind)
     _warn_of_dledger(context, opened)
-    wanted = filters.build(context.zone, resolve=opened.segments.physical_offset)
+    wanted = filters.build(context.zone, resolve=opened.segments.physical_offset, subscription=subscription.build())
     whole = opened.form in (StoreForm.STORE, StoreForm.COMMITLOG, StoreForm.DLEDGER)
     if whole and not opened.segments and opened.of_kind(FileKind.DLEDGER_DATA):
         raise NewerFormatError(f"{opened.given}: DLedger data files are not decoded by this release")

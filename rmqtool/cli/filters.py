@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rmqtool.output.times import Zone
+    from rmqtool.query.subscription import Subscription
 
 T = TypeVar("T")
 
@@ -45,8 +46,39 @@ Many = list[str] | None
 
 
 @dataclass(frozen=True)
+class SubscriptionOptions:
+    """What a consumer subscribed to."""
+
+    filter: Annotated[
+        str | None,
+        _text("--filter", "EXPR", "Passes this subscription: tags as 'a || b', or with SQL92 a condition."),
+    ] = None
+    filter_type: Annotated[
+        Literal["TAG", "SQL92"] | None,
+        typer.Option(
+            "--filter-type",
+            help="What --filter is; default TAG.",
+            show_default=False,
+            rich_help_panel=_PANEL,
+            case_sensitive=False,
+        ),
+    ] = None
+
+    def build(self) -> Subscription | None:
+        """The subscription, None without `--filter`."""
+        if self.filter is None:
+            if self.filter_type is not None:
+                raise UsageError("--filter-type goes with --filter")
+            return None
+        from rmqtool.query.subscription import FilterType, Subscription
+
+        with named("--filter"):
+            return Subscription.of(_utf8(self.filter), FilterType(self.filter_type or "TAG"))
+
+
+@dataclass(frozen=True)
 class FilterOptions:
-    """Which messages to list. `build` turns it into a `MessageFilter`."""
+    """Which messages to list. `build` turns it into a `MessageFilter`, with that of `SubscriptionOptions`."""
 
     topic: Annotated[Many, _text("--topic", "GLOB", "Topic, also as a glob; repeatable.")] = None
     queue: Annotated[Many, _text("--queue", "N", "Queue number; repeatable.")] = None
@@ -73,7 +105,11 @@ class FilterOptions:
     sample: Annotated[str | None, _text("--sample", "N", "N messages spread over all that pass.")] = None
 
     def build(
-        self, zone: Zone, now_millis: int | None = None, resolve: Callable[[int, int], int] | None = None
+        self,
+        zone: Zone,
+        now_millis: int | None = None,
+        resolve: Callable[[int, int], int] | None = None,
+        subscription: Subscription | None = None,
     ) -> MessageFilter:
         """The filter as data. `zone` reads times without one, `resolve` is that of `parse_offset`."""
 
@@ -102,6 +138,7 @@ class FilterOptions:
             uniq_keys=frozenset(_each("--uniq-key", self.uniq_key, _utf8)),
             properties=tuple(_each("--property", self.property, lambda text: parse_name_value(_utf8(text)))),
             body_contains=_one("--body-contains", self.body_contains, _utf8),
+            subscription=subscription,
             limit=_one("--limit", self.limit, _count),
             sample=_one("--sample", self.sample, _count),
         )

@@ -207,6 +207,18 @@ class VersionOptions:
         ),
     ] = None
 
+    @property
+    def release(self) -> str | None:
+        """The release given, None for inferring it."""
+        if self.as_version is None:
+            return None
+        from rmqtool.store.releases import RELEASES
+
+        if self.as_version not in RELEASES:
+            known = f"{RELEASES[0]} to {RELEASES[-1]}"
+            raise UsageError(f"--as-version: {self.as_version} is no release of RocketMQ known here ({known})")
+        return self.as_version
+
 
 def resolve_store(text: str | None, options: StoreOptions) -> Path:
     """The path that STORE means: as given, or for `-` and absent `$RMQTOOL_STORE`, or `storePathRootDir`."""

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rmqtool.query.subscription import Subscription
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,8 @@ class MessageFilter:
     properties: tuple[tuple[str, str], ...] = ()
     body_contains: str | None = None
     """searched as UTF-8 in the decompressed body"""
+    subscription: Subscription | None = None
+    """what a consumer with such a filter is given"""
     limit: int | None = None
     sample: int | None = None
 

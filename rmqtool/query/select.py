@@ -82,6 +82,8 @@ class Selector:
             masks.append(pc.equal(found, value))
         if wanted.body_contains is not None:
             masks.append(pc.match_substring(batch["plain_body"], wanted.body_contains))
+        if wanted.subscription is not None:
+            masks.append(pa.array(wanted.subscription.passes(batch)))
         result = np.ones(batch.num_rows, bool)
         for mask in masks:
             result &= np.asarray(pc.fill_null(mask, False).to_numpy(zero_copy_only=False), bool)
@@ -101,7 +103,9 @@ def _text_columns(wanted: MessageFilter) -> list[str]:
         "properties": wanted.properties,
         "plain_body": wanted.body_contains is not None,
     }
-    return [name for name, needed in needs.items() if needed]
+    found = [name for name, needed in needs.items() if needed]
+    further = () if wanted.subscription is None else wanted.subscription.columns
+    return list(dict.fromkeys((*found, *further)))
 
 
 def _topic_test(globs: tuple[str, ...]) -> Any:

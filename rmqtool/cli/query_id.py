@@ -1,0 +1,61 @@
+"""`rmqtool query-id`: messages by offset message id or unique client id."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rmqtool.cli.context import Context
+from rmqtool.cli.filters import BodyOptions
+from rmqtool.cli.opened import open_store
+from rmqtool.cli.options import OutputOptions, ReadOptions, StoreOptions, StorePositional
+from rmqtool.cli.records import QUERY_FORMATS, RecordOut, answer_code
+from rmqtool.cli.verb import verb
+from rmqtool.errors import ExitCode, UsageError
+
+SCHEMA = "rmqtool.query-id/1"
+
+
+@verb(
+    examples=[
+        "rmqtool query-id /data/store 7F00000100002A9F0000000140000833",
+        "rmqtool query-id /data/store AC1400031234567890AB0F2C3D4E0001 --body",
+        "rmqtool query-id /data/store AC1400031234567890AB0F2C3D4E0001 --format raw > record.bin",
+    ],
+    formats=QUERY_FORMATS,
+)
+def command(
+    path: StorePositional,
+    given: Annotated[
+        str, typer.Argument(metavar="ID", help="Offset message id or unique client id, IPv4 or IPv6.")
+    ],
+    *,
+    store: StoreOptions,
+    read: ReadOptions,
+    bodies: BodyOptions,
+    output: OutputOptions,
+) -> ExitCode:
+    """Messages by their id; no flag says which kind of id it is.
+
+    An offset message id names a host and a physical offset: the host is reported, not compared. A unique
+    client id names the producer's address, process and time, and is found through the index, or by reading
+    the log where no index answers. All records with the id are listed, such as those of a whole batch, or the
+    half message and the committed one.
+    """
+    from rmqtool.query.id_query import IdQuery
+    from rmqtool.query.reading import Reading
+    from rmqtool.query.target import is_id
+
+    context = Context(output)
+    if not is_id(given):
+        raise UsageError(f"ID: '{given}' has not the form of an id, which is 32 or 56 hexadecimal digits")
+    opened = open_store(context, path, store)
+    with context.progress("reading", sum(one.size for one in opened.segments)) as progress:
+        reading = Reading(read.job_count, read.safe_io, read.bytes_per_second, progress.advance)
+        query = IdQuery(opened, given, reading)
+        with RecordOut(context, SCHEMA, bodies) as out:
+            for batch in query.batches(out.columns):
+                out.write(batch)
+            out.finish(query.summary(out.messages, hide=bodies.redacted))
+    return answer_code(out.messages, query.not_covered())

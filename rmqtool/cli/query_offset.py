@@ -1,0 +1,104 @@
+"""`rmqtool query-offset`: messages of a queue by queue offset, with the broker's own answer."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rmqtool.cli.context import Context
+from rmqtool.cli.filters import BodyOptions, SubscriptionOptions
+from rmqtool.cli.opened import open_store
+from rmqtool.cli.options import OutputOptions, QueueArgument, ReadOptions, StoreOptions, VersionOptions
+from rmqtool.cli.options import StorePositional, TopicArgument
+from rmqtool.cli.records import QUERY_FORMATS, RecordOut, answer_code
+from rmqtool.cli.verb import verb
+from rmqtool.errors import ExitCode, UsageError
+
+SCHEMA = "rmqtool.query-offset/1"
+
+
+@verb(
+    examples=[
+        "rmqtool query-offset /data/store TopicTest 0 min",
+        "rmqtool query-offset /data/store TopicTest 3 1284 -n 10 --body",
+        "rmqtool query-offset /data/store TopicTest 3 --group my-consumers",
+        "rmqtool query-offset /data/store TopicTest 3 1284 -n 50 --filter 'TagA || TagB' --filter-report",
+    ],
+    formats=QUERY_FORMATS,
+)
+def command(
+    path: StorePositional,
+    topic: TopicArgument,
+    queue: QueueArgument,
+    offset: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="OFFSET",
+            help="Queue offset, min or max (the last message); absent: where --group goes on.",
+            show_default=False,
+        ),
+    ] = None,
+    count: Annotated[
+        str, typer.Option("--number", "-n", metavar="N", help="Messages to list, from OFFSET on.")
+    ] = "1",
+    group: Annotated[
+        str | None,
+        typer.Option(
+            "--group",
+            metavar="GROUP",
+            help="Consumer group: its settings, and without OFFSET its committed offset.",
+            show_default=False,
+        ),
+    ] = None,
+    report: Annotated[
+        bool,
+        typer.Option(
+            "--filter-report",
+            help="List also what --filter keeps back, and say of each message where it passes.",
+        ),
+    ] = False,
+    *,
+    store: StoreOptions,
+    read: ReadOptions,
+    version: VersionOptions,
+    subscription: SubscriptionOptions,
+    bodies: BodyOptions,
+    output: OutputOptions,
+) -> ExitCode:
+    """Messages of a queue by queue offset, with the answer that the broker gives to a pull.
+
+    The summary has the broker's status, the queue's range and the offset that it would name next; further
+    messages follow up to N, past the broker's limits for one pull. Its verdicts say why a consumer gets the
+    message or does not: below the minimum, above the maximum, not dispatched yet, kept back by the filter,
+    not readable by permission or queue number.
+    """
+    from rmqtool.cli.queue_arguments import parse_count, parse_queue, parse_queue_offset, say_queues
+    from rmqtool.output.tablerows import Column
+    from rmqtool.query.groups import stored_filter
+    from rmqtool.query.offset_query import OffsetQuery
+    from rmqtool.query.reading import Reading
+    from rmqtool.query.served_queue import read_rules, served_queue
+    from rmqtool.query.verdict import Question
+
+    context = Context(output)
+    number, messages = parse_queue(queue), parse_count(count)
+    wanted = subscription.build()
+    if report and wanted is None:
+        raise UsageError("--filter-report goes with --filter")
+    opened = open_store(context, path, store)
+    if wanted is None and group is not None:
+        wanted = stored_filter(opened, group, topic)
+    with served_queue(opened, topic, number, rules := read_rules(opened, version.release)) as view:
+        asked = Question(topic, number, parse_queue_offset(opened, view, topic, number, offset, group), group)
+        query = OffsetQuery(opened, view, rules, asked, wanted, report)
+        names = ("slot", "passes_broker", "passes_consumer") if report else ("slot",)
+        with RecordOut(context, SCHEMA, bodies, {name: Column(name) for name in names}) as out:
+            for batch, more in query.batches(messages, out.columns):
+                out.write(batch, more)
+            summary = query.summary(Reading(read.job_count, read.safe_io, read.bytes_per_second))
+            out.finish(summary)
+    say_queues(context, opened, topic, view)
+    for one in summary["verdicts"]:
+        context.talk.note(one["message"])
+    return answer_code(query.listed, query.not_covered())

@@ -1,0 +1,77 @@
+"""`rmqtool query-time`: the queue offset that belongs to a point in time."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from rmqtool.cli.context import Context
+from rmqtool.cli.filters import BodyOptions
+from rmqtool.cli.opened import open_store
+from rmqtool.cli.options import (
+    OutputOptions,
+    QueueArgument,
+    StoreOptions,
+    StorePositional,
+    TopicArgument,
+    VersionOptions,
+)
+from rmqtool.cli.records import QUERY_FORMATS, RecordOut, answer_code
+from rmqtool.cli.verb import verb
+from rmqtool.errors import ExitCode
+
+SCHEMA = "rmqtool.query-time/1"
+
+
+@verb(
+    examples=[
+        "rmqtool query-time /data/store TopicTest 0 -2h",
+        "rmqtool query-time /data/store TopicTest 3 2026-11-21T03:00:00 --boundary upper --body",
+        "rmqtool query-time /data/store TopicTest 3 1795253875259 --as-version 4.9.8 --json",
+    ],
+    formats=QUERY_FORMATS,
+)
+def command(
+    path: StorePositional,
+    topic: TopicArgument,
+    queue: QueueArgument,
+    time: Annotated[str, typer.Argument(metavar="TIME", help="Store time: epoch ms or s, ISO 8601, -2h, now.")],
+    boundary: Annotated[
+        Literal["lower", "upper"],
+        typer.Option("--boundary", help="lower: the first at or after TIME; upper: the last at or before it."),
+    ] = "lower",
+    *,
+    store: StoreOptions,
+    version: VersionOptions,
+    bodies: BodyOptions,
+    output: OutputOptions,
+) -> ExitCode:
+    """The first message of a queue stored at or after a time, exactly, and what the broker would answer.
+
+    `queue_offset` follows the store times of the records themselves, also where the clock of the broker went
+    back. `broker_queue_offset` is what the release would return: 4.x chooses the queue file by its
+    modification time, which copying changes, and takes the nearest message.
+    """
+    from rmqtool.cli.parse import named, parse_time
+    from rmqtool.cli.queue_arguments import parse_queue, say_queues
+    from rmqtool.output.tablerows import Column
+    from rmqtool.query.served_queue import read_rules, served_queue
+    from rmqtool.query.time_query import TimeQuery
+    from rmqtool.query.time_search import Boundary
+
+    context = Context(output)
+    number = parse_queue(queue)
+    with named("TIME"):
+        moment = parse_time(time, context.zone)
+    opened = open_store(context, path, store)
+    with served_queue(opened, topic, number, rules := read_rules(opened, version.release)) as view:
+        query = TimeQuery(opened, view, rules, moment, Boundary(boundary))
+        with RecordOut(context, SCHEMA, bodies, {"slot": Column("slot")}) as out:
+            for batch, more in query.batches(out.columns):
+                out.write(batch, more)
+            out.finish({"topic": topic, "queue_id": number, **query.summary()})
+    say_queues(context, opened, topic, view)
+    for note in query.notes():
+        context.talk.note(note)
+    return answer_code(out.messages, query.not_covered())

@@ -1,0 +1,49 @@
+"""The arguments TOPIC QUEUE OFFSET of commands about one queue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rmqtool.cli.parse import named, parse_int
+from rmqtool.errors import UsageError
+
+if TYPE_CHECKING:
+    from rmqtool.query.queue_view import QueueView
+    from rmqtool.store.layout import Store
+
+INT32_MAX = (1 << 31) - 1
+
+
+def parse_queue(text: str) -> int:
+    """A queue number."""
+    with named("QUEUE"):
+        return parse_int(text, minimum=0, maximum=INT32_MAX)
+
+
+def parse_count(text: str) -> int:
+    """How many messages, at least one."""
+    with named("--number"):
+        return parse_int(text, minimum=1)
+
+
+def parse_queue_offset(
+    store: Store, view: QueueView, topic: str, queue_id: int, text: str | None, group: str | None
+) -> int:
+    """A queue offset: a number, `min`, `max` (the last message), or where the group goes on."""
+    if text == "min":
+        return max(view.min_offset, 0)
+    if text == "max":
+        return max(view.max_offset - 1, view.min_offset, 0)
+    if text is not None:
+        with named("OFFSET"):
+            return parse_int(text)
+    if group is None:
+        raise UsageError("OFFSET is missing: give a queue offset, min or max, or --group")
+    from rmqtool.query.groups import committed_offset
+
+    committed = committed_offset(store, group, topic, queue_id)
+    if committed is None:
+        raise UsageError(
+            f"group {group} has no committed offset in queue {queue_id} of topic {topic}: give an OFFSET"
+        )
+    return committed

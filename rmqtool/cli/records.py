@@ -1,0 +1,108 @@
+"""Records that a query found, written in the form that was asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.errors import UsageError
+from rmqtool.output.log_table import columns
+from rmqtool.output.messages import OMIT_NULL, MessageShape
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+    from typing import Self
+
+    import pyarrow as pa
+
+    from rmqtool.cli.context import Context
+    from rmqtool.cli.filters import BodyOptions
+    from rmqtool.output.rows import Rows
+    from rmqtool.output.tablerows import Column
+
+QUERY_FORMATS = ("table", "ndjson", "json", "csv", "raw", "hex")
+
+
+class RecordOut:
+    """Where batches of records go. A context manager; `finish` closes it with the summary.
+
+    more: keys that rows have besides those of the record table, and how a table shows them.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        schema: str,
+        bodies: BodyOptions,
+        more: Mapping[str, Column | None] | None = None,
+    ) -> None:
+        self._context = context
+        self._whole = context.format in {"raw", "hex"}
+        if self._whole:
+            refuse_shaping(context, bodies)
+        form = bodies.body or ("none" if context.format in {"table", "csv"} else "auto")
+        shape = MessageShape(form, bodies.body_sha256, bodies.redacted, one_body=context.format == "table")
+        self._shape = shape
+        self._schema = schema
+        self._more = dict(more or {})
+        self.rows: Rows | None = None
+        self.messages = 0
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the record table that batches must have."""
+        return ("physical_offset", "record") if self._whole else self._shape.columns
+
+    def __enter__(self) -> Self:
+        if not self._whole:
+            context = self._context
+            shown = columns(self._shape, context.zone, context.look.width)
+            shown[5:5] = [column for column in self._more.values() if column is not None]
+            keys = ["type", *self._shape.keys, *self._more]
+            self.rows = context.rows(self._schema, shown, csv_columns=keys)
+            self.rows.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.rows is not None:
+            self.rows.__exit__(kind, error, trace)
+
+    def write(self, batch: pa.RecordBatch, more: Mapping[str, Sequence[Any]] | None = None) -> None:
+        """Writes a batch with `columns`; `more` has a list for each further key."""
+        self.messages += batch.num_rows
+        if self.rows is None:
+            self._write_bytes(batch)
+            return
+        names, lists = self._shape.rows(batch)
+        further = dict(more or {})
+        self.rows.write_columns([*names, *further], [*lists, *further.values()], omit_null=OMIT_NULL)
+
+    def finish(self, summary: Mapping[str, Any]) -> None:
+        """The closing summary."""
+        if self.rows is not None:
+            self.rows.finish(summary)
+        else:
+            self._context.out.flush()
+            self._context.talk.closing(summary)
+
+    def _write_bytes(self, batch: pa.RecordBatch) -> None:
+        from rmqtool.output.hexview import plain_hex_lines
+
+        out, look = self._context.out, self._context.look
+        pairs = zip(batch["physical_offset"].to_pylist(), batch["record"].to_pylist(), strict=True)
+        for offset, record in pairs:
+            if self._context.format == "raw":
+                out.write(record)
+            else:
+                out.write(look.encode("\n".join([*plain_hex_lines(record, look, base=offset), "", ""])))
+
+
+def refuse_shaping(context: Context, bodies: BodyOptions) -> None:
+    """What means nothing for whole records is said, not ignored."""
+    form = f"--format {context.format}"
+    if bodies.redacted:
+        raise UsageError(f"--redact means nothing with {form}, which shows whole records")
+    if bodies.body or bodies.body_sha256:
+        raise UsageError(f"--body and --body-sha256 mean nothing with {form}, which shows records")

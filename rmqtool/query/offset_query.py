@@ -1,0 +1,170 @@
+"""The whole answer of `query-offset`: records, their queue offsets, and what a consumer would get."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from rmqtool.query.by_offset import pull_on
+from rmqtool.query.subscription import FilterType
+from rmqtool.query.verdict import Cause, Verdict, judge
+from rmqtool.scan.picked import Missing, pick
+from rmqtool.store.coverage import Incomplete, coverage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rmqtool.query.pull import Delivered, Pull
+    from rmqtool.query.queue_view import QueueView
+    from rmqtool.query.reading import Reading
+    from rmqtool.query.served_queue import ReadRules
+    from rmqtool.query.subscription import Subscription
+    from rmqtool.query.verdict import Question
+    from rmqtool.store.layout import Store
+
+_AT_ONCE = 1024
+"""records that are looked up together"""
+
+Row = dict[str, Any]
+
+
+@dataclass
+class OffsetQuery:
+    """Messages of one queue from one offset on.
+
+    report: list also what the subscription keeps back, and say of each record where it passes.
+    """
+
+    store: Store
+    view: QueueView
+    rules: ReadRules
+    asked: Question
+    subscription: Subscription | None = None
+    report: bool = False
+    listed: int = 0
+    kept_back: int = 0
+    foreign: int = 0
+    missing: list[Missing] = field(default_factory=list)
+    _first: Pull | None = None
+    _reached: int = 0
+
+    def batches(
+        self, count: int, columns: Sequence[str]
+    ) -> Iterator[tuple[pa.RecordBatch, dict[str, list[Any]]]]:
+        """Records of up to `count` messages, with lists for `slot` and, with `report`, where they pass."""
+        first, delivered = pull_on(self.view, self.asked.offset, count, self.rules, self._broker_filter())
+        self._first, self._reached = first, self.asked.offset
+        subscription = self.subscription
+        wanted = tuple(dict.fromkeys((*columns, *(subscription.columns if subscription else ()))))
+        while some := list(islice(delivered, _AT_ONCE)):
+            self._reached = some[-1].queue_offset + some[-1].messages
+            own = [one for one in some if not one.foreign]
+            self.foreign += len(some) - len(own)
+            lost: set[int] = set()
+            for part in pick(self.store.segments, [one.physical_offset for one in own], wanted):
+                if isinstance(part, Missing):
+                    lost.add(part.physical_offset)
+                    self.missing.append(part)
+                else:
+                    there = [one for one in own if one.physical_offset not in lost]
+                    batch, more = self._judged(part, there)
+                    self.listed += batch.num_rows
+                    yield batch.select(columns), more
+
+    def _judged(
+        self, batch: pa.RecordBatch, found: list[Delivered]
+    ) -> tuple[pa.RecordBatch, dict[str, list[Any]]]:
+        slots = [one.queue_offset for one in found]
+        if self.subscription is None:
+            return batch, {"slot": slots}
+        passes = self.subscription.passes(batch)
+        if self.report:
+            broker = [
+                self.subscription.passes_unit(one.tags_code)
+                and (self.subscription.type is FilterType.TAG or bool(good))
+                for one, good in zip(found, passes, strict=True)
+            ]
+            return batch, {"slot": slots, "passes_broker": broker, "passes_consumer": passes.tolist()}
+        self.kept_back += int((~passes).sum())
+        kept = [slot for slot, good in zip(slots, passes, strict=True) if good]
+        return batch.filter(pa.array(passes)), {"slot": kept}
+
+    def _broker_filter(self) -> Callable[[int, int, int], bool] | None:
+        wanted = self.subscription
+        if wanted is None or self.report:
+            return None
+        if wanted.type is FilterType.TAG:
+            return lambda tags_code, _offset, _size: wanted.passes_unit(tags_code)
+        return lambda _code, offset, _size: self._passes_record(wanted, offset)
+
+    def _passes_record(self, wanted: Subscription, physical_offset: int) -> bool:
+        """For an SQL92 expression the broker reads the record (`#isMatchedByCommitLog`)."""
+        for part in pick(self.store.segments, [physical_offset], wanted.columns):
+            if not isinstance(part, Missing):
+                return bool(wanted.passes(part)[0])
+        return True
+
+    def summary(self, reading: Reading) -> Row:
+        """The closing summary; only after `batches` was read to its end."""
+        if self._first is None:
+            raise ValueError("the records come first")
+        first, asked = self._first, self.asked
+        told: Row = {
+            "topic": asked.topic,
+            "queue_id": asked.queue_id,
+            "offset": asked.offset,
+            "status": str(first.status),
+            "min_offset": first.min_offset,
+            "max_offset": first.max_offset,
+            "next_begin_offset": first.next_begin_offset,
+            "messages": self.listed,
+            "version": self.rules.version,
+            "version_source": self.rules.source,
+            "verdicts": [
+                {"cause": str(one.cause), "message": one.message} for one in self._verdicts(first, reading)
+            ],
+        }
+        if asked.group is not None:
+            told["group"] = asked.group
+        if self.subscription is not None:
+            told["kept_back"] = self.kept_back
+        if self.foreign:
+            told["foreign_records"] = self.foreign
+        return told | coverage(self.not_covered())
+
+    def _verdicts(self, first: Pull, reading: Reading) -> Iterator[Verdict]:
+        """The filter speaks when the pull itself delivers, or finds nothing that passes the unit's hash."""
+        judged = list(judge(self.store, self.view, self.asked, first, reading))
+        wanted = self.subscription
+        if wanted is None or self.report or self.listed or first.status not in _SCANNED:
+            yield from judged
+            return
+        yield from (one for one in judged if one.cause is not Cause.DELIVERED)
+        where = f"the consumer drops {self.kept_back} of them" if self.kept_back else "the broker skips them"
+        yield Verdict(
+            Cause.FILTERED,
+            f"the messages from offset {self.asked.offset} to {first.next_begin_offset} do not pass "
+            f"'{wanted.expression}': {where}",
+        )
+
+    def not_covered(self) -> list[Row]:
+        """Messages behind the last one listed, and records that could not be shown."""
+        rows: list[Row] = [
+            {
+                "physical_offset": one.physical_offset,
+                "reason": Incomplete.UNREADABLE if one.reason == "unreadable" else Incomplete.DAMAGE,
+                "error": one.error or one.reason,
+            }
+            for one in self.missing
+        ]
+        end = self._first.max_offset if self._first is not None else 0
+        if self._reached != self.asked.offset and self._reached < end:
+            place = {"topic": self.asked.topic, "queue_id": self.asked.queue_id}
+            rows.append({**place, "from": self._reached, "to": end, "reason": Incomplete.LIMIT})
+        return rows
+
+
+_SCANNED = frozenset({"FOUND", "NO_MATCHED_MESSAGE"})

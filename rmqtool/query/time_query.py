@@ -1,0 +1,100 @@
+"""The whole answer of `query-time`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.query.by_time import exact_offset
+from rmqtool.query.pull import pull
+from rmqtool.query.time_search import Boundary, broker_offset
+from rmqtool.scan.picked import Missing, pick
+from rmqtool.store.coverage import Incomplete, coverage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from rmqtool.query.by_time import ExactOffset
+    from rmqtool.query.queue_view import QueueView
+    from rmqtool.query.served_queue import ReadRules
+    from rmqtool.store.layout import Store
+
+Row = dict[str, Any]
+
+
+@dataclass
+class TimeQuery:
+    """One queue, one store time (ms) and a boundary."""
+
+    store: Store
+    view: QueueView
+    rules: ReadRules
+    time: int
+    boundary: Boundary = Boundary.LOWER
+    missing: list[Missing] = field(default_factory=list)
+
+    @cached_property
+    def exact(self) -> ExactOffset:
+        """By the store times of the records."""
+        return exact_offset(self.view, self.time, self.boundary)
+
+    @cached_property
+    def by_broker(self) -> int:
+        """What the release answers."""
+        return broker_offset(self.view, self.time, self.boundary, bounded=self.rules.bounded_time_search)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, dict[str, list[Any]]]]:
+        """The record at the exact offset, if there is one."""
+        slot = self.exact.queue_offset
+        if slot is None:
+            return
+        delivered = pull(self.view, slot, 1).delivered
+        for part in pick(self.store.segments, [one.physical_offset for one in delivered], columns):
+            if isinstance(part, Missing):
+                self.missing.append(part)
+            else:
+                yield part, {"slot": [one.queue_offset for one in delivered]}
+
+    def summary(self) -> Row:
+        """The closing summary."""
+        told: Row = {
+            "timestamp": self.time,
+            "boundary": str(self.boundary),
+            "queue_offset": self.exact.queue_offset,
+            "broker_queue_offset": self.by_broker,
+            "min_offset": self.view.min_offset,
+            "max_offset": self.view.max_offset,
+            "monotone": self.exact.monotone,
+            "checked": self.exact.checked,
+            "unknown_times": self.exact.unknown,
+            "version": self.rules.version,
+            "version_source": self.rules.source,
+        }
+        return told | coverage(self.not_covered())
+
+    def not_covered(self) -> list[Row]:
+        """Units whose records are not there to be asked for their time, and a record that cannot be shown."""
+        rows: list[Row] = []
+        if self.exact.unknown:
+            row = {"units": self.exact.unknown, "reason": Incomplete.DAMAGE}
+            rows.append({**row, "error": "units without a record, whose time is not known"})
+        for one in self.missing:
+            reason = Incomplete.UNREADABLE if one.reason == "unreadable" else Incomplete.DAMAGE
+            rows.append({"physical_offset": one.physical_offset, "reason": reason, "error": one.reason})
+        return rows
+
+    def notes(self) -> Iterator[str]:
+        """What people should know about the answer."""
+        exact, broker = self.exact.queue_offset, self.by_broker
+        if exact is None:
+            side = "after" if self.boundary is Boundary.LOWER else "before"
+            yield f"no message of the queue was stored at or {side} that time"
+        elif exact != broker:
+            yield f"release {self.rules.version} would answer {broker}, by the records it is {exact}"
+        if not self.exact.monotone:
+            yield "store times go back in this queue (a clock was set): messages beyond may lie on either side"
+        if self.exact.checked == "edges":
+            yield "the queue is long: files were chosen by their first and last message"
