@@ -16,6 +16,7 @@ from rmqtool.scan.windows import Windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from threading import Event
     from types import ModuleType
 
     import numpy as np
@@ -39,7 +40,7 @@ class SegmentScan:
     source: the bytes. base: physical offset of its first byte. checks: how much to look at. active: no later
     segment holds data, so what follows the last record is a tail rather than damage. previous_timestamp:
     store timestamp (ms) of the last record before this segment, when known. keep_stale: yield records behind
-    the end of the active segment as records instead of one `Tail`.
+    the end of the active segment as records instead of one `Tail`. stop: once set, the scan ends with `Stopped`.
     """
 
     def __init__(  # noqa: PLR0913 - all but two are options
@@ -54,10 +55,12 @@ class SegmentScan:
         start: int = 0,
         batch_rows: int = BATCH_ROWS,
         kernels: ModuleType | None = None,
+        stop: Event | None = None,
     ) -> None:
         import numpy as np
 
-        self._windows = Windows(source)
+        self._windows = Windows(source, stop)
+        self._stop = stop
         self._source = source
         self._size = source.size
         self._base = base
@@ -234,5 +237,6 @@ class SegmentScan:
             start=position,
             batch_rows=1024,
             kernels=self._kernels,
+            stop=self._stop,
         )
         return sum(len(event.rows) for event in inner if isinstance(event, Records))

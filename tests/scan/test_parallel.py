@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rmqtool.scan.parallel import in_order
+from rmqtool.scan.parallel import Lane, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ def no_thread_is_left() -> Iterator[None]:
 @pytest.mark.parametrize("jobs", JOBS)
 @pytest.mark.parametrize("count", [0, 1, 2, 20])
 def test_results_come_in_order(jobs: int, count: int) -> None:
-    def work(item: int) -> Iterator[tuple[int, int]]:
+    def work(item: int, lane: Lane) -> Iterator[tuple[int, int]]:
         time.sleep(0.002 * (count - item) / max(count, 1))
         for number in range(item % 7):
             yield item, number
@@ -37,7 +37,7 @@ def test_results_come_in_order(jobs: int, count: int) -> None:
 
 @pytest.mark.parametrize("jobs", JOBS)
 def test_an_error_stands_in_its_place(jobs: int) -> None:
-    def work(item: int) -> Iterator[int]:
+    def work(item: int, lane: Lane) -> Iterator[int]:
         yield item
         if item == 3:
             raise KeyError(item)
@@ -53,7 +53,7 @@ def test_an_error_stands_in_its_place(jobs: int) -> None:
 def test_closing_early_stops_the_workers(jobs: int) -> None:
     started = []
 
-    def work(item: int) -> Iterator[int]:
+    def work(item: int, lane: Lane) -> Iterator[int]:
         started.append(item)
         yield from range(100_000)
 
@@ -67,7 +67,7 @@ def test_closing_early_stops_the_workers(jobs: int) -> None:
 def test_nothing_is_started_far_ahead(jobs: int) -> None:
     started = []
 
-    def work(item: int) -> Iterator[int]:
+    def work(item: int, lane: Lane) -> Iterator[int]:
         started.append(item)
         yield item
 
@@ -82,7 +82,7 @@ def test_nothing_is_started_far_ahead(jobs: int) -> None:
 def test_a_worker_waits_for_its_reader() -> None:
     made = []
 
-    def work(item: int) -> Iterator[int]:
+    def work(item: int, lane: Lane) -> Iterator[int]:
         for number in range(1000):
             made.append(item)
             yield number
@@ -97,7 +97,7 @@ def test_a_worker_waits_for_its_reader() -> None:
 def test_work_is_done_side_by_side() -> None:
     both = threading.Barrier(2, timeout=20)
 
-    def work(item: int) -> Iterator[int]:
+    def work(item: int, lane: Lane) -> Iterator[int]:
         both.wait()
         yield item
 
@@ -107,7 +107,7 @@ def test_work_is_done_side_by_side() -> None:
 def test_a_worker_s_own_cleanup_runs() -> None:
     closed = []
 
-    def work(item: int) -> Iterator[int]:
+    def work(item: int, lane: Lane) -> Iterator[int]:
         try:
             yield from range(1000)
         finally:
