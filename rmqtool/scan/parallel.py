@@ -55,16 +55,15 @@ class _Worker(Lane, Generic[Result]):
         self._results: deque[tuple[Result | _Done, int]] = deque()
         self._taken = 0
         self._first = False
+        self._awaited = False
+        """the reader has given everything back and waits for a result of this worker"""
 
     def take(self, count: int) -> None:
-        """See `Lane.take`. The worker that the reader waits for gets what it asks for, or nobody would go on.
-
-        Raises `Stopped` when nobody reads any more.
-        """
+        """See `Lane.take`; raises `Stopped` when nobody reads any more."""
         with self._budget.changed:
             while not self._budget.has_room(count, first=self._first):
-                if self._first and not self._results:
-                    break
+                if self._awaited and not self._results:
+                    break  # without this result nothing moves
                 self._wait()
             self._budget.add(count)
             self._taken += count
@@ -90,9 +89,11 @@ class _Worker(Lane, Generic[Result]):
         while True:
             with self._budget.changed:
                 self._budget.add(-held)
+                self._awaited = True
+                self._budget.changed.notify_all()
                 while not self._results:
-                    self._budget.changed.notify_all()
                     self._budget.changed.wait(_POLL)
+                self._awaited = False
                 result, held = self._results.popleft()
                 self._budget.changed.notify_all()
             if isinstance(result, _Done):
