@@ -166,9 +166,8 @@ class Verification:
             source = segment.open("pread" if self._careful or limit else "auto")
             with ThrottledSource(source, limit, lane.stop) if limit else source as opened:
                 active = self.store.segments.is_active(segment)
-                for event in SegmentScan(
-                    opened, segment.base, active=active, kernels=kernels, stop=lane.stop
-                ):
+                scan = SegmentScan(opened, segment.base, active=active, kernels=kernels, stop=lane.stop)
+                for event in scan:
                     if isinstance(event, Records):
                         last = event.rows[-1]
                         now = int(last[Field.POSITION] + last[Field.STORE_SIZE])
@@ -178,8 +177,8 @@ class Verification:
                         self._advance(now - done)
                         done = now
                     elif isinstance(event, Blank):
-                        rest = opened.window(event.position, event.length)[BLANK_HEADER:]
-                        yield segment, _Filler(event, int(kernels.first_nonzero(rest, 0)) < rest.size)
+                        behind = event.position + BLANK_HEADER
+                        yield segment, _Filler(event, scan.first_nonzero(behind) < opened.size)
                     else:
                         yield segment, event
         except UnreadableError as error:

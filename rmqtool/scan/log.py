@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rmqtool.store.bytes import ByteSource
     from rmqtool.store.segments import Segment, SegmentSet
 
+
 @dataclass(frozen=True)
 class LogScan:
     """How to read a log.
@@ -87,7 +88,7 @@ def _open(segment: Segment, how: LogScan, limit: RateLimit | None, lane: Lane) -
     return ThrottledSource(source, limit, lane.stop) if limit else source
 
 
-def _scan_one(  # noqa: PLR0913 - one call from within
+def _scan_one(
     segment: Segment,
     how: LogScan,
     kernels: ModuleType,
@@ -148,10 +149,8 @@ def _batches(
         yield Piece(segment, batch, bad)
 
 
-def _chosen(
-    records: Records, segment: Segment, how: LogScan, lane: Lane, *, plain: bool
-) -> Iterator[Part]:
-    """What is to become batches. A filter may look at text, so it is given no more at once than a batch holds."""
+def _chosen(records: Records, segment: Segment, how: LogScan, lane: Lane, *, plain: bool) -> Iterator[Part]:
+    """What is to become batches. A filter may look at text: it gets no more at once than a batch holds."""
     if how.choose is None:
         yield from parts(records, lane, plain=plain)
         return

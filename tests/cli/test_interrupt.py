@@ -57,7 +57,8 @@ def started(arguments: Sequence[object], output: Path) -> subprocess.Popen[bytes
         )
     until = time.monotonic() + 60
     while not _reads(process.pid):
-        assert process.poll() is None and time.monotonic() < until
+        assert process.poll() is None
+        assert time.monotonic() < until
         time.sleep(0.02)
     time.sleep(0.3)
     return process

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -17,7 +16,7 @@ from rmqtool.errors import StoreIOError, UnreadableError
 from rmqtool.scan import parts as parts_module
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Blank, End, Gap, Records, Tail
-from rmqtool.scan.fields import Check, Field
+from rmqtool.scan.fields import Check
 from rmqtool.scan.log import LogScan, Unreadable, data_bytes, scan_log
 from rmqtool.store.bytes import PreadSource
 from rmqtool.store.layout import Store
