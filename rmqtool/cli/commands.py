@@ -15,6 +15,8 @@ import typer
 import typer.core
 import typer.main
 
+from rmqtool.cli.arguments import VerbCommand, flags_without_type
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -44,6 +46,10 @@ class LazyGroup(typer.core.TyperGroup):
         }
         super().__init__(**attributes)
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """All parameters, flags without a type."""
+        return flags_without_type(super().get_params(ctx))
+
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
         """The command that is called, with its options."""
         name, found, rest = super().resolve_command(ctx, args)
@@ -52,8 +58,6 @@ class LazyGroup(typer.core.TyperGroup):
 
 def load_command(name: str) -> typer.core.TyperCommand:
     """Imports the module of `name` and builds its command."""
-    from rmqtool.cli.arguments import VerbCommand
-
     function = import_module(COMMANDS[name].module).command
     examples = "\n\n".join(f"$ {example}" for example in function.examples)
     app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})

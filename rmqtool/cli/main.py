@@ -51,7 +51,8 @@ def _print_version(wanted: bool) -> None:
 def _program(
     ctx: typer.Context,
     version: Annotated[  # noqa: ARG001 - its callback answers
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     """Offline forensics for Apache RocketMQ stores: open what a broker left behind and see all of it."""

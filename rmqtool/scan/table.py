@@ -18,7 +18,7 @@ from rmqtool.scan import fields as f
 from rmqtool.scan import text
 from rmqtool.scan.bodies import Bodies
 from rmqtool.scan.fields import CrcState, Field, Issue
-from rmqtool.scan.maps import property_maps
+from rmqtool.scan.maps import empty_segments, property_maps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -151,8 +151,11 @@ def _record(batch: Batch) -> pa.Array:
 
 
 def _properties_lost(batch: Batch) -> pa.Array:
+    positions = batch.ints(Field.PROPERTIES_POSITION) - batch.origin
+    lengths = batch.ints(Field.PROPERTIES_LENGTH)
     kept = batch.property_maps[1]
     lost = batch.has(Issue.PROPERTIES_UTF8 | Issue.PROPERTIES_SYNTAX)
+    lost |= empty_segments(batch.window, positions, lengths)
     return pa.array(lost | (kept != batch.ints(Field.PROPERTY_COUNT)))
 
 
