@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import typer
 import typer.core
 
 from rmqtool.cli.filters import BODY_FORMS
@@ -15,6 +16,14 @@ _OPTIONAL_VALUES: Mapping[str, tuple[str, tuple[str, ...]]] = {"--body": ("auto"
 """options that may stand alone: what they mean then, and the values that they take"""
 
 
+def flags_without_type(parameters: list[Any]) -> list[Any]:
+    """`parameters`; help would show `<bool>` behind an option that takes no value."""
+    for one in parameters:
+        if isinstance(one, typer.core.TyperOption) and one.is_flag:
+            one.metavar = ""
+    return parameters
+
+
 class VerbCommand(typer.core.TyperCommand):
     """A command whose positionals may start with `-` (an age `-2h`, a key `-k1`)."""
 
@@ -22,7 +31,16 @@ class VerbCommand(typer.core.TyperCommand):
         """Moves positionals behind `--`, where the parser takes them as they are."""
         if not ctx.resilient_parsing:
             args = split_arguments(args, self._options(ctx))
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except typer.TyperException as error:
+            if getattr(error, "ctx", None) is None:
+                error.ctx = ctx  # type: ignore[attr-defined]  # whose help the message points to
+            raise
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """All parameters, flags without a type."""
+        return flags_without_type(super().get_params(ctx))
 
     def _options(self, ctx: Any) -> dict[str, bool]:
         """Every option string of the command, and whether a value follows it."""

@@ -15,6 +15,8 @@ import typer
 import typer.core
 import typer.main
 
+from rmqtool.cli.arguments import VerbCommand, flags_without_type
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -32,6 +34,12 @@ COMMANDS: dict[str, Entry] = {
         "Is this store right? Every record, unit and index item, and each against the others.",
     ),
     "show": Entry("rmqtool.cli.show", "One record in full, with an annotated hex view."),
+    "query-key": Entry("rmqtool.cli.query_key", "Messages by key, through the index and the log."),
+    "query-id": Entry("rmqtool.cli.query_id", "Messages by offset message id or unique client id."),
+    "query-offset": Entry(
+        "rmqtool.cli.query_offset", "Messages of a queue by offset, as the broker answers."
+    ),
+    "query-time": Entry("rmqtool.cli.query_time", "The queue offset that belongs to a point in time."),
 }
 
 
@@ -44,6 +52,10 @@ class LazyGroup(typer.core.TyperGroup):
         }
         super().__init__(**attributes)
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """All parameters, flags without a type."""
+        return flags_without_type(super().get_params(ctx))
+
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
         """The command that is called, with its options."""
         name, found, rest = super().resolve_command(ctx, args)
@@ -52,8 +64,6 @@ class LazyGroup(typer.core.TyperGroup):
 
 def load_command(name: str) -> typer.core.TyperCommand:
     """Imports the module of `name` and builds its command."""
-    from rmqtool.cli.arguments import VerbCommand
-
     function = import_module(COMMANDS[name].module).command
     examples = "\n\n".join(f"$ {example}" for example in function.examples)
     app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})

@@ -61,7 +61,9 @@ def command(
     context = Context(output)
     opened = open_store(context, path, store, as_kind=kind.as_kind)
     _warn_of_dledger(context, opened)
-    wanted = filters.build(context.zone, resolve=opened.segments.physical_offset, subscription=subscription.build())
+    wanted = filters.build(
+        context.zone, resolve=opened.segments.physical_offset, subscription=subscription.build()
+    )
     whole = opened.form in (StoreForm.STORE, StoreForm.COMMITLOG, StoreForm.DLEDGER)
     if whole and not opened.segments and opened.of_kind(FileKind.DLEDGER_DATA):
         raise NewerFormatError(f"{opened.given}: DLedger data files are not decoded by this release")

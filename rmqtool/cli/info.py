@@ -12,6 +12,7 @@ from rmqtool.errors import ExitCode
 
 if TYPE_CHECKING:
     from rmqtool.query.inventory import Inventory
+    from rmqtool.store.layout import Store
 
 SCHEMA = "rmqtool.info/1"
 
@@ -52,15 +53,24 @@ def command(path: StoreArgument = None, *, store: StoreOptions, output: OutputOp
     at the end. Formats that this release does not decode are listed by name and size. Damage is not looked
     for.
     """
+    from rmqtool.cli.left_out import noted
     from rmqtool.query.inventory import take_inventory
 
     context = Context(output)
-    found = take_inventory(open_store(context, path, store))
+    opened = open_store(context, path, store)
+    try:
+        found = take_inventory(opened)
+    except KeyboardInterrupt:
+        _show_interrupted(context, opened)
+        raise
     if found.unknown:
         count = len(found.unknown)
         context.talk.note(f"{count} unknown {'file or directory' if count == 1 else 'files or directories'}")
     for one in found.unreadable:
-        context.talk.warn(one["error"] if one["path"] in one["error"] else f"{one['path']}: {one['error']}")
+        if not noted(context, opened, one["path"]):
+            context.talk.warn(
+                one["error"] if one["path"] in one["error"] else f"{one['path']}: {one['error']}"
+            )
     _show(context, found)
     return ExitCode.INCOMPLETE if found.unreadable else ExitCode.OK
 
@@ -77,3 +87,17 @@ def _show(context: Context, found: Inventory) -> None:
         with context.rows(SCHEMA, (), csv_columns=CSV_COLUMNS) as rows:
             rows.write_rows(found.files if files_only else found.rows())
             rows.finish(found.summary())
+
+
+def _show_interrupted(context: Context, opened: Store) -> None:
+    """The closing summary alone: nothing was told yet."""
+    from rmqtool.output.rows import cut_short
+    from rmqtool.store.coverage import Incomplete, rest_of_files
+
+    reason = Incomplete.INTERRUPTED
+    told = cut_short({}, reason, rest_of_files(opened.files, 0, reason))
+    if context.format == "json":
+        context.document(SCHEMA, told)
+    else:
+        with context.rows(SCHEMA, (), csv_columns=CSV_COLUMNS) as rows:
+            rows.finish(told)

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
+def noted(context: Context, store: Store, path: str) -> bool:
+    """Whether the user was told of `path` already, when the store was opened."""
+    return not context.talk.quiet and any(note.startswith(f"{path}: ") for note in store.notes)
+
+
 def unlisted(store: Store, context: Context, *, commitlog: bool = False) -> list[Row]:
     """Directories that could not be listed, as rows of `not_covered`; each was noted, or is warned of.
 

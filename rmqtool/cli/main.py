@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
@@ -51,7 +52,8 @@ def _print_version(wanted: bool) -> None:
 def _program(
     ctx: typer.Context,
     version: Annotated[  # noqa: ARG001 - its callback answers
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     """Offline forensics for Apache RocketMQ stores: open what a broker left behind and see all of it."""
@@ -76,6 +78,9 @@ def main() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # started with the descriptor closed
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - for the process's life
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        # asked to end, as at Ctrl-C: the listing is closed with what was covered
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     code = run(sys.argv[1:])
     _settle()
     sys.exit(code)

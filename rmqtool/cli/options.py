@@ -42,6 +42,15 @@ PathArgument = Annotated[
 ]
 """STORE of commands that also take single files (give it the default None)"""
 
+StorePositional = Annotated[
+    str,
+    typer.Argument(metavar="STORE", help="Store root; -: $RMQTOOL_STORE.", show_default=False),
+]
+"""STORE in front of further positionals"""
+
+TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="Topic, as it is written.")]
+QueueArgument = Annotated[str, typer.Argument(metavar="QUEUE", help="Queue number.")]
+
 
 @dataclass(frozen=True)
 class OutputOptions:
@@ -216,7 +225,9 @@ class VersionOptions:
 
         if self.as_version not in RELEASES:
             known = f"{RELEASES[0]} to {RELEASES[-1]}"
-            raise UsageError(f"--as-version: {self.as_version} is no release of RocketMQ known here ({known})")
+            raise UsageError(
+                f"--as-version: {self.as_version} is no release of RocketMQ known here ({known})"
+            )
         return self.as_version
 
 

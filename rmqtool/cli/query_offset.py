@@ -9,8 +9,15 @@ import typer
 from rmqtool.cli.context import Context
 from rmqtool.cli.filters import BodyOptions, SubscriptionOptions
 from rmqtool.cli.opened import open_store
-from rmqtool.cli.options import OutputOptions, QueueArgument, ReadOptions, StoreOptions, VersionOptions
-from rmqtool.cli.options import StorePositional, TopicArgument
+from rmqtool.cli.options import (
+    OutputOptions,
+    QueueArgument,
+    ReadOptions,
+    StoreOptions,
+    StorePositional,
+    TopicArgument,
+    VersionOptions,
+)
 from rmqtool.cli.records import QUERY_FORMATS, RecordOut, answer_code
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, UsageError

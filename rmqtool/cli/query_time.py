@@ -36,10 +36,14 @@ def command(
     path: StorePositional,
     topic: TopicArgument,
     queue: QueueArgument,
-    time: Annotated[str, typer.Argument(metavar="TIME", help="Store time: epoch ms or s, ISO 8601, -2h, now.")],
+    time: Annotated[
+        str, typer.Argument(metavar="TIME", help="Store time: epoch ms or s, ISO 8601, -2h, now.")
+    ],
     boundary: Annotated[
         Literal["lower", "upper"],
-        typer.Option("--boundary", help="lower: the first at or after TIME; upper: the last at or before it."),
+        typer.Option(
+            "--boundary", help="lower: the first at or after TIME; upper: the last at or before it."
+        ),
     ] = "lower",
     *,
     store: StoreOptions,

@@ -8,6 +8,7 @@ from rmqtool.cli.parse import named, parse_int
 from rmqtool.errors import UsageError
 
 if TYPE_CHECKING:
+    from rmqtool.cli.context import Context
     from rmqtool.query.queue_view import QueueView
     from rmqtool.store.layout import Store
 
@@ -47,3 +48,16 @@ def parse_queue_offset(
             f"group {group} has no committed offset in queue {queue_id} of topic {topic}: give an OFFSET"
         )
     return committed
+
+
+def say_queues(context: Context, store: Store, topic: str, view: QueueView) -> None:
+    """Says which queues there are when the one asked for has no directory."""
+    if view.files:
+        return
+    from rmqtool.query.served_queue import queue_numbers
+
+    numbers = queue_numbers(store, topic)
+    if numbers:
+        context.talk.note(f"topic {topic} has queues {', '.join(map(str, numbers))}")
+    else:
+        context.talk.note(f"there is no queue of topic {topic} in this store")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.errors import UsageError
+from rmqtool.errors import ExitCode, UsageError, worst
 from rmqtool.output.log_table import columns
 from rmqtool.output.messages import OMIT_NULL, MessageShape
+from rmqtool.store.coverage import Incomplete
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -106,3 +107,14 @@ def refuse_shaping(context: Context, bodies: BodyOptions) -> None:
         raise UsageError(f"--redact means nothing with {form}, which shows whole records")
     if bodies.body or bodies.body_sha256:
         raise UsageError(f"--body and --body-sha256 mean nothing with {form}, which shows records")
+
+
+def answer_code(listed: int, not_covered: Sequence[Mapping[str, Any]]) -> ExitCode:
+    """Exit code of a query: 1 when nothing was found, 3 when something in its scope was not looked at."""
+    reasons = {str(row["reason"]) for row in not_covered}
+    if Incomplete.INTERRUPTED in reasons:
+        return ExitCode.INTERRUPTED
+    lacking = reasons - {Incomplete.LIMIT}
+    return worst(
+        [ExitCode.INCOMPLETE if lacking else ExitCode.OK, ExitCode.OK if listed else ExitCode.DAMAGE]
+    )

@@ -73,16 +73,15 @@ def _with_unread(context: Context, opened: Store, answer: Answer) -> Answer:
     """The answer with everything that could not be read and might have changed it; each is warned of."""
     from dataclasses import replace
 
-    from rmqtool.cli.left_out import undecoded_beside_log, unlisted
+    from rmqtool.cli.left_out import noted, undecoded_beside_log, unlisted
     from rmqtool.query.unread import unread_beside
 
     record = answer.record()
     beside = unread_beside(opened, record) if record is not None and record.place.is_record else []
     for one in (*answer.unreadable, *beside):
         told = one.get("error", "not read, interrupted")
-        if not context.talk.quiet and any(note.startswith(f"{one['path']}: ") for note in opened.notes):
-            continue  # noted when the store was opened
-        context.talk.warn(told if one["path"] in told else f"{one['path']}: {told}")
+        if not noted(context, opened, one["path"]):
+            context.talk.warn(told if one["path"] in told else f"{one['path']}: {told}")
     log = [*unlisted(opened, context, commitlog=True), *undecoded_beside_log(opened, context)]
     rows = {(row["path"], row.get("error")): row for row in (*log, *answer.unreadable, *beside)}
     return replace(answer, unreadable=tuple(rows.values()))

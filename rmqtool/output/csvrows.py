@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from rmqtool.output.rows import Row, Summary
     from rmqtool.output.stream import ByteOut
 
+_LONG = 1 << 20
+"""characters of a line that is not put together before it is written"""
+
 _QUOTE_NEEDED = re.compile(r'[",]|^\s|\s$|^$')
 
 
@@ -53,7 +56,13 @@ class CsvRows(Rows):
 
     def _line(self, cells: list[str]) -> None:
         # Not the csv module: before Python 3.12 it cannot tell None from "".
-        self.out.write((",".join(cells) + "\r\n").encode("utf-8"))
+        if sum(map(len, cells)) < _LONG:
+            self.out.write((",".join(cells) + "\r\n").encode("utf-8"))
+            return
+        for number, cell in enumerate(cells):
+            self.out.write(b"," if number else b"")
+            self.out.write(cell.encode("utf-8"))
+        self.out.write(b"\r\n")
 
 
 def _cell(value: Any) -> str:

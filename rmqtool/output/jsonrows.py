@@ -123,7 +123,11 @@ class NdjsonRows(Rows):
             self._write_lines(some)
 
     def _write_lines(self, lines: list[bytes]) -> None:
-        self.out.write(b"\n".join([*lines, b""]))
+        if len(lines) == 1:  # it may be one of many megabytes: no copy of it
+            self.out.write(lines[0])
+            self.out.write(b"\n")
+        else:
+            self.out.write(b"\n".join([*lines, b""]))
 
     def _close(self, summary: Summary) -> None:
         self._emit([self._last({"type": "summary", **summary})])
@@ -141,7 +145,8 @@ class JsonRows(NdjsonRows):
         """what goes in front of the next row"""
 
     def _write_lines(self, lines: list[bytes]) -> None:
-        self.out.write(self._lead + b",\n".join(lines))
+        self.out.write(self._lead)
+        self.out.write(lines[0] if len(lines) == 1 else b",\n".join(lines))
         self._lead = b",\n"
 
     def _close(self, summary: Summary) -> None:

@@ -7,6 +7,7 @@ Property and topic names are those of `MessageConst` and `TopicValidator`; the f
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
@@ -162,14 +163,14 @@ def is_composed(topic: str | None, sys_flag: int, body: bytes | None) -> bool:
     return bool(sys_flag & _WRAPPED) or internal or (body is not None and _TRACE.match(body) is not None)
 
 
-def host_forms(host: str) -> Iterator[bytes]:
-    """How the address of an `ip:port` is written: as text and as hex, both in lower case."""
+@lru_cache(maxsize=4096)
+def host_forms(host: str) -> tuple[bytes, ...]:
+    """How the address of an `ip:port` is written: as text and as hex, in lower case."""
     address = ip_address(host.rpartition(":")[0].strip("[]"))
-    yield str(address).encode()
-    yield address.exploded.encode()
-    yield address.packed.hex().encode()
+    return str(address).encode(), address.exploded.encode(), address.packed.hex().encode()
 
 
+@lru_cache(maxsize=4096)
 def packed(host: str) -> bytes:
     """The bytes of the address of an `ip:port`."""
     return ip_address(host.rpartition(":")[0].strip("[]")).packed

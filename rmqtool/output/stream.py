@@ -31,6 +31,8 @@ class ByteOut:
 
     def write(self, data: bytes) -> None:
         """Takes `data`; it is written at the latest by `flush`."""
+        if len(data) >= BLOCK:
+            self._write_parts()  # what is large goes out as it is, not copied behind the others
         self._parts.append(data)
         self._size += len(data)
         if self._eager or self._size >= BLOCK:
@@ -38,6 +40,10 @@ class ByteOut:
 
     def flush(self) -> None:
         """Writes what was collected."""
+        self._write_parts()
+        self._stream.flush()
+
+    def _write_parts(self) -> None:
         if self._parts:
             data = b"".join(self._parts)
             self._parts.clear()
@@ -45,4 +51,3 @@ class ByteOut:
             if self._before_write is not None:
                 self._before_write()
             self._stream.write(data)
-        self._stream.flush()

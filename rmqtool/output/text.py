@@ -21,9 +21,20 @@ def safe(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(
-        char if char.isprintable() or unicodedata.category(char) == "Zs" else _escape(char) for char in text
-    )
+    return text.translate(_SHOWN)
+
+
+class _Shown(dict[int, str]):
+    """What `safe` makes of a code point, found out once for each: a body may have millions of the same."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        plain = char.isprintable() or unicodedata.category(char) == "Zs"
+        self[code] = shown = char if plain else _escape(char)
+        return shown
+
+
+_SHOWN = _Shown()
 
 
 def _escape(char: str) -> str:

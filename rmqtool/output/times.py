@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _FIXED = re.compile(r"(?:UTC|GMT)?([+-])([0-9]{1,2})(?::?([0-5][0-9]))?", re.IGNORECASE)
+_RULE = re.compile(r"(?:[A-Za-z]{3,}|<[A-Za-z0-9+-]{3,}>)[+-]?[0-9]")
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,24 @@ def zone_of(text: str) -> Zone:
 
 
 def _local_name() -> str:
-    """The IANA name of the machine's zone where it can be told, else its abbreviation."""
-    given = os.environ.get("TZ", "").lstrip(":")
-    if given:
-        return given
+    """The zone that the C library uses: that of TZ, else of /etc/localtime, else its abbreviation."""
+    given = os.environ.get("TZ")
+    if given is not None:
+        name = given.removeprefix(":")
+        if not name:
+            return "UTC"
+        return name if _is_zone(name) else f"UTC (TZ={name} is no time zone)"
     _, mark, name = os.path.realpath("/etc/localtime").partition("/zoneinfo/")
     if mark and Path("/etc/localtime").exists():
         return name
     return datetime.now().astimezone().tzname() or "local"
+
+
+def _is_zone(name: str) -> bool:
+    """A name or path of a zone file, or a rule of its own (`CST-8`, `<+08>-8`)."""
+    if _RULE.match(name):
+        return True
+    try:
+        return os.path.isfile(name) if os.path.isabs(name) else bool(ZoneInfo(name))
+    except (OSError, ValueError, KeyError):
+        return False

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from rmqtool.errors import RmqtoolError
 from rmqtool.query.inventory_files import index_rows, queue_file_facts, segment_rows
-from rmqtool.query.inventory_state import config_rows, state_of
+from rmqtool.query.inventory_state import config_rows, small_content, state_of
+from rmqtool.store.coverage import coverage, unreadable
 from rmqtool.store.kinds import QUEUE_KINDS, TOP_DIRECTORIES, FileKind
 from rmqtool.store.names import escape_name, topic_keys
 from rmqtool.store.resolve import StoreForm
@@ -66,10 +67,7 @@ class Inventory:
 
     def coverage(self) -> Row:
         """`complete`, and what was not covered."""
-        told: Row = {"complete": not self.unreadable}
-        if self.unreadable:
-            told |= {"incomplete_reason": "unreadable", "not_covered": self.unreadable}
-        return {**told, "not_looked_at": self.not_looked_at}
+        return {**coverage(self.unreadable), "not_looked_at": self.not_looked_at}
 
     def document(self) -> Row:
         """Everything as one object."""
@@ -128,11 +126,11 @@ _SEGMENT_FACTS = (
 _INDEX_FACTS = (("first_physical_offset", "physical_offset"), ("first_store_timestamp", "timestamp"))
 
 
-def _guarded(look: Any, file: StoreFile, unreadable: list[Row]) -> Row:
+def _guarded(look: Any, file: StoreFile, lost: list[Row]) -> Row:
     try:
         facts: Row = look(file)
     except RmqtoolError as error:
-        unreadable.append({"path": file.shown, "error": str(error)})
+        lost.append(unreadable(file.shown, str(error)))
         return {"error": str(error)}
     return facts
 
@@ -210,13 +208,20 @@ def _topic_rows(store: Store, queues: Iterable[tuple[Queue, Row]]) -> Iterator[R
         }
 
 
+_STATE = (FileKind.CHECKPOINT, FileKind.ABORT, FileKind.EPOCH, FileKind.BROKER_IDENTITY)
+
+
 def _unreadable_places(store: Store, config: Iterable[Row]) -> Iterator[Row]:
     for directory in store.directories:
         if directory.error is not None:
-            yield {"path": escape_name(directory.path), "error": directory.error}
+            yield unreadable(escape_name(directory.path), directory.error)
+    for file in store.of_kind(*_STATE):
+        content = small_content(file)
+        if isinstance(content, str):
+            yield unreadable(file.shown, content)
     for row in config:
         if row["state"] == "unreadable":
-            yield {"path": row["path"], "error": row["detail"]}
+            yield unreadable(row["path"], row["detail"])
 
 
 def _unknown(store: Store) -> Iterator[Row]:

@@ -10,6 +10,7 @@ from formats.primitives import sizeof
 from rmqtool.errors import RmqtoolError
 from rmqtool.query.queue_ends import file_ends
 from rmqtool.query.segment_ends import SegmentEnds, segment_ends
+from rmqtool.store.coverage import unreadable
 from rmqtool.store.geometry import index_geometry
 
 if TYPE_CHECKING:
@@ -28,11 +29,11 @@ _SOLVED_EACH = 8
 """so many index files are solved one by one; of more files one of each length is solved for all"""
 
 
-def segment_rows(store: Store, unreadable: list[Row]) -> tuple[list[Row], Row]:
+def segment_rows(store: Store, lost: list[Row]) -> tuple[list[Row], Row]:
     """A row for each commit log file in the order of their offsets, and what holds for the log as a whole."""
     segments = store.segments
     exact = _read_through(store)
-    rows = [_segment_row(store, one, exact=one in exact, unreadable=unreadable) for one in segments]
+    rows = [_segment_row(store, one, exact=one in exact, lost=lost) for one in segments]
     for one, row in zip(segments, rows, strict=True):
         row["preallocated"] = row["content"] == "zero" and not segments.is_active(one)
     ends = [row["end_offset"] for row in rows if row["last_physical_offset"] is not None]
@@ -72,7 +73,7 @@ def _read_through(store: Store) -> set[Segment]:
     return chosen
 
 
-def _segment_row(store: Store, segment: Segment, *, exact: bool, unreadable: list[Row]) -> Row:
+def _segment_row(store: Store, segment: Segment, *, exact: bool, lost: list[Row]) -> Row:
     row: Row = {
         "type": "segment",
         "path": segment.file.shown,
@@ -93,7 +94,7 @@ def _segment_row(store: Store, segment: Segment, *, exact: bool, unreadable: lis
     try:
         ends = segment_ends(segment, read_through=exact, active=store.segments.is_active(segment))
     except RmqtoolError as error:
-        unreadable.append({"path": segment.file.shown, "error": str(error)})
+        lost.append(unreadable(segment.file.shown, str(error)))
         return row | {"error": str(error)}
     return row | _ends(segment, ends)
 
@@ -129,7 +130,7 @@ def queue_file_facts(file: StoreFile) -> Row:
     }
 
 
-def index_rows(store: Store, unreadable: list[Row]) -> list[Row]:
+def index_rows(store: Store, lost: list[Row]) -> list[Row]:
     """Header and geometry of each index file, in name order."""
     rows: list[Row] = []
     known: dict[int, IndexGeometry] = {}
@@ -140,7 +141,7 @@ def index_rows(store: Store, unreadable: list[Row]) -> list[Row]:
             row |= _header(file)
             row |= _geometry(_geometry_of(store, file, known if len(files) > _SOLVED_EACH else None))
         except RmqtoolError as error:
-            unreadable.append({"path": file.shown, "error": str(error)})
+            lost.append(unreadable(file.shown, str(error)))
             row["error"] = str(error)
         rows.append(row)
     return rows

@@ -83,7 +83,7 @@ def _size(store: Store, kind: FileKind) -> Row:
     }
 
 
-def _read(file: StoreFile) -> bytes | str:
+def small_content(file: StoreFile) -> bytes | str:
     """The content of a small file, or why it cannot be read."""
     try:
         with file.open("pread") as source:
@@ -98,7 +98,7 @@ def _abort(store: Store) -> Row:
         # Of a commitlog directory alone nobody can say: the file lies beside it.
         return {"exists": False if store.form is StoreForm.STORE else None, "pid": None}
     told: Row = {"exists": True, "pid": None, "modified_timestamp": file.mtime_ns // 1_000_000}
-    content = _read(file)
+    content = small_content(file)
     if isinstance(content, str):
         return told | {"error": content}
     try:
@@ -111,7 +111,7 @@ def _checkpoint(store: Store) -> Row | None:
     file = next(iter(store.of_kind(FileKind.CHECKPOINT)), None)
     if file is None:
         return None
-    content = _read(file)
+    content = small_content(file)
     if isinstance(content, str):
         return {"path": file.shown, "size": file.size, "error": content}
     fields = parse_checkpoint(content)
@@ -123,7 +123,7 @@ def _checkpoint(store: Store) -> Row | None:
 
 
 def _epoch(file: StoreFile) -> Row:
-    content = _read(file)
+    content = small_content(file)
     if isinstance(content, str):
         return {"path": file.shown, "error": content}
     try:
@@ -135,7 +135,7 @@ def _epoch(file: StoreFile) -> Row:
 
 
 def _identity(file: StoreFile) -> Row:
-    content = _read(file)
+    content = small_content(file)
     if isinstance(content, str):
         return {"path": file.shown, "error": content}
     try:

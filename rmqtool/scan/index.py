@@ -75,8 +75,8 @@ def next_item(source: ByteSource, said: int, slots: int, items: int) -> int:
     while end > start:
         low = max(end - _BACKWARDS, start)
         data = source.next_data(low)
-        used = np.flatnonzero(source.window(low, end - low)) if data is not None and data < end else ()
-        if len(used):
+        used = np.flatnonzero(source.window(low, end - low if data is not None and data < end else 0))
+        if used.size:
             return (low + int(used[-1]) - item_position(0, slots)) // ITEM.itemsize + 1
         end = low
     return FIRST_ITEM

@@ -10,6 +10,7 @@ from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check, Field
 from rmqtool.scan.parallel import in_order
+from rmqtool.scan.parts import cut, parts
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.throttle import RateLimit, ThrottledSource
 
@@ -22,24 +23,28 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from rmqtool.scan.events import Blank, End, Gap, Tail
+    from rmqtool.scan.parallel import Lane
+    from rmqtool.scan.parts import Part
     from rmqtool.store.bytes import ByteSource
     from rmqtool.store.segments import Segment, SegmentSet
-
-BATCH_BYTES = 16 << 20
-"""bytes of records in one batch: with `_AHEAD` batches a job, memory stays bounded whatever records hold"""
-
-_MAY_GROW = 64
-"""times that a compressed body counts: few compress better, and a hostile one is alone in its batch"""
 
 
 @dataclass(frozen=True)
 class LogScan:
     """How to read a log.
 
-    columns: of the record table. choose: keeps some of the records of a run (segment base, path given).
-    wanted: False skips a segment unread. offsets: only physical offsets [start, end), where a record or a
-    segment begins at `start`; what begins behind `end` is not read. bytes_per_second: reading rate, None
-    without bound.
+        with _open(segment, how, limit, lane) as source:
+            scan = SegmentScan(
+                source,
+                segment.base,
+                checks=how.checks,
+                active=active,
+                kernels=kernels,
+                start=done,
+                stop=lane.stop,
+            )
+            for event in scan:
+                if not isinstance(event, Records):
     """
 
     columns: Sequence[str]
@@ -92,27 +97,39 @@ def scan_log(segments: SegmentSet, how: LogScan) -> Iterator[Piece]:
     kernels = choose_kernels(data_bytes(chosen))
     limit = RateLimit(how.bytes_per_second) if how.bytes_per_second else None
 
-    def work(segment: Segment) -> Iterator[Piece]:
+    def work(segment: Segment, lane: Lane) -> Iterator[Piece]:
         active = segments.is_active(segment)
-        return _scan_one(segment, how, kernels, limit, active=active)
+        return _scan_one(segment, how, kernels, limit, lane, active=active)
 
     return in_order(chosen, work, how.jobs)
 
 
-def _open(segment: Segment, how: LogScan, limit: RateLimit | None) -> ByteSource:
+def _open(segment: Segment, how: LogScan, limit: RateLimit | None, lane: Lane) -> ByteSource:
     source = segment.open("pread" if how.safe_io or limit else "auto")
-    return ThrottledSource(source, limit) if limit else source
+    return ThrottledSource(source, limit, lane.stop) if limit else source
 
 
 def _scan_one(
-    segment: Segment, how: LogScan, kernels: ModuleType, limit: RateLimit | None, *, active: bool
+    segment: Segment,
+    how: LogScan,
+    kernels: ModuleType,
+    limit: RateLimit | None,
+    lane: Lane,
+    *,
+    active: bool,
 ) -> Iterator[Piece]:
     low, high = how.offsets or (segment.base, segment.end)
     done, stop = max(low - segment.base, 0), high - segment.base
     try:
-        with _open(segment, how, limit) as source:
+        with _open(segment, how, limit, lane) as source:
             scan = SegmentScan(
-                source, segment.base, checks=how.checks, active=active, kernels=kernels, start=done
+                source,
+                segment.base,
+                checks=how.checks,
+                active=active,
+                kernels=kernels,
+                start=done,
+                stop=lane.stop,
             )
             for event in scan:
                 if not isinstance(event, Records):
@@ -120,7 +137,7 @@ def _scan_one(
                     continue
                 part = _before(event, stop)
                 if len(part.rows):
-                    yield from _batches(part, segment, how, kernels)
+                    yield from _batches(part, segment, how, kernels, lane)
                     last = part.rows[-1]
                     done = _advance(how, done, int(last[Field.POSITION] + last[Field.STORE_SIZE]))
                 if len(part.rows) < len(event.rows):
@@ -147,16 +164,24 @@ def _advance(how: LogScan, done: int, now: int) -> int:
     return now
 
 
-def _batches(records: Records, segment: Segment, how: LogScan, kernels: ModuleType) -> Iterator[Piece]:
-    from rmqtool.scan.table import bad_bodies, to_batch
+def _batches(
+    records: Records, segment: Segment, how: LogScan, kernels: ModuleType, lane: Lane
+) -> Iterator[Piece]:
+    from rmqtool.scan.table import PLAIN_COLUMNS, bad_bodies, to_batch
 
     found = bad_bodies(records) + segment.base
     bad = found if found.size else None
     path = segment.file.shown
-    if how.choose is not None:
-        records = how.choose(records, segment.base, path)
-    for part in _slices(records):
-        batch = to_batch(part, base=segment.base, path=path, kernels=kernels, columns=how.columns)
+    plain = not PLAIN_COLUMNS.isdisjoint(how.columns)
+    for part in _chosen(records, segment, how, lane, plain=plain):
+        batch = to_batch(
+            part.records,
+            base=segment.base,
+            path=path,
+            kernels=kernels,
+            columns=how.columns,
+            plain=part.plain,
+        )
         yield Piece(segment, batch, bad)
         bad = None
     if bad is not None:
@@ -165,18 +190,12 @@ def _batches(records: Records, segment: Segment, how: LogScan, kernels: ModuleTy
         yield Piece(segment, batch, bad)
 
 
-def _slices(records: Records) -> Iterator[Records]:
-    """Runs that are short enough in bytes; compressed bodies count for what they may grow to."""
-    import numpy as np
-
-    rows = records.rows
-    if not len(rows):
+def _chosen(records: Records, segment: Segment, how: LogScan, lane: Lane, *, plain: bool) -> Iterator[Part]:
+    """What is to become batches. A filter may look at text: it gets no more at once than a batch holds."""
+    if how.choose is None:
+        yield from parts(records, lane, plain=plain)
         return
-    weights = rows[:, Field.STORE_SIZE] * np.where(rows[:, Field.SYS_FLAG] & 1, _MAY_GROW, 1)
-    summed = np.cumsum(weights)
-    start = 0
-    while start < len(rows):
-        before = int(summed[start - 1]) if start else 0
-        end = max(int(np.searchsorted(summed, before + BATCH_BYTES, side="right")), start + 1)
-        yield Records(rows[start:end], records.window, records.origin)
-        start = end
+    for some in cut(records):
+        kept = how.choose(some, segment.base, segment.file.shown)
+        if len(kept.rows):
+            yield from parts(kept, lane, plain=plain)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from formats import properties as declared
+from formats.properties import PROPERTY_SEPARATOR
 from rmqtool.scan.text import gather
 
 if TYPE_CHECKING:
@@ -39,6 +40,23 @@ def property_maps(
     values = _column(kernels, window, spans[:total, 2], spans[:total, 3])
     offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
     return pa.MapArray.from_arrays(pa.array(offsets), names, values), counts
+
+
+def empty_segments(window: npt.NDArray[np.uint8], positions: Ints, lengths: Ints) -> npt.NDArray[np.bool_]:
+    """Whether a record's properties begin with a separator or double one: Java drops what is between."""
+    found = np.zeros(len(positions), bool)
+    filled = lengths > 0
+    if not filled.any():
+        return found
+    low, high = int(positions[filled].min()), int((positions + lengths)[filled].max())
+    ends = window[low:high] == PROPERTY_SEPARATOR
+    found[filled] = ends[positions[filled] - low]
+    doubled = np.flatnonzero(ends[1:] & ends[:-1]) + low  # the first of two
+    if doubled.size:
+        following = np.searchsorted(doubled, positions)
+        nearest = doubled[np.minimum(following, doubled.size - 1)]
+        found |= filled & (following < doubled.size) & (nearest + 1 < positions + lengths)
+    return found
 
 
 def _column(kernels: ModuleType, window: Any, positions: Ints, lengths: Ints) -> pa.Array:

@@ -16,6 +16,7 @@ from rmqtool.scan.windows import Windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from threading import Event as Flag
     from types import ModuleType
 
     import numpy as np
@@ -39,7 +40,7 @@ class SegmentScan:
     source: the bytes. base: physical offset of its first byte. checks: how much to look at. active: no later
     segment holds data, so what follows the last record is a tail rather than damage. previous_timestamp:
     store timestamp (ms) of the last record before this segment, when known. keep_stale: yield records behind
-    the end of the active segment as records instead of one `Tail`.
+    the end of the active segment as records instead of one `Tail`. stop: once set, `Stopped` ends the scan.
     """
 
     def __init__(  # noqa: PLR0913 - all but two are options
@@ -54,10 +55,12 @@ class SegmentScan:
         start: int = 0,
         batch_rows: int = BATCH_ROWS,
         kernels: ModuleType | None = None,
+        stop: Flag | None = None,
     ) -> None:
         import numpy as np
 
-        self._windows = Windows(source)
+        self._windows = Windows(source, stop)
+        self._stop = stop
         self._source = source
         self._size = source.size
         self._base = base
@@ -127,7 +130,7 @@ class SegmentScan:
 
     def _behind(self, position: int, stop: Stop, expected: int, found: int) -> tuple[Event, int]:
         """What begins at `position`, where no record is, and where to read on."""
-        nonzero = self._first_nonzero(position)
+        nonzero = self.first_nonzero(position)
         rest = self._size - position
         if nonzero == self._size:
             if self._active:
@@ -148,7 +151,7 @@ class SegmentScan:
         reason = Stop.BLANK_LENGTH if stop is Stop.BLANK else stop
         return Gap(position, place - position, reason, expected, found), place
 
-    def _first_nonzero(self, position: int) -> int:
+    def first_nonzero(self, position: int) -> int:
         """Position of the first byte that is not zero; holes of a sparse file are skipped unread."""
         while position < self._size:
             data = self._source.next_data(position)
@@ -209,7 +212,7 @@ class SegmentScan:
         """Does another record with the same shift, a blank, zeros or the file end follow `place`?"""
         shift = int(self._scratch[0, Field.STORED_PHYSICAL_OFFSET]) - self._base - place
         behind = place + int(self._scratch[0, Field.STORE_SIZE])
-        if self._first_nonzero(behind) == self._size:
+        if self.first_nonzero(behind) == self._size:
             return True
         # only what stands right behind it counts: a search from every candidate would never end
         records, _, stop, _, _ = self._walk(behind, self._probe)
@@ -234,5 +237,6 @@ class SegmentScan:
             start=position,
             batch_rows=1024,
             kernels=self._kernels,
+            stop=self._stop,
         )
         return sum(len(event.rows) for event in inner if isinstance(event, Records))

@@ -18,7 +18,7 @@ from rmqtool.scan import fields as f
 from rmqtool.scan import text
 from rmqtool.scan.bodies import Bodies
 from rmqtool.scan.fields import CrcState, Field, Issue
-from rmqtool.scan.maps import property_maps
+from rmqtool.scan.maps import empty_segments, property_maps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from rmqtool.scan.bodies import Plain
     from rmqtool.scan.events import Records
 
 PROPERTIES = pa.map_(pa.string(), pa.string())
@@ -35,13 +36,18 @@ PROPERTIES = pa.map_(pa.string(), pa.string())
 class Batch:
     """One run of records on its way to columns. Parts that several columns need are computed once."""
 
-    rows: npt.NDArray[np.int64]
-    window: npt.NDArray[np.uint8]
-    origin: int
+    records: Records
     base: int
     path: str
     store: str | None
     kernels: ModuleType
+    plain: Sequence[Plain] | None
+    rows: npt.NDArray[np.int64] = field(init=False)
+    window: npt.NDArray[np.uint8] = field(init=False)
+    origin: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rows, self.window, self.origin = self.records.rows, self.records.window, self.records.origin
 
     def ints(self, column: Field) -> npt.NDArray[np.int64]:
         """One field of all records, contiguous."""
@@ -78,7 +84,7 @@ class Batch:
     @cached_property
     def bodies(self) -> Bodies:
         """Bodies of the batch."""
-        return Bodies(self.window, self.ints(Field.BODY_POSITION) - self.origin, self.rows)
+        return Bodies(self.records, self.plain)
 
     @cached_property
     def property_maps(self) -> tuple[pa.Array, npt.NDArray[np.int64]]:
@@ -151,8 +157,11 @@ def _record(batch: Batch) -> pa.Array:
 
 
 def _properties_lost(batch: Batch) -> pa.Array:
+    positions = batch.ints(Field.PROPERTIES_POSITION) - batch.origin
+    lengths = batch.ints(Field.PROPERTIES_LENGTH)
     kept = batch.property_maps[1]
     lost = batch.has(Issue.PROPERTIES_UTF8 | Issue.PROPERTIES_SYNTAX)
+    lost |= empty_segments(batch.window, positions, lengths)
     return pa.array(lost | (kept != batch.ints(Field.PROPERTY_COUNT)))
 
 
@@ -233,6 +242,9 @@ COLUMNS: dict[str, Column] = {
     )
 }
 
+PLAIN_COLUMNS = frozenset({"plain_length", "plain_body", "plain_body_sha256"})
+"""columns for which bodies are decompressed"""
+
 DEFAULT_COLUMNS = tuple(name for name, column in COLUMNS.items() if column.default)
 
 
@@ -249,9 +261,13 @@ def to_batch(
     kernels: ModuleType,
     columns: Sequence[str] = DEFAULT_COLUMNS,
     store: str | None = None,
+    plain: Sequence[Plain] | None = None,
 ) -> pa.RecordBatch:
-    """Rows of a scan (made with `Check.TEXT`) as one Arrow batch; the window may be dropped afterwards."""
-    batch = Batch(records.rows, records.window, records.origin, base, path, store, kernels)
+    """Rows of a scan (made with `Check.TEXT`) as one Arrow batch; the window may be dropped afterwards.
+
+    plain: the bodies as `bodies.inflate` gives them, where that is known already.
+    """
+    batch = Batch(records, base, path, store, kernels, plain)
     arrays = [COLUMNS[name].build(batch) for name in columns]
     return pa.RecordBatch.from_arrays(arrays, schema=table_schema(columns))
 

@@ -28,7 +28,7 @@ OpenMode = Literal["auto", "map", "pread"]
 BLOCK = 4096
 """Granularity in bytes in which unreadable ranges are reported."""
 
-WINDOW_BYTES = 32 << 20
+WINDOW_BYTES = 2 << 20
 """bytes read at once from a source that copies"""
 
 _MEDIA_ERRORS = frozenset(

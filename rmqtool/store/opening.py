@@ -9,6 +9,7 @@ from rmqtool.errors import StoreIOError, UsageError
 from rmqtool.store.files import StoreFile
 from rmqtool.store.kinds import FileKind, Role, role_of
 from rmqtool.store.names import escape_name, parse_base_offset
+from rmqtool.store.recognise import by_content, quiet_names
 from rmqtool.store.resolve import StoreForm
 
 if TYPE_CHECKING:
@@ -49,9 +50,13 @@ def extra_roots(
     """Absolute commit-log directories besides `commitlog/` of the root, without repetitions."""
     own = os.path.join(target.root, "commitlog")
     wanted = [os.path.abspath(place) for place in given]
+    single = target.form is StoreForm.FILE
+    if wanted and (single or (target.form is StoreForm.FOLDER and target.kind is not FileKind.COMMITLOG)):
+        what = "a single file" if single else "a folder inside a store"
+        raise UsageError(f"--commitlog adds roots to a whole store or commitlog directory, not to {what}")
     for place in wanted:
-        if not os.path.isdir(place):
-            problem = "is not a directory" if os.path.exists(place) else "no such directory"
+        problem = _no_log(place)
+        if problem is not None:
             raise UsageError(f"--commitlog {escape_name(place)}: {problem}")
     if config is not None and target.form is StoreForm.STORE and config.is_root(target.root):
         wanted += [place for place in config.commit_log_roots() if os.path.isdir(place)]
@@ -66,6 +71,23 @@ def extra_roots(
             seen.add(os.path.realpath(chosen))
             result.append(chosen)
     return result
+
+
+def _no_log(place: str) -> str | None:
+    """Why a directory given as a commit-log root cannot be one; an empty one can."""
+    if not os.path.exists(place):
+        return "no such directory"
+    if not os.path.isdir(place):
+        return "is a file; give the directory that holds the segments"
+    inner = os.path.join(place, "commitlog")
+    chosen = inner if os.path.isdir(inner) else place
+    names = quiet_names(chosen)
+    found = by_content(chosen, names)
+    if found is not None and found[0] is not FileKind.COMMITLOG:
+        return f"holds {found[0]} files, no commit log"
+    if names and not any(parse_base_offset(name) is not None for name in names):
+        return "holds no segment: no name in it is a number"
+    return None
 
 
 def add_file(inventory: Inventory, target: Target, location: str) -> None:

@@ -10,7 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.bench.data import BODY_SIZES, LOG_BYTES, BenchLog, make_log, make_queue
-from tests.bench.dumping import RATE_TARGET, STEADY_BYTES, Rate, dump_rate, log_rates, memory
+from tests.bench.dumping import (
+    RATE_TARGET,
+    SEVERAL,
+    SEVERAL_BYTES,
+    STEADY_BYTES,
+    Rate,
+    dump_rate,
+    log_rates,
+    memory,
+    memory_of_jobs,
+)
 from tests.bench.scanning import against_java, against_plain_crc
 from tests.bench.starting import help_time
 from tests.interop.jars import UnavailableError
@@ -53,6 +63,7 @@ def _figures(directory: Path, rates: dict[str, Rate]) -> Iterator[Figure]:
             rates[f"{name}, {form}"] = rate
             yield rate.figure
         yield from memory(make_log(directory, name, min(STEADY_BYTES, size // 2)), dumped)
+        yield from memory_of_jobs(make_log(directory, name, SEVERAL_BYTES, SEVERAL))
         for written in directory.glob("*/*/*"):
             if written.is_file():
                 written.unlink()

@@ -26,7 +26,7 @@ UNITS_IN_A_FILE = 300_000
 
 @dataclass(frozen=True)
 class BenchLog:
-    """A store whose commit log is one full segment."""
+    """A store with a full commit log, of one segment unless asked for more."""
 
     name: str
     root: Path
@@ -38,10 +38,11 @@ class BenchLog:
         return self.root / "commitlog" / f"{0:020d}"
 
 
-def make_log(directory: Path, name: str, size: int = LOG_BYTES) -> BenchLog:
+def make_log(directory: Path, name: str, size: int = LOG_BYTES, segments: int = 1) -> BenchLog:
     """Write (and so warm) a log of `size` bytes of the kind `name`."""
-    root = directory / f"{name.replace(' ', '')}-{size}"
-    facts = logs.write_log(root / "commitlog", size, body_size=BODY_SIZES[name], segment_size=size)
+    root = directory / f"{name.replace(' ', '')}-{size}-{segments}"
+    one = size // segments
+    facts = logs.write_log(root / "commitlog", size, body_size=BODY_SIZES[name], segment_size=one)
     return BenchLog(name, root, facts, size)
 
 

@@ -33,6 +33,11 @@ GROWTH_TARGET = 48.0
 STEADY_BYTES = 128 << 20
 """bytes of the smallest log whose dump needs as much memory as any: four windows of plain reads"""
 
+SEVERAL_BYTES = 512 << 20
+SEVERAL = 16
+"""bytes and segments of the log that many jobs read"""
+
+MODES: dict[str, Sequence[str]] = {"mapped": (), "--safe-io": ("--safe-io",)}
 FORMS: dict[str, Sequence[str]] = {"bodies": (), "--body none": ("--body", "none")}
 
 
@@ -75,7 +80,7 @@ def log_rates(log: BenchLog) -> dict[str, Rate]:
 def memory(small: BenchLog, large: BenchLog) -> list[Figure]:
     """Peak memory of a dump of both, once with mapped files and once with plain reads."""
     figures = []
-    for mode, options in (("mapped", ()), ("--safe-io", ("--safe-io",))):
+    for mode, options in MODES.items():
         first, second = (_peak(run_alone(*_quiet(log, options)), mode) for log in (small, large))
         name = f"dump {mode}, {large.name}"
         figures.append(Figure(f"peak MiB of {name}", "", max(first, second), MEMORY_TARGET, at_most=True))
@@ -90,6 +95,23 @@ def memory(small: BenchLog, large: BenchLog) -> list[Figure]:
                 note=note,
             )
         )
+    return figures
+
+
+def memory_of_jobs(log: BenchLog) -> list[Figure]:
+    """Peak memory of commands that read several segments at once, on all cores: the default, and far more."""
+    figures = []
+    for command in ("dump", "verify"):
+        for jobs in ((), ("--jobs", str(len(log.facts.segments)))):
+            for mode, options in MODES.items():
+                ran = run_alone(
+                    *(command, log.root, "--format", "ndjson", "--quiet", *jobs, *options),
+                    one_core=False,
+                    good=(0, 1),  # these logs have no consume queues, which verify tells
+                )
+                how = f"{command} {' '.join(jobs) or 'with its default jobs'}, {mode}, {log.name}"
+                peak = _peak(ran, mode)
+                figures.append(Figure(f"peak MiB of {how}", "", peak, MEMORY_TARGET, at_most=True))
     return figures
 
 

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.bench.data import BODY_SIZES, make_log, make_queue
-from tests.bench.dumping import FORMS, STEADY_BYTES, dump_rate, memory
+from tests.bench.dumping import (
+    FORMS,
+    SEVERAL,
+    SEVERAL_BYTES,
+    STEADY_BYTES,
+    dump_rate,
+    memory,
+    memory_of_jobs,
+)
 from tests.bench.starting import help_time
 
 if TYPE_CHECKING:
@@ -34,6 +42,12 @@ def test_a_dumped_unit_costs_little_more_than_its_json(bench_directory: Path) ->
 def test_memory_does_not_grow_with_the_log(name: str, bench_directory: Path) -> None:
     small, large = (make_log(bench_directory, name, size) for size in (STEADY_BYTES, 2 * STEADY_BYTES))
     assert [figure.cells() for figure in memory(small, large) if not figure.met] == []
+
+
+@pytest.mark.parametrize("name", BODY_SIZES)
+def test_memory_does_not_grow_with_the_jobs(name: str, bench_directory: Path) -> None:
+    log = make_log(bench_directory, name, SEVERAL_BYTES, SEVERAL)
+    assert [figure.cells() for figure in memory_of_jobs(log) if not figure.met] == []
 
 
 def test_help_takes_at_most_twice_a_bare_program() -> None:

@@ -309,3 +309,34 @@ def test_show_is_interrupted_while_it_searches(store: Path, monkeypatch: pytest.
     assert (code, told["incomplete_reason"], told["what"]) == (130, "interrupted", "nothing")
     (row,) = told["not_covered"]
     assert (row["position"], row["files"]) == (0, len(list((store / "commitlog").iterdir())))
+
+
+# ---- info ----------------------------------------------------------------------------------------
+
+
+def test_info_names_a_directory_once(full: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse(monkeypatch, "index")
+    for options in ((), ("--quiet",)):
+        result = rmq("info", full, "--json", *options)
+        assert result.exit_code == 3
+        assert result.stderr.count("Permission denied") == 1
+        (row,) = json.loads(result.stdout)["not_covered"]
+        assert row == {"path": "index", "reason": "unreadable", "error": "Permission denied"}
+
+
+@pytest.mark.parametrize("form", ["json", "ndjson", "table", "csv"])
+def test_info_is_interrupted(full: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    from rmqtool.query import inventory
+
+    def interrupted(*args: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(inventory, "index_rows", interrupted)
+    result = rmq("info", full, "--format", form)
+    assert result.exit_code == 130
+    if form in {"json", "ndjson"}:
+        told = json.loads(result.stdout)
+        assert (told["complete"], told["incomplete_reason"]) == (False, "interrupted")
+        assert told["not_covered"][0]["files"] > 10
+    else:
+        assert "incomplete (interrupted)" in result.stderr

@@ -1,0 +1,98 @@
+"""The whole answer of `query-key`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.query.by_key import KeySource, find_keys
+from rmqtool.scan.picked import Missing, pick
+from rmqtool.store.coverage import Incomplete, coverage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from rmqtool.query.by_key import KeyAnswer
+    from rmqtool.query.reading import Reading
+    from rmqtool.query.wanted_keys import WantedKeys
+    from rmqtool.store.layout import Store
+
+Row = dict[str, Any]
+
+_NAMED = 1000
+"""keys without a message that the summary names; the rest is counted"""
+
+
+@dataclass
+class KeyQuery:
+    """Wanted keys in a window [from, to) of store time (ms). limit: the latest so many, None for all."""
+
+    store: Store
+    wanted: WantedKeys
+    window: tuple[int | None, int | None]
+    source: KeySource
+    reading: Reading
+    limit: int | None = None
+    missing: list[Missing] = field(default_factory=list)
+
+    @cached_property
+    def answer(self) -> KeyAnswer:
+        """Where the records lie."""
+        return find_keys(
+            self.store, self.wanted, window=self.window, source=self.source, reading=self.reading
+        )
+
+    @cached_property
+    def offsets(self) -> list[int]:
+        """Physical offsets of the records that are listed, ascending."""
+        found = sorted(self.answer.matches)
+        return found if self.limit is None else found[-self.limit :]
+
+    def batches(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, list[list[str]]]]:
+        """The records in physical order, and for each the wanted keys that it has."""
+        wanted = tuple(dict.fromkeys((*columns, "physical_offset")))
+        for part in pick(self.store.segments, self.offsets, wanted):
+            if isinstance(part, Missing):
+                self.missing.append(part)
+                continue
+            places = part["physical_offset"].to_pylist()
+            yield part.select(list(columns)), [sorted(self.answer.matches[place]) for place in places]
+
+    def summary(self, listed: int, hide: frozenset[str] = frozenset()) -> Row:
+        """The closing summary. hide: classes that are redacted."""
+        answer = self.answer
+        found = {key for keys in answer.matches.values() for key in keys}
+        lacking = [key for key in self.wanted.keys if key not in found]
+        told: Row = {
+            "messages": listed,
+            "source": answer.source,
+            "candidates": answer.candidates,
+            "rejected_collisions": answer.collisions,
+            "window": list(answer.window),
+            "keys": len(self.wanted.keys),
+            "keys_not_found": len(lacking),
+            "index_files": answer.files,
+            "index_files_not_used": answer.setbacks,
+            "index_items_without_record": len(answer.missing),
+            "scanned": [list(one) for one in answer.scanned],
+        }
+        if self.wanted.topic is None:
+            told["topics"] = answer.topics
+        if len(self.wanted.keys) > 1 and not hide & {"keys", "properties"}:
+            told["not_found"] = lacking[:_NAMED]
+        return told | coverage(self.not_covered())
+
+    def not_covered(self) -> list[Row]:
+        """What might hold a wanted key and was not looked at, or is not listed."""
+        rows = list(self.answer.not_covered)
+        left_out = len(self.answer.matches) - len(self.offsets)
+        if left_out:
+            rows.append({"messages": left_out, "reason": Incomplete.LIMIT})
+        for one in self.missing:
+            rows.append(
+                {"physical_offset": one.physical_offset, "reason": Incomplete.DAMAGE, "error": one.reason}
+            )
+        return rows
