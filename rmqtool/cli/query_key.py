@@ -161,6 +161,6 @@ def _say(context: Context, query: KeyQuery) -> None:
     if query.wanted.topic is None and query.answer.topics:
         number = query.answer.topics
         context.talk.note(
-            f"the index was asked for {number} topics; a topic without queue and without entry in topics.json "
+            f"the index was asked for {number} topics; one without queue and without entry in topics.json "
             "is found with --source scan"
         )

@@ -57,7 +57,9 @@ def describe(summary: Mapping[str, Any]) -> str:
 def _left(row: Mapping[str, Any]) -> str:
     """Where reading stopped; what could not be read has a warning of its own."""
     files = f" in {row['files']} files" if "files" in row else ""
-    return f", left: {row['path']} from {row['position']} on, {row['length']:,} bytes{files}"
+    if "length" in row:
+        return f", left: {row['path']} from {row['position']} on, {row['length']:,} bytes{files}"
+    return f", left: {row['messages']:,} messages in {row['path']}"
 
 
 def _part(name: str, value: Any) -> str:

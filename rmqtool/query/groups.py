@@ -28,7 +28,7 @@ class CommittedOffset:
 
 
 def committed_offsets(store: Store) -> list[CommittedOffset]:
-    """All offsets in consumerOffset.json (or its .bak, as a broker falls back), sorted; odd entries left out."""
+    """All offsets in consumerOffset.json (or its .bak, as a broker falls back), sorted; no odd entries."""
     found: list[CommittedOffset] = []
     for name in _OFFSETS:
         table = _table(store.config_pair(name).data, "offsetTable")

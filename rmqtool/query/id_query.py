@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rmqtool.query.target import by_id
 from rmqtool.scan.picked import Missing, pick
-from rmqtool.store.coverage import Incomplete, coverage
+from rmqtool.store.coverage import coverage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -53,8 +53,4 @@ class IdQuery:
 
     def not_covered(self) -> list[Row]:
         """What could not be read and might have the id."""
-        lost = [
-            {"physical_offset": one.physical_offset, "reason": Incomplete.DAMAGE, "error": one.reason}
-            for one in self.missing
-        ]
-        return [*self.answer.unreadable, *lost]
+        return [*self.answer.unreadable, *map(Missing.row, self.missing)]

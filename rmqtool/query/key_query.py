@@ -90,9 +90,5 @@ class KeyQuery:
         rows = list(self.answer.not_covered)
         left_out = len(self.answer.matches) - len(self.offsets)
         if left_out:
-            rows.append({"messages": left_out, "reason": Incomplete.LIMIT})
-        for one in self.missing:
-            rows.append(
-                {"physical_offset": one.physical_offset, "reason": Incomplete.DAMAGE, "error": one.reason}
-            )
-        return rows
+            rows.append({"path": "commitlog", "messages": left_out, "reason": Incomplete.LIMIT})
+        return [*rows, *map(Missing.row, self.missing)]

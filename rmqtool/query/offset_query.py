@@ -152,18 +152,11 @@ class OffsetQuery:
 
     def not_covered(self) -> list[Row]:
         """Messages behind the last one listed, and records that could not be shown."""
-        rows: list[Row] = [
-            {
-                "physical_offset": one.physical_offset,
-                "reason": Incomplete.UNREADABLE if one.reason == "unreadable" else Incomplete.DAMAGE,
-                "error": one.error or one.reason,
-            }
-            for one in self.missing
-        ]
+        rows: list[Row] = [one.row() for one in self.missing]
         end = self._first.max_offset if self._first is not None else 0
         if self._reached != self.asked.offset and self._reached < end:
-            place = {"topic": self.asked.topic, "queue_id": self.asked.queue_id}
-            rows.append({**place, "from": self._reached, "to": end, "reason": Incomplete.LIMIT})
+            row = {"path": self.view.path, "queue_offset": self._reached, "messages": end - self._reached}
+            rows.append({**row, "reason": Incomplete.LIMIT})
         return rows
 
 

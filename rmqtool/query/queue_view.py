@@ -16,6 +16,7 @@ from formats.consumequeue import BatchUnit, Unit
 from formats.primitives import dtype_of
 from rmqtool.query.queue_min import batch_minimum, minimum_4, minimum_5
 from rmqtool.store.kinds import FileKind
+from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,6 +75,11 @@ class QueueView:
     def batch(self) -> bool:
         """Whether units are of 46 bytes."""
         return self.queue.kind is FileKind.BATCHCONSUMEQUEUE
+
+    @property
+    def path(self) -> str:
+        """Directory of the queue below the store."""
+        return escape_name(f"{self.queue.kind}/{self.queue.topic}/{self.queue.queue_id}")
 
     @property
     def dtype(self) -> np.dtype[Any]:

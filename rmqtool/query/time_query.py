@@ -79,12 +79,9 @@ class TimeQuery:
         """Units whose records are not there to be asked for their time, and a record that cannot be shown."""
         rows: list[Row] = []
         if self.exact.unknown:
-            row = {"units": self.exact.unknown, "reason": Incomplete.DAMAGE}
-            rows.append({**row, "error": "units without a record, whose time is not known"})
-        for one in self.missing:
-            reason = Incomplete.UNREADABLE if one.reason == "unreadable" else Incomplete.DAMAGE
-            rows.append({"physical_offset": one.physical_offset, "reason": reason, "error": one.reason})
-        return rows
+            why = f"{self.exact.unknown} units without a record, whose time is not known"
+            rows.append({"path": self.view.path, "reason": Incomplete.DAMAGE, "error": why})
+        return [*rows, *map(Missing.row, self.missing)]
 
     def notes(self) -> Iterator[str]:
         """What people should know about the answer."""
@@ -95,6 +92,6 @@ class TimeQuery:
         elif exact != broker:
             yield f"release {self.rules.version} would answer {broker}, by the records it is {exact}"
         if not self.exact.monotone:
-            yield "store times go back in this queue (a clock was set): messages beyond may lie on either side"
+            yield "store times go back in this queue (a clock was set): later messages may be older"
         if self.exact.checked == "edges":
             yield "the queue is long: files were chosen by their first and last message"

@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 class LogScan:
     """How to read a log.
 
-        with _open(segment, how, limit, lane) as source:
-            scan = SegmentScan(
-                source,
-                segment.base,
-                checks=how.checks,
-                active=active,
-                kernels=kernels,
-                start=done,
-                stop=lane.stop,
-            )
-            for event in scan:
-                if not isinstance(event, Records):
+    with _open(segment, how, limit, lane) as source:
+        scan = SegmentScan(
+            source,
+            segment.base,
+            checks=how.checks,
+            active=active,
+            kernels=kernels,
+            start=done,
+            stop=lane.stop,
+        )
+        for event in scan:
+            if not isinstance(event, Records):
     """
 
     columns: Sequence[str]

@@ -6,7 +6,7 @@ For answers that name their records. Whoever wants a large part of a log scans i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check, Field
 from rmqtool.scan.one import RecordReader
 from rmqtool.scan.table import table_schema, to_batch
+from rmqtool.store.coverage import Incomplete
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,6 +39,12 @@ class Missing:
     physical_offset: int
     reason: str
     error: str | None = None
+
+    def row(self) -> dict[str, Any]:
+        """As a row of `not_covered`."""
+        reason = Incomplete.UNREADABLE if self.reason == "unreadable" else Incomplete.DAMAGE
+        words = self.error or f"no record at {self.physical_offset}: {self.reason}"
+        return {"path": "commitlog", "physical_offset": self.physical_offset, "reason": reason, "error": words}
 
 
 @dataclass(frozen=True, slots=True)

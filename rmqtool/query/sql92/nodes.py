@@ -49,7 +49,7 @@ class Constant(Node):
         """TRUE, FALSE and NULL are conditions, strings and numbers are not."""
         return self.constant is None or isinstance(self.constant, bool)
 
-    def value(self, properties: Properties) -> Value:
+    def value(self, properties: Properties) -> Value:  # noqa: ARG002
         """Value for one record."""
         return self.constant
 
