@@ -39,7 +39,7 @@ class RateLimit:
 
 
 class ThrottledSource:
-    """A source whose windows wait for their turn, or `stop`. It wraps one that reads when asked."""
+    """A source whose windows wait for their turn, or `stop`. It wraps one that reads when asked, unmapped."""
 
     zero_copy = False
 
