@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rmqtool.check.index_file import IndexFile
     from rmqtool.check.index_match import Loose
     from rmqtool.scan.events import Records
-    from rmqtool.store.bytes import OpenMode
+    from rmqtool.store.access import OpenMode
     from rmqtool.store.layout import Store
 
 _MOST_KEYS = 1 << 15

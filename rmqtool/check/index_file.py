@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.store.bytes import ByteSource, OpenMode
+    from rmqtool.store.access import OpenMode
+    from rmqtool.store.bytes import ByteSource
     from rmqtool.store.files import StoreFile
 
     Ints = npt.NDArray[np.int64]

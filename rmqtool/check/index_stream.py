@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rmqtool.check.index_file import IndexFile
     from rmqtool.check.index_match import Keys
-    from rmqtool.store.bytes import OpenMode
+    from rmqtool.store.access import OpenMode
 
     Ints = npt.NDArray[np.int64]
     Int32s = npt.NDArray[np.int32]

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.check.findings import Finding
-    from rmqtool.store.bytes import ByteSource, OpenMode
+    from rmqtool.store.access import OpenMode
+    from rmqtool.store.bytes import ByteSource
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Queue, Store
 

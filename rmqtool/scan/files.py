@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from rmqtool.scan.extension import ExtensionLookup
-    from rmqtool.store.bytes import OpenMode
+    from rmqtool.store.access import OpenMode
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
 
