@@ -109,6 +109,8 @@ class Stop(IntEnum):
     """fewer bytes than a blank header are left in the file"""
     BLANK_LENGTH = 13
     """a blank header whose length does not reach the end of the file, with records behind it"""
+    TORN = 14
+    """bytes of a record, or of what may be one, of which others cannot be read; `scan.readable` says so"""
 
 
 class Status(IntEnum):
