@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from rmqtool.check.findings import Finding
     from rmqtool.check.queue_files import QueueUnits
+    from rmqtool.scan.parallel import Lane
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import Segment
 
@@ -136,7 +137,11 @@ class Verification:
         reading = self.reading
         limit = RateLimit(reading.bytes_per_second) if reading.bytes_per_second else None
         segments = list(self.store.segments)
-        with closing(in_order(segments, lambda one: self._scan(one, kernels, limit), reading.jobs)) as events:
+
+        def work(segment: Segment, lane: Lane) -> Iterator[tuple[Segment, Event | _Filler | _Lost]]:
+            return self._scan(segment, kernels, limit, lane)
+
+        with closing(in_order(segments, work, reading.jobs)) as events:
             for segment, event in events:
                 if isinstance(event, Records):
                     self._count(event, segment)
@@ -152,19 +157,22 @@ class Verification:
         yield from check.close(self._dispatched_timestamp())
 
     def _scan(
-        self, segment: Segment, kernels: ModuleType, limit: RateLimit | None
+        self, segment: Segment, kernels: ModuleType, limit: RateLimit | None, lane: Lane
     ) -> Iterator[tuple[Segment, Event | _Filler | _Lost]]:
         """Everything in a segment, for one thread; an unreadable rest is its last event."""
         side_by_side = self.reading.jobs > 1
         done = 0
         try:
             source = segment.open("pread" if self._careful or limit else "auto")
-            with ThrottledSource(source, limit) if limit else source as opened:
+            with ThrottledSource(source, limit, lane.stop) if limit else source as opened:
                 active = self.store.segments.is_active(segment)
-                for event in SegmentScan(opened, segment.base, active=active, kernels=kernels):
+                for event in SegmentScan(
+                    opened, segment.base, active=active, kernels=kernels, stop=lane.stop
+                ):
                     if isinstance(event, Records):
                         last = event.rows[-1]
                         now = int(last[Field.POSITION] + last[Field.STORE_SIZE])
+                        lane.take(event.rows.nbytes + (0 if opened.zero_copy else event.window.nbytes))
                         rows = event.rows.copy() if side_by_side else event.rows
                         yield segment, Records(rows, event.window, event.origin)
                         self._advance(now - done)

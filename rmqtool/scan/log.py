@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import RmqtoolError, VanishedError
@@ -10,34 +10,31 @@ from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Records, Unreadable
 from rmqtool.scan.fields import Check, Field
 from rmqtool.scan.parallel import in_order
+from rmqtool.scan.parts import Part, cut, parts
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.access import Access
 from rmqtool.store.patched import PatchedSource
 from rmqtool.store.throttle import RateLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from types import ModuleType
 
     import pyarrow as pa
 
     from rmqtool.scan.events import Blank, End, Gap, Tail
+    from rmqtool.scan.parallel import Lane
     from rmqtool.store.segments import Segment, SegmentSet
-
-BATCH_BYTES = 16 << 20
-"""bytes of records in one batch: with `_AHEAD` batches a job, memory stays bounded whatever records hold"""
-
-_MAY_GROW = 64
-"""times that a compressed body counts: few compress better, and a hostile one is alone in its batch"""
 
 
 @dataclass(frozen=True)
 class LogScan:
     """How to read a log.
 
-    columns: of the record table. choose: keeps some of the records of a run (segment base, path given).
-    wanted: False skips a segment unread. bytes_per_second: reading rate, None without bound. live: a broker
-    may be writing (`store.live`).
+    columns: of the record table. choose: keeps some of the records of a run (segment base, path given), asked
+    from several threads.
+    wanted: False skips a segment unread. bytes_per_second: reading rate, None without bound.
+    live: a broker may be writing (`store.live`).
     """
 
     columns: Sequence[str]
@@ -70,37 +67,39 @@ def scan_log(segments: SegmentSet, how: LogScan) -> Iterator[Piece]:
     """Everything in the segments that `how` wants. Damage and unreadable parts are pieces, not errors."""
     chosen = [one for one in segments if how.wanted is None or how.wanted(one)]
     kernels = choose_kernels(data_bytes(chosen))
-    access = access_of(how)
+    limit = RateLimit(how.bytes_per_second) if how.bytes_per_second else None
+    access = Access("pread" if how.safe_io or how.live else "auto", limit, drop_behind=how.live)
 
-    def work(segment: Segment) -> Iterator[Piece]:
+    def work(segment: Segment, lane: Lane) -> Iterator[Piece]:
         active = segments.is_active(segment)
-        return _scan_one(segment, how, kernels, access, active=active)
+        return _scan_one(segment, how, kernels, access, lane, active=active)
 
     return in_order(chosen, work, how.jobs)
 
 
-def access_of(how: LogScan) -> Access:
-    """How the files of this scan are opened."""
-    limit = RateLimit(how.bytes_per_second) if how.bytes_per_second else None
-    return Access("pread" if how.safe_io or how.live else "auto", limit, drop_behind=how.live)
-
-
-def open_patched(segment: Segment, access: Access) -> tuple[PatchedSource, bool]:
+def open_patched(segment: Segment, access: Access, lane: Lane) -> tuple[PatchedSource, bool]:
     """The bytes of a segment, and whether its length has changed since it was listed: then it is copied."""
+    access = replace(access, stop=lane.stop)
     source = segment.open(access)
     changed = source.size != segment.size
     if changed and source.zero_copy:
         source.close()
-        source = segment.open(Access("pread", access.limit, drop_behind=True))
+        source = segment.open(replace(access, mode="pread", drop_behind=True))
     return PatchedSource(source, segment.size), changed
 
 
 def _scan_one(
-    segment: Segment, how: LogScan, kernels: ModuleType, access: Access, *, active: bool
+    segment: Segment,
+    how: LogScan,
+    kernels: ModuleType,
+    access: Access,
+    lane: Lane,
+    *,
+    active: bool,
 ) -> Iterator[Piece]:
     done = 0
     try:
-        source, changed = open_patched(segment, access)
+        source, changed = open_patched(segment, access, lane)
         with source:
             scan = SegmentScan(
                 source,
@@ -109,10 +108,11 @@ def _scan_one(
                 active=active,
                 kernels=kernels,
                 moving=how.live or changed,
+                stop=lane.stop,
             )
             for event in scan:
                 if isinstance(event, Records):
-                    yield from _Batches(segment, how, kernels, source, scan).of(event)
+                    yield from _Batches(segment, how, kernels, source, scan, lane).of(event)
                     last = event.rows[-1]
                     done = _advance(how, done, int(last[Field.POSITION] + last[Field.STORE_SIZE]))
                 else:
@@ -140,6 +140,7 @@ class _Batches:
     kernels: ModuleType
     source: PatchedSource
     scan: SegmentScan
+    lane: Lane
 
     def of(self, records: Records, *, counted: bool = False) -> Iterator[Piece]:
         """The records that are wanted, some at a time, with the number of bad bodies among all of them.
@@ -148,53 +149,51 @@ class _Batches:
         """
         from rmqtool.scan.table import bad_bodies
 
-        chosen = records
-        if self.how.choose is not None:
-            chosen = self.how.choose(records, self.segment.base, self.segment.file.shown)
-            if self.source.spoiled():
-                yield from self._anew(records, counted=counted)
-                return
         bad = 0 if counted else bad_bodies(records)
-        for part in _slices(chosen):
+        if self.how.choose is None:
+            bad = yield from self._all(records, bad)
+        else:
+            # a filter may look at text, so it is given no more at once than a batch holds
+            for some in cut(records):
+                kept = self.how.choose(some, self.segment.base, self.segment.file.shown)
+                if self.source.spoiled():
+                    yield from self._anew(some)
+                elif len(kept.rows):
+                    bad = yield from self._all(kept, bad)
+        if bad:
+            empty = Records(records.rows[:0], records.window, records.origin)
+            yield Piece(self.segment, self._batch(Part(empty)), bad)
+
+    def _all(self, records: Records, bad: int) -> Generator[Piece, None, int]:
+        """Batches of all these records, the first one with `bad`; answers what of it is left to be told."""
+        from rmqtool.scan.table import PLAIN_COLUMNS
+
+        plain = not PLAIN_COLUMNS.isdisjoint(self.how.columns)
+        for part in parts(records, self.lane, plain=plain):
             batch = self._batch(part)
             if self.source.spoiled():
-                yield from self._anew(part, counted=True)
+                yield from self._anew(part.records)
                 continue
             yield Piece(self.segment, batch, bad)
             bad = 0
-        if bad:
-            empty = Records(records.rows[:0], records.window, records.origin)
-            yield Piece(self.segment, self._batch(empty), bad)
+        return bad
 
-    def _anew(self, records: Records, *, counted: bool) -> Iterator[Piece]:
+    def _anew(self, records: Records) -> Iterator[Piece]:
         """Reads them again; from here on the source copies, so this happens once."""
         for event in self.scan.anew(records):
             if isinstance(event, Records):
-                yield from self.of(event, counted=counted)
+                yield from self.of(event, counted=True)
             else:
                 yield Piece(self.segment, event)
 
-    def _batch(self, records: Records) -> pa.RecordBatch:
+    def _batch(self, part: Part) -> pa.RecordBatch:
         from rmqtool.scan.table import to_batch
 
-        path = self.segment.file.shown
         return to_batch(
-            records, base=self.segment.base, path=path, kernels=self.kernels, columns=self.how.columns
+            part.records,
+            base=self.segment.base,
+            path=self.segment.file.shown,
+            kernels=self.kernels,
+            columns=self.how.columns,
+            plain=part.plain,
         )
-
-
-def _slices(records: Records) -> Iterator[Records]:
-    """Runs that are short enough in bytes; compressed bodies count for what they may grow to."""
-    import numpy as np
-
-    rows = records.rows
-    if not len(rows):
-        return
-    weights = rows[:, Field.STORE_SIZE] * np.where(rows[:, Field.SYS_FLAG] & 1, _MAY_GROW, 1)
-    summed = np.cumsum(weights)
-    start = 0
-    while start < len(rows):
-        before = int(summed[start - 1]) if start else 0
-        end = max(int(np.searchsorted(summed, before + BATCH_BYTES, side="right")), start + 1)
-        yield Records(rows[start:end], records.window, records.origin)
-        start = end

@@ -17,6 +17,7 @@ from rmqtool.scan.readable import Readable
 from rmqtool.scan.windows import Windows
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Iterator
     from types import ModuleType
 
@@ -42,7 +43,8 @@ class SegmentScan:
     segment holds data, so what follows the last record is a tail rather than damage. previous_timestamp:
     store timestamp (ms) of the last record before this segment, when known. keep_stale: yield records behind
     the end of the active segment as records instead of one `Tail`. moving: a broker may be writing, so what
-    looks bad in the active segment is read again before it is told (`moving.PATIENCE`).
+    looks bad in the active segment is read again before it is told (`moving.PATIENCE`). stop: once set, the
+    scan ends with `Stopped`.
     """
 
     def __init__(  # noqa: PLR0913 - all but two are options
@@ -58,10 +60,12 @@ class SegmentScan:
         batch_rows: int = BATCH_ROWS,
         kernels: ModuleType | None = None,
         moving: bool = False,
+        stop: threading.Event | None = None,
     ) -> None:
         import numpy as np
 
-        self._windows = Windows(source)
+        self._windows = Windows(source, stop)
+        self._stop = stop
         self._source = source
         self._size = source.size
         self._base = base
@@ -275,5 +279,6 @@ class SegmentScan:
             start=position,
             batch_rows=1024,
             kernels=self._kernels,
+            stop=self._stop,
         )
         return sum(len(event.rows) for event in inner if isinstance(event, Records))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rmqtool.errors import UnreadableError
+from rmqtool.errors import Stopped, UnreadableError
 
 if TYPE_CHECKING:
+    from threading import Event
+
     import numpy as np
     import numpy.typing as npt
 
@@ -14,10 +16,11 @@ if TYPE_CHECKING:
 
 
 class Windows:
-    """The last window read, and the next one when a position leaves it."""
+    """The last window read, and the next one when a position leaves it; none once `stop` is set."""
 
-    def __init__(self, source: ByteSource) -> None:
+    def __init__(self, source: ByteSource, stop: Event | None = None) -> None:
         self._source = source
+        self._stop = stop
         self._window: npt.NDArray[np.uint8] | None = None
         self._origin = 0
 
@@ -33,12 +36,18 @@ class Windows:
         return True
 
     def at(self, position: int, need: int = 0) -> tuple[npt.NDArray[np.uint8], int]:
-        """A window that holds `need` bytes from `position` on, as far as the file goes; where it begins."""
+        """A window that holds `need` bytes from `position` on, as far as the file goes; where it begins.
+
+        Raises `Stopped` when the reader has left, `UnreadableError` where the medium gives less.
+        """
+        if self._stop is not None and self._stop.is_set():
+            raise Stopped
         if self._window is not None:
             end = self._origin + self._window.size
             inside = self._origin <= position and position + max(need, 1) <= end
             if inside or (self._origin <= position <= end == self._source.size):
                 return self._window, self._origin
+        self._window = None  # one less in memory while the next is read
         whole = self._source.zero_copy
         origin = 0 if whole else position
         length = self._source.size if whole else max(self._source.window_bytes, need)

@@ -12,6 +12,8 @@ from rmqtool.store import lock
 from rmqtool.store.bytes import MappedSource, MemorySource, PreadSource
 
 if TYPE_CHECKING:
+    from threading import Event
+
     from rmqtool.store.bytes import ByteSource
     from rmqtool.store.throttle import RateLimit
 
@@ -24,12 +26,14 @@ class Access:
 
     mode: `map` (one mapping), `pread`, or `auto` (a mapping where one is possible and guarded, see
     `store.faults`, else `pread`). limit: reading rate, which excludes mappings. drop_behind: leave no page
-    in the cache that was not there before, as far as the system follows (`pread` only).
+    in the cache that was not there before, as far as the system follows (`pread` only). stop: once set, who
+    waits for the rate ends with `Stopped`.
     """
 
     mode: Mode = "auto"
     limit: RateLimit | None = None
     drop_behind: bool = False
+    stop: Event | None = None
 
 
 OpenMode: TypeAlias = Mode | Access
@@ -111,4 +115,4 @@ def _copying(descriptor: int, label: str, how: Access) -> ByteSource:
         return source
     from rmqtool.store.throttle import ThrottledSource
 
-    return ThrottledSource(source, how.limit)
+    return ThrottledSource(source, how.limit, how.stop)

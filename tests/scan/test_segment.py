@@ -581,9 +581,9 @@ def test_a_sparse_segment_is_not_read_through(kernels: ModuleType, tmp_path: Pat
 def seconds(data: bytes, kernels: ModuleType, **options: Any) -> float:
     best = 1e9
     for _ in range(2):
-        began = time.perf_counter()
+        began = time.thread_time()
         assert_tiles(scan(data, kernels, BASE, **options), len(data))
-        best = min(best, time.perf_counter() - began)
+        best = min(best, time.thread_time() - began)
     return best
 
 
