@@ -298,6 +298,12 @@ _ENTRIES = (
         _SHOW,
     ),
     Code(
+        "X-MORE",
+        W,
+        "{found} more records of this queue have no unit at their slot; the first 4,096 runs are listed",
+        "rmqtool dump STORE --topic TOPIC lists the records",
+    ),
+    Code(
         "X-ROCKSDB",
         N,
         "the queues lie in RocksDB: records are not compared with their units",

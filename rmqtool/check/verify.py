@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from formats.checkpoint import parse_checkpoint
 from formats.commitlog import END_FILE_MIN_BLANK_LENGTH as BLANK_HEADER
-from rmqtool.check.cross import Circumstances, CrossCheck, ghosts
+from rmqtool.check.cross import CrossCheck
 from rmqtool.check.doubtful import Damage, RecordsAt, UnitCheck
 from rmqtool.check.findings import Tally, finding
+from rmqtool.check.ghosts import Circumstances, ghosts
 from rmqtool.check.index import IndexCheck
 from rmqtool.check.index import LogRange as IndexedLog
 from rmqtool.check.layout import check_layout
@@ -107,7 +108,8 @@ class Verification:
         try:
             with FileReader(store, "pread" if self._careful else "auto") as reader:
                 queues = queues_of(store, FileKind.CONSUMEQUEUE, files)
-                cross = CrossCheck(queues, reader, kernels)
+                batches = queues_of(store, FileKind.BATCHCONSUMEQUEUE, files)
+                cross = CrossCheck(queues, batches, reader, kernels)
                 index = IndexCheck(store, kernels, self._careful)
                 yield from check_layout(store)
                 yield from self._log(kernels, cross, index)
@@ -236,28 +238,23 @@ class Verification:
 
     def _queues(self, cross: CrossCheck, files: OpenFiles) -> Iterator[Finding]:
         store = self.store
-        queues = cross.queues
-        batches = queues_of(store, FileKind.BATCHCONSUMEQUEUE, files)
         records = RecordsAt(store.segments, files)
         damage = Damage(sorted(self._damage))
         low = store.segments.first_offset
         known = (low, store.segments.end_offset) if len(store.segments) else None
         check = UnitCheck(records, damage, known)
-        for queue in (*queues.values(), *batches.values()):
+        kernels = cross.kernels
+        for queue in (*cross.queues.values(), *cross.batches.values()):
             try:
-                yield from check_units(queue)
+                yield from check_units(queue, kernels)
                 yield from check.check(queue)
             except RmqtoolError as error:
                 self.not_covered.append({"path": queue.path, "reason": str(error)})
                 yield finding("DIR-UNREADABLE", path=queue.path, found=str(error))
-        if in_rocksdb(store) and not queues:
+        if in_rocksdb(store) and not cross.queues:
             yield finding("X-ROCKSDB", path="consumequeue")
         elif len(store.segments):
-            yield from ghosts(cross, queues, self._circumstances(batches))
-
-    def _circumstances(self, batches: Mapping[tuple[str, int], QueueUnits]) -> Circumstances:
-        store = self.store
-        return Circumstances(is_unclean(store), frozenset(store.topics), batches)
+            yield from ghosts(cross, Circumstances(is_unclean(store), frozenset(store.topics)))
 
     def summary(self) -> dict[str, Any]:
         """What was found and covered."""
