@@ -540,7 +540,10 @@ _ENTRIES = (
     ),
     Code("IDX-MISSING", W, "keys of {found} records are not in the index", "queries by key do not find them"),
     Code(
-        "IDX-MORE", E, "{found} further items have a wrong prev", "rmqtool dump of the file shows its items"
+        "IDX-MORE",
+        E,
+        "{found} further findings {part} of this file are not listed",
+        "rmqtool dump of the file shows its items",
     ),
     Code("IDX-OFFSET", E, "the item points to {found}, its key belongs to the record at {expected}", _SHOW),
     Code(

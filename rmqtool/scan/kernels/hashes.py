@@ -246,6 +246,25 @@ def chain(buf, first, slots, state, bad, count):
 
 
 @kernel()
+def compare_slots(buf, state, wrong):
+    """Slots of the file against the newest items that `chain` found.
+
+    `wrong` gets the first slots that differ. Returns how many do, and how many slots have items.
+    """
+    base = buf.ctypes.data
+    count = 0
+    used = 0
+    for slot in range(min(state.size, buf.size // 4)):
+        newest = state[slot] & LOW
+        used += newest != 0
+        if be32(base + 4 * slot) != newest:
+            if count < wrong.size:
+                wrong[count] = slot
+            count += 1
+    return count, used
+
+
+@kernel()
 def lengths_of_chains(state, counts):
     """How many slots have chains of each length, into `counts`; its last place is for all longer ones."""
     for slot in range(state.size):
