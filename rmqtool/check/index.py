@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formats.index import FIRST_ITEM
+from rmqtool.check.caps import Caps
 from rmqtool.check.findings import Severity, finding
 from rmqtool.check.index_file import CHUNK, FileCheck, items_from
 from rmqtool.check.index_known import known_files
 from rmqtool.check.index_match import Keys, Matcher
 from rmqtool.check.index_stream import ItemStream
+from rmqtool.check.state import is_unclean
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan.fields import Field
-from rmqtool.store.layout import FileKind, StoreForm
-from rmqtool.store.lock import probe
+from rmqtool.store.layout import StoreForm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -57,7 +58,7 @@ class IndexCheck:
         self._store = store
         self._hashes = _hash_kernels(kernels)
         self._mode: OpenMode = "pread" if safe_io else "auto"
-        self._unclean = bool(store.of_kind(FileKind.ABORT)) or probe(store.lock_path).held is True
+        self._unclean = is_unclean(store)
         self._files, self._remarks = known_files(store)
         self._heads: list[Finding] = []
         self._unreadable: set[str] = set()
@@ -66,6 +67,7 @@ class IndexCheck:
         readable = [one for one in self._files if one.path not in self._unreadable]
         self._stream = ItemStream(readable, self._mode)
         self._matcher = Matcher(self._stream, self._hashes.agree)
+        self._caps = Caps("IDX-MORE")
         self._reported: set[tuple[str | None, int | None]] = set()
         self._wrong_hashes: set[tuple[str | None, int | None]] = set()
 
@@ -108,6 +110,8 @@ class IndexCheck:
     def match(self, keys: Keys) -> Iterator[Finding]:
         """The second half of `records`, which must be called in physical order."""
         for one in self._matcher.run(keys):
+            if not self._caps.passes(one):
+                continue
             self._reported.add((one.path, one.position))
             if one.code == "IDX-HASH":
                 self._wrong_hashes.add((one.path, one.position))
@@ -138,6 +142,9 @@ class IndexCheck:
                 known = (index.path, index.position(number)) in self._reported
                 if not known and not self._explained(index, one):
                     yield one
+        for path, count in sorted(self._matcher.more_loose.items()):
+            yield finding("IDX-MORE", path=path, part="IDX-DANGLING", found=count)
+        yield from self._caps.closing()
 
     def _explained(self, index: IndexFile, one: Finding) -> bool:
         """Whether a slot or chain disagrees only because an item in it has a wrong hash, said already."""
@@ -230,6 +237,8 @@ class IndexCheck:
         if self._store.form is not StoreForm.STORE:
             return
         matcher = self._matcher
+        if matcher.more_missing:
+            yield finding("IDX-MORE", path="index", part="IDX-MISSING", found=matcher.more_missing)
         for one in matcher.missing:
             yield finding(
                 "IDX-MISSING",

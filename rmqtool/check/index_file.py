@@ -9,6 +9,7 @@ import numpy as np
 
 from formats.index import FIRST_ITEM, Item, Slot, item_position, slot_position
 from formats.primitives import dtype_of
+from rmqtool.check.caps import MOST
 from rmqtool.check.findings import Finding, Severity, finding
 from rmqtool.scan.index import IndexHeader, read_header
 from rmqtool.store.bytes import BLOCK
@@ -31,7 +32,7 @@ CHUNK = 1 << 16
 """items that are read at once"""
 
 _BACKWARDS = 1 << 20
-_KEPT = 4096
+_LOW = (1 << 32) - 1
 _LONGEST = 1000
 _WHOLE = 3
 """so many wrong fields are one wrong header"""
@@ -168,12 +169,12 @@ class FileCheck:
         if index.count <= FIRST_ITEM:
             return
         state = np.zeros(index.slots, np.int64)
-        bad = np.empty((_KEPT, 3), np.int64)
+        bad = np.empty((MOST, 3), np.int64)
         total = 0
         with index.file.open(self._mode) as source:
             for first, items in chunks(source, index):
                 total = self._hashes.chain(items.view(np.uint8), first, index.slots, state, bad, total)
-            bad = bad[: min(total, _KEPT)]
+            bad = bad[: min(total, MOST)]
             if not index.cut:
                 yield from self._slots(source, state, bad.tolist())
             self._facts(source, state)
@@ -181,31 +182,34 @@ class FileCheck:
             code = "IDX-CYCLE" if prev >= number else "IDX-CHAIN"
             index.damaged_items[number] = index.item(code, number, part="prev", expected=expected, found=prev)
         if total > len(bad):
-            yield index.head("IDX-MORE", None, found=total - len(bad))
+            yield finding("IDX-MORE", path=index.path, part="IDX-CHAIN", found=total - len(bad))
 
     def _slots(self, source: ByteSource, state: Ints, bad: list[list[int]]) -> Iterator[Finding]:
         index, header = self._index, self._index.header
         raw = source.window(slot_position(0), index.slots * SLOT.itemsize)
-        found = raw[: len(raw) // SLOT.itemsize * SLOT.itemsize].view(SLOT).astype(np.int32)
-        expected = state[: len(found)].astype(np.int32)
+        found = raw[: len(raw) // SLOT.itemsize * SLOT.itemsize].view(SLOT)
+        odd = np.empty(2 * MOST, np.int64)
+        count, used = self._hashes.compare_slots(raw, state, odd)
         doubtful = {number: other for number, other, prev in bad if prev < number}
+        expected = {slot: int(state[slot]) & _LOW for slot in odd[: min(count, len(odd))].tolist()}
         wrong = [
             slot
-            for slot in np.flatnonzero(found != expected).tolist()
-            if int(found[slot]) not in doubtful and doubtful.get(int(expected[slot])) != int(found[slot])
+            for slot in expected
+            if int(found[slot]) not in doubtful and doubtful.get(expected[slot]) != int(found[slot])
         ]
-        for slot in wrong[:_KEPT]:
+        for slot in wrong:
             yield finding(
                 "IDX-SLOT",
                 path=index.path,
                 position=slot_position(slot),
                 length=SLOT.itemsize,
                 part=f"slot {slot}",
-                expected=int(expected[slot]),
+                expected=expected[slot],
                 found=int(found[slot]),
                 severity=self._mild if 0 <= found[slot] < index.items else None,
             )
-        used = int(np.count_nonzero(expected))
+        if count > len(odd):
+            yield finding("IDX-MORE", path=index.path, part="IDX-SLOT", found=count - len(odd))
         index.facts["slots_used"] = used
         # up to 4.7.0 every put counts, later only the first of a slot; a store may have seen both
         if header is not None and not index.lost_header and not used <= header.hash_slot_count < index.count:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     _Chunk = tuple[IndexFile, int, npt.NDArray[Any]]
 
 _BEYOND = (1 << 63) - 1
+_AHEAD = 4096
+"""items that are at hand at least, if the file has them, when the order of offsets is judged"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class ItemStream:
         """Items for offsets up to `limit`, file after file."""
         taken: list[Items] = []
         while self._waiting or self._fetch():
-            index, first, items = self._waiting[0]
+            index, first, items = self._joined()
             floor = self._floor[1] if self._floor[0] is index else -1
             columns = _columns(index, first, items, floor)
             end = int(np.searchsorted(columns.order, limit, side="right"))
@@ -93,6 +95,19 @@ class ItemStream:
                 return taken
             del self._waiting[0]
         return taken
+
+    def _joined(self) -> _Chunk:
+        """The first chunk, with what follows in its file where little of it is left.
+
+        Whether an offset breaks the order shows only with those behind it.
+        """
+        index, first, items = self._waiting[0]
+        while len(items) < _AHEAD and (len(self._waiting) > 1 or self._fetch()):
+            if self._waiting[1][0] is not index:
+                break
+            items = np.concatenate([items, self._waiting[1][2]])
+            self._waiting[:2] = [(index, first, items)]
+        return index, first, items
 
     def take_equal(self, keys: Keys, agree: Callable[..., int]) -> list[tuple[IndexFile, int, int, int]]:
         """Takes the items that are exactly these keys, in order; nothing when they are not.
@@ -128,6 +143,7 @@ class ItemStream:
         if at:
             index, first, items = waiting[0]
             waiting[0] = (index, first + at, items[at:])
+        self._floor = (spans[-1][0], int(keys.offsets[keys.owners[-1]]))
         return spans
 
     def _all(self, files: Sequence[IndexFile]) -> Iterator[_Chunk]:

@@ -23,6 +23,7 @@ from rmqtool.store.layout import FileKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import ModuleType
 
     import numpy.typing as npt
 
@@ -74,6 +75,9 @@ class QueueUnits:
         bases = np.array([file.base_offset or 0 for file in self.files], np.int64)
         self._bases = bases // self.dtype.itemsize
         self._ends: dict[int, int] = {}
+        self._outermost: dict[int, tuple[int, int]] = {}
+        self.sound: dict[int, int] = {}
+        """units of the files in which each is a message's, in ascending order"""
         self.matched = np.zeros(len(self.files), np.int64)
 
     @property
@@ -105,26 +109,64 @@ class QueueUnits:
         last = len(self.files) - 1
         return self.first_slot(last) + self.end(last) // self.dtype.itemsize
 
+    def part(self, number: int, low: int, high: int) -> Units:
+        """Units `[low, high)` of a file, counted from its first, as far as it holds any."""
+        size = self.dtype.itemsize
+        end = min(high * size, self.end(number))
+        low = max(low, 0)
+        window = self._files.get(self.files[number]).window(min(low * size, end), max(end - low * size, 0))
+        return window[: len(window) // size * size].view(self.dtype)
+
+    def files_of(self, slots: Ints) -> Iterator[tuple[int, int, int]]:
+        """Files that these slots lie in: number, lowest slot, and the one behind the highest."""
+        low, high = int(slots.min()), int(slots.max())
+        first, last = (np.searchsorted(self._bases, (low, high), side="right") - 1).tolist()
+        if first == last:
+            if first >= 0:
+                yield first, low, high + 1
+            return
+        numbers = np.searchsorted(self._bases, slots, side="right") - 1
+        for number in np.unique(numbers).tolist():
+            if number >= 0:
+                own = slots[numbers == number]
+                yield number, int(own.min()), int(own.max()) + 1
+
     def gather(self, slots: Ints) -> tuple[Ints, Ints, Ints]:
         """Offset, size, tags code of the units at `slots`; offset -1 where there is none."""
         offsets = np.full(len(slots), -1, np.int64)
         sizes, codes = np.zeros(len(slots), np.int64), np.zeros(len(slots), np.int64)
-        numbers = np.searchsorted(self._bases, slots, side="right") - 1
-        for number in np.unique(numbers):
-            if number < 0:
-                continue
-            units = self.units(int(number))
-            chosen = np.flatnonzero(numbers == number)
-            places = slots[chosen] - self._bases[number]
-            inside = places < len(units)
-            chosen, places = chosen[inside], places[inside]
-            found = units[places]
+        for number, low, high in self.files_of(slots):
+            first = self.first_slot(number)
+            units = self.part(number, low - first, high - first)
+            chosen = np.flatnonzero((slots >= low) & (slots < low + len(units)))
+            found = units[slots[chosen] - low]
             offsets[chosen], sizes[chosen], codes[chosen] = (
                 found["physical_offset"],
                 found["size"],
                 found["tags_code"],
             )
         return offsets, sizes, codes
+
+    def holds(self, offsets: Ints) -> npt.NDArray[np.bool_]:
+        """Which of these physical offsets have a unit somewhere in the queue."""
+        found = np.zeros(len(offsets), bool)
+        low, high = int(offsets.min()), int(offsets.max())
+        for number in range(len(self.files)):
+            if self._ascends(number):
+                first, last = self._outermost[number]
+                if last < low or high < first:
+                    continue
+            found |= np.isin(offsets, self.units(number)["physical_offset"].astype(np.int64))
+        return found
+
+    def _ascends(self, number: int) -> bool:
+        """Are the offsets in a file in order, so that its first and last tell its range?"""
+        if number not in self._outermost:
+            offsets = self.units(number)["physical_offset"].astype(np.int64)
+            in_order = len(offsets) > 0 and bool((offsets[1:] >= offsets[:-1]).all())
+            self._outermost[number] = (int(offsets[0]), int(offsets[-1])) if in_order else (0, -1)
+        first, last = self._outermost[number]
+        return first <= last or not self.end(number)
 
     def count_matched(self, slots: Ints) -> None:
         """These slots hold the unit of their record."""
@@ -133,37 +175,41 @@ class QueueUnits:
 
     def doubtful(self, number: int) -> bool:
         """Does the file hold units that no record was matched with?"""
-        states = unit_states(self.units(number), None)
-        return int((states == OK).sum()) != int(self.matched[number])
+        count = self.sound.get(number)
+        if count is None:
+            count = int((unit_states(self.units(number), None) == OK).sum())
+        return count != int(self.matched[number])
 
 
-def all_queues(store: Store, files: OpenFiles) -> dict[tuple[str, int], QueueUnits]:
-    """Every plain queue of the store that can hold units, by topic and number."""
+def queues_of(store: Store, kind: FileKind, files: OpenFiles) -> dict[tuple[str, int], QueueUnits]:
+    """Every queue of one kind (plain or batch) that can hold units, by topic and number."""
     return {
         (queue.topic, queue.queue_id): QueueUnits(queue, files)
-        for queue in store.queues(FileKind.CONSUMEQUEUE)
+        for queue in store.queues(kind)
         if queue.topic is not None and queue.queue_id is not None
     }
 
 
-def batch_queues(store: Store, files: OpenFiles) -> dict[tuple[str, int], QueueUnits]:
-    """Every 46-byte queue of the store, by topic and number."""
-    return {
-        (queue.topic, queue.queue_id): QueueUnits(queue, files)
-        for queue in store.queues(FileKind.BATCHCONSUMEQUEUE)
-        if queue.topic is not None and queue.queue_id is not None
-    }
+def check_units(queue: QueueUnits, kernels: ModuleType) -> Iterator[Finding]:
+    """Holes, units without meaning, wrong order, fillers behind data, in all files of a queue.
 
-
-def check_units(queue: QueueUnits) -> Iterator[Finding]:
-    """Holes, units without meaning, wrong order, fillers behind data, in all files of a queue."""
+    kernels: `scan.kernels.dispatch` or its twin.
+    """
     highest = -1
     for number, file in enumerate(queue.files):
         units = queue.units(number)
+        last = number == len(queue.files) - 1
+        behind_end = queue.end(number) // queue.dtype.itemsize, file.size // queue.dtype.itemsize
+        if not last and behind_end[0] < behind_end[1]:
+            yield from _runs("HOLE", queue, file, np.arange(*behind_end), None)
+        if not queue.batch and len(units):
+            reached = kernels.ascending_units(units.view(np.uint8), highest)
+            if reached >= 0:
+                highest, queue.sound[number] = int(reached), len(units)
+                continue
         states = unit_states(units, None)
         offsets = units["physical_offset"].astype(np.int64)
         real = states == OK
-        last = number == len(queue.files) - 1
         yield from _runs("HOLE", queue, file, np.flatnonzero(states == ZERO), units)
         yield from _runs("INVALID", queue, file, np.flatnonzero(states == INVALID), units)
         started = np.flatnonzero(real)
@@ -177,9 +223,6 @@ def check_units(queue: QueueUnits) -> Iterator[Finding]:
         wrong = started[own <= running[:-1]]
         yield from _runs("ORDER", queue, file, wrong, units)
         highest = int(running[-1])
-        if not last and queue.end(number) < file.size // queue.dtype.itemsize * queue.dtype.itemsize:
-            rest = np.arange(queue.end(number) // queue.dtype.itemsize, file.size // queue.dtype.itemsize)
-            yield from _runs("HOLE", queue, file, rest, None)
     yield from _missing_files(queue)
 
 
@@ -205,6 +248,14 @@ def _runs(
             queue_id=queue.queue_id,
             queue_offset=(file.base_offset or 0) // size + first,
         )
+
+
+def place_of(queue: QueueUnits, slot: int) -> tuple[str, int]:
+    """File and position of a slot."""
+    for number in reversed(range(len(queue.files))):
+        if queue.first_slot(number) <= slot:
+            return queue.files[number].shown, (slot - queue.first_slot(number)) * queue.dtype.itemsize
+    return queue.path, 0
 
 
 def _missing_files(queue: QueueUnits) -> Iterator[Finding]:

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from formats.checkpoint import parse_checkpoint
 from formats.commitlog import END_FILE_MIN_BLANK_LENGTH as BLANK_HEADER
-from rmqtool.check.cross import Circumstances, CrossCheck, ghosts
+from rmqtool.check.cross import CrossCheck
 from rmqtool.check.doubtful import Damage, RecordsAt, UnitCheck
 from rmqtool.check.findings import Tally, finding
+from rmqtool.check.ghosts import Circumstances, ghosts
 from rmqtool.check.index import IndexCheck
 from rmqtool.check.index import LogRange as IndexedLog
 from rmqtool.check.layout import check_layout
 from rmqtool.check.log import LogCheck, blank_findings, gap_finding, tail_finding
-from rmqtool.check.queue_files import OpenFiles, all_queues, batch_queues, check_units
-from rmqtool.check.state import LogEnd, check_state
+from rmqtool.check.queue_files import OpenFiles, check_units, queues_of
+from rmqtool.check.state import LogEnd, check_state, is_unclean
 from rmqtool.check.topics import QueueEnds, in_rocksdb
 from rmqtool.errors import RmqtoolError, UnreadableError
 from rmqtool.scan.engine import choose_kernels
@@ -107,8 +108,9 @@ class Verification:
         files = OpenFiles("pread" if self._careful else "auto")
         try:
             with FileReader(store, "pread" if self._careful else "auto") as reader:
-                queues = all_queues(store, files)
-                cross = CrossCheck(queues, reader, kernels)
+                queues = queues_of(store, FileKind.CONSUMEQUEUE, files)
+                batches = queues_of(store, FileKind.BATCHCONSUMEQUEUE, files)
+                cross = CrossCheck(queues, batches, reader, kernels)
                 index = IndexCheck(store, kernels, self._careful)
                 yield from check_layout(store)
                 yield from self._log(kernels, cross, index)
@@ -244,30 +246,23 @@ class Verification:
 
     def _queues(self, cross: CrossCheck, files: OpenFiles) -> Iterator[Finding]:
         store = self.store
-        queues = cross.queues
-        batches = batch_queues(store, files)
         records = RecordsAt(store.segments, files)
         damage = Damage(sorted(self._damage))
         low = store.segments.first_offset
         known = (low, store.segments.end_offset) if len(store.segments) else None
         check = UnitCheck(records, damage, known)
-        for queue in (*queues.values(), *batches.values()):
+        kernels = cross.kernels
+        for queue in (*cross.queues.values(), *cross.batches.values()):
             try:
-                yield from check_units(queue)
+                yield from check_units(queue, kernels)
                 yield from check.check(queue)
             except RmqtoolError as error:
                 self.not_covered.append({"path": queue.path, "reason": str(error)})
                 yield finding("DIR-UNREADABLE", path=queue.path, found=str(error))
-        if in_rocksdb(store) and not queues:
+        if in_rocksdb(store) and not cross.queues:
             yield finding("X-ROCKSDB", path="consumequeue")
         elif len(store.segments):
-            yield from ghosts(cross, queues, self._circumstances(batches))
-
-    def _circumstances(self, batches: Mapping[tuple[str, int], QueueUnits]) -> Circumstances:
-        store = self.store
-        aborted = bool(store.of_kind(FileKind.ABORT)) or (store.root / "abort").is_dir()
-        live = bool(probe(store.lock_path).held)
-        return Circumstances(aborted or live, frozenset(store.topics), batches)
+            yield from ghosts(cross, Circumstances(is_unclean(store), frozenset(store.topics)))
 
     def summary(self) -> dict[str, Any]:
         """What was found and covered."""

@@ -125,6 +125,29 @@ class Status(IntEnum):
 
 STATUS_WIDTH = len(Status)
 
+class Column(IntEnum):
+    """Rows of the int64 matrix of records that want a unit (`kernels.dispatch.place`).
+
+    `CODE` is the hash of the tags, `OWNER` the record's row in its run.
+    """
+
+    LANE = 0
+    SLOT = 1
+    OFFSET = 2
+    SIZE = 3
+    CODE = 4
+    OWNER = 5
+
+
+class Lane(IntEnum):
+    """Columns of the int64 table of topics and queues that records go to. NAME: where its bytes begin."""
+
+    QUEUE_ID = 0
+    NAME = 1
+    NAME_LENGTH = 2
+    HASH = 3
+
+
 _V4 = HEADERS[(False, False)]
 
 OFF_TOTAL_SIZE = offset_of(_V4, "total_size")
