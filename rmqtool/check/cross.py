@@ -128,6 +128,9 @@ class CrossCheck:
     def _without_unit(
         self, key: tuple[str, int], queue: QueueUnits | None, offsets: Ints, slots: Ints
     ) -> None:
+        if queue is not None and queue.files and len(slots):
+            there = ~queue.lost(slots)
+            offsets, slots = offsets[there], slots[there]
         if not len(offsets):
             return
         batch = self.batches.get(key)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from formats.index import FIRST_ITEM
 from rmqtool.check.findings import Finding, finding
-from rmqtool.check.index_file import chunks
-from rmqtool.errors import RmqtoolError, UnreadableError
+from rmqtool.check.index_reading import chunks, open_patched
+from rmqtool.errors import RmqtoolError
+from rmqtool.store.access import Access
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -66,7 +67,8 @@ class ItemStream:
     """Takes items away from the front, as far as they belong to a part of the log."""
 
     def __init__(self, files: Sequence[IndexFile], mode: OpenMode) -> None:
-        self._mode: OpenMode = mode
+        own = mode if isinstance(mode, Access) else Access(mode)
+        self._mode = replace(own, mode="pread")  # items are kept, and must stay as they were
         self._chunks = self._all(files)
         self._waiting: list[_Chunk] = []
         self._floor: tuple[IndexFile | None, int] = (None, -1)
@@ -149,23 +151,13 @@ class ItemStream:
     def _all(self, files: Sequence[IndexFile]) -> Iterator[_Chunk]:
         for index in files:
             try:
-                yield from self._file(index)
+                with open_patched(index, self._mode) as source:
+                    for first, items in chunks(source, index):
+                        yield index, first, items
             except RmqtoolError as error:
-                at = error.offset if isinstance(error, UnreadableError) else 0
                 self.unreadable.append(
-                    finding(
-                        "IDX-UNREADABLE",
-                        path=index.path,
-                        position=at,
-                        length=index.file.size - at,
-                        found=str(error),
-                    )
+                    finding("IDX-UNREADABLE", path=index.path, length=index.file.size, found=str(error))
                 )
-
-    def _file(self, index: IndexFile) -> Iterator[_Chunk]:
-        with index.file.open(self._mode) as source:
-            for first, items in chunks(source, index):
-                yield index, first, items
 
 
 def _columns(index: IndexFile, first: int, items: npt.NDArray[Any], floor: int) -> Items:
