@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -102,7 +102,7 @@ class Verification:
                 self.store = listed_anew(self.store)
             store, until = self.store, self.compared_until
             kernels = choose_kernels(data_bytes(store.segments))
-            with FileReader(store, self._access) as reader:
+            with FileReader(store, replace(self._access, mode="pread")) as reader:
                 queues = queues_of(store, FileKind.CONSUMEQUEUE, files, until)
                 batches = queues_of(store, FileKind.BATCHCONSUMEQUEUE, files, until)
                 cross = CrossCheck(queues, batches, reader, kernels)

@@ -98,7 +98,7 @@ def _sniff_numbered(directories: Iterable[str]) -> FileKind | None:
             if probes > _PROBES:
                 return None
             try:
-                with open_source(os.path.join(here, name)) as source:
+                with open_source(os.path.join(here, name), "pread") as source:
                     kind = sniff(source)
             except RmqtoolError:
                 continue

@@ -221,7 +221,7 @@ def _resolve_file(location: str, shown: str, forced: FileKind | None) -> Target:
     if forced is not None:
         return Target(StoreForm.FILE, root, parts, parts, "given by --as", forced)
     named = by_name(name)
-    with open_source(location, name=shown) as source:
+    with open_source(location, "pread", name=shown) as source:
         seen = sniff(source)
         size = source.size
     if named is not None and not (named is FileKind.CHECKPOINT and seen is FileKind.DLEDGER_TEXT):
