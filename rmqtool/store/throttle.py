@@ -63,6 +63,14 @@ class ThrottledSource:
         """See `ByteSource.next_data`."""
         return self._source.next_data(offset)
 
+    def size_now(self) -> int:
+        """See `ByteSource.size_now`."""
+        return self._source.size_now()
+
+    def spoiled(self) -> bool:
+        """See `ByteSource.spoiled`."""
+        return self._source.spoiled()
+
     def window(self, offset: int, length: int) -> Window:
         """See `ByteSource.window`."""
         window = self._source.window(offset, length)
