@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 _CSV_COLUMNS = (
-    "type", "severity", "id", "level", "template", "count", "first_timestamp", "last_timestamp", "meaning", "look_at",
-    "next", "evidence", "example", "place",
+    "type", "severity", "id", "level", "template", "count", "first_timestamp", "last_timestamp",
+    "meaning", "look_at", "next", "evidence", "example", "place",
 )  # fmt: skip
 
 
@@ -67,7 +67,8 @@ def command(
 ) -> ExitCode:
     """RocketMQ log lines: their meaning, normal or not, what to look at, the next command.
 
-    A whole log is summarised by cause, with counts and first and last time; stack traces belong to their line.
+    A whole log is summarised by cause, with counts and first and last time; stack traces belong to their
+    line.
     Warnings and errors that the table does not know are counted by their form. Exit code 0 means that every
     line is normal or harmless, 1 that a problem was found or a warning could not be explained.
     """

@@ -29,14 +29,10 @@ def magic(values: Mapping[str, str]) -> list[str]:
     number = int(values["magic"], 16) & 0xFFFFFFFF
     raw = number.to_bytes(4, "big")
     if number in _MAGIC:
-        return [
-            f"0x{number:08x} is the magic code of a {_MAGIC[number]}: this release does not know it there"
-        ]
+        return [f"0x{number:08x} is the magic code of a {_MAGIC[number]}, unknown to this release there"]
     near = [name for code, name in _MAGIC.items() if (code ^ number).bit_count() <= 2]
     if near:
-        return [
-            f"one or two bits away from the magic code of a {near[0]}: a flipped bit, not a foreign place"
-        ]
+        return [f"one or two bits away from the magic code of a {near[0]}: flipped, not a foreign place"]
     if number == 0xFFFFFFFF:
         return ["all bits set: the block was erased or never written by the broker"]
     try:
@@ -44,9 +40,7 @@ def magic(values: Mapping[str, str]) -> list[str]:
     except UnicodeDecodeError:
         text = _inside_utf8(raw)
     if text and text.isprintable():
-        return [
-            f"as text these bytes are '{text}': the reader is in the middle of a message, not at a record"
-        ]
+        return [f"as text these bytes are '{text}': the reader is inside a message, not at a record"]
     return [f"bytes {raw.hex(' ')}: no text, no known magic code"]
 
 

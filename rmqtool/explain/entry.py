@@ -1,8 +1,8 @@
 """One row of the table: a line that RocketMQ writes, and what it means.
 
 A line is written as a template. `{name}` stands for a value that the line carries: its form follows from the
-name (see `FORMS`). `{}` and `{text}` are any text, `{word}` and `{int}` a word and a number that nobody needs.
-The rest is literal.
+name (see `FORMS`). `{}` and `{text}` are any text, `{word}` and `{int}` a word and a number that nobody
+needs. The rest is literal.
 """
 
 from __future__ import annotations

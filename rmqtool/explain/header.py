@@ -66,8 +66,9 @@ def message_of(line: str) -> str:
 
 
 def time_of(line: bytes, zone: tzinfo | None) -> int | None:
-    """Epoch milliseconds of a line, None without a time. `zone` is that of times that name none,
-    None the machine's.
+    """Epoch milliseconds of a line, None without a time.
+
+    zone: that of times that name none; None is the machine's.
     """
     match = _TIME.search(line, 0, _HEADER_BYTES)
     if match is None:

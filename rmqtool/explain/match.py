@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from rmqtool.explain.entry import Entry
 from rmqtool.explain.table import ENTRIES
+
+if TYPE_CHECKING:
+    from rmqtool.explain.entry import Entry
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Table:
 
     @cached_property
     def prefilter(self) -> str:
-        """A pattern in RE2's syntax for lines whose digits are all 0: only what it finds can be in the table."""
+        """A pattern for RE2: lines that it does not find once their digits are 0 are not in the table."""
         anchors = {re.sub(r"\d", "0", anchor) for entry in self.entries for anchor in entry.anchors}
         kept = sorted(one for one in anchors if not any(other in one for other in anchors - {one}))
         return "|".join(re.sub(r"([^\w\s/:,=<>'\"#%&;@-])", r"\\\1", one) for one in kept)

@@ -7,7 +7,7 @@ import re
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 from rmqtool.errors import UsageError
 
@@ -49,7 +49,7 @@ class Source:
             with Path(str(self.path)).open("rb") as raw:
                 packed = raw.read(2) == b"\x1f\x8b"
                 raw.seek(0)
-                opened: IO[bytes] = gzip.open(raw) if packed else raw
+                opened = cast("IO[bytes]", gzip.GzipFile(fileobj=raw) if packed else raw)
                 _require_text(opened.read(4096), self.name)
                 opened.seek(0)
                 yield from _whole_lines(opened, raw.tell, advance)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rmqtool.explain.entry import Entry
+from typing import TYPE_CHECKING
+
 from rmqtool.explain.table import (
     answers,
     append,
@@ -27,6 +28,9 @@ from rmqtool.explain.table import (
     timer,
     transactions,
 )
+
+if TYPE_CHECKING:
+    from rmqtool.explain.entry import Entry
 
 AREAS: dict[str, tuple[Entry, ...]] = {
     "Recovery of the commit log": recovery.ENTRIES,

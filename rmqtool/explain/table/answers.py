@@ -6,155 +6,177 @@ from rmqtool.explain.entry import Entry
 
 ENTRIES = (
     Entry(
-        "answer.reject",
-        "problem",
-        ("[REJECTREQUEST]system busy, start flow control for a while",),
-        "The broker refuses sends because its page cache is busy (appending held the lock longer than "
-        "osPageCacheBusyTimeOutMills) or, with the transient pool, no buffer is left.",
-        "Latency of the disk, swapping and garbage collection at that time; 'putMessage in lock cost' in store.log.",
-        (),
-        (),
-        ("NettyRemotingAbstract#processRequestCommand", "SendMessageProcessor#rejectRequest"),
+        id="answer.reject",
+        severity="problem",
+        lines=("[REJECTREQUEST]system busy, start flow control for a while",),
+        meaning=(
+            "The broker refuses sends because its page cache is busy (appending held the lock longer "
+            "than osPageCacheBusyTimeOutMills) or, with the transient pool, no buffer is left."
+        ),
+        look=(
+            "Latency of the disk, swapping and garbage collection at that time; 'putMessage in lock "
+            "cost' in store.log."
+        ),
+        source=("NettyRemotingAbstract#processRequestCommand", "SendMessageProcessor#rejectRequest"),
     ),
     Entry(
-        "answer.timeout-clean",
-        "problem",
-        ("[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: {millis}ms",),
-        "A request waited longer than waitTimeMillsInSendQueue (200 ms) and was thrown out: the broker is slower than what "
-        "is sent. It was not stored.",
-        "What slows storing: disk, synchronous flush or replication, one thread for sends.",
-        (),
-        (),
-        ("BrokerFastFailure#cleanExpiredRequestInQueue",),
+        id="answer.timeout-clean",
+        severity="problem",
+        lines=(
+            "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: {millis}ms",
+        ),
+        meaning=(
+            "A request waited longer than waitTimeMillsInSendQueue (200 ms) and was thrown out: the "
+            "broker is slower than what is sent. It was not stored."
+        ),
+        look="What slows storing: disk, synchronous flush or replication, one thread for sends.",
+        source=("BrokerFastFailure#cleanExpiredRequestInQueue",),
     ),
     Entry(
-        "answer.page-cache-busy",
-        "problem",
-        (
+        id="answer.page-cache-busy",
+        severity="problem",
+        lines=(
             "[PCBUSY_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: {millis}ms",
             "[PC_SYNCHRONIZED]broker busy, start flow control for a while",
         ),
-        "Writing to the page cache takes longer than a second: the kernel is busy writing back, or memory is short.",
-        "vm.dirty_* settings, free memory, disk latency; the broker's heap may leave too little for the page cache.",
-        (),
-        (),
-        ("BrokerFastFailure#cleanExpiredRequest", "SendMessageProcessor#handlePutMessageResult"),
+        meaning=(
+            "Writing to the page cache takes longer than a second: the kernel is busy writing back, or "
+            "memory is short."
+        ),
+        look=(
+            "vm.dirty_* settings, free memory, disk latency; the broker's heap may leave too little for "
+            "the page cache."
+        ),
+        source=("BrokerFastFailure#cleanExpiredRequest", "SendMessageProcessor#handlePutMessageResult"),
     ),
     Entry(
-        "answer.overload",
-        "problem",
-        (
+        id="answer.overload",
+        severity="problem",
+        lines=(
             "[OVERLOAD]system busy, start flow control for a while",
             "too many requests and system thread pool busy, RejectedExecutionException",
         ),
-        "The queue of requests of this kind is full; the request was refused.",
-        "[WATERMARK] lines: which queue.",
-        (),
-        (),
-        ("NettyRemotingAbstract#processRequestCommand",),
+        meaning="The queue of requests of this kind is full; the request was refused.",
+        look="[WATERMARK] lines: which queue.",
+        source=("NettyRemotingAbstract#processRequestCommand",),
     ),
     Entry(
-        "answer.not-available",
-        "problem",
-        (
-            "service not available now. It may be caused by one of the following reasons: the broker's disk is full",
+        id="answer.not-available",
+        severity="problem",
+        lines=(
+            (
+                "service not available now. It may be caused by one of the following reasons: the broker's "
+                "disk is full"
+            ),
             "service not available now, maybe disk full",
         ),
-        "The broker takes no messages (code 14): its disk is full, a queue or the index could not be written, it is a "
-        "slave, or it is stopping. The ratios in brackets are the use of the disks of commit log, queues and index.",
-        "Above 0.90 it is the disk; otherwise 'putMessage is forbidden' and its flags in the broker's log.",
-        ("info STORE",),
-        ("F21",),
-        ("SendMessageProcessor#handlePutMessageResult",),
+        meaning=(
+            "The broker takes no messages (code 14): its disk is full, a queue or the index could not "
+            "be written, it is a slave, or it is stopping. The ratios in brackets are the use of the "
+            "disks of commit log, queues and index."
+        ),
+        look=(
+            "Above 0.90 it is the disk; otherwise 'putMessage is forbidden' and its flags in the "
+            "broker's log."
+        ),
+        next=("info STORE",),
+        incidents=("F21",),
+        source=("SendMessageProcessor#handlePutMessageResult",),
     ),
     Entry(
-        "answer.create-file",
-        "problem",
-        ("create mapped file failed, server is busy or broken",),
-        "The broker could not create the next segment.",
-        "Space, inodes, and the allocating thread's lines in store.log.",
-        ("info STORE",),
-        ("F21",),
-        ("SendMessageProcessor#handlePutMessageResult",),
+        id="answer.create-file",
+        severity="problem",
+        lines=("create mapped file failed, server is busy or broken",),
+        meaning="The broker could not create the next segment.",
+        look="Space, inodes, and the allocating thread's lines in store.log.",
+        next=("info STORE",),
+        incidents=("F21",),
+        source=("SendMessageProcessor#handlePutMessageResult",),
     ),
     Entry(
-        "answer.memory",
-        "problem",
-        ("maybe your broker machine memory too small",),
-        "The broker did not answer in time or refused work; the client adds this guess. It is mostly the disk or a pause "
-        "of the process, not the size of memory alone.",
-        "The broker's store.log and garbage collector's log at that time.",
-        (),
-        (),
-        ("BrokerController#start",),
+        id="answer.memory",
+        severity="problem",
+        lines=("maybe your broker machine memory too small",),
+        meaning=(
+            "The broker did not answer in time or refused work; the client adds this guess. It is "
+            "mostly the disk or a pause of the process, not the size of memory alone."
+        ),
+        look="The broker's store.log and garbage collector's log at that time.",
+        source=("BrokerController#start",),
     ),
     Entry(
-        "answer.message-illegal",
-        "notice",
-        (
+        id="answer.message-illegal",
+        severity="notice",
+        lines=(
             "the message is illegal, maybe msg body or properties length not matched",
             "the message is illegal, maybe msg properties length limit",
         ),
-        "A message is larger than the broker takes (code 13): body over maxMessageSize or properties over 32767 bytes.",
-        "The producer.",
-        (),
-        (),
-        ("SendMessageProcessor#handlePutMessageResult",),
+        meaning=(
+            "A message is larger than the broker takes (code 13): body over maxMessageSize or "
+            "properties over 32767 bytes."
+        ),
+        look="The producer.",
+        source=("SendMessageProcessor#handlePutMessageResult",),
     ),
     Entry(
-        "answer.in-sync",
-        "problem",
-        ("in-sync replicas not enough",),
-        "Fewer replicas are in sync than inSyncReplicas asks for; nothing was stored.",
-        "The slaves: connected, and how far behind.",
-        (),
-        ("F42",),
-        ("SendMessageProcessor#handlePutMessageResult",),
-        "5.x",
+        id="answer.in-sync",
+        severity="problem",
+        lines=("in-sync replicas not enough",),
+        meaning="Fewer replicas are in sync than inSyncReplicas asks for; nothing was stored.",
+        look="The slaves: connected, and how far behind.",
+        incidents=("F42",),
+        source=("SendMessageProcessor#handlePutMessageResult",),
+        releases="5.x",
     ),
     Entry(
-        "answer.topic-missing",
-        "problem",
-        (
+        id="answer.topic-missing",
+        severity="problem",
+        lines=(
             "topic[{topic}] not exist, apply first please!",
             "the topic[{topic}] not exist, apply first please!",
         ),
-        "The broker does not know the topic (code 17). If it existed, its configuration was lost; the messages are still "
-        "in the store.",
-        "config/topics.json and its .bak; consumequeue/ for a directory of that name.",
-        ("info STORE",),
-        ("F33", "F34"),
-        ("PullMessageProcessor#processRequest", "SendMessageProcessor#msgCheck"),
+        meaning=(
+            "The broker does not know the topic (code 17). If it existed, its configuration was lost; "
+            "the messages are still in the store."
+        ),
+        look="config/topics.json and its .bak; consumequeue/ for a directory of that name.",
+        next=("info STORE",),
+        incidents=("F33", "F34"),
+        source=("PullMessageProcessor#processRequest", "SendMessageProcessor#msgCheck"),
     ),
     Entry(
-        "answer.no-route",
-        "problem",
-        (
+        id="answer.no-route",
+        severity="problem",
+        lines=(
             "No route info of this topic: {topic}",
             "No route info of this topic, {topic}",
             "No topic route info in name server for the topic: {topic}",
         ),
-        "The name server knows no broker for this topic: the topic was never created, the broker is not registered there, or "
-        "its topics.json was lost.",
-        "Is the broker registered? Is the topic in its topics.json?",
-        ("info STORE",),
-        ("F34",),
-        ("DefaultMQProducerImpl#sendDefaultImpl", "ClientRequestProcessor#getRouteInfoByTopic"),
+        meaning=(
+            "The name server knows no broker for this topic: the topic was never created, the broker is "
+            "not registered there, or its topics.json was lost."
+        ),
+        look="Is the broker registered? Is the topic in its topics.json?",
+        next=("info STORE",),
+        incidents=("F34",),
+        source=("DefaultMQProducerImpl#sendDefaultImpl", "ClientRequestProcessor#getRouteInfoByTopic"),
     ),
     Entry(
-        "answer.group-missing",
-        "problem",
-        ("subscription group [{group}] does not exist", "subscription group not exist, {group}"),
-        "The broker does not know the group (code 26). If it existed, subscriptionGroup.json was lost.",
-        "config/subscriptionGroup.json and its .bak, autoCreateSubscriptionGroup.",
-        ("info STORE",),
-        ("F33", "F34"),
-        ("PullMessageProcessor#processRequest",),
+        id="answer.group-missing",
+        severity="problem",
+        lines=("subscription group [{group}] does not exist", "subscription group not exist, {group}"),
+        meaning=(
+            "The broker does not know the group (code 26). If it existed, subscriptionGroup.json was lost."
+        ),
+        look="config/subscriptionGroup.json and its .bak, autoCreateSubscriptionGroup.",
+        next=("info STORE",),
+        incidents=("F33", "F34"),
+        source=("PullMessageProcessor#processRequest",),
     ),
     Entry(
-        "answer.forbidden",
-        "notice",
-        (
+        id="answer.forbidden",
+        severity="notice",
+        lines=(
             "pulling message is forbidden",
             "sending message is forbidden",
             "sending transaction message is forbidden",
@@ -163,120 +185,130 @@ ENTRIES = (
             "is forbidden for topic[{topic}]",
             "for lite pull consumer is forbidden",
         ),
-        "A permission of broker, topic or group denies the request (code 16). brokerPermission may have been changed to "
-        "drain the broker.",
-        "brokerPermission, perm of the topic, consumeEnable of the group.",
-        ("info STORE",),
-        (),
-        ("PullMessageProcessor#processRequest", "AbstractSendMessageProcessor#msgCheck"),
+        meaning=(
+            "A permission of broker, topic or group denies the request (code 16). brokerPermission may "
+            "have been changed to drain the broker."
+        ),
+        look="brokerPermission, perm of the topic, consumeEnable of the group.",
+        next=("info STORE",),
+        source=("PullMessageProcessor#processRequest", "AbstractSendMessageProcessor#msgCheck"),
     ),
     Entry(
-        "answer.subscription",
-        "notice",
-        (
+        id="answer.subscription",
+        severity="notice",
+        lines=(
             "the consumer's subscription not exist",
             "the consumer's group info not exist",
             "the consumer's subscription not latest",
             "parse the consumer's subscription failed",
         ),
-        "The broker does not (yet) have the consumer's subscription (code 23, 24, 25). Lasting, it is one group with "
-        "different subscriptions.",
-        "All consumers of the group.",
-        (),
-        (),
-        ("PullMessageProcessor#processRequest",),
+        meaning=(
+            "The broker does not (yet) have the consumer's subscription (code 23, 24, 25). Lasting, it "
+            "is one group with different subscriptions."
+        ),
+        look="All consumers of the group.",
+        source=("PullMessageProcessor#processRequest",),
     ),
     Entry(
-        "answer.queue-id-illegal",
-        "notice",
-        (
+        id="answer.queue-id-illegal",
+        severity="notice",
+        lines=(
             "queueId[{int}] is illegal, topic:[{topic}] topicConfig.readQueueNums:[{int}] consumer:[{}]",
             "request queueId[{int}] is illegal, {text}",
         ),
-        "A client uses a queue number that the topic does not have on this broker: the number of queues was made smaller.",
-        "Messages in queues above the new number: they stay unread.",
-        ("info STORE",),
-        (),
-        ("PullMessageProcessor#processRequest", "AbstractSendMessageProcessor#msgCheck"),
+        meaning=(
+            "A client uses a queue number that the topic does not have on this broker: the number of "
+            "queues was made smaller."
+        ),
+        look="Messages in queues above the new number: they stay unread.",
+        next=("info STORE",),
+        source=("PullMessageProcessor#processRequest", "AbstractSendMessageProcessor#msgCheck"),
     ),
     Entry(
-        "answer.disk-full-code",
-        "problem",
-        ("CODE: 14 DESC: {text}", "CODE: 14  DESC: {text}"),
-        "Code 14, SERVICE_NOT_AVAILABLE: the broker takes no messages.",
-        "The description.",
-        ("info STORE",),
-        ("F21",),
-        ("ResponseCode",),
+        id="answer.disk-full-code",
+        severity="problem",
+        lines=("CODE: 14 DESC: {text}", "CODE: 14  DESC: {text}"),
+        meaning="Code 14, SERVICE_NOT_AVAILABLE: the broker takes no messages.",
+        look="The description.",
+        next=("info STORE",),
+        incidents=("F21",),
+        source=("ResponseCode",),
     ),
     Entry(
-        "answer.system-busy-code",
-        "problem",
-        ("CODE: 2 DESC: {text}", "CODE: 2  DESC: {text}"),
-        "Code 2, SYSTEM_BUSY: the broker refuses work because it is overloaded; the request was not carried out.",
-        "The description says which protection acted.",
-        (),
-        (),
-        ("RemotingSysResponseCode",),
+        id="answer.system-busy-code",
+        severity="problem",
+        lines=("CODE: 2 DESC: {text}", "CODE: 2  DESC: {text}"),
+        meaning=(
+            "Code 2, SYSTEM_BUSY: the broker refuses work because it is overloaded; the request was not "
+            "carried out."
+        ),
+        look="The description says which protection acted.",
+        source=("RemotingSysResponseCode",),
     ),
     Entry(
-        "answer.not-permitted-code",
-        "notice",
-        ("CODE: 16 DESC: {text}", "CODE: 16  DESC: {text}"),
-        "Code 16, NO_PERMISSION: broker, topic or group do not allow it.",
-        "brokerPermission, perm of the topic.",
-        ("info STORE",),
-        (),
-        ("ResponseCode",),
+        id="answer.not-permitted-code",
+        severity="notice",
+        lines=("CODE: 16 DESC: {text}", "CODE: 16  DESC: {text}"),
+        meaning="Code 16, NO_PERMISSION: broker, topic or group do not allow it.",
+        look="brokerPermission, perm of the topic.",
+        next=("info STORE",),
+        source=("ResponseCode",),
     ),
     Entry(
-        "answer.topic-code",
-        "problem",
-        ("CODE: 17 DESC: {text}", "CODE: 17  DESC: {text}"),
-        "Code 17, TOPIC_NOT_EXIST.",
-        "config/topics.json and its .bak.",
-        ("info STORE",),
-        ("F34",),
-        ("ResponseCode",),
+        id="answer.topic-code",
+        severity="problem",
+        lines=("CODE: 17 DESC: {text}", "CODE: 17  DESC: {text}"),
+        meaning="Code 17, TOPIC_NOT_EXIST.",
+        look="config/topics.json and its .bak.",
+        next=("info STORE",),
+        incidents=("F34",),
+        source=("ResponseCode",),
     ),
     Entry(
-        "answer.code",
-        "notice",
-        ("CODE: {code} DESC: {text}", "CODE: {code}  DESC: {text}"),
-        "A request was answered with an error. 1 SYSTEM_ERROR, 10 FLUSH_DISK_TIMEOUT, 11 SLAVE_NOT_AVAILABLE, 12 "
-        "FLUSH_SLAVE_TIMEOUT, 13 MESSAGE_ILLEGAL, 15 VERSION_NOT_SUPPORTED, 21 PULL_OFFSET_MOVED, 22 QUERY_NOT_FOUND, 24 "
-        "SUBSCRIPTION_NOT_EXIST, 26 SUBSCRIPTION_GROUP_NOT_EXIST, 206 CONSUMER_NOT_ONLINE.",
-        "The description behind the code.",
-        (),
-        (),
-        ("ResponseCode",),
+        id="answer.code",
+        severity="notice",
+        lines=("CODE: {code} DESC: {text}", "CODE: {code}  DESC: {text}"),
+        meaning=(
+            "A request was answered with an error. 1 SYSTEM_ERROR, 10 FLUSH_DISK_TIMEOUT, 11 "
+            "SLAVE_NOT_AVAILABLE, 12 FLUSH_SLAVE_TIMEOUT, 13 MESSAGE_ILLEGAL, 15 VERSION_NOT_SUPPORTED, "
+            "21 PULL_OFFSET_MOVED, 22 QUERY_NOT_FOUND, 24 SUBSCRIPTION_NOT_EXIST, 26 "
+            "SUBSCRIPTION_GROUP_NOT_EXIST, 206 CONSUMER_NOT_ONLINE."
+        ),
+        look="The description behind the code.",
+        source=("ResponseCode",),
     ),
     Entry(
-        "answer.send-status",
-        "notice",
-        ("FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE"),
-        "The message is stored on the master, but the promise of flushing or replicating it was not kept in time. Sending "
-        "it again makes a duplicate.",
-        "Disk latency, or the slave's connection.",
-        (),
-        ("F42",),
-        ("SendStatus",),
+        id="answer.send-status",
+        severity="notice",
+        lines=("FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE"),
+        meaning=(
+            "The message is stored on the master, but the promise of flushing or replicating it was not "
+            "kept in time. Sending it again makes a duplicate."
+        ),
+        look="Disk latency, or the slave's connection.",
+        incidents=("F42",),
+        source=("SendStatus",),
     ),
     Entry(
-        "answer.offset-status",
-        "problem",
-        (
+        id="answer.offset-status",
+        severity="problem",
+        lines=(
             "OFFSET_OVERFLOW_BADLY",
             "OFFSET_TOO_SMALL",
             "OFFSET_OVERFLOW_ONE",
             "NO_MATCHED_LOGIC_QUEUE",
             "OFFSET_FOUND_NULL",
         ),
-        "A status of a pull: the offset is behind the end of the queue (BADLY: by more than one), before its start, the queue "
-        "does not exist, or its file could not be read.",
-        "The offset of the group against the bounds of the queue; was the queue cut, deleted or built anew?",
-        ("info STORE", "verify STORE"),
-        ("F15", "F18", "F35"),
-        ("GetMessageStatus",),
+        meaning=(
+            "A status of a pull: the offset is behind the end of the queue (BADLY: by more than one), "
+            "before its start, the queue does not exist, or its file could not be read."
+        ),
+        look=(
+            "The offset of the group against the bounds of the queue; was the queue cut, deleted or "
+            "built anew?"
+        ),
+        next=("info STORE", "verify STORE"),
+        incidents=("F15", "F18", "F35"),
+        source=("GetMessageStatus",),
     ),
 )

@@ -6,54 +6,57 @@ from rmqtool.explain.entry import Entry
 
 ENTRIES = (
     Entry(
-        "broker.dispatch-behind",
-        "normal",
-        ("dispatch behind commit log {int} bytes", "Dispatch task fall behind commit log {int}bytes"),
-        "Bytes of the log that have no units yet.",
-        "A number that grows: dispatch is stuck, see the store log.",
-        ("info STORE",),
-        ("F02", "F21"),
-        ("BrokerController#initialize",),
+        id="broker.dispatch-behind",
+        severity="normal",
+        lines=("dispatch behind commit log {int} bytes", "Dispatch task fall behind commit log {int}bytes"),
+        meaning="Bytes of the log that have no units yet.",
+        look="A number that grows: dispatch is stuck, see the store log.",
+        next=("info STORE",),
+        incidents=("F02", "F21"),
+        source=("BrokerController#initialize",),
     ),
     Entry(
-        "broker.watermark",
-        "normal",
-        ("[WATERMARK] {word} Queue Size: {count} SlowTimeMills: {millis}",),
-        "How many requests wait in a queue of the broker and for how long the oldest has.",
-        "SlowTimeMills above 200 for sends: they are refused with SYSTEM_BUSY.",
-        (),
-        (),
-        ("BrokerController#printWaterMark",),
+        id="broker.watermark",
+        severity="normal",
+        lines=("[WATERMARK] {word} Queue Size: {count} SlowTimeMills: {millis}",),
+        meaning="How many requests wait in a queue of the broker and for how long the oldest has.",
+        look="SlowTimeMills above 200 for sends: they are refused with SYSTEM_BUSY.",
+        source=("BrokerController#printWaterMark",),
     ),
     Entry(
-        "broker.protect",
-        "problem",
-        ("[PROTECT_BROKER] the consumer[{group}] consume slowly, {int} bytes, disable it",),
-        "A group is so far behind that the broker switched its subscription off (disableConsumeIfConsumerReadSlowly).",
-        "The group's lag; it must be switched on again by hand.",
-        ("info STORE",),
-        (),
-        ("BrokerController#protectBroker",),
+        id="broker.protect",
+        severity="problem",
+        lines=("[PROTECT_BROKER] the consumer[{group}] consume slowly, {int} bytes, disable it",),
+        meaning=(
+            "A group is so far behind that the broker switched its subscription off "
+            "(disableConsumeIfConsumerReadSlowly)."
+        ),
+        look="The group's lag; it must be switched on again by hand.",
+        next=("info STORE",),
+        source=("BrokerController#protectBroker",),
     ),
     Entry(
-        "broker.persist-failed",
-        "problem",
-        (
+        id="broker.persist-failed",
+        severity="problem",
+        lines=(
             "BrokerController: failed to persist config file of consumerOffset",
             "BrokerController: failed to persist config file of consumerFilter or consumerOrderInfo",
             "schedule persist consumerOffset error.",
             "schedule persist consumer filter error.",
         ),
-        "Consumer offsets could not be written. After a crash messages since the last good write are consumed again.",
-        "Space and permissions of config/.",
-        ("info STORE",),
-        ("F33",),
-        ("BrokerController#initialize",),
+        meaning=(
+            "Consumer offsets could not be written. After a crash messages since the last good write "
+            "are consumed again."
+        ),
+        look="Space and permissions of config/.",
+        next=("info STORE",),
+        incidents=("F33",),
+        source=("BrokerController#initialize",),
     ),
     Entry(
-        "broker.scheduled-failed",
-        "notice",
-        (
+        id="broker.scheduled-failed",
+        severity="notice",
+        lines=(
             "BrokerController: failed to {word}",
             "Failed to print dispatchBehindBytes",
             "Failed to print diff of master and slave",
@@ -64,30 +67,27 @@ ENTRIES = (
             "printWaterMark error.",
             "ScheduledTask refresh metadata exception",
         ),
-        "A periodic task of the broker failed this time; it runs again.",
-        "The exception below.",
-        (),
-        (),
-        ("BrokerController#initialize",),
+        meaning="A periodic task of the broker failed this time; it runs again.",
+        look="The exception below.",
+        source=("BrokerController#initialize",),
     ),
     Entry(
-        "broker.init-failed",
-        "problem",
-        (
+        id="broker.init-failed",
+        severity="problem",
+        lines=(
             "BrokerController#initialize: unexpected error occurs",
             "Failed to initialize",
             "PopConsumerStore init error",
         ),
-        "The broker could not make its store and does not start.",
-        "The exception below.",
-        ("info STORE",),
-        (),
-        ("BrokerController#initializeMessageStore",),
+        meaning="The broker could not make its store and does not start.",
+        look="The exception below.",
+        next=("info STORE",),
+        source=("BrokerController#initializeMessageStore",),
     ),
     Entry(
-        "broker.namesrv-failed",
-        "problem",
-        (
+        id="broker.namesrv-failed",
+        severity="problem",
+        lines=(
             "registerBrokerAll Exception",
             "registerBroker Exception, {word}",
             "Failed to register current broker to name server. TargetHost={word}",
@@ -97,17 +97,17 @@ ENTRIES = (
             "Query data version from name server {word} Exception",
             "unregisterBroker Exception, {text}",
         ),
-        "The broker cannot reach a name server. After two minutes without registration clients get no route to it, "
-        "although broker and store are well.",
-        "The name server and the way to it.",
-        (),
-        (),
-        ("BrokerController#registerBrokerAll", "BrokerOuterAPI#registerBrokerAll"),
+        meaning=(
+            "The broker cannot reach a name server. After two minutes without registration clients get "
+            "no route to it, although broker and store are well."
+        ),
+        look="The name server and the way to it.",
+        source=("BrokerController#registerBrokerAll", "BrokerOuterAPI#registerBrokerAll"),
     ),
     Entry(
-        "broker.namesrv-fetch",
-        "notice",
-        (
+        id="broker.namesrv-fetch",
+        severity="notice",
+        lines=(
             "fetch nameserver address is null",
             "fetch nameserver address failed. statusCode={code}",
             "fetch name server address exception",
@@ -117,26 +117,22 @@ ENTRIES = (
             "Failed to update nameServer address list",
             "dns lookup address by domain error, domain={word}",
         ),
-        "The address of the name servers could not be looked up; the old ones stay in use.",
-        "namesrvAddr or the address server.",
-        (),
-        (),
-        ("DefaultTopAddressing#fetchNSAddr", "BrokerOuterAPI#fetchNameServerAddr"),
+        meaning="The address of the name servers could not be looked up; the old ones stay in use.",
+        look="namesrvAddr or the address server.",
+        source=("DefaultTopAddressing#fetchNSAddr", "BrokerOuterAPI#fetchNameServerAddr"),
     ),
     Entry(
-        "broker.data-version",
-        "normal",
-        ("Query data version from name server {word} OK",),
-        "The broker compared its topics with what the name server knows.",
-        "Nothing.",
-        (),
-        (),
-        ("BrokerOuterAPI#needRegister",),
+        id="broker.data-version",
+        severity="normal",
+        lines=("Query data version from name server {word} OK",),
+        meaning="The broker compared its topics with what the name server knows.",
+        look="Nothing.",
+        source=("BrokerOuterAPI#needRegister",),
     ),
     Entry(
-        "broker.member-group",
-        "notice",
-        (
+        id="broker.member-group",
+        severity="notice",
+        lines=(
             "syncBrokerMemberGroup from namesrv failed",
             "sync BrokerMemberGroup error",
             "Couldn't find any broker member from namesrv in {path}",
@@ -145,71 +141,85 @@ ENTRIES = (
             "Update min broker error",
             "min broker id changed, prev {int}, new {int}",
         ),
-        "The broker could not agree with the other members of its group, or they changed (slaveActingMaster, "
-        "BrokerContainer).",
-        "The other brokers of the group.",
-        (),
-        (),
-        ("BrokerController#syncBrokerMemberGroup", "BrokerPreOnlineService#run"),
-        "5.x",
-    ),
-    Entry(
-        "offset.less-than-store",
-        "notice",
-        (
-            "[NOTIFYME]update consumer offset less than store. clientHost={word}, key={topic}, queueId={queue_id}, requestOffset={queue_offset}, storeOffset={int}",
+        meaning=(
+            "The broker could not agree with the other members of its group, or they changed "
+            "(slaveActingMaster, BrokerContainer)."
         ),
-        "A consumer set its offset back: messages in between are delivered again. It is a reset on purpose, or two "
-        "consumers of the same group that both think the queue theirs.",
-        "Which client; whether it repeats in both directions.",
-        ("info STORE",),
-        ("F35", "F36"),
-        ("ConsumerOffsetManager#commitOffset",),
+        look="The other brokers of the group.",
+        source=("BrokerController#syncBrokerMemberGroup", "BrokerPreOnlineService#run"),
+        releases="5.x",
     ),
     Entry(
-        "offset.moved",
-        "problem",
-        (
-            "PULL_OFFSET_MOVED:correction offset. topic={topic}, groupId={group}, requestOffset={queue_offset}, newOffset={int}",
+        id="offset.less-than-store",
+        severity="notice",
+        lines=(
+            (
+                "[NOTIFYME]update consumer offset less than store. clientHost={word}, key={topic}, "
+                "queueId={queue_id}, requestOffset={queue_offset}, storeOffset={int}"
+            ),
         ),
-        "A group asked for an offset outside the queue and was sent elsewhere. A new offset of 0 or the minimum repeats "
-        "messages, the maximum skips them.",
-        "The offset of the group against the bounds of the queue; was the queue cut or built anew?",
-        ("info STORE", "verify STORE"),
-        ("F18", "F35"),
-        ("DefaultPullMessageResultHandler#handle", "PullMessageProcessor#processRequest"),
+        meaning=(
+            "A consumer set its offset back: messages in between are delivered again. It is a reset on "
+            "purpose, or two consumers of the same group that both think the queue theirs."
+        ),
+        look="Which client; whether it repeats in both directions.",
+        next=("info STORE",),
+        incidents=("F35", "F36"),
+        source=("ConsumerOffsetManager#commitOffset",),
     ),
     Entry(
-        "offset.moved-not",
-        "notice",
-        ("PULL_OFFSET_MOVED:none correction. topic={topic}, groupId={group}, requestOffset={queue_offset}",),
-        "A consumer asked a broker that lacks this part of the queue and was sent to another broker.",
-        "Whether the slave is behind.",
-        (),
-        ("F35",),
-        ("DefaultPullMessageResultHandler#handle", "PullMessageProcessor#processRequest"),
+        id="offset.moved",
+        severity="problem",
+        lines=(
+            (
+                "PULL_OFFSET_MOVED:correction offset. topic={topic}, groupId={group}, "
+                "requestOffset={queue_offset}, newOffset={int}"
+            ),
+        ),
+        meaning=(
+            "A group asked for an offset outside the queue and was sent elsewhere. A new offset of 0 or "
+            "the minimum repeats messages, the maximum skips them."
+        ),
+        look="The offset of the group against the bounds of the queue; was the queue cut or built anew?",
+        next=("info STORE", "verify STORE"),
+        incidents=("F18", "F35"),
+        source=("DefaultPullMessageResultHandler#handle", "PullMessageProcessor#processRequest"),
     ),
     Entry(
-        "offset.cleaned",
-        "notice",
-        (
+        id="offset.moved-not",
+        severity="notice",
+        lines=(
+            "PULL_OFFSET_MOVED:none correction. topic={topic}, groupId={group}, requestOffset={queue_offset}",
+        ),
+        meaning=(
+            "A consumer asked a broker that lacks this part of the queue and was sent to another broker."
+        ),
+        look="Whether the slave is behind.",
+        incidents=("F35",),
+        source=("DefaultPullMessageResultHandler#handle", "PullMessageProcessor#processRequest"),
+    ),
+    Entry(
+        id="offset.cleaned",
+        severity="notice",
+        lines=(
             "remove topic offset, {topic}",
             "Clean group's offset, {topic}",
             "Clean topic's offset, {topic}",
             "clean group offset {topic}",
             "clean lmq group offset {topic}",
         ),
-        "Offsets of a group were removed, because the group or topic was deleted or nobody subscribes any more. A group "
-        "that comes back begins at its configured start.",
-        "Whether the group was only away for long.",
-        (),
-        ("F35",),
-        ("ConsumerOffsetManager#scanUnsubscribedTopic",),
+        meaning=(
+            "Offsets of a group were removed, because the group or topic was deleted or nobody "
+            "subscribes any more. A group that comes back begins at its configured start."
+        ),
+        look="Whether the group was only away for long.",
+        incidents=("F35",),
+        source=("ConsumerOffsetManager#scanUnsubscribedTopic",),
     ),
     Entry(
-        "offset.reset-refused",
-        "notice",
-        (
+        id="offset.reset-refused",
+        severity="notice",
+        lines=(
             "Reset offset failed, topic does not exist. topic={topic}",
             "Reset offset failed, group does not exist. topic={topic}",
             "Reset offset aborted: no queues to reset",
@@ -218,44 +228,44 @@ ENTRIES = (
             "reset offset is invalid. topic={topic}, queueId={queue_id}, timeStampOffset={int}",
             "[reset-offset] the client does not support this feature",
         ),
-        "A reset of offsets that somebody asked for was not done.",
-        "The names in the request; consumers must be connected for some forms of it.",
-        (),
-        ("F35",),
-        ("AdminBrokerProcessor#resetOffsetInner", "Broker2Client#resetOffset"),
+        meaning="A reset of offsets that somebody asked for was not done.",
+        look="The names in the request; consumers must be connected for some forms of it.",
+        incidents=("F35",),
+        source=("AdminBrokerProcessor#resetOffsetInner", "Broker2Client#resetOffset"),
     ),
     Entry(
-        "pull.topic-missing",
-        "problem",
-        (
+        id="pull.topic-missing",
+        severity="problem",
+        lines=(
             "the topic {topic} not exist, consumer: {word}",
             "The topic {topic} not exist, consumer: {word}",
             "the topic {topic} not exist, producer: {word}",
         ),
-        "Clients use a topic that this broker does not know. If it existed before, topics.json was lost or the client "
-        "talks to a wrong broker; its messages are still in the store.",
-        "config/topics.json and its .bak against consumequeue/.",
-        ("info STORE", "verify STORE"),
-        ("F33", "F34"),
-        ("PullMessageProcessor#processRequest", "AbstractSendMessageProcessor#msgCheck"),
+        meaning=(
+            "Clients use a topic that this broker does not know. If it existed before, topics.json was "
+            "lost or the client talks to a wrong broker; its messages are still in the store."
+        ),
+        look="config/topics.json and its .bak against consumequeue/.",
+        next=("info STORE", "verify STORE"),
+        incidents=("F33", "F34"),
+        source=("PullMessageProcessor#processRequest", "AbstractSendMessageProcessor#msgCheck"),
     ),
     Entry(
-        "topic.create-refused",
-        "notice",
-        (
+        id="topic.create-refused",
+        severity="notice",
+        lines=(
             "Create new topic failed, because the default topic[{topic}] has no perm",
             "Create new topic failed, because the default topic[{topic}] not exist",
         ),
-        "A producer sends to an unknown topic and the broker does not create topics by itself.",
-        "autoCreateTopicEnable; the name of the topic.",
-        (),
-        ("F34",),
-        ("TopicConfigManager#createTopicInSendMessageMethod",),
+        meaning="A producer sends to an unknown topic and the broker does not create topics by itself.",
+        look="autoCreateTopicEnable; the name of the topic.",
+        incidents=("F34",),
+        source=("TopicConfigManager#createTopicInSendMessageMethod",),
     ),
     Entry(
-        "topic.absent-in-admin",
-        "notice",
-        (
+        id="topic.absent-in-admin",
+        severity="notice",
+        lines=(
             "delete topic config failed, topic: {topic} not exists",
             "delete subscription group failed, subscription groupName: {group} not exist",
             "topic config does not exist, topic={topic}",
@@ -264,16 +274,15 @@ ENTRIES = (
             "No group in this broker, client: {word}",
             "topic does not exist in consumer group's subscription, topic={topic}",
         ),
-        "An administrator's request names a topic or group that is not here.",
-        "The name; config/topics.json when it should be here.",
-        (),
-        ("F34",),
-        ("AdminBrokerProcessor#getTopicConfig", "TopicConfigManager#deleteTopicConfig"),
+        meaning="An administrator's request names a topic or group that is not here.",
+        look="The name; config/topics.json when it should be here.",
+        incidents=("F34",),
+        source=("AdminBrokerProcessor#getTopicConfig", "TopicConfigManager#deleteTopicConfig"),
     ),
     Entry(
-        "pull.subscription",
-        "notice",
-        (
+        id="pull.subscription",
+        severity="notice",
+        lines=(
             "Parse the consumer's subscription[{}] failed, group: {group}",
             "the consumer's group info not exist, group: {group}",
             "the consumer's subscription not exist, group: {group}, topic:{topic}",
@@ -281,17 +290,18 @@ ENTRIES = (
             "The broker's consumer filter data is not latest, group: {group}, topic: {topic}",
             "subscription changed, group: {group} remove topic {topic}",
         ),
-        "What a consumer subscribes is not (yet) what the broker knows. For a moment after a restart that is ordinary; for "
-        "long, consumers of one group subscribe different things, and each gets a part of the messages only.",
-        "Subscriptions of all consumers of the group.",
-        (),
-        (),
-        ("PullMessageProcessor#processRequest", "ConsumerGroupInfo#updateSubscription"),
+        meaning=(
+            "What a consumer subscribes is not (yet) what the broker knows. For a moment after a "
+            "restart that is ordinary; for long, consumers of one group subscribe different things, and "
+            "each gets a part of the messages only."
+        ),
+        look="Subscriptions of all consumers of the group.",
+        source=("PullMessageProcessor#processRequest", "ConsumerGroupInfo#updateSubscription"),
     ),
     Entry(
-        "pull.transfer-failed",
-        "notice",
-        (
+        id="pull.transfer-failed",
+        severity="notice",
+        lines=(
             "Fail to transfer messages from page cache to {word}",
             "Error occurred when transferring messages from page cache",
             "transfer many message by pagecache failed, {word}",
@@ -299,43 +309,43 @@ ENTRIES = (
             "transfer query message by page cache failed",
             "channel {word} not writable ,cid {group}",
         ),
-        "A consumer went away, or was too slow, while messages were sent to it. It asks again.",
-        "Whether it is always the same consumer.",
-        (),
-        (),
-        ("DefaultPullMessageResultHandler#handle",),
+        meaning="A consumer went away, or was too slow, while messages were sent to it. It asks again.",
+        look="Whether it is always the same consumer.",
+        source=("DefaultPullMessageResultHandler#handle",),
     ),
     Entry(
-        "pull.hold-slow",
-        "notice",
-        (
+        id="pull.hold-slow",
+        severity="notice",
+        lines=(
             "PullRequestHoldService: check hold pull request cost {millis}ms",
             "[NOTIFYME] check hold request cost {millis} ms.",
         ),
-        "Looking through waiting consumers took long: very many of them, or a pause of the process.",
-        "The garbage collector's log.",
-        (),
-        (),
-        ("PullRequestHoldService#run",),
+        meaning=(
+            "Looking through waiting consumers took long: very many of them, or a pause of the process."
+        ),
+        look="The garbage collector's log.",
+        source=("PullRequestHoldService#run",),
     ),
     Entry(
-        "pull.hold-failed",
-        "problem",
-        (
+        id="pull.hold-failed",
+        severity="problem",
+        lines=(
             "PullRequestHoldService: failed to check hold request failed, topic={topic}, queueId={queue_id}",
             "check hold request failed. topic={topic}, queueId={queue_id}",
             "PullRequestHoldService#notifyMessageArriving: failed to execute",
         ),
-        "Waiting consumers of a queue could not be looked after; they wait until their time is over.",
-        "The exception below, and the queue.",
-        ("verify STORE",),
-        ("F18",),
-        ("PullRequestHoldService#checkHoldRequest",),
+        meaning=(
+            "Waiting consumers of a queue could not be looked after; they wait until their time is over."
+        ),
+        look="The exception below, and the queue.",
+        next=("verify STORE",),
+        incidents=("F18",),
+        source=("PullRequestHoldService#checkHoldRequest",),
     ),
     Entry(
-        "filter.failed",
-        "notice",
-        (
+        id="filter.failed",
+        severity="notice",
+        lines=(
             "Message Filter error, ",
             "bloom filter error, sub=",
             "Calc filter bit map error!commitLogOffset={physical_offset}",
@@ -344,16 +354,17 @@ ENTRIES = (
             "load filter data error, ",
             "parse error: expr={}, topic={topic}, group={group}",
         ),
-        "A filter by expression failed on a message; the message is delivered or held back regardless of it.",
-        "The expression and the properties of the message.",
-        (),
-        (),
-        ("CommitLogDispatcherCalcBitMap#dispatch", "ExpressionMessageFilter#isMatchedByCommitLog"),
+        meaning=(
+            "A filter by expression failed on a message; the message is delivered or held back "
+            "regardless of it."
+        ),
+        look="The expression and the properties of the message.",
+        source=("CommitLogDispatcherCalcBitMap#dispatch", "ExpressionMessageFilter#isMatchedByCommitLog"),
     ),
     Entry(
-        "queue-lock.other-client",
-        "notice",
-        (
+        id="queue-lock.other-client",
+        severity="notice",
+        lines=(
             "message queue has been locked by other client, group={group}",
             "tryLock, message queue locked by other client. Group: {group}",
             "tryLockBatch, message queue locked by other client. Group: {group}",
@@ -366,47 +377,48 @@ ENTRIES = (
             "RebalanceLockManager#unlockBatch: group not exist, group={group}",
             "unlockBatch, group not exist, Group: {group}",
         ),
-        "Ordered consumers pass a queue from one to the other. Ordinary while consumers come and go; without end, two of "
-        "them disagree about the members of the group.",
-        "Whether it ends within a minute.",
-        (),
-        (),
-        ("RebalanceLockManager#tryLock", "RebalanceLockManager#tryLockBatch"),
+        meaning=(
+            "Ordered consumers pass a queue from one to the other. Ordinary while consumers come and "
+            "go; without end, two of them disagree about the members of the group."
+        ),
+        look="Whether it ends within a minute.",
+        source=("RebalanceLockManager#tryLock", "RebalanceLockManager#tryLockBatch"),
     ),
     Entry(
-        "client.channel-expired",
-        "normal",
-        (
+        id="client.channel-expired",
+        severity="normal",
+        lines=(
             "remove expired channel from ConsumerManager consumerTable",
             "remove expired channel[{word}] from ProducerManager groupChannelTable",
             "SCAN: remove expired channel from ProducerManager groupChannelTable",
             "NETTY EVENT: remove not active channel[{word}] from ConsumerGroupInfo",
             "NETTY EVENT: remove channel[{word}]",
         ),
-        "A client that did not send heartbeats for two minutes, or closed its connection, was taken off the list.",
-        "Only when many go at once.",
-        (),
-        (),
-        ("ConsumerManager#scanNotActiveChannel", "ProducerManager#scanNotActiveChannel"),
+        meaning=(
+            "A client that did not send heartbeats for two minutes, or closed its connection, was taken "
+            "off the list."
+        ),
+        look="Only when many go at once.",
+        source=("ConsumerManager#scanNotActiveChannel", "ProducerManager#scanNotActiveChannel"),
     ),
     Entry(
-        "client.id-conflict",
-        "problem",
-        (
+        id="client.id-conflict",
+        severity="problem",
+        lines=(
             "consumer channel exists in broker, but clientId is not the same one",
             "[BUG] consumer channel exist in broker, but clientId not equal. GROUP: {group}",
         ),
-        "One connection announces two client ids of a group: several consumers share instance names. Queues are divided "
-        "wrongly and messages stay or repeat.",
-        "instanceName of the consumers; containers in which every process has number 1.",
-        (),
-        (),
-        ("ConsumerGroupInfo#updateChannel",),
+        meaning=(
+            "One connection announces two client ids of a group: several consumers share instance "
+            "names. Queues are divided wrongly and messages stay or repeat."
+        ),
+        look="instanceName of the consumers; containers in which every process has number 1.",
+        source=("ConsumerGroupInfo#updateChannel",),
     ),
     Entry(
-        "broker.end-of-cluster-escape",
-        "problem",
-        (
+        id="broker.end-of-cluster-escape",
+        severity="problem",
+        lines=(
             "putMessageToRemoteBroker failed, remote broker not found. Topic: {topic}",
             "putMessageToRemoteBroker: no route info of topic {topic}",
             "Put message to specific queue error",
@@ -414,17 +426,17 @@ ENTRIES = (
             "Put message failed, enableSlaveActingMaster={word}",
             "Escaping failed! cost {millis}ms, Topic: {topic}",
         ),
-        "A slave that acts as master could not hand a due message to another broker; it is tried again.",
-        "Other brokers with that topic.",
-        (),
-        (),
-        ("EscapeBridge#putMessageToRemoteBroker",),
-        "5.x",
+        meaning=(
+            "A slave that acts as master could not hand a due message to another broker; it is tried again."
+        ),
+        look="Other brokers with that topic.",
+        source=("EscapeBridge#putMessageToRemoteBroker",),
+        releases="5.x",
     ),
     Entry(
-        "broker.admin-clean",
-        "notice",
-        (
+        id="broker.admin-clean",
+        severity="notice",
+        lines=(
             "invoke deleteExpiredCommitLog start",
             "invoke deleteExpiredCommitLog end",
             "invoke cleanUnusedTopic start",
@@ -432,10 +444,9 @@ ENTRIES = (
             "invoke cleanExpiredConsumeQueue start",
             "invoke cleanExpiredConsumeQueue end",
         ),
-        "An administrator asked to delete old data.",
-        "Who, and whether what went was still needed.",
-        ("info STORE",),
-        (),
-        ("AdminBrokerProcessor#deleteExpiredCommitLog",),
+        meaning="An administrator asked to delete old data.",
+        look="Who, and whether what went was still needed.",
+        next=("info STORE",),
+        source=("AdminBrokerProcessor#deleteExpiredCommitLog",),
     ),
 )

@@ -4,43 +4,44 @@ from __future__ import annotations
 
 from rmqtool.explain.entry import Entry
 
-_5X = "5.x"
-
 ENTRIES = (
     Entry(
-        "compaction.mismatch",
-        "problem",
-        (
+        id="compaction.mismatch",
+        severity="problem",
+        lines=(
             "{topic}:{queue_id} compactionLog mismatch with compactionCq",
             "log file mismatch with consumeQueue file {path}",
             "consumeQueue file mismatch with log file {path}",
         ),
-        "The compacted log of a queue and its own queue files do not belong together; the store does not load this queue.",
-        "compaction/commitLog and compaction/consumequeue of that topic: the same files in both?",
-        ("info STORE",),
-        ("F41",),
-        ("CompactionStore#load", "CompactionLog#replaceFiles"),
-        _5X,
+        meaning=(
+            "The compacted log of a queue and its own queue files do not belong together; the store "
+            "does not load this queue."
+        ),
+        look="compaction/commitLog and compaction/consumequeue of that topic: the same files in both?",
+        next=("info STORE",),
+        incidents=("F41",),
+        source=("CompactionStore#load", "CompactionLog#replaceFiles"),
+        releases="5.x",
     ),
     Entry(
-        "compaction.load-error",
-        "problem",
-        (
+        id="compaction.load-error",
+        severity="problem",
+        lines=(
             "load compaction store error",
             "load compactionLog {topic}:{word} exception: ",
             "create compactionLog exception: ",
         ),
-        "The compacted topics could not be loaded.",
-        "The exception below.",
-        ("info STORE",),
-        ("F41",),
-        ("CompactionService#load", "CompactionStore#load"),
-        _5X,
+        meaning="The compacted topics could not be loaded.",
+        look="The exception below.",
+        next=("info STORE",),
+        incidents=("F41",),
+        source=("CompactionService#load", "CompactionStore#load"),
+        releases="5.x",
     ),
     Entry(
-        "compaction.run-error",
-        "problem",
-        (
+        id="compaction.run-error",
+        severity="problem",
+        lines=(
             "do compaction exception: ",
             "offsetMap put exception: ",
             "offset map is full",
@@ -49,70 +50,72 @@ ENTRIES = (
             "roll log and cq exception: ",
             "do merge replicating and current exception: ",
         ),
-        "A round of compaction failed; the topic stays uncompacted, or was left half-way between old and new files.",
-        "The exception below, and sub-directories left in compaction/.",
-        ("info STORE",),
-        ("F41",),
-        ("CompactionLog#doCompaction",),
-        _5X,
+        meaning=(
+            "A round of compaction failed; the topic stays uncompacted, or was left half-way between "
+            "old and new files."
+        ),
+        look="The exception below, and sub-directories left in compaction/.",
+        next=("info STORE",),
+        incidents=("F41",),
+        source=("CompactionLog#doCompaction",),
+        releases="5.x",
     ),
     Entry(
-        "compaction.no-key",
-        "problem",
-        (
+        id="compaction.no-key",
+        severity="problem",
+        lines=(
             "message {topic}-{queue_id}:{word} have no key, will not put in compaction log",
             "message has no keys",
         ),
-        "A message without key was sent to a compacted topic; it is not kept there.",
-        "The producer.",
-        ("dump STORE --topic {topic} --queue {queue_id}",),
-        ("F41",),
-        ("CompactionLog#asyncPutMessage",),
-        _5X,
+        meaning="A message without key was sent to a compacted topic; it is not kept there.",
+        look="The producer.",
+        next=("dump STORE --topic {topic} --queue {queue_id}",),
+        incidents=("F41",),
+        source=("CompactionLog#asyncPutMessage",),
+        releases="5.x",
     ),
     Entry(
-        "compaction.put-error",
-        "problem",
-        (
+        id="compaction.put-error",
+        severity="problem",
+        lines=(
             "putMessage into {topic}:{queue_id} compactionLog exception: ",
             "put message {topic}-{queue_id} position info failed",
             "create mapped file or consumerQueue exception: ",
         ),
-        "A message could not be written to the compacted log; consumers of the topic do not see it.",
-        "The exception below, space.",
-        ("info STORE",),
-        ("F41", "F21"),
-        ("CompactionService#putRequest", "CompactionLog#doAppend"),
-        _5X,
+        meaning=(
+            "A message could not be written to the compacted log; consumers of the topic do not see it."
+        ),
+        look="The exception below, space.",
+        next=("info STORE",),
+        incidents=("F41", "F21"),
+        source=("CompactionService#putRequest", "CompactionLog#doAppend"),
+        releases="5.x",
     ),
     Entry(
-        "compaction.skip",
-        "normal",
-        (
+        id="compaction.skip",
+        severity="normal",
+        lines=(
             "compactionLog state is {word}, skip this time",
             "compactionSchedule was abruptly shutdown. {count} tasks",
         ),
-        "Compaction of a queue is left out once, because it is busy or the broker stops.",
-        "Nothing.",
-        (),
-        (),
-        ("CompactionLog#doCompaction",),
-        _5X,
+        meaning="Compaction of a queue is left out once, because it is busy or the broker stops.",
+        look="Nothing.",
+        source=("CompactionLog#doCompaction",),
+        releases="5.x",
     ),
     Entry(
-        "compaction.from-master",
-        "notice",
-        (
+        id="compaction.from-master",
+        severity="notice",
+        lines=(
             "pullMessageFromMaster exception: ",
             "fetch message from master exception: ",
             "{topic}:{queue_id} prepare to {word} pull message failed",
             "{topic}:{queue_id} pull message responseHeader is null",
         ),
-        "A replica could not fetch a compacted topic from its master.",
-        "The way to the master.",
-        (),
-        ("F41",),
-        ("CompactionLog#loadFromRemoteAsync", "MessageFetcher#pullMessageFromMaster"),
-        _5X,
+        meaning="A replica could not fetch a compacted topic from its master.",
+        look="The way to the master.",
+        incidents=("F41",),
+        source=("CompactionLog#loadFromRemoteAsync", "MessageFetcher#pullMessageFromMaster"),
+        releases="5.x",
     ),
 )

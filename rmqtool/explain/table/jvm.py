@@ -6,151 +6,172 @@ from rmqtool.explain.entry import Entry
 
 ENTRIES = (
     Entry(
-        "os.no-space",
-        "problem",
-        ("No space left on device", "Disk quota exceeded"),
-        "The disk, its inodes or a quota is full. Files that are sparse fail with SIGBUS instead when they are filled.",
-        "Space and inodes where the store lies.",
-        ("info STORE",),
-        ("F21",),
+        id="os.no-space",
+        severity="problem",
+        lines=("No space left on device", "Disk quota exceeded"),
+        meaning=(
+            "The disk, its inodes or a quota is full. Files that are sparse fail with SIGBUS instead "
+            "when they are filled."
+        ),
+        look="Space and inodes where the store lies.",
+        next=("info STORE",),
+        incidents=("F21",),
     ),
     Entry(
-        "os.io-error",
-        "problem",
-        ("Input/output error", "java.io.IOException: I/O error"),
-        "The medium could not be read or written.",
-        "The kernel's log. Copy the store elsewhere before anything else; unreadable ranges are passed over.",
-        ("verify STORE",),
-        ("F30",),
+        id="os.io-error",
+        severity="problem",
+        lines=("Input/output error", "java.io.IOException: I/O error"),
+        meaning="The medium could not be read or written.",
+        look=(
+            "The kernel's log. Copy the store elsewhere before anything else; unreadable ranges are "
+            "passed over."
+        ),
+        next=("verify STORE",),
+        incidents=("F30",),
     ),
     Entry(
-        "os.read-only",
-        "problem",
-        ("Read-only file system",),
-        "The file system was mounted read-only, usually by the kernel after an error.",
-        "The kernel's log.",
-        ("verify STORE",),
-        ("F30",),
+        id="os.read-only",
+        severity="problem",
+        lines=("Read-only file system",),
+        meaning="The file system was mounted read-only, usually by the kernel after an error.",
+        look="The kernel's log.",
+        next=("verify STORE",),
+        incidents=("F30",),
     ),
     Entry(
-        "os.too-many-files",
-        "problem",
-        ("Too many open files",),
-        "The process has reached its limit of open files (segments, queue files and connections).",
-        "ulimit -n of the broker's user; number of topics times queues.",
-        ("info STORE",),
-        ("F21",),
+        id="os.too-many-files",
+        severity="problem",
+        lines=("Too many open files",),
+        meaning="The process has reached its limit of open files (segments, queue files and connections).",
+        look="ulimit -n of the broker's user; number of topics times queues.",
+        next=("info STORE",),
+        incidents=("F21",),
     ),
     Entry(
-        "os.permission",
-        "problem",
-        ("(Permission denied)", "java.nio.file.AccessDeniedException"),
-        "The broker may not read or write a file of its store, often after it was started once as another user.",
-        "Owner of the files.",
-        ("info STORE",),
-        (),
+        id="os.permission",
+        severity="problem",
+        lines=("(Permission denied)", "java.nio.file.AccessDeniedException"),
+        meaning=(
+            "The broker may not read or write a file of its store, often after it was started once as "
+            "another user."
+        ),
+        look="Owner of the files.",
+        next=("info STORE",),
     ),
     Entry(
-        "jvm.unsafe-fault",
-        "problem",
-        (
+        id="jvm.unsafe-fault",
+        severity="problem",
+        lines=(
             "a fault occurred in a recent unsafe memory access operation",
             "java.lang.InternalError: a fault occurred",
         ),
-        "Reading or writing a mapped file failed in the kernel: a bad block, a file that was cut while it was mapped, or a "
-        "sparse file on a full disk.",
-        "The kernel's log, space, and whether somebody truncated files.",
-        ("verify STORE",),
-        ("F30",),
+        meaning=(
+            "Reading or writing a mapped file failed in the kernel: a bad block, a file that was cut "
+            "while it was mapped, or a sparse file on a full disk."
+        ),
+        look="The kernel's log, space, and whether somebody truncated files.",
+        next=("verify STORE",),
+        incidents=("F30",),
     ),
     Entry(
-        "jvm.sigbus",
-        "problem",
-        ("SIGBUS (0x{magic})", "#  SIGBUS", "SIGSEGV (0xb)"),
-        "The process was killed by a memory fault, on a mapped file mostly for the same reasons as a bus error: a bad block, a "
-        "file that was cut, a full disk. SIGSEGV in a RocketMQ thread: a file was deleted while it was being written.",
-        "hs_err_pid*.log: the thread and the file; the kernel's log.",
-        ("info STORE", "verify STORE"),
-        ("F30",),
+        id="jvm.sigbus",
+        severity="problem",
+        lines=("SIGBUS (0x{magic})", "#  SIGBUS", "SIGSEGV (0xb)"),
+        meaning=(
+            "The process was killed by a memory fault, on a mapped file mostly for the same reasons as "
+            "a bus error: a bad block, a file that was cut, a full disk. SIGSEGV in a RocketMQ thread: "
+            "a file was deleted while it was being written."
+        ),
+        look="hs_err_pid*.log: the thread and the file; the kernel's log.",
+        next=("info STORE", "verify STORE"),
+        incidents=("F30",),
     ),
     Entry(
-        "jvm.map-failed",
-        "problem",
-        ("java.io.IOException: Map failed", "OutOfMemoryError: Map failed"),
-        "No further file could be mapped: vm.max_map_count or the address space is used up.",
-        "vm.max_map_count against the number of files of the store.",
-        ("info STORE",),
-        ("F12", "F30"),
+        id="jvm.map-failed",
+        severity="problem",
+        lines=("java.io.IOException: Map failed", "OutOfMemoryError: Map failed"),
+        meaning="No further file could be mapped: vm.max_map_count or the address space is used up.",
+        look="vm.max_map_count against the number of files of the store.",
+        next=("info STORE",),
+        incidents=("F12", "F30"),
     ),
     Entry(
-        "jvm.out-of-memory",
-        "problem",
-        ("java.lang.OutOfMemoryError: {text}", "java.lang.OutOfMemoryError"),
-        "Memory ran out. During 'load' of 4.x it can be a single damaged length field that asks for gigabytes.",
-        "What was being done: loading with an absurd size in a record, or ordinary work with too small a heap.",
-        ("verify STORE",),
-        ("F04",),
+        id="jvm.out-of-memory",
+        severity="problem",
+        lines=("java.lang.OutOfMemoryError: {text}", "java.lang.OutOfMemoryError"),
+        meaning=(
+            "Memory ran out. During 'load' of 4.x it can be a single damaged length field that asks for "
+            "gigabytes."
+        ),
+        look=(
+            "What was being done: loading with an absurd size in a record, or ordinary work with too "
+            "small a heap."
+        ),
+        next=("verify STORE",),
+        incidents=("F04",),
     ),
     Entry(
-        "jvm.name-no-number",
-        "problem",
-        ('java.lang.NumberFormatException: For input string: "{text}',),
-        "A name or number that should be decimal is not: in loading a foreign file in the store, elsewhere a wrong value in a "
-        "message or setting.",
-        "The text in quotes, and the file in the line above.",
-        ("info STORE",),
-        ("F08", "F12"),
+        id="jvm.name-no-number",
+        severity="problem",
+        lines=('java.lang.NumberFormatException: For input string: "{text}',),
+        meaning=(
+            "A name or number that should be decimal is not: in loading a foreign file in the store, "
+            "elsewhere a wrong value in a message or setting."
+        ),
+        look="The text in quotes, and the file in the line above.",
+        next=("info STORE",),
+        incidents=("F08", "F12"),
     ),
     Entry(
-        "jvm.out-of-bounds",
-        "problem",
-        (
+        id="jvm.out-of-bounds",
+        severity="problem",
+        lines=(
             "java.lang.IndexOutOfBoundsException: Range [",
             "java.lang.NegativeArraySizeException: {int}",
             "java.nio.BufferUnderflowException",
         ),
-        "A length inside a record is negative or larger than the record: damaged bytes were read as lengths.",
-        "The line above: it names the offset or the step.",
-        ("verify STORE",),
-        ("F04",),
+        meaning=(
+            "A length inside a record is negative or larger than the record: damaged bytes were read as "
+            "lengths."
+        ),
+        look="The line above: it names the offset or the step.",
+        next=("verify STORE",),
+        incidents=("F04",),
     ),
     Entry(
-        "jvm.uncaught",
-        "problem",
-        (
+        id="jvm.uncaught",
+        severity="problem",
+        lines=(
             "[BUG] Thread has an uncaught exception, threadId={int}, threadName={word}",
             "Uncaught exception in thread '",
         ),
-        "A thread of the broker died. What it did (flushing, cleaning, dispatching) is not done any more until a restart.",
-        "The name of the thread and the exception.",
-        (),
-        (),
-        ("ThreadFactoryImpl#newThread",),
+        meaning=(
+            "A thread of the broker died. What it did (flushing, cleaning, dispatching) is not done any "
+            "more until a restart."
+        ),
+        look="The name of the thread and the exception.",
+        source=("ThreadFactoryImpl#newThread",),
     ),
     Entry(
-        "jvm.service-exception",
-        "problem",
-        ("{word} service has exception",),
-        "A service thread met an exception and goes on with its next round.",
-        "The exception below, and whether it comes back.",
-        (),
-        (),
-        ("ServiceThread#run",),
+        id="jvm.service-exception",
+        severity="problem",
+        lines=("{word} service has exception",),
+        meaning="A service thread met an exception and goes on with its next round.",
+        look="The exception below, and whether it comes back.",
+        source=("ServiceThread#run",),
     ),
     Entry(
-        "jvm.service-lifecycle",
-        "normal",
-        (
+        id="jvm.service-lifecycle",
+        severity="normal",
+        lines=(
             "{word} service started",
             "{word} service end",
             "shutdown thread[{word}] interrupt=",
             "join thread[{word}], elapsed time: {millis}ms",
             "makestop thread[{word}]",
         ),
-        "A service thread began or ended.",
-        "An end while the broker is not stopping.",
-        (),
-        (),
-        ("ServiceThread#run",),
+        meaning="A service thread began or ended.",
+        look="An end while the broker is not stopping.",
+        source=("ServiceThread#run",),
     ),
 )

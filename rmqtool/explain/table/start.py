@@ -6,145 +6,159 @@ from rmqtool.explain.entry import Entry
 
 ENTRIES = (
     Entry(
-        "start.lock-failed",
-        "problem",
-        ("Lock failed,MQ already started", "Lock failed, MQ already started"),
-        "Another process holds byte 0 of the file 'lock'. The load and recovery of this start have already run by "
-        "then, on the store of the living broker: they may have deleted its empty next segment and index files.",
-        "Which process holds the lock, and whether files of the living store are gone. The mere presence of the file "
-        "'lock' says nothing.",
-        ("info STORE", "verify STORE"),
-        ("F31",),
-        ("DefaultMessageStore#start",),
+        id="start.lock-failed",
+        severity="problem",
+        lines=("Lock failed,MQ already started", "Lock failed, MQ already started"),
+        meaning=(
+            "Another process holds byte 0 of the file 'lock'. The load and recovery of this start have "
+            "already run by then, on the store of the living broker: they may have deleted its empty "
+            "next segment and index files."
+        ),
+        look=(
+            "Which process holds the lock, and whether files of the living store are gone. The mere "
+            "presence of the file 'lock' says nothing."
+        ),
+        next=("info STORE", "verify STORE"),
+        incidents=("F31",),
+        source=("DefaultMessageStore#start",),
     ),
     Entry(
-        "start.abnormal",
-        "notice",
-        ("last shutdown abnormally",),
-        "The file 'abort' was there: the broker did not stop cleanly. Recovery begins where the checkpoint says, "
-        "and index files newer than the checkpoint are deleted.",
-        "The end of recovery, and the segments that it deletes.",
-        ("info STORE",),
-        ("F26", "F29"),
-        ("DefaultMessageStore#load",),
+        id="start.abnormal",
+        severity="notice",
+        lines=("last shutdown abnormally",),
+        meaning=(
+            "The file 'abort' was there: the broker did not stop cleanly. Recovery begins where the "
+            "checkpoint says, and index files newer than the checkpoint are deleted."
+        ),
+        look="The end of recovery, and the segments that it deletes.",
+        next=("info STORE",),
+        incidents=("F26", "F29"),
+        source=("DefaultMessageStore#load",),
     ),
     Entry(
-        "start.normal",
-        "normal",
-        ("last shutdown normally",),
-        "The last stop was clean.",
-        "Nothing.",
-        (),
-        (),
-        ("DefaultMessageStore#load",),
+        id="start.normal",
+        severity="normal",
+        lines=("last shutdown normally",),
+        meaning="The last stop was clean.",
+        look="Nothing.",
+        source=("DefaultMessageStore#load",),
     ),
     Entry(
-        "start.load-over",
-        "normal",
-        (
+        id="start.load-over",
+        severity="normal",
+        lines=(
             "load over, and the max phy offset = {physical_offset}",
             "message store recover end, and the max phy offset = {physical_offset}",
         ),
-        "Loading is done; this is the end of the commit log that the broker goes on with.",
-        "Whether the offset is where it was before the stop: if it is smaller, records were cut off.",
-        ("info STORE",),
-        (),
-        ("DefaultMessageStore#load",),
+        meaning="Loading is done; this is the end of the commit log that the broker goes on with.",
+        look="Whether the offset is where it was before the stop: if it is smaller, records were cut off.",
+        next=("info STORE",),
+        source=("DefaultMessageStore#load",),
     ),
     Entry(
-        "start.recover-times",
-        "normal",
-        ("message store recover mode: {word}", "message store recover total cost"),
-        "How recovery ran and how long it took.",
-        "Nothing.",
-        (),
-        ("F29",),
-        ("DefaultMessageStore#recover",),
-        "5.1 and later",
+        id="start.recover-times",
+        severity="normal",
+        lines=("message store recover mode: {word}", "message store recover total cost"),
+        meaning="How recovery ran and how long it took.",
+        look="Nothing.",
+        incidents=("F29",),
+        source=("DefaultMessageStore#recover",),
+        releases="5.1 and later",
     ),
     Entry(
-        "start.load-exception",
-        "problem",
-        ("load exception",),
-        "Loading the store ended in an exception: the broker does not start. The reason is the exception below, and "
-        "the last file that was named before.",
-        "The exception; a file with an odd name or size in the directory that was being loaded.",
-        ("info STORE", "verify STORE"),
-        ("F12", "F17"),
-        ("DefaultMessageStore#load",),
+        id="start.load-exception",
+        severity="problem",
+        lines=("load exception",),
+        meaning=(
+            "Loading the store ended in an exception: the broker does not start. The reason is the "
+            "exception below, and the last file that was named before."
+        ),
+        look="The exception; a file with an odd name or size in the directory that was being loaded.",
+        next=("info STORE", "verify STORE"),
+        incidents=("F12", "F17"),
+        source=("DefaultMessageStore#load",),
     ),
     Entry(
-        "start.load-part-failed",
-        "problem",
-        (
+        id="start.load-part-failed",
+        severity="problem",
+        lines=(
             "load commit log Failed",
             "load consume queue {topic} Failed",
             "Load batch consume queue {word} Failed",
             "load consume queue extend{word} Failed",
         ),
-        "A part of the store could not be loaded, so the broker does not start (it keeps the lock file and prints "
-        "nothing on the console). The line before names the file.",
-        "The warning directly before: mostly 'length not matched'.",
-        ("info STORE",),
-        ("F10", "F11", "F12"),
-        ("CommitLog#load", "ConsumeQueue#load", "BatchConsumeQueue#load"),
+        meaning=(
+            "A part of the store could not be loaded, so the broker does not start (it keeps the lock "
+            "file and prints nothing on the console). The line before names the file."
+        ),
+        look="The warning directly before: mostly 'length not matched'.",
+        next=("info STORE",),
+        incidents=("F10", "F11", "F12"),
+        source=("CommitLog#load", "ConsumeQueue#load", "BatchConsumeQueue#load"),
     ),
     Entry(
-        "start.load-part-ok",
-        "normal",
-        (
+        id="start.load-part-ok",
+        severity="normal",
+        lines=(
             "load commit log OK",
             "load consume queue {topic} OK",
             "load {word} all over, OK",
             "load logics queue all over, OK",
         ),
-        "A part of the store was loaded.",
-        "Nothing.",
-        (),
-        (),
-        ("CommitLog#load", "ConsumeQueue#load"),
+        meaning="A part of the store was loaded.",
+        look="Nothing.",
+        source=("CommitLog#load", "ConsumeQueue#load"),
     ),
     Entry(
-        "start.reput-position",
-        "normal",
-        (
-            "[SetReputOffset] maxPhysicalPosInLogicQueue={physical_offset} clMinOffset={int} clMaxOffset={max_offset}",
+        id="start.reput-position",
+        severity="normal",
+        lines=(
+            (
+                "[SetReputOffset] maxPhysicalPosInLogicQueue={physical_offset} clMinOffset={int} "
+                "clMaxOffset={max_offset}"
+            ),
         ),
-        "Dispatch begins at the largest offset that any queue knows. Records in front of it get no unit any more, "
-        "whatever single queues lack.",
-        "Whether all queues reach that far: one that lost its tail is not completed.",
-        ("info STORE", "verify STORE"),
-        ("F14",),
-        ("DefaultMessageStore#start", "DefaultMessageStore#load"),
-    ),
-    Entry(
-        "start.catching-up",
-        "normal",
-        (
-            "Try to finish doing reput the messages fall behind during the starting, reputOffset={int} maxOffset={int} behind={count}",
+        meaning=(
+            "Dispatch begins at the largest offset that any queue knows. Records in front of it get no "
+            "unit any more, whatever single queues lack."
         ),
-        "The broker completes queues and index before it serves clients; 'behind' bytes are left.",
-        "Whether the number falls. Health checks that kill the process meanwhile make it begin again.",
-        (),
-        ("F29",),
-        ("DefaultMessageStore#start",),
+        look="Whether all queues reach that far: one that lost its tail is not completed.",
+        next=("info STORE", "verify STORE"),
+        incidents=("F14",),
+        source=("DefaultMessageStore#start", "DefaultMessageStore#load"),
     ),
     Entry(
-        "start.queues-before-log",
-        "problem",
-        ("[TooSmallCqOffset] maxPhysicalPosInLogicQueue={physical_offset} clMinOffset={int}",),
-        "All consume queues end before the first byte of the commit log: they were removed or belong to another "
-        "store, or the commit log was copied in. The broker builds all queues again from the start of the log, and "
-        "queue offsets may begin anew.",
-        "Queue offsets of the records against the slots in which they land.",
-        ("verify STORE",),
-        ("F20", "F44"),
-        ("DefaultMessageStore#start",),
+        id="start.catching-up",
+        severity="normal",
+        lines=(
+            (
+                "Try to finish doing reput the messages fall behind during the starting, reputOffset={int} "
+                "maxOffset={int} behind={count}"
+            ),
+        ),
+        meaning="The broker completes queues and index before it serves clients; 'behind' bytes are left.",
+        look="Whether the number falls. Health checks that kill the process meanwhile make it begin again.",
+        incidents=("F29",),
+        source=("DefaultMessageStore#start",),
     ),
     Entry(
-        "start.checkpoint",
-        "normal",
-        (
+        id="start.queues-before-log",
+        severity="problem",
+        lines=("[TooSmallCqOffset] maxPhysicalPosInLogicQueue={physical_offset} clMinOffset={int}",),
+        meaning=(
+            "All consume queues end before the first byte of the commit log: they were removed or "
+            "belong to another store, or the commit log was copied in. The broker builds all queues "
+            "again from the start of the log, and queue offsets may begin anew."
+        ),
+        look="Queue offsets of the records against the slots in which they land.",
+        next=("verify STORE",),
+        incidents=("F20", "F44"),
+        source=("DefaultMessageStore#start",),
+    ),
+    Entry(
+        id="start.checkpoint",
+        severity="normal",
+        lines=(
             "store checkpoint file exists, {path}",
             "store checkpoint file physicMsgTimestamp {millis}",
             "store checkpoint file logicsMsgTimestamp {millis}",
@@ -152,93 +166,110 @@ ENTRIES = (
             "store checkpoint file masterFlushedOffset {int}",
             "store checkpoint file confirmPhyOffset {int}",
         ),
-        "The checkpoint as it was read. After an unclean stop the smaller of the first two times, less three seconds, "
-        "chooses where recovery begins; 0 means from the first segment.",
-        "A time of 0 or one long ago together with 'last shutdown abnormally': the start will take long.",
-        ("info STORE",),
-        ("F29",),
-        ("StoreCheckpoint#StoreCheckpoint",),
-    ),
-    Entry(
-        "start.checkpoint-missing",
-        "notice",
-        ("store checkpoint file not exists, {path}",),
-        "There was no checkpoint. After an unclean stop recovery reads the whole log, and all index files are deleted.",
-        "Is the path the right one? A new store has none, an old one should.",
-        ("info STORE",),
-        ("F29", "F32"),
-        ("StoreCheckpoint#StoreCheckpoint",),
-    ),
-    Entry(
-        "stop.keep-abort",
-        "problem",
-        ("the store may be wrong, so shutdown abnormally, and keep abort file",),
-        "At the stop the store was not writable or not all of the log had been dispatched. 'abort' is kept: the next "
-        "start is an abnormal recovery.",
-        "Lines before about a full disk, a queue that cannot be written, or undispatched bytes.",
-        ("info STORE", "verify STORE"),
-        ("F21", "F29"),
-        ("DefaultMessageStore#shutdown",),
-    ),
-    Entry(
-        "stop.undispatched",
-        "problem",
-        (
-            "ReputMessageService, but commitlog have not finish to be dispatched, CL: {max_offset} reputFromOffset: {from_offset}",
-            "ReputMessageService, but CommitLog have not finish to be dispatched, CommitLog max offset={max_offset}, reputFromOffset={from_offset}",
+        meaning=(
+            "The checkpoint as it was read. After an unclean stop the smaller of the first two times, "
+            "less three seconds, chooses where recovery begins; 0 means from the first segment."
         ),
-        "The broker stopped before the last records had their units and index items. 'abort' is kept, and the next "
-        "start must dispatch them; stores of 4.3 did not, and every later unit of the queue was shifted.",
-        "The record at reputFromOffset: if it is damaged, dispatch was stuck there.",
-        ("show STORE {from_offset}", "verify STORE"),
-        ("F14",),
-        ("DefaultMessageStore.ReputMessageService#shutdown",),
+        look=(
+            "A time of 0 or one long ago together with 'last shutdown abnormally': the start will take long."
+        ),
+        next=("info STORE",),
+        incidents=("F29",),
+        source=("StoreCheckpoint#StoreCheckpoint",),
+    ),
+    Entry(
+        id="start.checkpoint-missing",
+        severity="notice",
+        lines=("store checkpoint file not exists, {path}",),
+        meaning=(
+            "There was no checkpoint. After an unclean stop recovery reads the whole log, and all index "
+            "files are deleted."
+        ),
+        look="Is the path the right one? A new store has none, an old one should.",
+        next=("info STORE",),
+        incidents=("F29", "F32"),
+        source=("StoreCheckpoint#StoreCheckpoint",),
+    ),
+    Entry(
+        id="stop.keep-abort",
+        severity="problem",
+        lines=("the store may be wrong, so shutdown abnormally, and keep abort file",),
+        meaning=(
+            "At the stop the store was not writable or not all of the log had been dispatched. 'abort' "
+            "is kept: the next start is an abnormal recovery."
+        ),
+        look="Lines before about a full disk, a queue that cannot be written, or undispatched bytes.",
+        next=("info STORE", "verify STORE"),
+        incidents=("F21", "F29"),
+        source=("DefaultMessageStore#shutdown",),
+    ),
+    Entry(
+        id="stop.undispatched",
+        severity="problem",
+        lines=(
+            (
+                "ReputMessageService, but commitlog have not finish to be dispatched, CL: {max_offset} "
+                "reputFromOffset: {from_offset}"
+            ),
+            (
+                "ReputMessageService, but CommitLog have not finish to be dispatched, CommitLog max "
+                "offset={max_offset}, reputFromOffset={from_offset}"
+            ),
+        ),
+        meaning=(
+            "The broker stopped before the last records had their units and index items. 'abort' is "
+            "kept, and the next start must dispatch them; stores of 4.3 did not, and every later unit "
+            "of the queue was shifted."
+        ),
+        look="The record at reputFromOffset: if it is damaged, dispatch was stuck there.",
+        next=("show STORE {from_offset}", "verify STORE"),
+        incidents=("F14",),
+        source=("DefaultMessageStore.ReputMessageService#shutdown",),
         derive="undispatched",
     ),
     Entry(
-        "stop.exception",
-        "problem",
-        ("shutdown Exception, ",),
-        "An exception interrupted the stop of the store; what came after it was not flushed or closed.",
-        "The exception below, and whether 'abort' is still there.",
-        ("info STORE",),
-        ("F29",),
-        ("DefaultMessageStore#shutdown",),
+        id="stop.exception",
+        severity="problem",
+        lines=("shutdown Exception, ",),
+        meaning=(
+            "An exception interrupted the stop of the store; what came after it was not flushed or closed."
+        ),
+        look="The exception below, and whether 'abort' is still there.",
+        next=("info STORE",),
+        incidents=("F29",),
+        source=("DefaultMessageStore#shutdown",),
     ),
     Entry(
-        "stop.forbidden",
-        "normal",
-        ("message store has shutdown, so {}is forbidden",),
-        "A request arrived while the store was stopping or had stopped.",
-        "Only when it goes on: the store went down and the process stayed.",
-        (),
-        (),
-        ("DefaultMessageStore#getMessage", "HookUtils#checkBeforePutMessage"),
+        id="stop.forbidden",
+        severity="normal",
+        lines=("message store has shutdown, so {}is forbidden",),
+        meaning="A request arrived while the store was stopping or had stopped.",
+        look="Only when it goes on: the store went down and the process stayed.",
+        source=("DefaultMessageStore#getMessage", "HookUtils#checkBeforePutMessage"),
     ),
     Entry(
-        "stop.hook",
-        "normal",
-        ("Shutdown hook was invoked, ", "Shutdown hook over, consuming total time(ms): {millis}"),
-        "The process was asked to end (SIGTERM) and stopped in order. Without the second line it was killed on the way.",
-        "Whether the second line is there.",
-        (),
-        (),
-        ("BrokerStartup#buildShutdownHook",),
+        id="stop.hook",
+        severity="normal",
+        lines=("Shutdown hook was invoked, ", "Shutdown hook over, consuming total time(ms): {millis}"),
+        meaning=(
+            "The process was asked to end (SIGTERM) and stopped in order. Without the second line it "
+            "was killed on the way."
+        ),
+        look="Whether the second line is there.",
+        source=("BrokerStartup#buildShutdownHook",),
     ),
     Entry(
-        "start.boot-success",
-        "normal",
-        ("The broker[{word}, {word}] boot success",),
-        "The broker has started and serves clients.",
-        "Nothing.",
-        (),
-        (),
-        ("BrokerStartup#start",),
+        id="start.boot-success",
+        severity="normal",
+        lines=("The broker[{word}, {word}] boot success",),
+        meaning="The broker has started and serves clients.",
+        look="Nothing.",
+        source=("BrokerStartup#start",),
     ),
     Entry(
-        "start.default-service",
-        "normal",
-        (
+        id="start.default-service",
+        severity="normal",
+        lines=(
             "Load default HA Service: {word}",
             "Load AutoSwitch HA Service: {word}",
             "Load default transaction message hook service: {word}",
@@ -246,53 +277,49 @@ ENTRIES = (
             "No resource file with name [{}] found.",
             "ServiceName is empty!",
         ),
-        "No plug-in is installed for this part, so the built-in one is used. A warning at every start.",
-        "Nothing.",
-        (),
-        (),
-        ("DefaultMessageStore#DefaultMessageStore", "BrokerController#initialTransaction"),
-    ),
-    Entry(
-        "start.address-illegal",
-        "problem",
-        ("The Name Server Address[{}] illegal, please set it as follows",),
-        "namesrvAddr cannot be read as host:port pairs; the broker does not start.",
-        "namesrvAddr in broker.conf and the environment variable NAMESRV_ADDR.",
-        (),
-        (),
-        ("BrokerStartup#createBrokerController",),
-    ),
-    Entry(
-        "start.slave-id",
-        "problem",
-        ("Slave's brokerId must be > 0",),
-        "brokerRole=SLAVE with brokerId 0: the broker does not start.",
-        "brokerId in broker.conf.",
-        (),
-        (),
-        ("BrokerStartup#createBrokerController",),
-    ),
-    Entry(
-        "start.modes-exclude",
-        "problem",
-        ("The config enableControllerMode and enableDLegerCommitLog cannot both be true",),
-        "Two ways of replication are switched on; the broker does not start.",
-        "broker.conf: which of the two the store was written with.",
-        ("info STORE",),
-        (),
-        ("BrokerStartup#createBrokerController",),
-        "5.x",
-    ),
-    Entry(
-        "start.home-unset",
-        "problem",
-        (
-            "Please set the {word} variable in your environment to match the location of the RocketMQ installation",
+        meaning=(
+            "No plug-in is installed for this part, so the built-in one is used. A warning at every start."
         ),
-        "The start script did not set the home directory; nothing was started and nothing touched.",
-        "How the process is started.",
-        (),
-        (),
-        ("BrokerStartup#createBrokerController",),
+        look="Nothing.",
+        source=("DefaultMessageStore#DefaultMessageStore", "BrokerController#initialTransaction"),
+    ),
+    Entry(
+        id="start.address-illegal",
+        severity="problem",
+        lines=("The Name Server Address[{}] illegal, please set it as follows",),
+        meaning="namesrvAddr cannot be read as host:port pairs; the broker does not start.",
+        look="namesrvAddr in broker.conf and the environment variable NAMESRV_ADDR.",
+        source=("BrokerStartup#createBrokerController",),
+    ),
+    Entry(
+        id="start.slave-id",
+        severity="problem",
+        lines=("Slave's brokerId must be > 0",),
+        meaning="brokerRole=SLAVE with brokerId 0: the broker does not start.",
+        look="brokerId in broker.conf.",
+        source=("BrokerStartup#createBrokerController",),
+    ),
+    Entry(
+        id="start.modes-exclude",
+        severity="problem",
+        lines=("The config enableControllerMode and enableDLegerCommitLog cannot both be true",),
+        meaning="Two ways of replication are switched on; the broker does not start.",
+        look="broker.conf: which of the two the store was written with.",
+        next=("info STORE",),
+        source=("BrokerStartup#createBrokerController",),
+        releases="5.x",
+    ),
+    Entry(
+        id="start.home-unset",
+        severity="problem",
+        lines=(
+            (
+                "Please set the {word} variable in your environment to match the location of the RocketMQ "
+                "installation"
+            ),
+        ),
+        meaning="The start script did not set the home directory; nothing was started and nothing touched.",
+        look="How the process is started.",
+        source=("BrokerStartup#createBrokerController",),
     ),
 )
