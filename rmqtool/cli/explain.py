@@ -32,7 +32,7 @@ _CSV_COLUMNS = (
         "rmqtool explain 'found a half message at 405488, it will be truncated.'",
         "rmqtool explain ~/logs/rocketmqlogs/store.log --store /data/store",
         "rmqtool explain ~/logs/rocketmqlogs --format ndjson",
-        "kubectl logs broker-0 | rmqtool explain",
+        "rmqtool explain - < store.log",
     ]
 )
 def command(

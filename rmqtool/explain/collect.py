@@ -64,36 +64,31 @@ class _Work:
     def run(self) -> None:
         for code in range(len(self.block.opens)):
             lines = self._lines_of(code)
-            match = self._match(int(lines[0])) if self.block.candidates[code] else None
-            if match is None and not self._told_apart(code, lines):
+            if not self.block.candidates[code]:
                 self._unexplained(code, lines)
-            elif self._told_apart(code, lines):
+                continue
+            match, depends = self._for.table.look_up(self.block.text(int(lines[0])))
+            if depends and len(lines) > 1:
                 self._each(code, lines)
-            elif match is not None:
-                self._explained(code, lines, match)
+            else:
+                self._one_kind(code, lines, match)
         self._exceptions()
 
     def _lines_of(self, code: int) -> NDArray[np.int64]:
         start = self._ends[code - 1] if code else 0
         return self._order[start : self._ends[code]]
 
-    def _match(self, line: int) -> Match | None:
-        return self._for.table.find(self.block.text(line))
-
-    def _told_apart(self, code: int, lines: NDArray[np.int64]) -> bool:
-        """Whether lines of the same code can mean different things."""
-        if len(lines) == 1 or not self.block.candidates[code]:
-            return False
-        return self._for.table.depends_on_digits(self.block.text(int(lines[0])))
+    def _one_kind(self, code: int, lines: NDArray[np.int64], match: Match | None) -> None:
+        if match is None:
+            self._unexplained(code, lines)
+        else:
+            self._explained(code, lines, match)
 
     def _each(self, code: int, lines: NDArray[np.int64]) -> None:
+        """Lines of the same code can mean different things here."""
         for number in lines.tolist():
-            one = np.array([number])
-            match = self._match(number)
-            if match is None:
-                self._unexplained(code, one)
-            else:
-                self._explained(code, one, match)
+            match, _ = self._for.table.look_up(self.block.text(number))
+            self._one_kind(code, np.array([number]), match)
             if code in self._seen:
                 self._seen_of_line[number] = self._seen[code]
 

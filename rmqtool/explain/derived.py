@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -79,10 +80,19 @@ def undispatched(values: Mapping[str, str]) -> list[str]:
     return [f"{behind} bytes of the log had no units and index items yet"]
 
 
-DERIVED: Mapping[str, Callable[[Mapping[str, str]], list[str]]] = {
-    "magic": magic,
-    "slots": slots,
-    "crc": crc,
-    "flags": flags,
-    "undispatched": undispatched,
+@dataclass(frozen=True)
+class Derived:
+    """A function and the values that it needs."""
+
+    needs: tuple[str, ...]
+    read: Callable[[Mapping[str, str]], list[str]]
+
+
+DERIVED: Mapping[str, Derived] = {
+    "magic": Derived(("magic",), magic),
+    "slots": Derived(("diff",), slots),
+    "crc": Derived(("first_crc", "second_crc"), crc),
+    "flags": Derived(("flags",), flags),
+    "undispatched": Derived(("max_offset", "from_offset"), undispatched),
 }
+"""what `Entry.derive` may name"""

@@ -48,7 +48,7 @@ FORMS = {
 _UNNAMED = frozenset({"", "int", "word", "text"})
 """values that nobody needs: they may stand in a line several times"""
 _PLACE = re.compile(r"\{(\w*)\}")
-_DIGITS = re.compile(r"\d")
+_DIGITS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def _regex(template: str, *, loose: bool = False) -> str:
     for index, part in enumerate(parts):
         if index % 2 == 0:
             literal = re.escape(part)
-            written += _DIGITS.sub(r"\\d", literal) if loose else _bounded(literal, part, parts, index)
+            written += _DIGITS.sub(r"\\d+", literal) if loose else _bounded(literal, part, parts, index)
             continue
         last = index == len(parts) - 2 and not parts[-1]
         form = FORMS.get(part, ".*" if last else ".*?")

@@ -38,7 +38,7 @@ class Source:
     def blocks(self, advance: Callable[[int], None]) -> Iterator[bytes]:
         """Whole lines in blocks of some megabytes. `advance` is told of bytes on disk.
 
-        Raises OSError, EOFError or zlib.error where a file cannot be read on, `UsageError` when it is no
+        Raises one of `READ_ERRORS` where a file cannot be read on, `UsageError` when it is no
         text. A line longer than a megabyte is cut.
         """
         if self.text is not None:
@@ -113,15 +113,19 @@ def _no_place() -> int:
 def _whole_lines(
     stream: IO[bytes], place: Callable[[], int], advance: Callable[[int], None]
 ) -> Iterator[bytes]:
-    """Cuts where a line with a time begins, if possible, so that a stack trace stays with its line."""
+    """Cuts where a line with a time begins, if possible, so that a stack trace stays with its line.
+
+    What could be read before an error is given before the error is raised.
+    """
     rest, done, cutting = b"", 0, False
-    while data := stream.read(_BLOCK):
+    for data in _pieces(stream):
         advance(place() - done)
         done = place()
+        kept = data
         if cutting:
-            data = data.partition(b"\n")[2]
-            cutting = not data
-        rest += data
+            _, end_of_line, kept = data.partition(b"\n")
+            cutting = not end_of_line
+        rest += kept
         end = _cut(rest)
         if end:
             yield rest[:end]
@@ -131,6 +135,24 @@ def _whole_lines(
             rest, cutting = b"", True
     if rest:
         yield rest
+
+
+def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
+    """The stream in pieces of at least a block, the last one smaller, also when reading ends in an error."""
+    read: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
+    parts, size = list[bytes](), 0
+    try:
+        while data := read(_BLOCK):
+            parts.append(data)
+            size += len(data)
+            if size >= _BLOCK:
+                yield b"".join(parts)
+                parts, size = [], 0
+    except READ_ERRORS as error:
+        yield b"".join(parts)
+        raise error from None
+    if parts:
+        yield b"".join(parts)
 
 
 def _cut(data: bytes) -> int:

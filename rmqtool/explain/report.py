@@ -87,7 +87,7 @@ def remarks(cause: Cause) -> list[str]:
     derive = cause.entry.derive
     if derive is None:
         return []
-    told = [line for values in cause.samples for line in DERIVED[derive](values)]
+    told = [line for values in cause.samples for line in DERIVED[derive].read(values)]
     return list(dict.fromkeys(told))
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 AREAS: dict[str, tuple[Entry, ...]] = {
     "Recovery of the commit log": recovery.ENTRIES,
     "Start and stop": start.ENTRIES,
+    "RocksDB": rocksdb.ENTRIES,
     "Loading files": loading.ENTRIES,
     "Consume queues and dispatch": queues.ENTRIES,
     "Index": index.ENTRIES,
@@ -47,7 +48,6 @@ AREAS: dict[str, tuple[Entry, ...]] = {
     "Delayed messages": schedule.ENTRIES,
     "Transactions": transactions.ENTRIES,
     "Pop consumption": pop.ENTRIES,
-    "RocksDB": rocksdb.ENTRIES,
     "Compaction topics": compaction.ENTRIES,
     "Tiered storage": tiered.ENTRIES,
     "Broker": broker.ENTRIES,

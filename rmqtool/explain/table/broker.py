@@ -74,11 +74,7 @@ ENTRIES = (
     Entry(
         id="broker.init-failed",
         severity="problem",
-        lines=(
-            "BrokerController#initialize: unexpected error occurs",
-            "Failed to initialize",
-            "PopConsumerStore init error",
-        ),
+        lines=("BrokerController#initialize: unexpected error occurs", "Failed to initialize"),
         meaning="The broker could not make its store and does not start.",
         look="The exception below.",
         next=("info STORE",),

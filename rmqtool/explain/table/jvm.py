@@ -59,6 +59,22 @@ ENTRIES = (
         next=("info STORE",),
     ),
     Entry(
+        id="os.no-such-path",
+        severity="problem",
+        lines=(
+            "java.io.FileNotFoundException: {path} (Not a directory)",
+            "java.io.FileNotFoundException: {path} (No such file or directory)",
+        ),
+        meaning=(
+            "A path of the store does not exist, or a part of it that should be a directory is a file: a "
+            "wrong setting, a disk that is not mounted, or a directory that was removed under a running "
+            "broker."
+        ),
+        look="The path, and the mount points above it.",
+        next=("info STORE",),
+        incidents=("F32",),
+    ),
+    Entry(
         id="jvm.unsafe-fault",
         severity="problem",
         lines=(
