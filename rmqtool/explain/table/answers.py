@@ -290,12 +290,19 @@ ENTRIES = (
         source=("SendStatus",),
     ),
     Entry(
+        id="answer.offset-end",
+        severity="normal",
+        lines=("OFFSET_OVERFLOW_ONE", "NO_MESSAGE_IN_QUEUE"),
+        meaning="A status of a pull: the consumer stands at the end of the queue, or the queue is empty.",
+        look="Nothing.",
+        source=("GetMessageStatus",),
+    ),
+    Entry(
         id="answer.offset-status",
         severity="problem",
         lines=(
             "OFFSET_OVERFLOW_BADLY",
             "OFFSET_TOO_SMALL",
-            "OFFSET_OVERFLOW_ONE",
             "NO_MATCHED_LOGIC_QUEUE",
             "OFFSET_FOUND_NULL",
         ),

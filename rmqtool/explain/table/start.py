@@ -88,8 +88,8 @@ ENTRIES = (
             "load consume queue extend{word} Failed",
         ),
         meaning=(
-            "A part of the store could not be loaded, so the broker does not start (it keeps the lock "
-            "file and prints nothing on the console). The line before names the file."
+            "A part of the store could not be loaded, so the broker does not start. The line before names "
+            "the file."
         ),
         look="The warning directly before: mostly 'length not matched'.",
         next=("info STORE",),
@@ -148,7 +148,7 @@ ENTRIES = (
         meaning=(
             "All consume queues end before the first byte of the commit log: they were removed or "
             "belong to another store, or the commit log was copied in. The broker builds all queues "
-            "again from the start of the log, and queue offsets may begin anew."
+            "again from the start of the log, which takes long."
         ),
         look="Queue offsets of the records against the slots in which they land.",
         next=("verify STORE",),
