@@ -13,9 +13,9 @@ HEAD = f"""\
 # Log lines
 
 The {len(ENTRIES)} causes that `rmqtool explain` knows, with {sum(len(one.lines) for one in ENTRIES)} wordings
-of RocketMQ 4.7 to 5.3. **problem**: something is damaged, lost or refused. **notice**: harmless by itself, but
-worth knowing. **normal**: every broker writes it. Words in angle brackets stand for values of the line. `F..` are
-numbers of the catalogue of failure modes that the tests are built on.
+of RocketMQ 4.7 to 5.3. **problem**: something is damaged, lost or refused. **notice**: harmless by itself,
+but worth knowing. **normal**: every broker writes it. Words in angle brackets stand for values of the line.
+`F..` are numbers of the catalogue of failure modes that the tests are built on.
 
 """
 

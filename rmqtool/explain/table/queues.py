@@ -390,7 +390,7 @@ ENTRIES = (
         id="queue.multi-dispatch",
         severity="problem",
         lines=(
-            "[bug] queues.length!=queueOffsets.length {topic}",
+            "[bug] queues.length!=queueOffsets.length",
             "[bug] no multiQueueOffset when updating {topic}",
             "[bug] num is not equal when updateMultiQueueOffset {topic}",
             "[BUG] Data racing, lmqTopicQueueTable should NOT contain key={word}",
