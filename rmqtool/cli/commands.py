@@ -34,6 +34,10 @@ COMMANDS: dict[str, Entry] = {
         "Is this store right? Every record, unit and index item, and each against the others.",
     ),
     "show": Entry("rmqtool.cli.show", "One record in full, with an annotated hex view."),
+    "explain": Entry(
+        "rmqtool.cli.explain",
+        "RocketMQ log lines: their meaning, normal or not, what to look at, the next command.",
+    ),
 }
 
 

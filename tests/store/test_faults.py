@@ -124,7 +124,7 @@ def test_a_fault_elsewhere_ends_the_process_as_ever(file: Path) -> None:
 
 
 def test_without_the_compiler_nothing_is_mapped(file: Path) -> None:
-    code = "import sys; from rmqtool.store.access import open_source as made; print(type(made(sys.argv[1])).__name__)"
+    code = "import sys; from rmqtool.store.access import open_source as o; print(type(o(sys.argv[1])).__name__)"
     done = subprocess.run(
         [sys.executable, "-c", code, str(file)],
         capture_output=True,
