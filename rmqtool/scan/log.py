@@ -175,7 +175,7 @@ class _Batches:
             yield Piece(self.segment, self._batch(Part(empty)), bad)
 
     def _spoiled(self, *, mapped: bool) -> bool:
-        """Whether bytes of a run may be wrong; `mapped`: they are not copied. So is all that follows."""
+        """Whether bytes of a run, and of all that follows in it, may be wrong; `mapped`: they are no copy."""
         return self.source.spoiled() or (mapped and not self.source.zero_copy)
 
     def _all(self, records: Records, bad: Bad, *, mapped: bool) -> Generator[Piece, None, Bad]:

@@ -1,4 +1,4 @@
-"""Dying disks and files cut or removed while they are read: exact ranges, and nothing else is lost."""
+"""Dying disks, and files cut or removed while they are read: exact ranges, and nothing else is lost."""
 
 from __future__ import annotations
 

@@ -124,7 +124,10 @@ def test_a_fault_elsewhere_ends_the_process_as_ever(file: Path) -> None:
 
 
 def test_without_the_compiler_nothing_is_mapped(file: Path) -> None:
-    code = "import sys; from rmqtool.store.access import open_source as o; print(type(o(sys.argv[1])).__name__)"
+    code = (
+        "import sys; from rmqtool.store.access import open_source;"
+        "print(type(open_source(sys.argv[1])).__name__)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code, str(file)],
         capture_output=True,
