@@ -56,6 +56,10 @@ class UsageError(RmqtoolError):
     exit_code = ExitCode.USAGE
 
 
+class VanishedError(UsageError):
+    """There is no such file: never, or not any more."""
+
+
 class NotAStoreError(UsageError):
     """The path exists, but nothing in it is a RocketMQ store file."""
 

@@ -43,7 +43,7 @@ def rmq(*args: object, stdin: str = "") -> Result:
     with (
         mock.patch.object(sys, "stdout", out),
         mock.patch.object(sys, "stderr", err),
-        mock.patch.object(sys, "stdin", io.StringIO(stdin)),
+        mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode()))),
     ):
         exit_code = run([str(argument) for argument in args])
         out.flush()

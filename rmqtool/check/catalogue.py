@@ -298,6 +298,12 @@ _ENTRIES = (
         _SHOW,
     ),
     Code(
+        "X-MORE",
+        W,
+        "{found} more records of this queue have no unit at their slot; the first 4,096 runs are listed",
+        "rmqtool dump STORE --topic TOPIC lists the records",
+    ),
+    Code(
         "X-ROCKSDB",
         N,
         "the queues lie in RocksDB: records are not compared with their units",
@@ -534,7 +540,10 @@ _ENTRIES = (
     ),
     Code("IDX-MISSING", W, "keys of {found} records are not in the index", "queries by key do not find them"),
     Code(
-        "IDX-MORE", E, "{found} further items have a wrong prev", "rmqtool dump of the file shows its items"
+        "IDX-MORE",
+        E,
+        "{found} further findings {part} of this file are not listed",
+        "rmqtool dump of the file shows its items",
     ),
     Code("IDX-OFFSET", E, "the item points to {found}, its key belongs to the record at {expected}", _SHOW),
     Code(

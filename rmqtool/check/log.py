@@ -99,6 +99,11 @@ class LogCheck:
         long = np.flatnonzero(rows[:, Field.PROPERTIES_LENGTH] >= TRAILER_SIZE)
         ends = rows[long, Field.POSITION] + rows[long, Field.STORE_SIZE] - run.origin
         mark = np.frombuffer(_TRAILER_NAME, np.uint8)
+        # most records have none: the first byte tells
+        maybe = window[ends - TRAILER_SIZE] == mark[0]
+        if not maybe.any():
+            return
+        long, ends = long[maybe], ends[maybe]
         heads = window[(ends - TRAILER_SIZE)[:, None] + np.arange(len(mark))]
         for index in long[(heads == mark).all(axis=1)]:
             row = rows[index]
@@ -109,13 +114,15 @@ class LogCheck:
                 yield _about("CL-CRC32", row, segment, part="properties", expected=expected, found=found)
 
     def _times(self, rows: Rows, segment: Segment) -> Iterator[Finding]:
-        for row in rows[rows[:, Field.STORE_TIMESTAMP] <= 0]:
+        stamps = np.ascontiguousarray(rows[:, Field.STORE_TIMESTAMP])
+        placed = stamps > 0
+        for row in rows[~placed]:
             yield _about(
                 "CL-TIME", row, segment, part="store_timestamp", found=int(row[Field.STORE_TIMESTAMP])
             )
-        own = rows[rows[:, Field.STORE_TIMESTAMP] > 0]
-        known = [row for _, row in self._carried]
-        times = np.concatenate([[row[Field.STORE_TIMESTAMP] for row in known], own[:, Field.STORE_TIMESTAMP]])
+        own, stamps = (rows, stamps) if placed.all() else (rows[placed], stamps[placed])
+        known = [row[Field.STORE_TIMESTAMP] for _, row in self._carried]
+        times = np.concatenate([known, stamps])
         before, middle, after = times[:-2], times[1:-1], times[2:]
         far = (np.abs(middle - before) > DAY_MS) & (np.abs(middle - after) > DAY_MS)
         far &= np.abs(after - before) <= DAY_MS

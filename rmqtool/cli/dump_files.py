@@ -68,7 +68,7 @@ def dump_files(
     shown = columns(kinds, context.zone)
     with (
         context.progress("reading", sum(file.size for file in files)) as progress,
-        FileReader(store, "pread" if read.safe_io or read.bytes_per_second else "auto") as reader,
+        FileReader(store) as reader,
         context.rows(SCHEMA, shown, csv_columns=csv_columns(kinds), banner=banner) as rows,
     ):
         rows.covered = counts.summary

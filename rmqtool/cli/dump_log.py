@@ -16,6 +16,7 @@ from rmqtool.query.select import Selector
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import LogScan, data_bytes, scan_log
 from rmqtool.store.coverage import Incomplete
+from rmqtool.store.live import is_live
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -61,6 +62,7 @@ def dump_log(
                 jobs=read.job_count,
                 safe_io=read.safe_io,
                 bytes_per_second=read.bytes_per_second,
+                live=is_live(store),
                 advance=progress.advance,
             ),
         )

@@ -9,12 +9,18 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from rmqtool.cli.parse import named, parse_int, parse_size
 from rmqtool.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rmqtool.query.reading import Reading
+    from rmqtool.store.layout import Store
 
 FORMATS = ("table", "ndjson", "json", "csv")
 """what every command offers; one that has more names them in `verb(formats=…)`"""
@@ -150,7 +156,7 @@ class ReadOptions:
         bool,
         typer.Option(
             "--safe-io",
-            help="Read with pread instead of a mapping: survives unreadable blocks and files that shrink.",
+            help="Never map files, read them with pread: gentler with a dying disk.",
             rich_help_panel=_READING,
         ),
     ] = False
@@ -172,6 +178,13 @@ class ReadOptions:
             return len(os.sched_getaffinity(0))
         with named("--jobs"):
             return parse_int(self.jobs, minimum=1, maximum=1024)
+
+    def of_log(self, store: Store, advance: Callable[[int], object] | None = None) -> Reading:
+        """How queries read the log of this store."""
+        from rmqtool.query.reading import Reading
+        from rmqtool.store.live import is_live
+
+        return Reading(self.job_count, self.safe_io, self.bytes_per_second, advance, is_live(store))
 
     @property
     def bytes_per_second(self) -> int | None:

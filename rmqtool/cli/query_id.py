@@ -44,7 +44,6 @@ def command(
     half message and the committed one.
     """
     from rmqtool.query.id_query import IdQuery
-    from rmqtool.query.reading import Reading
     from rmqtool.query.target import is_id
 
     context = Context(output)
@@ -52,7 +51,7 @@ def command(
         raise UsageError(f"ID: '{given}' has not the form of an id, which is 32 or 56 hexadecimal digits")
     opened = open_store(context, path, store)
     with context.progress("reading", sum(one.size for one in opened.segments)) as progress:
-        reading = Reading(read.job_count, read.safe_io, read.bytes_per_second, progress.advance)
+        reading = read.of_log(opened, progress.advance)
         query = IdQuery(opened, given, reading)
         with RecordOut(context, SCHEMA, bodies) as out:
             for batch in query.batches(out.columns):

@@ -84,7 +84,6 @@ def command(
     """
     from rmqtool.query.by_key import KeySource
     from rmqtool.query.key_query import KeyQuery
-    from rmqtool.query.reading import Reading
 
     context = Context(output)
     wanted = _wanted(first, second, keys_file)
@@ -92,7 +91,7 @@ def command(
     limit = None if most is None else _count(most)
     opened = open_store(context, path, store)
     with context.progress("reading", sum(one.size for one in opened.segments)) as progress:
-        reading = Reading(read.job_count, read.safe_io, read.bytes_per_second, progress.advance)
+        reading = read.of_log(opened, progress.advance)
         query = KeyQuery(opened, wanted, window, KeySource(source), reading, limit)
         several = {"matched_keys": None} if len(wanted.keys) > 1 and not bodies.redacted else {}
         with RecordOut(context, SCHEMA, bodies, several) as out:

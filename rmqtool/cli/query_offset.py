@@ -84,7 +84,6 @@ def command(
     from rmqtool.output.tablerows import Column
     from rmqtool.query.groups import stored_filter
     from rmqtool.query.offset_query import OffsetQuery
-    from rmqtool.query.reading import Reading
     from rmqtool.query.served_queue import read_rules, served_queue
     from rmqtool.query.verdict import Question
 
@@ -103,7 +102,7 @@ def command(
         with RecordOut(context, SCHEMA, bodies, {name: Column(name) for name in names}) as out:
             for batch, more in query.batches(messages, out.columns):
                 out.write(batch, more)
-            summary = query.summary(Reading(read.job_count, read.safe_io, read.bytes_per_second))
+            summary = query.summary(read.of_log(opened))
             out.finish(summary)
     say_queues(context, opened, topic, view)
     for one in summary["verdicts"]:

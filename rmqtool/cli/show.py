@@ -96,7 +96,6 @@ def _require_form(target: str) -> None:
 
 def _find(context: Context, opened: Store, target: str, read: ReadOptions) -> Answer:
     from rmqtool.cli.parse import named, parse_offset
-    from rmqtool.query.reading import Reading
     from rmqtool.query.target import at_offset, by_id, is_id
 
     if not is_id(target):
@@ -106,5 +105,5 @@ def _find(context: Context, opened: Store, target: str, read: ReadOptions) -> An
         return at_offset(opened, target, offset)
     total = sum(one.size for one in opened.segments)
     with context.progress("reading", total) as progress:
-        reading = Reading(read.job_count, read.safe_io, read.bytes_per_second, progress.advance)
+        reading = read.of_log(opened, progress.advance)
         return by_id(opened, target, reading)

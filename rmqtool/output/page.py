@@ -23,11 +23,11 @@ class Page:
         self._look = look
         self._begun = False
 
-    def heading(self, text: str) -> None:
+    def heading(self, text: str, style: str = "bold") -> None:
         """Opens a section."""
         if self._begun:
             self.raw_line("")
-        self.line(text, "bold")
+        self.line(text, style)
 
     def facts(self, pairs: Iterable[tuple[str, Any]]) -> None:
         """Names and values, one a line; a pair whose value is None is left out."""

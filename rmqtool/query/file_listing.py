@@ -89,6 +89,9 @@ class FileListing:
         counts.add(row["type"])
         counts.damaged += _is_damaged(row)
         self._index_slots = row.get("slots") or self._index_slots
+        if row.get("reason") == Incomplete.UNREADABLE:
+            lost = unreadable(file.shown, row["error"], row["position"], row["length"])
+            counts.not_covered.append(lost)
         if row["type"] == "undecoded":
             counts.undecoded += 1
             counts.newer |= file.kind in NOT_DECODED

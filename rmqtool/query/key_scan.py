@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 
 from formats.commitlog import SysFlag
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.events import Gap, Records, Tail, TailContent
+from rmqtool.scan.events import Gap, Records, Tail, TailContent, Unreadable
 from rmqtool.scan.fields import Check, Field, Issue
 from rmqtool.scan.keys import hash_kernels, key_hashes
-from rmqtool.scan.log import LogScan, Unreadable, data_bytes, scan_log
+from rmqtool.scan.log import LogScan, data_bytes, scan_log
 from rmqtool.scan.table import to_batch
 from rmqtool.store.coverage import Incomplete, rest_of_log, unreadable
 

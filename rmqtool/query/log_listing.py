@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmqtool.scan.events import Blank, End, Gap, Tail, TailContent
-from rmqtool.scan.log import Unreadable
+from rmqtool.scan.events import Blank, End, Gap, Tail, TailContent, Unreadable
 from rmqtool.scan.sample import Sample
 from rmqtool.store.coverage import Incomplete, rest_of_log, unreadable
 

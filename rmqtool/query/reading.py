@@ -11,12 +11,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reading:
-    """Threads, kind of access, rate and progress; see `scan.log.LogScan`."""
+    """Threads, kind of access, rate, progress, and whether a broker may be writing; see `scan.log.LogScan`."""
 
     jobs: int = 1
     safe_io: bool = False
     bytes_per_second: int | None = None
     advance: Callable[[int], object] | None = None
+    live: bool = False
 
     def as_scan(self) -> dict[str, Any]:
         """The same as arguments of `LogScan`."""
@@ -25,4 +26,5 @@ class Reading:
             "safe_io": self.safe_io,
             "bytes_per_second": self.bytes_per_second,
             "advance": self.advance,
+            "live": self.live,
         }

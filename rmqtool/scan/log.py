@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rmqtool.errors import RmqtoolError, UnreadableError
+from rmqtool.errors import RmqtoolError, VanishedError
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.events import Records
+from rmqtool.scan.events import Records, Unreadable
 from rmqtool.scan.fields import Check, Field
 from rmqtool.scan.parallel import in_order
-from rmqtool.scan.parts import cut, parts
+from rmqtool.scan.parts import Part, cut, parts
 from rmqtool.scan.segment import SegmentScan
-from rmqtool.store.throttle import RateLimit, ThrottledSource
+from rmqtool.store.access import Access
+from rmqtool.store.patched import PatchedSource
+from rmqtool.store.throttle import RateLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from types import ModuleType
 
     import numpy as np
@@ -24,27 +26,19 @@ if TYPE_CHECKING:
 
     from rmqtool.scan.events import Blank, End, Gap, Tail
     from rmqtool.scan.parallel import Lane
-    from rmqtool.scan.parts import Part
-    from rmqtool.store.bytes import ByteSource
     from rmqtool.store.segments import Segment, SegmentSet
+
+    Bad = npt.NDArray[np.int64] | None
 
 
 @dataclass(frozen=True)
 class LogScan:
     """How to read a log.
 
-    with _open(segment, how, limit, lane) as source:
-        scan = SegmentScan(
-            source,
-            segment.base,
-            checks=how.checks,
-            active=active,
-            kernels=kernels,
-            start=done,
-            stop=lane.stop,
-        )
-        for event in scan:
-            if not isinstance(event, Records):
+    columns: of the record table. choose: keeps some of the records of a run (segment base, path given), asked
+    from several threads. wanted: False skips a segment unread. offsets: only physical offsets [start, end),
+    where a record or a segment begins at `start`; what begins behind `end` is not read. bytes_per_second:
+    reading rate, None without bound. live: a broker may be writing (`store.live`).
     """
 
     columns: Sequence[str]
@@ -55,17 +49,9 @@ class LogScan:
     jobs: int = 1
     safe_io: bool = False
     bytes_per_second: int | None = None
+    live: bool = False
     advance: Callable[[int], object] | None = None
     """told how many bytes of a segment are done"""
-
-
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """The rest of a segment that the medium did not give."""
-
-    position: int
-    length: int
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,24 +82,31 @@ def scan_log(segments: SegmentSet, how: LogScan) -> Iterator[Piece]:
     ]
     kernels = choose_kernels(data_bytes(chosen))
     limit = RateLimit(how.bytes_per_second) if how.bytes_per_second else None
+    access = Access("pread" if how.safe_io or how.live else "auto", limit, drop_behind=how.live)
 
     def work(segment: Segment, lane: Lane) -> Iterator[Piece]:
         active = segments.is_active(segment)
-        return _scan_one(segment, how, kernels, limit, lane, active=active)
+        return _scan_one(segment, how, kernels, access, lane, active=active)
 
     return in_order(chosen, work, how.jobs)
 
 
-def _open(segment: Segment, how: LogScan, limit: RateLimit | None, lane: Lane) -> ByteSource:
-    source = segment.open("pread" if how.safe_io or limit else "auto")
-    return ThrottledSource(source, limit, lane.stop) if limit else source
+def open_patched(segment: Segment, access: Access, lane: Lane) -> tuple[PatchedSource, bool]:
+    """The bytes of a segment, and whether its length has changed since it was listed: then it is copied."""
+    access = replace(access, stop=lane.stop)
+    source = segment.open(access)
+    changed = source.size != segment.size
+    if changed and source.zero_copy:
+        source.close()
+        source = segment.open(replace(access, mode="pread", drop_behind=True))
+    return PatchedSource(source, segment.size), changed
 
 
 def _scan_one(
     segment: Segment,
     how: LogScan,
     kernels: ModuleType,
-    limit: RateLimit | None,
+    access: Access,
     lane: Lane,
     *,
     active: bool,
@@ -121,7 +114,8 @@ def _scan_one(
     low, high = how.offsets or (segment.base, segment.end)
     done, stop = max(low - segment.base, 0), high - segment.base
     try:
-        with _open(segment, how, limit, lane) as source:
+        source, changed = open_patched(segment, access, lane)
+        with source:
             scan = SegmentScan(
                 source,
                 segment.base,
@@ -129,6 +123,7 @@ def _scan_one(
                 active=active,
                 kernels=kernels,
                 start=done,
+                moving=how.live or changed,
                 stop=lane.stop,
             )
             for event in scan:
@@ -137,14 +132,14 @@ def _scan_one(
                     continue
                 part = _before(event, stop)
                 if len(part.rows):
-                    yield from _batches(part, segment, how, kernels, lane)
+                    yield from _Batches(segment, how, kernels, source, scan, lane).of(part)
                     last = part.rows[-1]
                     done = _advance(how, done, int(last[Field.POSITION] + last[Field.STORE_SIZE]))
                 if len(part.rows) < len(event.rows):
                     break
-    except UnreadableError as error:
-        start = max(done, 0)
-        yield Piece(segment, Unreadable(start, segment.size - start, error.reason))
+    except VanishedError as error:
+        if not how.live:  # else it has expired since it was listed
+            yield Piece(segment, Unreadable(0, segment.size, str(error)))
     except RmqtoolError as error:
         yield Piece(segment, Unreadable(done, segment.size - done, str(error)))
     _advance(how, done, segment.size)
@@ -164,38 +159,75 @@ def _advance(how: LogScan, done: int, now: int) -> int:
     return now
 
 
-def _batches(
-    records: Records, segment: Segment, how: LogScan, kernels: ModuleType, lane: Lane
-) -> Iterator[Piece]:
-    from rmqtool.scan.table import PLAIN_COLUMNS, bad_bodies, to_batch
+@dataclass(frozen=True, slots=True)
+class _Batches:
+    """Makes the batches of one segment; what they are made from must have been readable to the end."""
 
-    found = bad_bodies(records) + segment.base
-    bad = found if found.size else None
-    path = segment.file.shown
-    plain = not PLAIN_COLUMNS.isdisjoint(how.columns)
-    for part in _chosen(records, segment, how, lane, plain=plain):
-        batch = to_batch(
+    segment: Segment
+    how: LogScan
+    kernels: ModuleType
+    source: PatchedSource
+    scan: SegmentScan
+    lane: Lane
+
+    def of(self, records: Records, *, counted: bool = False) -> Iterator[Piece]:
+        """The records that are wanted, some at a time, with the places of bad bodies among all of them.
+
+        counted: these bad bodies have been told.
+        """
+        from rmqtool.scan.table import bad_bodies
+
+        found = bad_bodies(records) + self.segment.base
+        bad = found if found.size and not counted else None
+        mapped = self.source.zero_copy
+        if self.how.choose is None:
+            bad = yield from self._all(records, bad, mapped=mapped)
+        else:
+            # a filter may look at text, so it is given no more at once than a batch holds
+            for some in cut(records):
+                kept = self.how.choose(some, self.segment.base, self.segment.file.shown)
+                if self._spoiled(mapped=mapped):
+                    yield from self._anew(some)
+                elif len(kept.rows):
+                    bad = yield from self._all(kept, bad, mapped=mapped)
+        if bad is not None:
+            empty = Records(records.rows[:0], records.window, records.origin)
+            yield Piece(self.segment, self._batch(Part(empty)), bad)
+
+    def _spoiled(self, *, mapped: bool) -> bool:
+        """Whether bytes of a run, and of all that follows in it, may be wrong; `mapped`: they are no copy."""
+        return self.source.spoiled() or (mapped and not self.source.zero_copy)
+
+    def _all(self, records: Records, bad: Bad, *, mapped: bool) -> Generator[Piece, None, Bad]:
+        """Batches of all these records, the first one with `bad`; answers what of it is left to be told."""
+        from rmqtool.scan.table import PLAIN_COLUMNS
+
+        plain = not PLAIN_COLUMNS.isdisjoint(self.how.columns)
+        for part in parts(records, self.lane, plain=plain):
+            batch = self._batch(part)
+            if self._spoiled(mapped=mapped):
+                yield from self._anew(part.records)
+                continue
+            yield Piece(self.segment, batch, bad)
+            bad = None
+        return bad
+
+    def _anew(self, records: Records) -> Iterator[Piece]:
+        """Reads them again; from here on the source copies, so nothing is read three times."""
+        for event in self.scan.anew(records):
+            if isinstance(event, Records):
+                yield from self.of(event, counted=True)
+            else:
+                yield Piece(self.segment, event)
+
+    def _batch(self, part: Part) -> pa.RecordBatch:
+        from rmqtool.scan.table import to_batch
+
+        return to_batch(
             part.records,
-            base=segment.base,
-            path=path,
-            kernels=kernels,
-            columns=how.columns,
+            base=self.segment.base,
+            path=self.segment.file.shown,
+            kernels=self.kernels,
+            columns=self.how.columns,
             plain=part.plain,
         )
-        yield Piece(segment, batch, bad)
-        bad = None
-    if bad is not None:
-        empty = Records(records.rows[:0], records.window, records.origin)
-        batch = to_batch(empty, base=segment.base, path=path, kernels=kernels, columns=how.columns)
-        yield Piece(segment, batch, bad)
-
-
-def _chosen(records: Records, segment: Segment, how: LogScan, lane: Lane, *, plain: bool) -> Iterator[Part]:
-    """What is to become batches. A filter may look at text: it gets no more at once than a batch holds."""
-    if how.choose is None:
-        yield from parts(records, lane, plain=plain)
-        return
-    for some in cut(records):
-        kept = how.choose(some, segment.base, segment.file.shown)
-        if len(kept.rows):
-            yield from parts(kept, lane, plain=plain)

@@ -60,7 +60,7 @@ def parts(records: Records, lane: Lane, *, plain: bool) -> Iterator[Part]:
 
 
 def _inflated(records: Records, lane: Lane) -> Iterator[Part]:
-    """Only inflating tells how large a body is: within the room of a batch first, else alone, to the limit."""
+    """Only inflating tells how large a body is: in the room of a batch first, else alone, up to the limit."""
     from rmqtool.scan.bodies import PLAIN_LIMIT, inflate, stored_bodies
 
     plain: list[Plain] = []

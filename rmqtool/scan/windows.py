@@ -21,9 +21,20 @@ class Windows:
     def __init__(self, source: ByteSource, stop: Event | None = None) -> None:
         self._source = source
         self._stop = stop
-        self._bytes = source.size if source.zero_copy else source.window_bytes
         self._window: npt.NDArray[np.uint8] | None = None
         self._origin = 0
+        self._mapped = False
+
+    def forget(self) -> None:
+        """The next window is read anew, even where the last one would do."""
+        self._window = None
+
+    def spoiled(self) -> bool:
+        """Whether the last window may be wrong (`ByteSource.spoiled`); the next one is read anew then."""
+        if not self._source.spoiled():
+            return False
+        self.forget()
+        return True
 
     def at(self, position: int, need: int = 0) -> tuple[npt.NDArray[np.uint8], int]:
         """A window that holds `need` bytes from `position` on, as far as the file goes; where it begins.
@@ -32,18 +43,22 @@ class Windows:
         """
         if self._stop is not None and self._stop.is_set():
             raise Stopped
+        if self._mapped and not self._source.zero_copy:
+            self._window = None  # spoiled, as somebody else has been told
         if self._window is not None:
             end = self._origin + self._window.size
             inside = self._origin <= position and position + max(need, 1) <= end
             if inside or (self._origin <= position <= end == self._source.size):
                 return self._window, self._origin
         self._window = None  # one less in memory while the next is read
-        origin = 0 if self._source.zero_copy else position
-        window = self._source.window(origin, max(self._bytes, need))
+        whole = self._source.zero_copy
+        origin = 0 if whole else position
+        length = self._source.size if whole else max(self._source.window_bytes, need)
+        window = self._source.window(origin, length)
         wanted = min(max(need, 1), self._source.size - position)
         if origin + window.size < position + wanted:
             raise UnreadableError(
                 self._source.name, position, wanted, "the file became shorter while it was read"
             )
-        self._window, self._origin = window, origin
+        self._window, self._origin, self._mapped = window, origin, whole
         return window, origin

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from formats.index import DEFAULT_ITEMS, DEFAULT_SLOTS, file_size
 from rmqtool.errors import RmqtoolError
-from rmqtool.store.index_solver import HEADER, ITEM, SLOT, fits, solve_index
+from rmqtool.store.index_solver import HEADER, ITEM, SLOT, fits, sample_fits, solve_index
+from rmqtool.store.patched import PatchedSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +64,7 @@ def index_geometry(file: StoreFile, config: StoreConfig | None = None) -> IndexG
     or one too damaged to tell, is ambiguous. Raises `StoreIOError` or `UnreadableError` when the file
     cannot be read.
     """
-    with file.open("pread") as source:
+    with PatchedSource(file.open("pread"), file.size) as source:
         return geometry_of(source, _configured(config))
 
 
@@ -81,6 +82,9 @@ def geometry_of(source: ByteSource, configured: tuple[int, int] | None = None) -
         if _settings_fit(source, *configured):
             return _geometry(configured, Source.GIVEN, length, "by the settings given")
         misfit = "; the settings given ({} slots, {} items) do not fit".format(*configured)
+    if length == DEFAULT_LENGTH and sample_fits(source, DEFAULT_SLOTS):
+        default = DEFAULT_SLOTS, DEFAULT_ITEMS
+        return _geometry(default, Source.DEFAULT, length, f"by the default length{misfit}")
     solved = solve_index(source)
     if solved is not None and solved != (DEFAULT_SLOTS, DEFAULT_ITEMS):
         return _geometry(solved, Source.INFERRED, length, f"solved from length and chains{misfit}")

@@ -39,7 +39,7 @@ class RateLimit:
 
 
 class ThrottledSource:
-    """A source whose windows wait for their turn, or `stop`. It wraps one that reads when asked."""
+    """A source whose windows wait for their turn, or `stop`. It wraps one that reads when asked, unmapped."""
 
     zero_copy = False
 
@@ -62,6 +62,14 @@ class ThrottledSource:
     def next_data(self, offset: int) -> int | None:
         """See `ByteSource.next_data`."""
         return self._source.next_data(offset)
+
+    def size_now(self) -> int:
+        """See `ByteSource.size_now`."""
+        return self._source.size_now()
+
+    def spoiled(self) -> bool:
+        """See `ByteSource.spoiled`."""
+        return self._source.spoiled()
 
     def window(self, offset: int, length: int) -> Window:
         """See `ByteSource.window`."""

@@ -11,8 +11,8 @@ import pytest
 from tests.project.files import ROOT, sources
 
 LEVELS = (
-    {"formats"}, {"store"}, {"scan"}, {"build", "check", "query"}, {"recovery"}, {"repair", "messagestore"},
-    {"output"}, {"pipeline"}, {"cli"},
+    {"formats"}, {"store"}, {"scan"}, {"build", "check", "query"}, {"recovery", "explain"},
+    {"repair", "messagestore"}, {"output"}, {"pipeline"}, {"cli"},
 )  # fmt: skip
 RANK = {room: rank for rank, rooms in enumerate(LEVELS) for room in rooms}
 FREE = {"errors"}

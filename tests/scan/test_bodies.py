@@ -97,7 +97,7 @@ def test_the_limit(flags: int, extra: int) -> None:
 
 @pytest.mark.parametrize("flags", [ZLIB, LZ4, ZSTD])
 def test_a_bomb_takes_no_more_memory_than_the_limit(flags: int) -> None:
-    """192 MiB of zeros in a body, a limit of four; Zstandard may overshoot by what 256 bytes hold."""
+    """192 MiB of zeros, a limit of four; Zstandard may overshoot by what 256 bytes of input hold."""
     body = COMPRESS[flags](bytes(192 << 20))
     limit = 4 << 20
     tracemalloc.start()

@@ -15,9 +15,9 @@ from fixtures.builder import HandmadeLog, zero_block
 from rmqtool.errors import StoreIOError, UnreadableError
 from rmqtool.scan import parts as parts_module
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.events import Blank, End, Gap, Records, Tail
+from rmqtool.scan.events import Blank, End, Gap, Records, Tail, Unreadable
 from rmqtool.scan.fields import Check
-from rmqtool.scan.log import LogScan, Unreadable, data_bytes, scan_log
+from rmqtool.scan.log import LogScan, data_bytes, scan_log
 from rmqtool.store.bytes import PreadSource
 from rmqtool.store.layout import Store
 from rmqtool.store.segments import Segment, SegmentSet

@@ -1,0 +1,79 @@
+"""What is said of records that have no unit at their slot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.check.findings import Severity, finding
+from rmqtool.check.queue_files import place_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rmqtool.check.cross import CrossCheck
+    from rmqtool.check.findings import Finding
+    from rmqtool.check.queue_files import QueueUnits
+    from rmqtool.check.unplaced import Behind, Unplaced
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What decides whether a lag is damage. unclean: `abort` lies there, or a broker holds the store."""
+
+    unclean: bool
+    topics: frozenset[str] = frozenset()
+    """topics that the topic table knows"""
+
+
+def ghosts(check: CrossCheck, around: Circumstances) -> Iterator[Finding]:
+    """Records without a unit at their slot, as runs of neighbouring queue offsets."""
+    with_queue = {topic for topic, _ in check.queues} | around.topics
+    for key, unplaced in sorted(check.unplaced.items()):
+        topic, queue_id = key
+        facts: dict[str, Any] = {"topic": topic, "queue_id": queue_id}
+        queue = check.batches.get(key) or check.queues.get(key)
+        if queue is None or not queue.files:
+            code = "X-GHOST" if topic in with_queue else "X-NO-QUEUE"
+            where = f"consumequeue/{topic}/{queue_id}"
+            yield _not_dispatched(code, where, unplaced.behind, facts, check, around)
+            continue
+        if unplaced.behind.count:
+            yield _not_dispatched("CQ-BEHIND", queue.path, unplaced.behind, facts, check, around)
+        yield from _runs(queue, unplaced, facts)
+
+
+def _not_dispatched(
+    code: str, path: str, behind: Behind, facts: dict[str, Any], check: CrossCheck, around: Circumstances
+) -> Finding:
+    """One finding for records behind the end of their queue.
+
+    Dispatching goes in log order: after a crash it may be behind, but not behind in one queue alone.
+    """
+    merely_behind = around.unclean and behind.lowest_offset > check.dispatched
+    return finding(
+        code,
+        severity=Severity.NOTE if merely_behind else None,
+        path=path,
+        physical_offset=behind.offset,
+        queue_offset=behind.slot,
+        found=behind.count,
+        **facts,
+    )
+
+
+def _runs(queue: QueueUnits, unplaced: Unplaced, facts: dict[str, Any]) -> Iterator[Finding]:
+    for run in unplaced.runs:
+        path, position = place_of(queue, run.slot)
+        yield finding(
+            "X-GHOST",
+            path=path,
+            position=position,
+            length=run.count * queue.dtype.itemsize,
+            physical_offset=run.offset,
+            queue_offset=run.slot,
+            found=run.count,
+            **facts,
+        )
+    if unplaced.more:
+        yield finding("X-MORE", path=queue.path, found=unplaced.more, **facts)
