@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from formats.consumequeue import PRE_BLANK_SIZE
 from rmqtool.query.time_search import Boundary
 
 if TYPE_CHECKING:
@@ -57,15 +58,18 @@ def exact_offset(view: QueueView, time: int, boundary: Boundary) -> ExactOffset:
 
 
 def _columns(view: QueueView, files: list[ViewedFile]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Queue offset and time of every unit that stands for a message."""
     slots: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
     times: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
     for file in files:
         units = view.units(file)
-        times.append(unit_times(view, units))
         if view.batch:
-            slots.append(units["base_offset"].astype(np.int64))
+            numbers = units["base_offset"].astype(np.int64)
         else:
-            slots.append(file.base // view.width + np.arange(len(units), dtype=np.int64))
+            numbers = file.base // view.width + np.arange(len(units), dtype=np.int64)
+        messages = units["size"] != PRE_BLANK_SIZE
+        slots.append(numbers[messages])
+        times.append(unit_times(view, units[messages]))
     return np.concatenate(slots), np.concatenate(times)
 
 

@@ -44,7 +44,7 @@ _MEMORY_RATIO = 40
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """One record of the answer: queue offset, size and number of messages from its unit.
+    """One record of the answer: queue offset, size, messages and tags code from its unit.
 
     foreign: it is not that unit's. 4.x delivers bytes from the start of the oldest file for a unit with
     offset 0 that is no longer there.
@@ -54,6 +54,7 @@ class Delivered:
     physical_offset: int
     size: int
     messages: int = 1
+    tags_code: int = 0
     foreign: bool = False
 
 
@@ -145,7 +146,7 @@ class _Scan:
         self.messages += number
         self.removed_until = None
         answer.status = GetMessageStatus.FOUND
-        answer.delivered.append(Delivered(slot, physical_offset, size, number, foreign))
+        answer.delivered.append(Delivered(slot, physical_offset, size, number, tags_code, foreign))
 
     def is_full(self, physical_offset: int, size: int, number: int) -> bool:
         """`DefaultMessageStore#isTheBatchFull`."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reading:
-    """Threads, kind of access, rate, progress, and whether a broker may be writing; see `scan.log.LogScan`."""
+    """Threads, kind of access, rate, progress, whether a broker may be writing; see `scan.log.LogScan`."""
 
     jobs: int = 1
     safe_io: bool = False

@@ -44,7 +44,12 @@ class Missing:
         """As a row of `not_covered`."""
         reason = Incomplete.UNREADABLE if self.reason == "unreadable" else Incomplete.DAMAGE
         words = self.error or f"no record at {self.physical_offset}: {self.reason}"
-        return {"path": "commitlog", "physical_offset": self.physical_offset, "reason": reason, "error": words}
+        return {
+            "path": "commitlog",
+            "physical_offset": self.physical_offset,
+            "reason": reason,
+            "error": words,
+        }
 
 
 @dataclass(frozen=True, slots=True)
