@@ -1,0 +1,152 @@
+"""Records to the queues that they feed, in columns: `DefaultMessageStore#doDispatch` for consume queues."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from formats.commitlog import SysFlag
+from rmqtool.recovery.multi import extra_rows
+from rmqtool.recovery.queues import Run
+from rmqtool.scan import text
+from rmqtool.scan.events import Records
+from rmqtool.scan.fields import Field, Issue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    import numpy.typing as npt
+
+    from rmqtool.recovery.settings import StartSettings
+    from rmqtool.recovery.traits import Traits
+
+    Ints = npt.NDArray[np.int64]
+
+CHUNK_ROWS = 1 << 18
+"""records that are handed over together, so that many queues cost little; 10 MiB of columns"""
+
+
+class QueueLike(Protocol):
+    """What a dispatched run is appended to."""
+
+    def append(self, run: Run) -> None:
+        """Takes records in the order of the log."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Columns of some records: topic code, queue id, slot, offset, size, ordinary."""
+
+    topics: Ints
+    queue_ids: Ints
+    slots: Ints
+    offsets: Ints
+    sizes: Ints
+    ordinary: npt.NDArray[np.bool_]
+
+
+class Dispatcher:
+    """Collects records and appends them to their queues; call `flush` before the queues are looked at.
+
+    queue_of: the queue of a topic and number, made when there is none (`#findOrCreateConsumeQueue`).
+    """
+
+    def __init__(
+        self,
+        queue_of: Callable[[str, int], QueueLike],
+        kernels: ModuleType,
+        traits: Traits,
+        settings: StartSettings,
+    ) -> None:
+        self._queue_of = queue_of
+        self._kernels = kernels
+        self._traits = traits
+        self._settings = settings
+        self._codes: dict[str, int] = {}
+        self._parts: list[_Part] = []
+        self._waiting = 0
+        self.dispatched = 0
+        """records that were handed over, those without a unit included"""
+
+    def take(self, run: Records, base: int) -> None:
+        """A run of records that are dispatched; `base`: physical offset of the file's first byte."""
+        rows = run.rows
+        self.dispatched += len(rows)
+        kind = rows[:, Field.SYS_FLAG] & int(SysFlag.TRANSACTION_MASK)
+        wants = (kind != int(SysFlag.PREPARED)) & (kind != int(SysFlag.ROLLBACK))
+        if not wants.all():
+            run = Records(rows[wants], run.window, run.origin)
+        if len(run.rows):
+            self._add(run, base)
+
+    def _add(self, run: Records, base: int) -> None:
+        rows = run.rows
+        topics = self._topics(run)
+        part = _Part(
+            topics,
+            rows[:, Field.QUEUE_ID].copy(),
+            rows[:, Field.QUEUE_OFFSET].copy(),
+            rows[:, Field.STORED_PHYSICAL_OFFSET].copy(),
+            rows[:, Field.STORE_SIZE].copy(),
+            rows[:, Field.STORED_PHYSICAL_OFFSET] == rows[:, Field.POSITION] + base,
+        )
+        self._parts.append(part)
+        self._waiting += len(rows)
+        if self._settings.multi_dispatch:
+            self._multiply(run, part)
+        if self._waiting >= CHUNK_ROWS:
+            self.flush()
+
+    def _multiply(self, run: Records, part: _Part) -> None:
+        """Adds the units of the queues that records name besides their own."""
+        names = list(self._codes)
+        extra = extra_rows(run, part.topics, names, self._kernels, self._traits, self._settings)
+        if len(extra.records):
+            codes = [self._codes.setdefault(name, len(self._codes)) for name in extra.names]
+            which = extra.records
+            self._parts.append(
+                _Part(
+                    np.array(codes, np.int64)[extra.name_of],
+                    extra.queue_ids,
+                    extra.slots,
+                    part.offsets[which],
+                    part.sizes[which],
+                    part.ordinary[which],
+                )
+            )
+            self._waiting += len(which)
+
+    def _topics(self, run: Records) -> Ints:
+        """A small number for each topic, the same all through the log."""
+        rows = run.rows
+        places = np.ascontiguousarray(rows[:, Field.TOPIC_POSITION]) - run.origin
+        lengths = np.ascontiguousarray(rows[:, Field.TOPIC_LENGTH])
+        ill = (rows[:, Field.ISSUES] & int(Issue.TOPIC_UTF8)) != 0
+        present = np.ones(len(rows), np.bool_)
+        encoded = text.strings(self._kernels, run.window, places, lengths, present, ill).dictionary_encode()
+        known = [self._codes.setdefault(name, len(self._codes)) for name in encoded.dictionary.to_pylist()]
+        codes: Ints = np.array(known, np.int64)[encoded.indices.to_numpy()]
+        return codes
+
+    def flush(self) -> None:
+        """Appends what was collected."""
+        if not self._parts:
+            return
+        columns = [
+            np.concatenate([getattr(part, name) for part in self._parts]) for name in _Part.__slots__
+        ]
+        self._parts, self._waiting = [], 0
+        topics, queue_ids, slots, offsets, sizes, ordinary = columns
+        order = np.lexsort((queue_ids, topics))
+        changes = (np.diff(topics[order]) != 0) | (np.diff(queue_ids[order]) != 0)
+        borders = [0, *(np.flatnonzero(changes) + 1).tolist(), len(order)]
+        names = list(self._codes)
+        for start, end in pairwise(borders):
+            which = order[start:end]
+            queue = self._queue_of(names[topics[which[0]]], int(queue_ids[which[0]]))
+            queue.append(Run(offsets[which], sizes[which], slots[which], ordinary[which]))

@@ -1,0 +1,244 @@
+"""One start, step by step in the broker's order: `DefaultMessageStore#load`, `#recover`, `#start`."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from formats.checkpoint import parse_checkpoint
+from rmqtool.recovery.commitlog import LogEnd, abnormal_start, normal_start, recover_log
+from rmqtool.recovery.dispatch import Dispatcher
+from rmqtool.recovery.listing import Listing
+from rmqtool.recovery.load import IndexLoad, RefusedError, load_files, load_index, queue_directories
+from rmqtool.recovery.mapped import MappedFile, MappedFiles
+from rmqtool.recovery.outcome import Mode, StartPlan
+from rmqtool.recovery.queues import NegativePositionError, QueueModel
+from rmqtool.recovery.record import Rules, StopReason
+from rmqtool.recovery.reput import Reput
+from rmqtool.recovery.traits import NormalStart, ReputStart
+from rmqtool.scan.events import Records
+from rmqtool.scan.fields import Field
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rmqtool.recovery.commitlog import Reading
+    from rmqtool.recovery.settings import StartSettings
+    from rmqtool.recovery.traits import Traits
+    from rmqtool.store.layout import Store
+
+Key = tuple[str, int]
+
+
+class Start:
+    """Call `load`, then `recover`, then `catch_up`; each may raise `RefusedError`.
+
+    What was found up to then stays readable: `log`, `queues`, `index`, `plan`, `end`.
+    """
+
+    def __init__(self, store: Store, traits: Traits, settings: StartSettings, reading: Reading) -> None:
+        self.store, self.traits, self.settings, self.reading = store, traits, settings, reading
+        self.listing = Listing(store)
+        self.log = MappedFiles(settings.commit_log_size, "commitlog")
+        self.loaded: list[MappedFile] = []
+        """files of the log as they were loaded"""
+        self.queues: dict[Key, QueueModel] = {}
+        self.index = IndexLoad((), ())
+        self.end: LogEnd | None = None
+        self.plan: StartPlan | None = None
+        self.confirm = -1
+        self.reput: Reput | None = None
+        self.empty_deleted: list[str] = []
+        self._dispatcher = Dispatcher(self._queue, reading.kernels, traits, settings)
+
+    @property
+    def dispatched(self) -> int:
+        """Records handed to the queues."""
+        return self._dispatcher.dispatched
+
+    @cached_property
+    def clean(self) -> bool:
+        """`abort` does not exist, not even as a directory."""
+        return not self.listing.exists("abort")
+
+    @cached_property
+    def checkpoint(self) -> Any:
+        """The checkpoint as it is read: zeros where there is none."""
+        file = self.store.file("checkpoint")
+        if file is None:
+            return parse_checkpoint(b"")
+        with file.open("pread") as source:
+            return parse_checkpoint(source.window(0, source.size).tobytes())
+
+    def load(self) -> None:
+        """Files of log and queues, the checkpoint, the index; after it `plan` is known."""
+        self.log = load_files(
+            self.listing.commit_log(), self.settings.commit_log_size, "commitlog", self.traits
+        )
+        self.loaded = list(self.log.files)
+        self._load_queues()
+        if self.listing.is_directory("checkpoint"):
+            raise RefusedError("checkpoint-directory", "a directory of this name", "checkpoint")
+        if self.traits.confirm_from_checkpoint:
+            self.confirm = int(self.checkpoint.confirm_physical_offset)
+        self.index = load_index(
+            self.listing,
+            clean=self.clean,
+            index_timestamp=int(self.checkpoint.index_msg_timestamp),
+        )
+        for queue in self.queues.values():
+            queue.recover()
+        self._plan()
+
+    def _load_queues(self) -> None:
+        kind = "consumequeue"
+        for topic, number, path in queue_directories(self.listing, kind):
+            entries = self.listing.entries(path)
+            files = load_files(entries, self.settings.consume_queue_size, path, self.traits)
+            self.queues[topic, number] = self._model(topic, number, files)
+
+    def _model(self, topic: str, number: int, files: MappedFiles) -> QueueModel:
+        return QueueModel(topic, number, files, "pread", max(self.log.min_offset, 0))
+
+    def _queue(self, topic: str, number: int) -> QueueModel:
+        found = self.queues.get((topic, number))
+        if found is None:
+            path = f"consumequeue/{topic}/{number}"
+            found = self._model(topic, number, MappedFiles(self.settings.consume_queue_size, path))
+            self.queues[topic, number] = found
+        return found
+
+    @cached_property
+    def known(self) -> int:
+        """`maxPhyOffsetOfConsumeQueue` after the queues' recovery."""
+        return max((queue.max_physical for queue in self.queues.values()), default=-1)
+
+    @cached_property
+    def first_file(self) -> int:
+        """Index of the file where recovery begins."""
+        files = self.log.files
+        if self.clean:
+            return normal_start(files, self.known, self.traits)
+        return abnormal_start(files, self.checkpoint, self.traits, self.settings)
+
+    def _plan(self) -> None:
+        files = self.log.files
+        self.plan = StartPlan(
+            Mode.NORMAL if self.clean else Mode.ABNORMAL,
+            files[self.first_file].base if files else None,
+            (len(files) - self.first_file) * self.log.size if files else 0,
+            self.known,
+        )
+
+    def recover(self) -> None:
+        """The log, what recovery dispatches, truncation, the minimum of every queue."""
+        if not self.log.files:
+            for queue in self.queues.values():
+                queue.destroy()
+        else:
+            self._recover_log()
+        self._correct_min()
+        if self.index.failed is not None and self.traits.index_failure_refuses:
+            raise RefusedError("index-unopenable", "cannot be opened as an index file", self.index.failed)
+
+    def _recover_log(self) -> None:
+        rules = Rules(self.traits, self.settings, check_crc=self.settings.check_crc, read_body=True)
+        files = self.log.files
+        before = self.log.max_offset
+        end = recover_log(files, self.first_file, self.log.size, rules, self.reading, self._taker())
+        self.end = end
+        if end.reason is StopReason.TOO_LARGE:
+            raise RefusedError(
+                "record-too-large", "a record states a size that no Java array has", files[end.file].path
+            )
+        self._dispatcher.flush()
+        self.confirm = self._unscanned(before) if end.last_valid is None else end.last_valid
+        if self.known >= end.offset:
+            for queue in self.queues.values():
+                queue.truncate(end.offset)
+        self.log.truncate(end.offset)
+
+    def _unscanned(self, full: int) -> int:
+        """The confirm offset when no record was taken; `full`: end of the log with every file full."""
+        if not self.clean and self.traits.confirmed_by_end:
+            return self.log.files[self.first_file].base
+        if self.settings.duplication:
+            return self.confirm
+        return 0 if self.settings.sync_flush and self.traits.confirms_flushed else full
+
+    def _taker(self) -> Callable[[Records, int], None]:
+        """What recovery does with records: dispatches all, none, or those behind a bound."""
+        take = self._dispatcher.take
+        if self.clean:
+            if self.traits.normal_start is NormalStart.LAST_THREE:
+                return lambda run, base: None
+            known = self.known
+            return lambda run, base: _some(run, base, _offsets(run) > known, take)
+        if not self.settings.duplication:
+            return take
+        confirmed = self.confirm
+        if self.traits.confirmed_by_end:
+            sizes = Field.STORE_SIZE
+            return lambda run, base: _some(run, base, _offsets(run) + run.rows[:, sizes] <= confirmed, take)
+        return lambda run, base: _some(run, base, _offsets(run) < confirmed, take)
+
+    def _correct_min(self) -> None:
+        floor = self.log.min_offset
+        for queue in self.queues.values():
+            if not self.traits.min_offset_by_search:
+                queue.correct_min(floor)
+                continue
+            try:
+                queue.search_min(floor)
+            except NegativePositionError:
+                path = queue.files.files[-1].path
+                message = "the queue's last file is empty behind a full one: newPosition < 0"
+                raise RefusedError("negative-position", message, path) from None
+
+    def catch_up(self) -> None:
+        """Dispatching until the start may go on."""
+        traits, settings = self.traits, self.settings
+        end = self.log.max_offset
+        begin = end
+        if traits.reput_start is ReputStart.QUEUES:
+            begin = self._from_queues()
+            end = min(end, self.confirm) if settings.duplication and begin < end else end
+        elif settings.duplication:
+            begin = end = self.confirm
+        if traits.recheck_reput and settings.recheck_reput:
+            begin = self._from_queues()
+        rules = Rules(traits, settings, check_crc=False, read_body=False)
+        bounded = traits.reput_start is not ReputStart.QUEUES
+        self.reput = Reput(self.log, begin, end, rules, self.reading, self._dispatcher.take, bounded)
+        self.reput.run()
+        self._dispatcher.flush()
+        if self.reput.stuck or self.reput.offset < self._waits_for():
+            raise RefusedError("dispatch-stuck", "dispatching cannot reach the end of the log: the start waits")
+        if begin == self._from_queues_asked(begin):
+            self._correct_min()
+
+    def _from_queues_asked(self, begin: int) -> int:
+        """`begin` where the start rebuilds the queue table after catching up, else another number."""
+        asked = self.traits.reput_start is ReputStart.QUEUES or (
+            self.traits.recheck_reput and self.settings.recheck_reput
+        )
+        return begin if asked else begin - 1
+
+    def _waits_for(self) -> int:
+        """A 4.x start waits until dispatching has reached the end of the log."""
+        return self.log.max_offset if self.traits.reput_start is ReputStart.QUEUES else 0
+
+    def _from_queues(self) -> int:
+        known = max((queue.max_physical for queue in self.queues.values()), default=-1)
+        return max(known, self.log.min_offset, 0)
+
+
+def _offsets(run: Records) -> Any:
+    return run.rows[:, Field.STORED_PHYSICAL_OFFSET]
+
+
+def _some(run: Records, base: int, which: Any, take: Callable[[Records, int], None]) -> None:
+    if which.all():
+        take(run, base)
+    elif which.any():
+        take(Records(run.rows[which], run.window, run.origin), base)
