@@ -16,9 +16,9 @@ import numpy as np
 from rmqtool.scan.units import UNIT
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from collections.abc import Iterator
+
+    import numpy.typing as npt
 
     from rmqtool.recovery.mapped import MappedFile
     from rmqtool.store.bytes import ByteSource, OpenMode
@@ -43,8 +43,7 @@ class Overlay:
 
     def add(self, first: int, count: int) -> None:
         """Units were appended at `first`."""
-        if first < self.low:
-            self.low = first
+        self.low = min(self.low, first)
         self.high = first + count
 
     def keep(self, numbers: Ints, offsets: Ints, sizes: Ints) -> None:
@@ -90,7 +89,7 @@ class Prefix:
 
 
 def valid_prefix(one: MappedFile, dtype: np.dtype[Any], mode: OpenMode, whole: int) -> Prefix:
-    """Units up to the first that recovery does not take (`ConsumeQueue#recover`); `whole`: units in a file."""
+    """Units up to the first that recovery does not take (`#recover`); `whole`: units in a file."""
     if one.file is None:
         return Prefix(0, None)
     unit = dtype.itemsize

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from formats.commitlog import SysFlag
-from rmqtool.recovery.multi import extra_rows
+from rmqtool.recovery.multi import extra_rows, inner_batches
 from rmqtool.recovery.queues import Run
 from rmqtool.scan import text
 from rmqtool.scan.events import Records
@@ -40,7 +40,7 @@ class QueueLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Columns of some records: topic code, queue id, slot, offset, size, ordinary."""
+    """Columns of some records: topic code and queue id, and those of `queues.Run`."""
 
     topics: Ints
     queue_ids: Ints
@@ -48,22 +48,27 @@ class _Part:
     offsets: Ints
     sizes: Ints
     ordinary: npt.NDArray[np.bool_]
+    bases: Ints
+    counts: Ints
 
 
 class Dispatcher:
     """Collects records and appends them to their queues; call `flush` before the queues are looked at.
 
     queue_of: the queue of a topic and number, made when there is none (`#findOrCreateConsumeQueue`).
+    is_batch: whether the queues of a topic are batch queues.
     """
 
     def __init__(
         self,
         queue_of: Callable[[str, int], QueueLike],
+        is_batch: Callable[[str], bool],
         kernels: ModuleType,
         traits: Traits,
         settings: StartSettings,
     ) -> None:
         self._queue_of = queue_of
+        self._is_batch = is_batch
         self._kernels = kernels
         self._traits = traits
         self._settings = settings
@@ -87,13 +92,17 @@ class Dispatcher:
     def _add(self, run: Records, base: int) -> None:
         rows = run.rows
         topics = self._topics(run)
+        slots = rows[:, Field.QUEUE_OFFSET].copy()
+        bases, counts = self._batches(run, topics, slots)
         part = _Part(
             topics,
             rows[:, Field.QUEUE_ID].copy(),
-            rows[:, Field.QUEUE_OFFSET].copy(),
+            slots,
             rows[:, Field.STORED_PHYSICAL_OFFSET].copy(),
             rows[:, Field.STORE_SIZE].copy(),
             rows[:, Field.STORED_PHYSICAL_OFFSET] == rows[:, Field.POSITION] + base,
+            bases,
+            counts,
         )
         self._parts.append(part)
         self._waiting += len(rows)
@@ -117,9 +126,17 @@ class Dispatcher:
                     part.offsets[which],
                     part.sizes[which],
                     part.ordinary[which],
+                    extra.slots,
+                    np.ones(len(which), np.int64),
                 )
             )
             self._waiting += len(which)
+
+    def _batches(self, run: Records, topics: Ints, slots: Ints) -> tuple[Ints, Ints]:
+        """First queue offset and number of messages in each record; one, at its slot, unless it says more."""
+        ones = np.ones(len(slots), np.int64)
+        batch = np.array([self._is_batch(name) for name in self._codes], np.bool_)[topics]
+        return inner_batches(run, batch, slots, ones, self._kernels) if batch.any() else (slots, ones)
 
     def _topics(self, run: Records) -> Ints:
         """A small number for each topic, the same all through the log."""
@@ -137,11 +154,9 @@ class Dispatcher:
         """Appends what was collected."""
         if not self._parts:
             return
-        columns = [
-            np.concatenate([getattr(part, name) for part in self._parts]) for name in _Part.__slots__
-        ]
+        columns = [np.concatenate([getattr(part, name) for part in self._parts]) for name in _Part.__slots__]
         self._parts, self._waiting = [], 0
-        topics, queue_ids, slots, offsets, sizes, ordinary = columns
+        topics, queue_ids, *rest = columns
         order = np.lexsort((queue_ids, topics))
         changes = (np.diff(topics[order]) != 0) | (np.diff(queue_ids[order]) != 0)
         borders = [0, *(np.flatnonzero(changes) + 1).tolist(), len(order)]
@@ -149,4 +164,5 @@ class Dispatcher:
         for start, end in pairwise(borders):
             which = order[start:end]
             queue = self._queue_of(names[topics[which[0]]], int(queue_ids[which[0]]))
-            queue.append(Run(offsets[which], sizes[which], slots[which], ordinary[which]))
+            slots, offsets, sizes, ordinary, bases, counts = (column[which] for column in rest)
+            queue.append(Run(offsets, sizes, slots, ordinary, bases, counts))

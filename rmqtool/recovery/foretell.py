@@ -193,8 +193,12 @@ class Foretelling:
         """Files that keep bytes which are no longer data; zeros behind the position do not count."""
         found = []
         for one in self.start.log.files:
-            if one.file is not None and one.wrote < self.start.log.size and self._has_data(one.file, one.wrote):
-                found.append(Truncation(one.path, one.wrote))
+            if (
+                one.file is not None
+                and one.wrote < self.start.log.size
+                and self._has_data(one.file, one.wrote)
+            ):
+                found.append(Truncation(one.path, one.wrote))  # noqa: PERF401 - two sources
         for (topic, number), queue in sorted(self.start.queues.items()):
             lost = queue.recovered_max > self._loaded_max.get((topic, number), queue.recovered_max)
             if lost and queue.files.files:

@@ -62,7 +62,7 @@ def load_files(entries: list[Entry], size: int, directory: str, traits: Traits) 
 
 
 def queue_directories(listing: Listing, kind: str) -> Iterator[tuple[str, int, str]]:
-    """(topic, queue id, path) of every entry that the broker takes for a queue, a file of that name included."""
+    """(topic, queue id, path) of every entry that the broker takes for a queue, even if it is a file."""
     for topic in listing.entries(kind):
         path = f"{kind}/{topic.name}"
         for entry in listing.entries(path) if topic.file is None else ():

@@ -90,7 +90,10 @@ def _add(loss: Loss, part: LostPart, kept: tuple[int, int], kernels: ModuleType,
         for event in scan:
             if isinstance(event, Records):
                 rows = event.rows
-                stored, place = rows[:, Field.STORED_PHYSICAL_OFFSET], rows[:, Field.POSITION] + part.file.base
+                stored, place = (
+                    rows[:, Field.STORED_PHYSICAL_OFFSET],
+                    rows[:, Field.POSITION] + part.file.base,
+                )
                 copy = (stored != place) & (stored >= kept[0]) & (stored < kept[1])
                 good = (rows[:, Field.CRC_STATE] != CrcState.BAD) & ~copy
                 if good.any():
@@ -108,15 +111,13 @@ def _count(loss: Loss, run: Records, base: int, kernels: ModuleType) -> None:
     loss.first_timestamp = low if loss.first_timestamp is None else min(loss.first_timestamp, low)
     loss.last_timestamp = high if loss.last_timestamp is None else max(loss.last_timestamp, high)
     for first, last in _stretches(starts, ends):
-        if loss.ranges and loss.ranges[-1].end == first:
-            first = loss.ranges.pop().start
-        loss.ranges.append(LostRange(first, last))
+        adjoins = loss.ranges and loss.ranges[-1].end == first
+        start = loss.ranges.pop().start if adjoins else first
+        loss.ranges.append(LostRange(start, last))
     _topics(loss, run, kernels)
 
 
-def _stretches(
-    starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
-) -> list[tuple[int, int]]:
+def _stretches(starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
     breaks = np.flatnonzero(starts[1:] != ends[:-1]) + 1
     firsts = [0, *breaks.tolist()]
     lasts = [*(breaks - 1).tolist(), len(starts) - 1]

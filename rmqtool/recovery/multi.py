@@ -1,4 +1,7 @@
-"""Multi-dispatch: queues that a record feeds besides its own (`ConsumeQueue#multiDispatchLmqQueue`)."""
+"""What properties say about queues: other queues that a record feeds, and how many messages are in it.
+
+`ConsumeQueue#multiDispatchLmqQueue`, `CommitLog#setBatchSizeIfNeeded`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formats.java import java_parse_int, java_split
-from formats.properties import INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET
+from formats.properties import INNER_BASE, INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, INNER_NUM
 from rmqtool.recovery.traits import MultiDispatch
 from rmqtool.scan.fields import Field, Issue
 from rmqtool.scan.maps import property_maps
@@ -44,7 +47,7 @@ class ExtraRows:
     slots: Ints
 
 
-def extra_rows(  # noqa: PLR0913, PLR0917 - what the broker's rule depends on
+def extra_rows(
     run: Records,
     topics: Ints,
     topic_names: list[str],
@@ -60,8 +63,9 @@ def extra_rows(  # noqa: PLR0913, PLR0917 - what the broker's rule depends on
     names: list[str] = []
     ids: list[int] = []
     slots: list[int] = []
-    for index, queues, offsets in _lists(run, kernels):
-        if exempt[topics[index]] or not queues.strip() or not offsets.strip():
+    lists = _both(run, ~exempt[topics], INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, kernels)
+    for index, queues, offsets in lists:
+        if not queues.strip() or not offsets.strip():
             continue
         wanted, numbers = java_split(queues, ","), java_split(offsets, ",")
         if len(wanted) != len(numbers):
@@ -86,11 +90,25 @@ def _is_exempt(topic: str, traits: Traits) -> bool:
     )
 
 
-def _lists(run: Records, kernels: ModuleType) -> list[tuple[int, str, str]]:
-    """(index, queue names, queue offsets) of the records that have both properties."""
+def inner_batches(
+    run: Records, wanted: npt.NDArray[np.bool_], bases: Ints, counts: Ints, kernels: ModuleType
+) -> tuple[Ints, Ints]:
+    """INNER_BASE and INNER_NUM of the wanted records that have both; `bases` and `counts` for the others."""
+    bases = bases.copy()
+    for index, base, number in _both(run, wanted, INNER_BASE, INNER_NUM, kernels):
+        # recovery has refused records whose numbers are none
+        bases[index], counts[index] = java_parse_int(base, 64) or 0, java_parse_int(number, 16) or 0
+    return bases, counts
+
+
+def _both(
+    run: Records, wanted: npt.NDArray[np.bool_], one: str, other: str, kernels: ModuleType
+) -> list[tuple[int, str, str]]:
+    """(index, value, value) of the wanted records that have both properties."""
     import pyarrow.compute as pc
 
-    rows = run.rows
+    which = np.flatnonzero(wanted)
+    rows = run.rows[which]
     maps, _ = property_maps(
         kernels,
         run.window,
@@ -98,10 +116,10 @@ def _lists(run: Records, kernels: ModuleType) -> list[tuple[int, str, str]]:
         np.ascontiguousarray(rows[:, Field.PROPERTIES_LENGTH]),
         (rows[:, Field.ISSUES] & int(Issue.PROPERTIES_UTF8)) != 0,
     )
-    queues = pc.map_lookup(maps, INNER_MULTI_DISPATCH, "last")
-    offsets = pc.map_lookup(maps, INNER_MULTI_QUEUE_OFFSET, "last")
-    both = np.flatnonzero(pc.and_(queues.is_valid(), offsets.is_valid()).to_numpy(zero_copy_only=False))
-    return list(zip(both.tolist(), queues.take(both).to_pylist(), offsets.take(both).to_pylist(), strict=True))
+    first, second = (pc.map_lookup(maps, name, "last") for name in (one, other))
+    both = np.flatnonzero(pc.and_(first.is_valid(), second.is_valid()).to_numpy(zero_copy_only=False))
+    places = which[both].tolist()
+    return list(zip(places, first.take(both).to_pylist(), second.take(both).to_pylist(), strict=True))
 
 
 def _rows(records: list[int], names: list[str], ids: list[int], slots: list[int]) -> ExtraRows:

@@ -32,7 +32,7 @@ RECOVERED_FILES = 3
 
 
 class NegativePositionError(Exception):
-    """Correcting the minimum throws `IllegalArgumentException`: the last file is empty, one before it full."""
+    """Correcting the minimum throws `IllegalArgumentException`: an empty last file behind a full one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +40,26 @@ class Run:
     """Records for one queue in the order of the log.
 
     offsets: physical offset fields. sizes: total sizes. slots: queue offsets. ordinary: whether the record
-    lies where its field says. INT64 columns.
+    lies where its field says. bases, counts: first queue offset and number of the messages in it, which
+    only batch queues ask for. INT64 columns.
     """
 
     offsets: Ints
     sizes: Ints
     slots: Ints
     ordinary: Flags
+    bases: Ints
+    counts: Ints
 
     def __getitem__(self, part: slice) -> Run:
-        return Run(self.offsets[part], self.sizes[part], self.slots[part], self.ordinary[part])
+        return Run(
+            self.offsets[part],
+            self.sizes[part],
+            self.slots[part],
+            self.ordinary[part],
+            self.bases[part],
+            self.counts[part],
+        )
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -206,7 +216,7 @@ class QueueModel:
         at = 0
         while at < len(run):
             slot = int(run.slots[at])
-            if self.files.files and 0 < slot and int(run.slots[-1]) < _LARGEST_SLOT:
+            if self.files.files and slot > 0 and int(run.slots[-1]) < _LARGEST_SLOT:
                 self._append_many(run[at:])
                 return
             self._append_one(run, at)

@@ -50,7 +50,7 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What this release and these settings look at. Both are fixed for a start; CRCs are for recovery only."""
+    """What this release and these settings look at; CRCs and bodies are for recovery only."""
 
     traits: Traits
     settings: StartSettings

@@ -53,7 +53,7 @@ class Reput:
                 return
             self.offset = one.base + position
             self._slice(one, position)
-            self.stuck = self.stuck or self.offset == before
+            self.stuck |= self.offset == before
 
     def _slice(self, one: MappedFile, position: int) -> None:
         """One pass over what is readable of a file from `position` on.
@@ -105,7 +105,7 @@ class Reput:
             self.offset += rest
 
     def _skip(self, size: int) -> bool:
-        """A record whose fields do not add up: on by its stated size, although reading goes on behind them."""
+        """A record whose fields do not add up: on by its stated size, though reading goes on behind them."""
         if self.bounded and self.offset + size > self.end:
             self.stuck = True
             return False

@@ -1,4 +1,4 @@
-"""The settings that decide a start: given by `broker.conf`, else inferred from the files, else the defaults."""
+"""The settings that decide a start: given by `broker.conf`, else inferred from the files, else defaults."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class StartSettings:
 
 def settings_of(store: Store, config: StoreConfig | None = None) -> StartSettings:
     """Settings for a start on `store`; `config` overrides what the store was opened with."""
-    from rmqtool.store.config import StoreConfig
+    from rmqtool.store.config import config_of
 
-    known = config or store.config or StoreConfig()
+    known = config or store.config or config_of({})
     assumed = {}
     sizes = {}
     for kind, name, option in _SIZES:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from formats.checkpoint import parse_checkpoint
+from rmqtool.recovery.batch_queues import BatchQueueModel
 from rmqtool.recovery.commitlog import LogEnd, abnormal_start, normal_start, recover_log
 from rmqtool.recovery.dispatch import Dispatcher
 from rmqtool.recovery.listing import Listing
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
 
 Key = tuple[str, int]
+AnyQueue: TypeAlias = QueueModel | BatchQueueModel
+_KINDS = ("consumequeue", "batchconsumequeue")
 
 
 class Start:
@@ -42,14 +45,14 @@ class Start:
         self.log = MappedFiles(settings.commit_log_size, "commitlog")
         self.loaded: list[MappedFile] = []
         """files of the log as they were loaded"""
-        self.queues: dict[Key, QueueModel] = {}
+        self.queues: dict[Key, AnyQueue] = {}
         self.index = IndexLoad((), ())
         self.end: LogEnd | None = None
         self.plan: StartPlan | None = None
         self.confirm = -1
         self.reput: Reput | None = None
         self.empty_deleted: list[str] = []
-        self._dispatcher = Dispatcher(self._queue, reading.kernels, traits, settings)
+        self._dispatcher = Dispatcher(self._queue, self._is_batch, reading.kernels, traits, settings)
 
     @property
     def dispatched(self) -> int:
@@ -91,21 +94,46 @@ class Start:
         self._plan()
 
     def _load_queues(self) -> None:
-        kind = "consumequeue"
-        for topic, number, path in queue_directories(self.listing, kind):
-            entries = self.listing.entries(path)
-            files = load_files(entries, self.settings.consume_queue_size, path, self.traits)
-            self.queues[topic, number] = self._model(topic, number, files)
+        for kind in _KINDS if self.traits.typed_queues else _KINDS[:1]:
+            for topic, number, path in queue_directories(self.listing, kind):
+                self._check_type(topic, path, kind)
+                files = load_files(self.listing.entries(path), self._file_size(kind), path, self.traits)
+                self.queues[topic, number] = self._model(topic, number, files, kind)
 
-    def _model(self, topic: str, number: int, files: MappedFiles) -> QueueModel:
+    def _check_type(self, topic: str, path: str, kind: str) -> None:
+        """A queue of the kind that its topic does not have fails the load (`#queueTypeShouldBe`)."""
+        if self.traits.typed_queues and self._types_known and self._is_batch(topic) != (kind == _KINDS[1]):
+            raise RefusedError("queue-type", "the topic's queue.type demands another kind of queue", path)
+
+    @cached_property
+    def _types_known(self) -> bool:
+        names = ("config/topics.json", "config/topics.json.bak")
+        return any(self.store.file(name) is not None for name in names)
+
+    def _is_batch(self, topic: str) -> bool:
+        """By the topic's `queue.type`; without a topic table by the directory that it has queues in."""
+        if not self.traits.typed_queues:
+            return False
+        if not self._types_known:
+            return self.listing.is_directory(f"{_KINDS[1]}/{topic}")
+        config = self.store.topics.get(topic)
+        return config is not None and config.attributes.get("queue.type") == "BatchCQ"
+
+    def _file_size(self, kind: str) -> int:
+        settings = self.settings
+        return settings.consume_queue_size if kind == _KINDS[0] else settings.batch_queue_size
+
+    def _model(self, topic: str, number: int, files: MappedFiles, kind: str) -> AnyQueue:
+        if kind == _KINDS[1]:
+            return BatchQueueModel(topic, number, files, "pread")
         return QueueModel(topic, number, files, "pread", max(self.log.min_offset, 0))
 
-    def _queue(self, topic: str, number: int) -> QueueModel:
+    def _queue(self, topic: str, number: int) -> AnyQueue:
         found = self.queues.get((topic, number))
         if found is None:
-            path = f"consumequeue/{topic}/{number}"
-            found = self._model(topic, number, MappedFiles(self.settings.consume_queue_size, path))
-            self.queues[topic, number] = found
+            kind = _KINDS[self._is_batch(topic)]
+            files = MappedFiles(self._file_size(kind), f"{kind}/{topic}/{number}")
+            found = self.queues[topic, number] = self._model(topic, number, files, kind)
         return found
 
     @cached_property
@@ -171,7 +199,7 @@ class Start:
         take = self._dispatcher.take
         if self.clean:
             if self.traits.normal_start is NormalStart.LAST_THREE:
-                return lambda run, base: None
+                return _leave
             known = self.known
             return lambda run, base: _some(run, base, _offsets(run) > known, take)
         if not self.settings.duplication:
@@ -213,7 +241,9 @@ class Start:
         self.reput.run()
         self._dispatcher.flush()
         if self.reput.stuck or self.reput.offset < self._waits_for():
-            raise RefusedError("dispatch-stuck", "dispatching cannot reach the end of the log: the start waits")
+            raise RefusedError(
+                "dispatch-stuck", "dispatching cannot reach the end of the log: the start waits"
+            )
         if begin == self._from_queues_asked(begin):
             self._correct_min()
 
@@ -231,6 +261,11 @@ class Start:
     def _from_queues(self) -> int:
         known = max((queue.max_physical for queue in self.queues.values()), default=-1)
         return max(known, self.log.min_offset, 0)
+
+
+def _leave(run: Records, base: int) -> None:
+    """A run that is not dispatched."""
+    del run, base
 
 
 def _offsets(run: Records) -> Any:

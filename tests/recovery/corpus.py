@@ -34,7 +34,8 @@ _REASONS = {
     "negative totalSize": "bad_size",
     "DUP_INFO missing": "no_dup_info",
     "property CRC missing": "bad_property_crc",
-    "totalSize near 2^31: allocating the buffer fails with an Error, which load() does not catch": "too_large",
+    "totalSize near 2^31: allocating the buffer fails with an Error, "
+    "which load() does not catch": "too_large",
 }
 
 

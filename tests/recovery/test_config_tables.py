@@ -61,7 +61,9 @@ def test_tables_of_a_store(tmp_path: Path) -> None:
     (config / "subscriptionGroup.json").write_text("")
     (config / "consumerFilter.json").write_bytes(b"\0\0")
     (config / "consumerFilter.json.bak").write_text("{")
-    found = {one.path: (one.loads, one.loses) for one in config_outcomes(Store.open(tmp_path), traits_of("5.3.3"))}
+    found = {
+        one.path: (one.loads, one.loses) for one in config_outcomes(Store.open(tmp_path), traits_of("5.3.3"))
+    }
     assert found == {
         "config/consumerFilter.json": (Loads.REFUSES, False),
         "config/consumerOffset.json": (Loads.BAK, True),
