@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.recovery.mapped import MappedFile, MappedFiles
-    from rmqtool.recovery.queues import Run
+    from rmqtool.recovery.run import Run
     from rmqtool.store.bytes import OpenMode
 
     Units = npt.NDArray[Any]

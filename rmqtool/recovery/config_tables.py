@@ -43,7 +43,7 @@ class ConfigOutcome:
 
 
 def config_view(name: str, raw: bytes | None, traits: Traits) -> View:
-    """What a broker makes of one file. raw: its bytes, None without it. name: without directory and `.bak`."""
+    """What a broker makes of one file. raw: its bytes, None without it. name: the table's, without `.bak`."""
     if raw is None:
         return View.MISSING
     if name in traits.listed_versions:

@@ -10,7 +10,7 @@ import numpy as np
 
 from formats.commitlog import SysFlag
 from rmqtool.recovery.multi import extra_rows, inner_batches
-from rmqtool.recovery.queues import Run
+from rmqtool.recovery.run import Run
 from rmqtool.scan import text
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Field, Issue

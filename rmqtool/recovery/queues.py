@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -20,10 +19,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.recovery.mapped import MappedFile, MappedFiles
+    from rmqtool.recovery.run import Run
     from rmqtool.store.bytes import OpenMode
 
     Ints = npt.NDArray[np.int64]
-    Flags = npt.NDArray[np.bool_]
 
 BYTES = UNIT.itemsize
 _LARGEST_SLOT = (1 << 63) // BYTES
@@ -33,36 +32,6 @@ RECOVERED_FILES = 3
 
 class NegativePositionError(Exception):
     """Correcting the minimum throws `IllegalArgumentException`: an empty last file behind a full one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """Records for one queue in the order of the log.
-
-    offsets: physical offset fields. sizes: total sizes. slots: queue offsets. ordinary: whether the record
-    lies where its field says. bases, counts: first queue offset and number of the messages in it, which
-    only batch queues ask for. INT64 columns.
-    """
-
-    offsets: Ints
-    sizes: Ints
-    slots: Ints
-    ordinary: Flags
-    bases: Ints
-    counts: Ints
-
-    def __getitem__(self, part: slice) -> Run:
-        return Run(
-            self.offsets[part],
-            self.sizes[part],
-            self.slots[part],
-            self.ordinary[part],
-            self.bases[part],
-            self.counts[part],
-        )
-
-    def __len__(self) -> int:
-        return len(self.offsets)
 
 
 class QueueModel:
