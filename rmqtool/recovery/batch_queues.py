@@ -36,6 +36,7 @@ class BatchQueueModel:
         self.max_offset = 0
         self.appended = 0
         self.misplaced = 0
+        self.blanked = 0
         self.recovered_max = 0
         self._mode = mode
         self._whole = files.size // BYTES

@@ -10,7 +10,7 @@ from rmqtool.recovery.load import Refusal, RefusedError
 from rmqtool.recovery.loss import LostPart, measure_loss
 from rmqtool.recovery.outcome import Mode, Outcome, QueueOutcome, TimingDependent, Truncation
 from rmqtool.recovery.settings import StartSettings, settings_of
-from rmqtool.recovery.start import Start
+from rmqtool.recovery.start import AnyQueue, Key, Start
 from rmqtool.recovery.traits import traits_of
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import data_bytes
@@ -50,14 +50,16 @@ def foretell(
     reading: Reading | None = None,
     lock: LockState | None = None,
     on_plan: Callable[[StartPlan], object] | None = None,
+    look_back: bool = True,
 ) -> Outcome:
     """What a broker of `release` does when it starts on `store`, computed from what lies there.
 
     lock: the state of the lock file instead of probing it. on_plan: told mode, start segment and bytes to
-    scan as soon as they are known, before the log is read. Raises `UsageError` for an unknown release and
-    the reading errors of `rmqtool.errors`.
+    scan as soon as they are known, before the log is read. look_back: also read the files before the start
+    segment, which decides about queue offsets given twice; else they are not looked at. Raises `UsageError`
+    for an unknown release and the reading errors of `rmqtool.errors`.
     """
-    return Foretelling(store, release, settings, reading, lock).run(on_plan)
+    return Foretelling(store, release, settings, reading, lock).run(on_plan, look_back=look_back)
 
 
 class Foretelling:
@@ -78,11 +80,12 @@ class Foretelling:
         self.lock = lock or probe(store.lock_path)
         self.start = Start(store, self.traits, self.settings, self.reading)
         self.config = tuple(self._config())
+        self._unread: list[str] = []
         self._deletes: tuple[str, ...] = ()
         self._loaded_max: dict[tuple[str, int], int] = {}
         self._log_ends = (-1, 0)
 
-    def run(self, on_plan: Callable[[StartPlan], object] | None = None) -> Outcome:
+    def run(self, on_plan: Callable[[StartPlan], object] | None = None, *, look_back: bool = True) -> Outcome:
         """Goes through the start."""
         refusal = self._refused_by_table(BROKER_TABLES)
         if refusal is not None:
@@ -91,6 +94,8 @@ class Foretelling:
             self._steps(on_plan)
         except RefusedError as error:
             refusal = error.refusal
+        if self.start.end is not None:
+            self._look_back(look_back)
         return self._outcome(refusal)
 
     def _steps(self, on_plan: Callable[[StartPlan], object] | None) -> None:
@@ -110,6 +115,15 @@ class Foretelling:
         start.catch_up()
         if self.traits.abort_is_written and start.listing.is_directory("abort"):
             raise RefusedError("abort-directory", "a directory of this name cannot be written to", "abort")
+
+    def _look_back(self, wanted: bool) -> None:
+        """The files that the start itself does not read."""
+        start = self.start
+        before = start.loaded[: start.first_file]
+        if wanted:
+            self._unread = start.spans.look_back(before, self.reading)
+        else:
+            self._unread = [one.path for one in before]
 
     def _config(self) -> list[ConfigOutcome]:
         found = config_outcomes(self.store, self.traits)
@@ -166,18 +180,29 @@ class Foretelling:
             loss=loss,
             assumed_settings=self.settings.assumed,
             timing_dependent=self._timing(),
-            not_looked_at=(*self._left_out(), *unreadable),
+            not_looked_at=(*self._left_out(), *self._unread, *unreadable),
         )
 
     def _queues(self) -> tuple[QueueOutcome, ...]:
-        found = []
-        for (topic, number), queue in sorted(self.start.queues.items()):
-            loaded = self._loaded_max.get((topic, number), 0)
-            lost = max(queue.recovered_max - loaded, 0)
-            found.append(
-                QueueOutcome(topic, number, queue.min_offset, queue.max_offset, loaded, queue.misplaced, lost)
-            )
-        return tuple(found)
+        queues, spans = self.start.queues, self.start.spans.of()
+        return tuple(self._queue(key, queues.get(key), spans.get(key)) for key in sorted({*queues, *spans}))
+
+    def _queue(self, key: Key, queue: AnyQueue | None, span: tuple[int, int] | None) -> QueueOutcome:
+        if queue is None:
+            low, high = span or (0, 0)
+            return QueueOutcome(*key, 0, 0, 0, repeated=high, hidden=high - low)
+        first, end, loaded = queue.min_offset, queue.max_offset, self._loaded_max.get(key, 0)
+        low, high = span or (first, end)
+        return QueueOutcome(
+            *key,
+            first,
+            end,
+            loaded,
+            misplaced=queue.misplaced,
+            lost=max(queue.recovered_max - loaded, 0),
+            repeated=max(high - end, 0),
+            hidden=max(first - low, queue.blanked, 0),
+        )
 
     def _lost_parts(self) -> list[LostPart]:
         start = self.start

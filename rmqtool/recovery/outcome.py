@@ -41,6 +41,8 @@ class QueueOutcome:
 
     loaded_max: max directly after the load. misplaced: units that were put at another slot than that of
     their message. lost: units that were there and are taken away.
+    repeated: offsets that the next messages get although messages in the log have them. hidden: offsets of
+    messages in the log that lie before the queue's beginning, or that the start fills with blank units.
     """
 
     topic: str
@@ -50,6 +52,8 @@ class QueueOutcome:
     loaded_max: int
     misplaced: int = 0
     lost: int = 0
+    repeated: int = 0
+    hidden: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,19 @@ class Outcome:
     assumed_settings: dict[str, Any] = field(default_factory=dict)
     timing_dependent: tuple[TimingDependent, ...] = ()
     not_looked_at: tuple[str, ...] = ()
+
+    @property
+    def safe_to_start(self) -> bool | None:
+        """Whether a start costs nothing; None when what was not looked at may still cost something.
+
+        Index items that a start drops do not count.
+        """
+        harmed = self.loss is not None and self.loss.messages > 0
+        harmed |= any(one.lost or one.misplaced or one.repeated or one.hidden for one in self.queues)
+        harmed |= bool(self.skipped) or any(one.loses for one in self.config)
+        if harmed or not self.starts or (self.lock is not None and self.lock.held):
+            return False
+        return True if self.complete else None
 
     @property
     def complete(self) -> bool:

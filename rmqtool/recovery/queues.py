@@ -49,6 +49,8 @@ class QueueModel:
         self.appended = 0
         self.misplaced = 0
         """units appended at another slot than that of their message"""
+        self.blanked = 0
+        """blank units that the start writes in front of the first"""
         self.recovered_max = 0
         """`max_offset` after the queue's own recovery"""
         self._mode = mode
@@ -222,6 +224,7 @@ class QueueModel:
     def _pre_blank(self, file: MappedFile, until: int) -> None:
         """`#fillPreBlank`: units that point to offset 0 and have the largest size."""
         count = max(until, 0) // BYTES
+        self.blanked = count
         if count:
             numbers = np.arange(count, dtype=np.int64)
             zeros = np.zeros(count, np.int64)

@@ -16,6 +16,7 @@ from rmqtool.recovery.outcome import Mode, StartPlan
 from rmqtool.recovery.queues import NegativePositionError, QueueModel
 from rmqtool.recovery.record import Rules, StopReason
 from rmqtool.recovery.reput import Reput
+from rmqtool.recovery.spans import QueueSpans
 from rmqtool.recovery.traits import NormalStart, ReputStart
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Field
@@ -52,6 +53,7 @@ class Start:
         self.confirm = -1
         self.reput: Reput | None = None
         self.empty_deleted: list[str] = []
+        self.spans = QueueSpans(reading.kernels)
         self._dispatcher = Dispatcher(self._queue, self._is_batch, reading.kernels, traits, settings)
 
     @property
@@ -173,7 +175,13 @@ class Start:
         rules = Rules(self.traits, self.settings, check_crc=self.settings.check_crc, read_body=True)
         files = self.log.files
         before = self.log.max_offset
-        end = recover_log(files, self.first_file, self.log.size, rules, self.reading, self._taker())
+        dispatch = self._taker()
+
+        def take(run: Records, base: int) -> None:
+            self.spans.take(run, base)
+            dispatch(run, base)
+
+        end = recover_log(files, self.first_file, self.log.size, rules, self.reading, take)
         self.end = end
         if end.reason is StopReason.TOO_LARGE:
             raise RefusedError(
