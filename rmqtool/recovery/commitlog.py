@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from formats.checkpoint import min_timestamp, min_timestamp_index
 from formats.commitlog import MESSAGE_MAGIC_CODE, MESSAGE_MAGIC_CODE_V2, SysFlag
-from rmqtool.recovery.reading import FileWalk, Halt
+from rmqtool.recovery.reading import FileWalk, Halt, Reading
 from rmqtool.recovery.record import Rules, StopReason
 from rmqtool.recovery.traits import NormalStart
 from rmqtool.scan import fields as f
@@ -21,25 +21,13 @@ from rmqtool.scan.parallel import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import ModuleType
 
     from formats.primitives import Container
     from rmqtool.recovery.mapped import MappedFile
     from rmqtool.recovery.settings import StartSettings
     from rmqtool.recovery.traits import Traits
-    from rmqtool.store.bytes import OpenMode
 
 _SCANNED_FILES = 3
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How to read the log. advance: told how many bytes are done; raising from it ends the work."""
-
-    kernels: ModuleType
-    mode: OpenMode = "auto"
-    jobs: int = 1
-    advance: Callable[[int], object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +116,7 @@ def walk_file(one: MappedFile, limit: int, rules: Rules, reading: Reading) -> It
     if one.file is None:
         raise AssertionError("recovery reads what lies on disk")
     done = 0
-    with one.file.open(reading.mode) as source:
+    with reading.open(one.file) as source:
         for item in FileWalk(source, one.base, limit, rules, reading.kernels).walk(0):
             yield item
             end = int(item.rows[-1, Field.POSITION]) if isinstance(item, Records) else limit

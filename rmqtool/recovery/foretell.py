@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rmqtool.recovery.commitlog import Reading
 from rmqtool.recovery.config_tables import Loads, config_outcomes
 from rmqtool.recovery.load import Refusal, RefusedError
 from rmqtool.recovery.loss import LostPart, measure_loss
 from rmqtool.recovery.outcome import Mode, Outcome, QueueOutcome, TimingDependent, Truncation
+from rmqtool.recovery.reading import Reading
 from rmqtool.recovery.settings import StartSettings, settings_of
 from rmqtool.recovery.start import AnyQueue, Key, Start
 from rmqtool.recovery.traits import traits_of
@@ -153,9 +153,7 @@ class Foretelling:
     def _outcome(self, refusal: Refusal | None) -> Outcome:
         start, plan = self.start, self.start.plan
         end = start.end
-        loss, unreadable = measure_loss(
-            self._lost_parts(), self._log_ends, self.reading.kernels, self.reading.mode
-        )
+        loss, unreadable = measure_loss(self._lost_parts(), self._log_ends, self.reading)
         return Outcome(
             version=self.release,
             mode=Mode.NORMAL if start.clean else Mode.ABNORMAL,

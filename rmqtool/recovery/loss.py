@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.recovery.mapped import MappedFile
-    from rmqtool.store.bytes import OpenMode
+    from rmqtool.recovery.reading import Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,7 @@ class LostPart:
     active: bool
 
 
-def measure_loss(
-    parts: list[LostPart], kept: tuple[int, int], kernels: ModuleType, mode: OpenMode
-) -> tuple[Loss, list[str]]:
+def measure_loss(parts: list[LostPart], kept: tuple[int, int], reading: Reading) -> tuple[Loss, list[str]]:
     """What is intact in the parts, and the paths that could not be read.
 
     kept: physical offsets [low, high) of the log that stays.
@@ -69,23 +67,23 @@ def measure_loss(
     unreadable: list[str] = []
     for part in parts:
         try:
-            _add(loss, part, kept, kernels, mode)
+            _add(loss, part, kept, reading)
         except RmqtoolError:
             unreadable.append(part.file.path)
     return loss, unreadable
 
 
-def _add(loss: Loss, part: LostPart, kept: tuple[int, int], kernels: ModuleType, mode: OpenMode) -> None:
+def _add(loss: Loss, part: LostPart, kept: tuple[int, int], reading: Reading) -> None:
     if part.file.file is None:
         return
-    with part.file.file.open(mode) as source:
+    with reading.open(part.file.file) as source:
         scan = SegmentScan(
             source,
             part.file.base,
             checks=Check.ALL,
             active=part.active,
             start=part.position,
-            kernels=kernels,
+            kernels=reading.kernels,
         )
         for event in scan:
             if isinstance(event, Records):
@@ -97,7 +95,9 @@ def _add(loss: Loss, part: LostPart, kept: tuple[int, int], kernels: ModuleType,
                 copy = (stored != place) & (stored >= kept[0]) & (stored < kept[1])
                 good = (rows[:, Field.CRC_STATE] != CrcState.BAD) & ~copy
                 if good.any():
-                    _count(loss, Records(rows[good], event.window, event.origin), part.file.base, kernels)
+                    _count(
+                        loss, Records(rows[good], event.window, event.origin), part.file.base, reading.kernels
+                    )
 
 
 def _count(loss: Loss, run: Records, base: int, kernels: ModuleType) -> None:

@@ -12,14 +12,36 @@ from rmqtool.recovery.refused import first_refused
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status, Stop
 from rmqtool.scan.windows import Windows
+from rmqtool.store.throttle import RateLimit, ThrottledSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import ModuleType
 
-    from rmqtool.store.bytes import ByteSource
+    from rmqtool.store.bytes import ByteSource, OpenMode
+    from rmqtool.store.files import StoreFile
 
 BATCH_ROWS = 16_384
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How to read. limit: bound on bytes a second over all threads, None without one.
+
+    advance: told how many bytes are done; raising from it ends the work.
+    """
+
+    kernels: ModuleType
+    mode: OpenMode = "auto"
+    jobs: int = 1
+    limit: RateLimit | None = None
+    advance: Callable[[int], object] | None = None
+
+    def open(self, file: StoreFile) -> ByteSource:
+        """A file of the log."""
+        if self.limit is None:
+            return file.open(self.mode)
+        return ThrottledSource(file.open("pread"), self.limit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from rmqtool.scan.fields import Field
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rmqtool.recovery.commitlog import Reading
     from rmqtool.recovery.mapped import MappedFile, MappedFiles
+    from rmqtool.recovery.reading import Reading
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Reput:
         if one.file is None:
             return
         length, read, at = one.wrote - position, 0, position
-        with one.file.open(self.reading.mode) as source:
+        with self.reading.open(one.file) as source:
             walk = FileWalk(source, one.base, one.wrote, self.rules, self.reading.kernels)
             while read < length and (self.offset < self.end or not self.bounded):
                 taken, halt = self._records(walk, one.base, at)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
 
-    from rmqtool.recovery.commitlog import Reading
     from rmqtool.recovery.mapped import MappedFile
+    from rmqtool.recovery.reading import Reading
 
 
 class QueueSpans:
@@ -78,7 +78,7 @@ class QueueSpans:
             return
         done = 0
         try:
-            with one.file.open(reading.mode) as source:
+            with reading.open(one.file) as source:
                 for event in SegmentScan(
                     source, one.base, checks=Check.TEXT, active=False, kernels=reading.kernels
                 ):

@@ -24,7 +24,7 @@ from rmqtool.scan.fields import Field
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rmqtool.recovery.commitlog import Reading
+    from rmqtool.recovery.reading import Reading
     from rmqtool.recovery.settings import StartSettings
     from rmqtool.recovery.traits import Traits
     from rmqtool.store.layout import Store
