@@ -33,6 +33,8 @@ BROKER_TABLES = (
     "consumerOrderInfo.json",
 )
 """a broker loads these before its store, and ends when one of them refuses (`BrokerController#initialize`)"""
+_ALWAYS_THERE = ("%LMQ%", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_", "rmq_sys_", "TRANS_CHECK_MAX_TIME_TOPIC")
+"""topics that need no entry in the topic table"""
 DELAY_TABLE = "delayOffset.json"
 """loaded behind the store's recovery"""
 
@@ -100,6 +102,8 @@ class Foretelling:
 
     def _steps(self, on_plan: Callable[[StartPlan], object] | None) -> None:
         start = self.start
+        if self.settings.dledger:
+            return
         start.load()
         if on_plan is not None and start.plan is not None:
             on_plan(start.plan)
@@ -182,8 +186,19 @@ class Foretelling:
         )
 
     def _queues(self) -> tuple[QueueOutcome, ...]:
-        queues, spans = self.start.queues, self.start.spans.of()
+        if self.settings.rocksdb_queues:
+            return ()
+        queues, spans = self.start.queues, self._spans()
         return tuple(self._queue(key, queues.get(key), spans.get(key)) for key in sorted({*queues, *spans}))
+
+    def _spans(self) -> dict[Key, tuple[int, int]]:
+        """Queue offsets in the log; those of a topic that was deleted are nobody's any more."""
+        spans = self.start.spans.of()
+        topics = self.store.topics
+        return {key: span for key, span in spans.items() if not topics or self._is_wanted(key[0])}
+
+    def _is_wanted(self, topic: str) -> bool:
+        return topic in self.store.topics or topic.startswith(_ALWAYS_THERE)
 
     def _queue(self, key: Key, queue: AnyQueue | None, span: tuple[int, int] | None) -> QueueOutcome:
         if queue is None:
