@@ -40,9 +40,13 @@ def of(golden: Golden) -> Outcome:
 def bounds(golden: Golden) -> dict[tuple[str, int], tuple[int, int]]:
     """What the release said about each queue that has or had messages."""
     told: Any = golden.expected["queues"]
+    found: dict[tuple[str, int], tuple[int, int]]
     if isinstance(told, dict):
-        split = {tuple(name.rsplit("-", 1)): value for name, value in told.items()}
-        found = {(topic, int(queue)): (value["min"], value["max"]) for (topic, queue), value in split.items()}
+        found = {
+            (topic, int(queue)): (value["min"], value["max"])
+            for topic, queues in told.items()
+            for queue, value in queues.items()
+        }
     else:
         found = {(one["topic"], one["queue"]): (one["min"], one["max"]) for one in told}
     return {key: value for key, value in found.items() if value[1]}
@@ -68,9 +72,11 @@ def test_bounds_stay_and_a_start_is_safe(golden: Callable[[str], Golden], name: 
         assert outcome.min_physical_offset == opened.expected["minPhyOffset"]
         assert foretold(outcome) == wanted
     else:
-        # internal topics were not asked for
+        # internal topics were not asked for, and where the broker went on writing, queues have grown since
         had = foretold(outcome)
-        assert {key: had.get(key) for key in wanted} == wanted
+        grown = name.endswith(("unclean", "timer"))
+        wrong = {key for key in wanted if had[key] != wanted[key] and not (grown and had[key] > wanted[key])}
+        assert wrong == set()
 
 
 @pytest.mark.parametrize("name", sorted(set(ALL) - set(MODELLED)))
