@@ -64,6 +64,7 @@ def _outcomes(context: Context, opened: Store, read: ReadOptions, version: Versi
     from rmqtool.recovery.traits import behaviours
     from rmqtool.scan.engine import choose_kernels
     from rmqtool.scan.log import data_bytes
+    from rmqtool.store.lock import network_filesystem, probe
     from rmqtool.store.throttle import RateLimit
 
     releases = [version.as_version] if version.as_version else list(behaviours(opened.release.releases))
@@ -73,7 +74,9 @@ def _outcomes(context: Context, opened: Store, read: ReadOptions, version: Versi
 
     with context.progress("reading", total) as progress:
         limit = RateLimit(read.bytes_per_second) if read.bytes_per_second else None
-        mode: OpenMode = "pread" if read.safe_io else "auto"
+        # a mapped file that somebody cuts ends this process
+        moving = probe(opened.lock_path).held is True or network_filesystem(opened.root) is not None
+        mode: OpenMode = "pread" if read.safe_io or moving else "auto"
         reading = Reading(kernels, mode, read.job_count, limit, progress.advance)
         return [
             foretell(opened, release, settings, reading=reading, on_plan=partial(_tell, context, release))

@@ -9,6 +9,7 @@ from rmqtool.recovery.load import Refusal, RefusedError
 from rmqtool.recovery.loss import LostPart, measure_loss
 from rmqtool.recovery.outcome import Mode, Outcome, QueueOutcome, TimingDependent, Truncation
 from rmqtool.recovery.reading import Reading
+from rmqtool.recovery.record import StopReason
 from rmqtool.recovery.settings import StartSettings, settings_of
 from rmqtool.recovery.start import AnyQueue, Key, Start
 from rmqtool.recovery.traits import traits_of
@@ -35,6 +36,8 @@ BROKER_TABLES = (
 """a broker loads these before its store, and ends when one of them refuses (`BrokerController#initialize`)"""
 _ALWAYS_THERE = ("%LMQ%", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_", "rmq_sys_", "TRANS_CHECK_MAX_TIME_TOPIC")
 """topics that need no entry in the topic table"""
+_LARGE_RECORD = 64 << 20
+"""bytes that not every broker's heap has to spare; records may have 4 MiB"""
 DELAY_TABLE = "delayOffset.json"
 """loaded behind the store's recovery"""
 
@@ -255,7 +258,32 @@ class Foretelling:
         return False
 
     def _timing(self) -> tuple[TimingDependent, ...]:
-        return ()
+        found = []
+        if self.lock.held:
+            found.append(
+                TimingDependent("live-store", "a process holds the store: what it still writes counts too")
+            )
+        size = self._allocated()
+        if size >= _LARGE_RECORD:
+            found.append(
+                TimingDependent(
+                    "heap",
+                    f"where recovery stops a record states {size} bytes, and the broker allocates them: "
+                    "with too small a heap it dies instead",
+                )
+            )
+        return tuple(found)
+
+    def _allocated(self) -> int:
+        """What the record at the stop states as its size, if this release takes the memory for it."""
+        end = self.start.end
+        if end is None or self.traits.record_must_fit:
+            return 0
+        stop = self.start.loaded[end.file]
+        if stop.file is None or end.reason not in {StopReason.BAD_SIZE, StopReason.BAD_FIELDS}:
+            return 0
+        with stop.file.open("pread") as source:
+            return int.from_bytes(source.window(end.offset - stop.base, 4).tobytes(), "big", signed=True)
 
     def _left_out(self) -> tuple[str, ...]:
         names = {

@@ -12,6 +12,7 @@ from rmqtool.recovery.dispatch import Dispatcher
 from rmqtool.recovery.listing import Listing
 from rmqtool.recovery.load import IndexLoad, RefusedError, load_files, load_index, queue_directories
 from rmqtool.recovery.mapped import MappedFile, MappedFiles
+from rmqtool.recovery.multi import MultiDispatchError
 from rmqtool.recovery.outcome import Mode, StartPlan
 from rmqtool.recovery.queues import NegativePositionError, QueueModel
 from rmqtool.recovery.record import Rules, StopReason
@@ -181,7 +182,10 @@ class Start:
             self.spans.take(run, base)
             dispatch(run, base)
 
-        end = recover_log(files, self.first_file, self.log.size, rules, self.reading, take)
+        try:
+            end = recover_log(files, self.first_file, self.log.size, rules, self.reading, take)
+        except MultiDispatchError as error:
+            raise RefusedError("multi-dispatch", f"no queue offset for {error}: dispatching throws") from None
         self.end = end
         if end.reason is StopReason.TOO_LARGE:
             raise RefusedError(
@@ -246,7 +250,10 @@ class Start:
         rules = Rules(traits, settings, check_crc=False, read_body=False)
         bounded = traits.reput_start is not ReputStart.QUEUES
         self.reput = Reput(self.log, begin, end, rules, self.reading, self._dispatcher.take, bounded)
-        self.reput.run()
+        try:
+            self.reput.run()
+        except MultiDispatchError:
+            self.reput.stuck = True
         self._dispatcher.flush()
         if self.reput.stuck or self.reput.offset < self._waits_for():
             raise RefusedError(
