@@ -237,41 +237,36 @@ class Start:
 
     def catch_up(self) -> None:
         """Dispatching until the start may go on."""
-        traits, settings = self.traits, self.settings
-        end = self.log.max_offset
-        begin = end
-        if traits.reput_start is ReputStart.QUEUES:
-            begin = self._from_queues()
-            end = min(end, self.confirm) if settings.duplication and begin < end else end
-        elif settings.duplication:
-            begin = end = self.confirm
-        if traits.recheck_reput and settings.recheck_reput:
-            begin = self._from_queues()
-        rules = Rules(traits, settings, check_crc=False, read_body=False)
-        bounded = traits.reput_start is not ReputStart.QUEUES
-        self.reput = Reput(self.log, begin, end, rules, self.reading, self._dispatcher.take, bounded)
+        begin, end = self._reput_range()
+        rules = Rules(self.traits, self.settings, check_crc=False, read_body=False)
+        waits = self.traits.reput_start is ReputStart.QUEUES
+        reput = Reput(self.log, begin, end, rules, self.reading, self._dispatcher.take, bounded=not waits)
+        self.reput = reput
         try:
-            self.reput.run()
+            reput.run()
         except MultiDispatchError:
-            self.reput.stuck = True
+            reput.stuck = True
         self._dispatcher.flush()
-        if self.reput.stuck or self.reput.offset < self._waits_for():
+        if reput.stuck or (waits and reput.offset < self.log.max_offset):
             raise RefusedError(
                 "dispatch-stuck", "dispatching cannot reach the end of the log: the start waits"
             )
-        if begin == self._from_queues_asked(begin):
+        if waits or self._rechecks:
             self._correct_min()
 
-    def _from_queues_asked(self, begin: int) -> int:
-        """`begin` where the start rebuilds the queue table after catching up, else another number."""
-        asked = self.traits.reput_start is ReputStart.QUEUES or (
-            self.traits.recheck_reput and self.settings.recheck_reput
-        )
-        return begin if asked else begin - 1
+    @property
+    def _rechecks(self) -> bool:
+        return self.traits.recheck_reput and self.settings.recheck_reput
 
-    def _waits_for(self) -> int:
-        """A 4.x start waits until dispatching has reached the end of the log."""
-        return self.log.max_offset if self.traits.reput_start is ReputStart.QUEUES else 0
+    def _reput_range(self) -> tuple[int, int]:
+        """Where dispatching begins, and the confirm offset or log end that it goes to."""
+        end = self.log.max_offset
+        if self.traits.reput_start is ReputStart.QUEUES:
+            begin = self._from_queues()
+            return begin, min(end, self.confirm) if self.settings.duplication and begin < end else end
+        if self.settings.duplication:
+            end = self.confirm
+        return (self._from_queues() if self._rechecks else end), end
 
     def _from_queues(self) -> int:
         known = max((queue.max_physical for queue in self.queues.values()), default=-1)
