@@ -56,13 +56,14 @@ class Dispatcher:
     """Collects records and appends them to their queues; call `flush` before the queues are looked at.
 
     queue_of: the queue of a topic and number, made when there is none (`#findOrCreateConsumeQueue`).
-    is_batch: whether the queues of a topic are batch queues.
+    is_batch: whether the queues of a topic are batch queues; it is told that some record of it is an inner
+    batch, which a broker takes for batch topics only.
     """
 
     def __init__(
         self,
         queue_of: Callable[[str, int], QueueLike],
-        is_batch: Callable[[str], bool],
+        is_batch: Callable[[str, bool], bool],
         kernels: ModuleType,
         traits: Traits,
         settings: StartSettings,
@@ -135,7 +136,10 @@ class Dispatcher:
     def _batches(self, run: Records, topics: Ints, slots: Ints) -> tuple[Ints, Ints]:
         """First queue offset and number of messages in each record; one, at its slot, unless it says more."""
         ones = np.ones(len(slots), np.int64)
-        batch = np.array([self._is_batch(name) for name in self._codes], np.bool_)[topics]
+        inner = np.zeros(len(self._codes), np.bool_)
+        inner[topics[(run.rows[:, Field.SYS_FLAG] & int(SysFlag.INNER_BATCH)) != 0]] = True
+        kinds = [self._is_batch(name, bool(seen)) for name, seen in zip(self._codes, inner, strict=True)]
+        batch = np.array(kinds, np.bool_)[topics]
         return inner_batches(run, batch, slots, ones, self._kernels) if batch.any() else (slots, ones)
 
     def _topics(self, run: Records) -> Ints:

@@ -53,7 +53,7 @@ class Start:
         self.plan: StartPlan | None = None
         self.confirm = -1
         self.reput: Reput | None = None
-        self.empty_deleted: list[str] = []
+        self._batch_topics: set[str] = set()
         self.spans = QueueSpans(reading.kernels)
         self._dispatcher = Dispatcher(self._queue, self._is_batch, reading.kernels, traits, settings)
 
@@ -113,12 +113,14 @@ class Start:
         names = ("config/topics.json", "config/topics.json.bak")
         return any(self.store.file(name) is not None for name in names)
 
-    def _is_batch(self, topic: str) -> bool:
-        """By the topic's `queue.type`; without a topic table by the directory that it has queues in."""
+    def _is_batch(self, topic: str, inner: bool = False) -> bool:
+        """By the topic's `queue.type`; without a topic table by its directory, or by inner batches in it."""
         if not self.traits.typed_queues:
             return False
         if not self._types_known:
-            return self.listing.is_directory(f"{_KINDS[1]}/{topic}")
+            if inner or self.listing.is_directory(f"{_KINDS[1]}/{topic}"):
+                self._batch_topics.add(topic)
+            return topic in self._batch_topics
         config = self.store.topics.get(topic)
         return config is not None and config.attributes.get("queue.type") == "BatchCQ"
 
