@@ -36,9 +36,9 @@ def command(
     bodies: BodyOptions,
     output: OutputOptions,
 ) -> ExitCode:
-    """Messages by their id; no flag says which kind of id it is.
+    """Messages by offset message id or unique client id.
 
-    An offset message id names a host and a physical offset: the host is reported, not compared. A unique
+    No flag says which kind of id it is. An offset message id names a host and a physical offset: the host is reported, not compared. A unique
     client id names the producer's address, process and time, and is found through the index, or by reading
     the log where no index answers. All records with the id are listed, such as those of a whole batch, or the
     half message and the committed one.

@@ -73,7 +73,7 @@ def command(
     bodies: BodyOptions,
     output: OutputOptions,
 ) -> ExitCode:
-    """Messages of a queue by queue offset, with the answer that the broker gives to a pull.
+    """Messages of a queue by offset, as the broker answers.
 
     The summary has the broker's status, the queue's range and the offset that it would name next; further
     messages follow up to N, past the broker's limits for one pull. Its verdicts say why a consumer gets the

@@ -51,9 +51,9 @@ def command(
     bodies: BodyOptions,
     output: OutputOptions,
 ) -> ExitCode:
-    """The first message of a queue stored at or after a time, exactly, and what the broker would answer.
+    """The queue offset that belongs to a point in time.
 
-    `queue_offset` follows the store times of the records themselves, also where the clock of the broker went
+    The first message stored at or after it, exactly, and what the broker would answer. `queue_offset` follows the store times of the records themselves, also where the clock of the broker went
     back. `broker_queue_offset` is what the release would return: 4.x chooses the queue file by its
     modification time, which copying changes, and takes the nearest message.
     """
