@@ -10,14 +10,15 @@ import pyarrow as pa
 
 from rmqtool.query.by_offset import pull_on
 from rmqtool.query.subscription import FilterType
+from rmqtool.query.unit_tags import UnitTags
 from rmqtool.query.verdict import Cause, Verdict, judge
 from rmqtool.scan.picked import Missing, pick
 from rmqtool.store.coverage import Incomplete, coverage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from rmqtool.query.pull import Delivered, Pull
+    from rmqtool.query.pull import Delivered, Passes, Pull
     from rmqtool.query.queue_view import QueueView
     from rmqtool.query.reading import Reading
     from rmqtool.query.served_queue import ReadRules
@@ -55,7 +56,14 @@ class OffsetQuery:
         self, count: int, columns: Sequence[str]
     ) -> Iterator[tuple[pa.RecordBatch, dict[str, list[Any]]]]:
         """Records of up to `count` messages, with lists for `slot` and, with `report`, where they pass."""
-        first, delivered = pull_on(self.view, self.asked.offset, count, self.rules, self._broker_filter())
+        with UnitTags(self.store, self.asked.topic, self.asked.queue_id) as tags:
+            yield from self._batches(count, columns, tags)
+
+    def _batches(
+        self, count: int, columns: Sequence[str], tags: UnitTags
+    ) -> Iterator[tuple[pa.RecordBatch, dict[str, list[Any]]]]:
+        passes = self.broker_filter(tags)
+        first, delivered = pull_on(self.view, self.asked.offset, count, self.rules, passes)
         self._first, self._reached = first, self.asked.offset
         subscription = self.subscription
         wanted = tuple(dict.fromkeys((*columns, *(subscription.columns if subscription else ()))))
@@ -70,12 +78,12 @@ class OffsetQuery:
                     self.missing.append(part)
                 else:
                     there = [one for one in own if one.physical_offset not in lost]
-                    batch, more = self._judged(part, there)
+                    batch, more = self._judged(part, there, tags)
                     self.listed += batch.num_rows
                     yield batch.select(columns), more
 
     def _judged(
-        self, batch: pa.RecordBatch, found: list[Delivered]
+        self, batch: pa.RecordBatch, found: list[Delivered], tags: UnitTags
     ) -> tuple[pa.RecordBatch, dict[str, list[Any]]]:
         slots = [one.queue_offset for one in found]
         if self.subscription is None:
@@ -83,7 +91,7 @@ class OffsetQuery:
         passes = self.subscription.passes(batch)
         if self.report:
             broker = [
-                self.subscription.passes_unit(one.tags_code)
+                self.subscription.passes_unit(tags.of(one.tags_code))
                 and (self.subscription.type is FilterType.TAG or bool(good))
                 for one, good in zip(found, passes, strict=True)
             ]
@@ -92,12 +100,13 @@ class OffsetQuery:
         kept = [slot for slot, good in zip(slots, passes, strict=True) if good]
         return batch.filter(pa.array(passes)), {"slot": kept}
 
-    def _broker_filter(self) -> Callable[[int, int, int], bool] | None:
+    def broker_filter(self, tags: UnitTags) -> Passes | None:
+        """What the broker asks of each unit; None where all of them are wanted."""
         wanted = self.subscription
         if wanted is None or self.report:
             return None
         if wanted.type is FilterType.TAG:
-            return lambda tags_code, _offset, _size: wanted.passes_unit(tags_code)
+            return lambda tags_code, _offset, _size: wanted.passes_unit(tags.of(tags_code))
         return lambda _code, offset, _size: self._passes_record(wanted, offset)
 
     def _passes_record(self, wanted: Subscription, physical_offset: int) -> bool:

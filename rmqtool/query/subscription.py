@@ -82,9 +82,12 @@ class Subscription:
             return ()
         return ("properties",) if self.type is FilterType.SQL92 else ("tags",)
 
-    def passes_unit(self, tags_code: int) -> bool:
-        """Whether a unit with this tags code passes at the broker; only tags are judged by it."""
-        if self.takes_all or self.type is FilterType.SQL92:
+    def passes_unit(self, tags_code: int | None) -> bool:
+        """Whether a unit with this tags code passes at the broker; only tags are judged by it.
+
+        None: its extension unit is not there; then it passes (`#isMatchedByConsumeQueue`).
+        """
+        if self.takes_all or self.type is FilterType.SQL92 or tags_code is None:
             return True
         low = tags_code % _INT
         return (low - _INT if low >= _INT // 2 else low) in self.codes

@@ -14,7 +14,7 @@ from formats.properties import INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, I
 from formats.tags_code import SCHEDULE_TOPIC, parse_delay_levels, tags_code_of
 from rmqtool.errors import RmqtoolError
 from rmqtool.query.queue_ends import SCHEMAS
-from rmqtool.scan.extension import ExtensionLookup
+from rmqtool.query.unit_tags import UnitTags
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
@@ -194,15 +194,8 @@ def _state(values: dict[str, int], raw: bytes) -> str:
 def _resolve(store: Store, view: UnitView, tags_code: int) -> int | None:
     if not is_ext_address(tags_code):
         return None
-    place = (view.topic, view.queue_id)
-    queues = [q for q in store.queues(FileKind.CONSUMEQUEUE_EXT) if (q.topic, q.queue_id) == place]
-    files = [file for queue in queues for file in queue.files]
-    sources = [(file.base_offset or 0, file.open("pread")) for file in files]
-    try:
-        return ExtensionLookup(sources).tags_code(tags_code)
-    finally:
-        for _, source in sources:
-            source.close()
+    with UnitTags(store, view.topic, view.queue_id) as tags:
+        return tags.behind(tags_code)
 
 
 def _differences(

@@ -1,0 +1,63 @@
+"""Offsets by time: exactly by the records, and as the brokers of all releases answered."""
+
+from __future__ import annotations
+
+import pytest
+
+from rmqtool.query import by_time
+from rmqtool.query.by_time import exact_offset
+from rmqtool.query.time_search import Boundary, broker_offset
+from tests.query.serving import NAMES, queue, rules_of
+
+PRE_BLANK = 0x7FFFFFFF
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_broker_would_answer_as_it_did(golden, name):
+    found = golden(name)
+    rules = rules_of(found)
+    for asked in found.expected["offsetByTime"]:
+        with queue(found, asked["topic"], asked["queue"]) as view:
+            for key in asked.keys() & {"lower", "upper", "offset"}:
+                boundary = Boundary.UPPER if key == "upper" else Boundary.LOWER
+                answer = broker_offset(
+                    view, asked["timestamp"], boundary, bounded=rules.bounded_time_search
+                )
+                assert answer == asked[key], (asked, key)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_exact_answer_follows_the_records(golden, name):
+    found = golden(name)
+    times = {one["physicalOffset"]: one["storeTimestamp"] for one in found.expected["records"]}
+    units = {(one["topic"], one["queue"]): one["units"] for one in found.expected["cqUnits"]}
+    for asked in found.expected["offsetByTime"]:
+        place, moment = (asked["topic"], asked["queue"]), asked["timestamp"]
+        with queue(found, *place) as view:
+            low = view.min_offset
+            answers = [exact_offset(view, moment, boundary) for boundary in Boundary]
+        served = [
+            (unit[0], times[unit[1]])
+            for unit in units.get(place, ())
+            if unit[0] >= low and unit[1] in times and unit[2] != PRE_BLANK
+        ]
+        after = [slot for slot, time in served if time >= moment]
+        before = [slot for slot, time in served if time <= moment]
+        wanted = [after[0] if after else None, before[-1] if before else None]
+        assert [one.queue_offset for one in answers] == wanted, asked
+
+
+@pytest.mark.parametrize("name", ["v498-basic", "v533-basic"])
+def test_files_chosen_by_their_edges_give_the_same_answers(golden, name, monkeypatch):
+    """What long queues are asked with, on short ones whose times never go back."""
+    found = golden(name)
+    for asked in found.expected["offsetByTime"]:
+        with queue(found, asked["topic"], asked["queue"]) as view:
+            for boundary in Boundary:
+                whole = exact_offset(view, asked["timestamp"], boundary)
+                with monkeypatch.context() as few:
+                    few.setattr(by_time, "_ALL_UNITS", 0)
+                    part = exact_offset(view, asked["timestamp"], boundary)
+                if whole.monotone:
+                    assert part.queue_offset == whole.queue_offset, (asked, boundary)
+                assert {whole.checked, part.checked} <= {"all", "edges"}
