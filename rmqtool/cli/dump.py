@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rmqtool.cli.context import Context
-from rmqtool.cli.filters import BodyOptions, FilterOptions, SubscriptionOptions
+from rmqtool.cli.filters import BodyOptions, FilterOptions, SubscriptionOptions, say_ignored
 from rmqtool.cli.opened import open_store
 from rmqtool.cli.options import (
     FORMATS,
@@ -64,6 +64,7 @@ def command(
     wanted = filters.build(
         context.zone, resolve=opened.segments.physical_offset, subscription=subscription.build()
     )
+    say_ignored(context, wanted.subscription)
     whole = opened.form in (StoreForm.STORE, StoreForm.COMMITLOG, StoreForm.DLEDGER)
     if whole and not opened.segments and opened.of_kind(FileKind.DLEDGER_DATA):
         raise NewerFormatError(f"{opened.given}: DLedger data files are not decoded by this release")

@@ -22,6 +22,7 @@ from rmqtool.query.message_filter import MessageFilter
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rmqtool.cli.context import Context
     from rmqtool.output.times import Zone
     from rmqtool.query.subscription import Subscription
 
@@ -74,6 +75,12 @@ class SubscriptionOptions:
 
         with named("--filter"):
             return Subscription.of(_utf8(self.filter), FilterType(self.filter_type or "TAG"))
+
+
+def say_ignored(context: Context, subscription: Subscription | None) -> None:
+    """Says what a broker does not look at in an expression that it takes."""
+    if subscription is not None and subscription.ignored:
+        context.talk.note(f"a broker does not look at the end of the expression: {subscription.ignored}")
 
 
 @dataclass(frozen=True)

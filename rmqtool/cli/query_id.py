@@ -38,17 +38,19 @@ def command(
 ) -> ExitCode:
     """Messages by offset message id or unique client id.
 
-    No flag says which kind of id it is. An offset message id names a host and a physical offset: the host is reported, not compared. A unique
-    client id names the producer's address, process and time, and is found through the index, or by reading
-    the log where no index answers. All records with the id are listed, such as those of a whole batch, or the
+    No flag says which kind of id it is. An offset message id names a host and a physical offset: the host is
+    reported, not compared. A unique client id names the producer's address, process and time, and is found
+    through the index, or by reading the log where no index answers. All records with the id are listed, such as those of a whole batch, or the
     half message and the committed one.
     """
     from rmqtool.query.id_query import IdQuery
     from rmqtool.query.target import is_id
 
     context = Context(output)
-    if not is_id(given):
-        raise UsageError(f"ID: '{given}' has not the form of an id, which is 32 or 56 hexadecimal digits")
+    try:
+        given.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError("ID is no UTF-8 text") from error
     opened = open_store(context, path, store)
     with context.progress("reading", sum(one.size for one in opened.segments)) as progress:
         reading = read.of_log(opened, progress.advance)
@@ -57,4 +59,6 @@ def command(
             for batch in query.batches(out.columns):
                 out.write(batch)
             out.finish(query.summary(out.messages, hide=bodies.redacted))
+    if not out.messages and not is_id(given):
+        context.talk.note("an id has 32 or 56 hexadecimal digits; this was looked for as it is, in UNIQ_KEY")
     return answer_code(out.messages, query.not_covered())

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from rmqtool.cli.context import Context
-from rmqtool.cli.filters import BodyOptions, SubscriptionOptions
+from rmqtool.cli.filters import BodyOptions, SubscriptionOptions, say_ignored
 from rmqtool.cli.opened import open_store
 from rmqtool.cli.options import (
     OutputOptions,
@@ -95,6 +95,7 @@ def command(
     opened = open_store(context, path, store)
     if wanted is None and group is not None:
         wanted = stored_filter(opened, group, topic)
+    say_ignored(context, wanted)
     with served_queue(opened, topic, number, rules := read_rules(opened, version.release)) as view:
         asked = Question(topic, number, parse_queue_offset(opened, view, topic, number, offset, group), group)
         query = OffsetQuery(opened, view, rules, asked, wanted, report)

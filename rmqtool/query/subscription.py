@@ -61,6 +61,11 @@ class Subscription:
         return Sql92Filter(self.expression)
 
     @property
+    def ignored(self) -> str:
+        """The end of an SQL92 expression that a broker does not look at."""
+        return self.sql92.ignored if self.type is FilterType.SQL92 else ""
+
+    @property
     def takes_all(self) -> bool:
         """Whether the expression keeps nothing back."""
         return self.type is FilterType.TAG and self.expression.strip() in {"", _ALL}

@@ -63,7 +63,10 @@ def at_offset(store: Store, given: str, physical_offset: int) -> Answer:
 
 
 def by_id(store: Store, given: str, reading: Reading) -> Answer:
-    """The record with an id: by the offset in it where one begins there, else by UNIQ_KEY."""
+    """The record with an id: by the offset in it where one begins there, else by UNIQ_KEY.
+
+    Not every UNIQ_KEY has the form of a client id: brokers make others, such as those of POP checkpoints.
+    """
     answer = _by_offset_id(store, given)
     if answer is not None:
         return answer
@@ -87,7 +90,9 @@ def by_id(store: Store, given: str, reading: Reading) -> Answer:
 
 
 def _by_offset_id(store: Store, given: str) -> Answer | None:
-    """None when the hexadecimal digits can be no offset message id of this store."""
+    """None when the text can be no offset message id of this store."""
+    if not is_id(given):
+        return None
     one = OffsetMessageId.decode(given)
     if not 0 <= one.port <= _LARGEST_PORT or one.offset < 0:
         return None

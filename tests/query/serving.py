@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
     from rmqtool.query.queue_view import QueueView
 
-NAMES = [
-    name for name in fixtures.golden_names("api") if "rocksdb" not in name and "unclean" not in name
-]
+NAMES = [name for name in fixtures.golden_names("api") if "rocksdb" not in name and "unclean" not in name]
 """queues in RocksDB are not read, and unclean copies have Java's answers after recovery"""
 
 

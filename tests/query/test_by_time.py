@@ -20,9 +20,7 @@ def test_the_broker_would_answer_as_it_did(golden, name):
         with queue(found, asked["topic"], asked["queue"]) as view:
             for key in asked.keys() & {"lower", "upper", "offset"}:
                 boundary = Boundary.UPPER if key == "upper" else Boundary.LOWER
-                answer = broker_offset(
-                    view, asked["timestamp"], boundary, bounded=rules.bounded_time_search
-                )
+                answer = broker_offset(view, asked["timestamp"], boundary, bounded=rules.bounded_time_search)
                 assert answer == asked[key], (asked, key)
 
 

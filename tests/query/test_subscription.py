@@ -20,7 +20,13 @@ def test_tags_with_one_hash_pass_the_broker_but_not_the_consumer():
     wanted = Subscription.of("Aa || TagB")
     assert wanted.passes_unit(HASH_OF_AA)
     assert not wanted.passes_unit(HASH_OF_TAGA)
-    assert wanted.passes(batch("Aa", "BB", "TagB", "TagA", None)).tolist() == [True, False, True, False, False]
+    assert wanted.passes(batch("Aa", "BB", "TagB", "TagA", None)).tolist() == [
+        True,
+        False,
+        True,
+        False,
+        False,
+    ]
 
 
 @pytest.mark.parametrize("expression", ["*", "", " * "])

@@ -38,7 +38,10 @@ class Sql92Filter:
 
     def __init__(self, expression: str) -> None:
         self.expression = expression
-        self._node = parse(expression)
+        parsed = parse(expression)
+        self._node = parsed.node
+        self.ignored = parsed.ignored
+        """what stands behind the expression, which a broker does not look at"""
         self.names = tuple(sorted(self._node.names))
         self._known: dict[Node, dict[tuple[str | None, ...], int]] = {}
 

@@ -6,9 +6,10 @@ and ENDSWITH.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from lark import Lark, Token, Transformer
+from lark import Lark, Token, Transformer, Tree
 from lark.exceptions import LarkError, UnexpectedCharacters, UnexpectedEOF, UnexpectedToken, VisitError
 
 from rmqtool.errors import UsageError
@@ -75,10 +76,18 @@ _LARGEST_DOUBLE = 1.7976931348623157e308
 _SMALLEST_DOUBLE = 5e-324
 
 
-def parse(expression: str) -> Node:
-    """The expression as a tree. Raises `UsageError` for what a broker refuses to subscribe to."""
+@dataclass(frozen=True)
+class Parsed:
+    """An expression as a tree. ignored: what stands behind it, which a broker never looks at."""
+
+    node: Node
+    ignored: str
+
+
+def parse(expression: str) -> Parsed:
+    """Reads an expression. Raises `UsageError` for what a broker refuses to subscribe to."""
     try:
-        tree = _parser().parse(expression)
+        tree, ignored = _tree(expression)
         made: Node = _Build().transform(tree)
     except (UnexpectedToken, UnexpectedCharacters) as error:
         raise UsageError(f"the expression makes no sense at column {error.column}: {expression}") from error
@@ -88,7 +97,22 @@ def parse(expression: str) -> Node:
         raise UsageError(f"a broker refuses the expression: {error.orig_exc}") from error
     except LarkError as error:
         raise UsageError(f"the expression cannot be read: {expression}") from error
-    return made
+    return Parsed(made, ignored)
+
+
+def _tree(expression: str) -> tuple[Tree[Token], str]:
+    """Java's parser stops where an expression is whole and the next token does not go on with it."""
+    reading = _parser().parse_interactive(expression)
+    try:
+        for _ in reading.iter_parse():
+            pass
+    except UnexpectedToken as error:
+        try:
+            tree = reading.copy().feed_eof()
+        except UnexpectedToken:
+            raise error from None
+        return tree, expression[error.pos_in_stream or 0 :]
+    return reading.feed_eof(), ""
 
 
 _PARSER: list[Lark] = []

@@ -1,0 +1,281 @@
+"""Keys: through the index, by reading, and both, against what stores of real brokers hold."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+
+import pytest
+
+from fixtures.builder import HandmadeLog
+from formats.index import Header, Item, key_hash, slot_of
+from formats.primitives import offset_of, sizeof
+from rmqtool.query import by_key
+from rmqtool.query.by_key import KeySource, find_keys
+from rmqtool.query.index_lookup import open_index
+from rmqtool.query.reading import Reading
+from rmqtool.query.wanted_keys import WantedKeys
+from rmqtool.store.layout import Store
+from tests.query.serving import NAMES
+
+HEADER, ITEM = sizeof(Header), sizeof(Item)
+ROLLBACK = 12
+EVERYWHERE = (None, None)
+
+
+def find(store, keys, topic=None, *, source=KeySource.AUTO, window=EVERYWHERE):
+    return find_keys(store, WantedKeys(keys, topic), window=window, source=source, reading=Reading())
+
+
+def having(found, topic, key, low, high, *, rolled_back):
+    """Java's records with that topic and key in a window."""
+    return sorted(
+        one["physicalOffset"]
+        for one in found.expected["records"]
+        if one["topic"] == topic
+        and (key in (one["keys"] or "").split(" ") or one["uniqKey"] == key)
+        and low <= one["storeTimestamp"] < high
+        and (rolled_back or one["sysFlag"] & ROLLBACK != ROLLBACK)
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("source", KeySource)
+def test_every_query_of_java_is_answered_by_what_the_log_holds(golden, name, source):
+    found = golden(name)
+    store = Store.open(found.path)
+    for asked in found.expected["queryKey"]:
+        window = asked["begin"], asked["end"]
+        scanned = having(found, asked["topic"], asked["key"], *window, rolled_back=True)
+        wanted = having(found, asked["topic"], asked["key"], *window, rolled_back=False)
+        answer = find(store, [asked["key"]], asked["topic"], source=source, window=window)
+        assert sorted(answer.matches) == (scanned if answer.source == "scan" else wanted), asked
+        if len(asked["physicalOffsets"]) < 64:
+            read = {one["physicalOffset"] for one in found.expected["records"]}
+            assert set(asked["physicalOffsets"]) & set(wanted) <= set(answer.matches)
+            assert set(answer.matches) <= read
+
+
+@pytest.mark.parametrize("name", ["v498-basic", "v533-tx", "v533-lmq", "v470-basic", "v533-ipv6"])
+def test_all_topics_at_once(golden, name):
+    found = golden(name)
+    store = Store.open(found.path)
+    keys = sorted({asked["key"] for asked in found.expected["queryKey"]})
+    topics = {one["topic"] for one in found.expected["records"]}
+    wanted = {
+        at
+        for topic in topics
+        for key in keys
+        for at in having(found, topic, key, 0, 1 << 62, rolled_back=True)
+    }
+    assert set(find(store, keys, source=KeySource.SCAN).matches) == wanted
+    rolled = {
+        at
+        for topic in topics
+        for key in keys
+        for at in having(found, topic, key, 0, 1 << 62, rolled_back=False)
+    }
+    assert set(find(store, keys).matches) in (rolled, wanted)
+
+
+@pytest.fixture
+def indexed(fresh_golden):
+    """A store of this test's own, its index files, and a key that many records have."""
+    found = fresh_golden("v533-basic")
+    return found, sorted((found.path / "index").iterdir())
+
+
+def order(found, key="order-7", topic="TopicB"):
+    return having(found, topic, key, 0, 1 << 62, rolled_back=False)
+
+
+def popular(found):
+    """Topic and key with records in several index files."""
+    counts = {}
+    for one in found.expected["records"]:
+        for key in filter(None, (one["keys"] or "").split(" ")):
+            counts[one["topic"], key] = counts.get((one["topic"], key), 0) + 1
+    return max(counts, key=counts.get)
+
+
+def set_int(path, position, value, form=">i"):
+    raw = bytearray(path.read_bytes())
+    struct.pack_into(form, raw, position, value)
+    path.write_bytes(raw)
+
+
+DAMAGE = {
+    "gone": lambda path: path.unlink(),
+    "empty": lambda path: path.write_bytes(b""),
+    "zeros": lambda path: path.write_bytes(bytes(path.stat().st_size)),
+    "cut": lambda path: path.write_bytes(path.read_bytes()[:100]),
+    "count": lambda path: set_int(path, offset_of(Header, "index_count"), 1 << 30),
+    "range": lambda path: set_int(path, offset_of(Header, "end_physical_offset"), -5, ">q"),
+    "beyond": lambda path: set_int(path, offset_of(Header, "end_physical_offset"), 1 << 40, ">q"),
+}
+
+
+@pytest.mark.parametrize("which", [0, 1, -1])
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_what_a_damaged_index_file_does_not_answer_is_read(indexed, kind, which):
+    found, files = indexed
+    topic, key = popular(found)
+    wanted = order(found, key, topic)
+    DAMAGE[kind](files[which])
+    store = Store.open(found.path)
+    answer = find(store, [key], topic)
+    assert sorted(answer.matches) == wanted
+    assert answer.source in {"index+scan", "scan"}
+    assert answer.not_covered == []
+    alone = find(store, [key], topic, source=KeySource.INDEX)
+    assert set(alone.matches) <= set(wanted)
+    assert [row["reason"] for row in alone.not_covered]
+    if kind in {"count", "range", "beyond"}:
+        assert files[which].name in str(answer.setbacks)
+
+
+def test_without_any_index_the_log_is_read(indexed):
+    found, files = indexed
+    topic, key = popular(found)
+    for path in files:
+        path.unlink()
+    answer = find(Store.open(found.path), [key], topic)
+    assert (sorted(answer.matches), answer.source) == (order(found, key, topic), "scan")
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_cycles_of_any_length_end_and_are_noticed(indexed, length):
+    """The newest items of one slot point at each other, or at themselves."""
+    found, files = indexed
+    topic, key = popular(found)
+    store = Store.open(found.path)
+    path = next(file for file in files if _chain(store, file, topic, key)[length - 1 :])
+    chain = _chain(store, path, topic, key)
+    with open_index(store, store.file(f"index/{path.name}")) as reader:
+        slots = reader._slots
+    at = HEADER + slots * 4 + ITEM * chain[length - 1] + offset_of(Item, "prev")
+    set_int(path, at, chain[0])
+    answer = find(Store.open(found.path), [key], topic)
+    assert sorted(answer.matches) == order(found, key, topic)
+    assert "cannot stand there" in answer.setbacks[f"index/{path.name}"]
+
+
+def _chain(store, path, topic, key):
+    """Numbers of all items in the slot of a key, the newest first."""
+    with open_index(store, store.file(f"index/{path.name}")) as reader:
+        slot = slot_of(key_hash(topic, key), reader._slots)
+        number = int.from_bytes(reader._source.window(HEADER + slot * 4, 4).tobytes(), "big")
+        chain = []
+        while number:
+            chain.append(number)
+            number = reader.item(number).prev
+    return chain
+
+
+def test_an_item_without_its_record_is_counted(indexed):
+    """Behind the index another record was written in its place: the candidate is missing, nothing is wrong."""
+    found, files = indexed
+    topic, key = popular(found)
+    store = Store.open(found.path)
+    path = files[0]
+    number = _chain(store, path, topic, key)[-1]
+    with open_index(store, store.file(f"index/{path.name}")) as reader:
+        slots, value = reader._slots, reader.item(number)
+    at = HEADER + slots * 4 + ITEM * number + offset_of(Item, "physical_offset")
+    set_int(path, at, value.physical_offset + 1, ">q")
+    answer = find(store, [key], topic, source=KeySource.INDEX)
+    if value.key_hash == key_hash(topic, key):
+        assert [one.physical_offset for one in answer.missing] == [value.physical_offset + 1]
+
+
+COLLIDING = "Aa", "BB"
+"""the same Java hash, so the same index hash in every topic"""
+
+
+@pytest.fixture
+def colliding(tmp_path):
+    log = HandmadeLog()
+    for number in range(20):
+        log.put("T", b"", {"KEYS": COLLIDING[number % 2], "UNIQ_KEY": f"{number:032X}"})
+    log.put("T", b"", {"KEYS": "x Aa y", "UNIQ_KEY": f"{99:032X}"})
+    log.put("U", b"", {"KEYS": "Aa", "UNIQ_KEY": f"{98:032X}"})
+    log.write(tmp_path / "commitlog")
+    return Store.open(tmp_path), log
+
+
+def test_keys_with_one_hash_are_told_apart(colliding):
+    store, log = colliding
+    answer = find(store, ["Aa"], "T")
+    starts = [one.physical_offset for one in log.records]
+    assert sorted(answer.matches) == [*starts[:20:2], starts[20]]
+    assert answer.collisions == 10
+    assert sorted(find(store, ["BB"]).matches) == starts[1:20:2]
+    both = find(store, ["Aa", "BB"])
+    assert set(both.matches.values()) == {frozenset({"Aa"}), frozenset({"BB"})}
+    assert both.collisions == 0
+
+
+def test_an_element_is_no_substring(colliding):
+    store, _ = colliding
+    assert not find(store, ["A"], "T").matches
+    assert not find(store, ["x Aa y"], "T").matches
+    assert len(find(store, ["y"], "T").matches) == 1
+
+
+def test_a_unique_id_alone(colliding):
+    store, log = colliding
+    wanted = WantedKeys([f"{98:032X}", "Aa"], uniq_key_only=True)
+    answer = find_keys(store, wanted, reading=Reading())
+    assert list(answer.matches) == [log.records[-1].physical_offset]
+
+
+def test_many_keys_compare_the_whole_column_with_the_same_result(golden, monkeypatch):
+    found = golden("v533-basic")
+    store = Store.open(found.path)
+    keys = [key for one in found.expected["records"] for key in filter(None, (one["keys"] or "").split(" "))]
+    some = sorted(set(keys))[:50]
+    few = find(store, some)
+    monkeypatch.setattr(by_key, "_FEW_HASHES", 0)
+    many = find(store, some)
+    assert few.matches == many.matches
+    assert many.source == few.source
+    assert len(few.matches) > 10
+
+
+def test_a_hundred_thousand_keys_in_one_pass(golden):
+    found = golden("v533-basic")
+    store = Store.open(found.path)
+    topic, key = popular(found)
+    wanted = [f"none-{number}" for number in range(100_000)] + [key]
+    for source in KeySource:
+        answer = find(store, wanted, topic, source=source)
+        assert set(order(found, key, topic)) == set(answer.matches), source
+
+
+@pytest.mark.parametrize("source", KeySource)
+def test_windows_are_half_open(golden, source):
+    found = golden("v533-basic")
+    store = Store.open(found.path)
+    topic, key = popular(found)
+    times = {one["physicalOffset"]: one["storeTimestamp"] for one in found.expected["records"]}
+    places = order(found, key, topic)
+    for moment in {times[place] for place in places}:
+        exact = find(store, [key], topic, source=source, window=(moment, moment + 1))
+        assert sorted(exact.matches) == [place for place in places if times[place] == moment]
+        assert not set(exact.matches) & set(
+            find(store, [key], topic, source=source, window=(None, moment)).matches
+        )
+
+
+def test_an_interrupt_keeps_what_was_found(golden, monkeypatch):
+    found = golden("v533-basic")
+    store = Store.open(found.path)
+    topic, key = popular(found)
+
+    def interrupted(size):
+        raise KeyboardInterrupt
+
+    reading = replace(Reading(), advance=interrupted)
+    answer = find_keys(store, WantedKeys([key], topic), source=KeySource.SCAN, reading=reading)
+    assert [row["reason"] for row in answer.not_covered] == ["interrupted"]
+    assert set(answer.matches) < set(order(found, key, topic))
