@@ -41,6 +41,7 @@ COMMANDS: dict[str, Entry] = {
         "rmqtool.cli.query_offset", "Messages of a queue by offset, as the broker answers."
     ),
     "query-time": Entry("rmqtool.cli.query_time", "The queue offset that belongs to a point in time."),
+    "tail": Entry("rmqtool.cli.tail", "The last messages, and with -f those that follow."),
     "explain": Entry(
         "rmqtool.cli.explain",
         "RocketMQ log lines: their meaning, normal or not, what to look at, the next command.",

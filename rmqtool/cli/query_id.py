@@ -38,10 +38,10 @@ def command(
 ) -> ExitCode:
     """Messages by offset message id or unique client id.
 
-    No flag says which kind of id it is. An offset message id names a host and a physical offset: the host is
-    reported, not compared. A unique client id names the producer's address, process and time, and is found
-    through the index, or by reading the log where no index answers. All records with the id are listed, such as those of a whole batch, or the
-    half message and the committed one.
+    No flag says which kind of id it is. An offset message id names a host and a physical offset: the host
+    is reported, not compared. A unique client id names the producer's address, process and time, and is
+    found through the index, or by reading the log where no index answers. All records with the id are
+    listed, such as those of a whole batch, or the half message and the committed one.
     """
     from rmqtool.query.id_query import IdQuery
     from rmqtool.query.target import is_id

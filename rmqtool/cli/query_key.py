@@ -77,10 +77,10 @@ def command(
 ) -> ExitCode:
     """Messages by key, through the index and the log.
 
-    An element of KEYS or a UNIQ_KEY, in one topic or in all. Candidates of the index are read and compared by
-    their real topic and key; what has only the same hash is counted as a collision. What no sound index file covers is read from the log, so that the answer is
-    complete, or says why it is not. Rolled back transactions are never in the index and come from the log
-    only.
+    An element of KEYS or a UNIQ_KEY, in one topic or in all. Candidates of the index are read and
+    compared by their real topic and key; what has only the same hash is counted as a collision. What no
+    sound index file covers is read from the log, so that the answer is complete, or says why it is not.
+    Rolled back transactions are never in the index and come from the log only.
     """
     from rmqtool.query.by_key import KeySource
     from rmqtool.query.key_query import KeyQuery

@@ -53,9 +53,10 @@ def command(
 ) -> ExitCode:
     """The queue offset that belongs to a point in time.
 
-    The first message stored at or after it, exactly, and what the broker would answer. `queue_offset` follows
-    the store times of the records themselves, also where the clock of the broker went back. `broker_queue_offset` is what the release would return: 4.x chooses the queue file by its
-    modification time, which copying changes, and takes the nearest message.
+    The first message stored at or after it, exactly, and what the broker would answer. `queue_offset`
+    follows the store times of the records themselves, also where the clock of the broker went back.
+    `broker_queue_offset` is what the release would return: 4.x chooses the queue file by its modification
+    time, which copying changes, and takes the nearest message.
     """
     from rmqtool.cli.parse import named, parse_time
     from rmqtool.cli.queue_arguments import parse_queue, say_queues

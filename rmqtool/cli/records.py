@@ -80,6 +80,13 @@ class RecordOut:
         further = dict(more or {})
         self.rows.write_columns([*names, *further], [*lists, *further.values()], omit_null=OMIT_NULL)
 
+    def flush(self) -> None:
+        """Everything written so far becomes visible."""
+        if self.rows is not None:
+            self.rows.flush()
+        else:
+            self._context.out.flush()
+
     def finish(self, summary: Mapping[str, Any]) -> None:
         """The closing summary."""
         if self.rows is not None:
@@ -111,10 +118,12 @@ def refuse_shaping(context: Context, bodies: BodyOptions) -> None:
 
 def answer_code(listed: int, not_covered: Sequence[Mapping[str, Any]]) -> ExitCode:
     """Exit code of a query: 1 when nothing was found, 3 when something in its scope was not looked at."""
+    return worst([listing_code(not_covered), ExitCode.OK if listed else ExitCode.DAMAGE])
+
+
+def listing_code(not_covered: Sequence[Mapping[str, Any]]) -> ExitCode:
+    """Exit code of an answer that may well be empty: 3 when something in its scope was not looked at."""
     reasons = {str(row["reason"]) for row in not_covered}
     if Incomplete.INTERRUPTED in reasons:
         return ExitCode.INTERRUPTED
-    lacking = reasons - {Incomplete.LIMIT}
-    return worst(
-        [ExitCode.INCOMPLETE if lacking else ExitCode.OK, ExitCode.OK if listed else ExitCode.DAMAGE]
-    )
+    return ExitCode.INCOMPLETE if reasons - {Incomplete.LIMIT} else ExitCode.OK

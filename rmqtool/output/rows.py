@@ -60,6 +60,10 @@ class Rows(ABC):
         self._close({"schema": self.schema, **_checked(summary)})
         self.out.flush()
 
+    def flush(self) -> None:
+        """Everything taken so far becomes visible."""
+        self.out.flush()
+
     @abstractmethod
     def _emit(self, rows: Iterable[Row]) -> None: ...
 

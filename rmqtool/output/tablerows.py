@@ -139,6 +139,12 @@ class TableRows(Rows):
         shown = [(name, column) for name, column in zip(names, columns, strict=True) if name in keys]
         super().write_columns([name for name, _ in shown], [column for _, column in shown])
 
+    def flush(self) -> None:
+        """Everything taken so far becomes visible; it settles the widths of the columns."""
+        if self._waiting:
+            self._settle()
+        super().flush()
+
     def _emit(self, rows: Iterable[Row]) -> None:
         for row in rows:
             text = self._banner(row) if self._banner else None

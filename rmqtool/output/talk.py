@@ -57,9 +57,10 @@ def describe(summary: Mapping[str, Any]) -> str:
 def _left(row: Mapping[str, Any]) -> str:
     """Where reading stopped; what could not be read has a warning of its own."""
     files = f" in {row['files']} files" if "files" in row else ""
-    if "length" in row:
-        return f", left: {row['path']} from {row['position']} on, {row['length']:,} bytes{files}"
-    return f", left: {row['messages']:,} messages in {row['path']}"
+    if "messages" in row and "length" not in row:
+        return f", left: {row['messages']:,} messages in {row['path']}"
+    length = f", {row['length']:,} bytes{files}" if "length" in row else ""
+    return f", left: {row['path']} from {row.get('position', row.get('physical_offset'))} on{length}"
 
 
 def _part(name: str, value: Any) -> str:

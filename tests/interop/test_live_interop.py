@@ -5,7 +5,11 @@ And what is wrong with it is found although it is being written.
 
 from __future__ import annotations
 
+import json
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -13,7 +17,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.helpers import rmq_process
+from tests.cli.test_interrupt import DRIVER
+from tests.helpers import ROOT, rmq_process
 from tests.interop.traffic import varied
 
 if TYPE_CHECKING:
@@ -104,3 +109,53 @@ def test_damage_in_a_live_store_is_found(java_store: Callable[..., JavaStore], t
     assert ("CL-CRC", offset, offset % SEGMENT) in told
     assert {row["code"] for row in serious(found.rows)} == {"CL-CRC", "CQ-HOLE", "X-GHOST"}
     assert {row["queue_offset"] for row in serious(found.rows) if row["code"] != "CL-CRC"} == {2}
+
+
+def test_tail_follows_what_java_writes_across_segments(
+    java_store: Callable[..., JavaStore], tmp_path: Path
+) -> None:
+    """Every record once, in order, whole; so with a filter."""
+    root = tmp_path / "store"
+    store = java_store(root, **SETTINGS)
+    varied(store, count=66)
+    outputs = [tmp_path / "all.ndjson", tmp_path / "some.ndjson"]
+    processes = [
+        _follower(root, outputs[0], "-n", "5"),
+        _follower(root, outputs[1], "-n", "0", "--topic", "TopicB", "--tag", "TagB"),
+    ]
+    before = [one["physicalOffset"] for one in store.records()]
+    try:
+        for output in outputs[:1]:
+            _wait_for(output, 5)
+        with being_written(store):
+            time.sleep(SECONDS)
+        records = sorted(store.records(), key=lambda one: one["physicalOffset"])
+        _wait_for(outputs[0], len(records) - len(before) + 5)
+    finally:
+        for process in processes:
+            process.send_signal(signal.SIGINT)
+        codes = [process.wait(60) for process in processes]
+    assert codes == [130, 130]
+    rows = [[json.loads(line) for line in output.read_text().splitlines()] for output in outputs]
+    seen = [row["physical_offset"] for row in rows[0][:-1]]
+    assert seen == [one["physicalOffset"] for one in records][len(before) - 5 :]
+    assert {row["crc"] for row in rows[0][:-1]} <= {"ok", "absent"}
+    assert seen[-1] - seen[0] > 2 * SEGMENT, "Java has not rolled while it was read"
+    assert [row["incomplete_reason"] for row in (rows[0][-1], rows[1][-1])] == ["interrupted"] * 2
+    keyed = [one for one in records if (one["topic"], one["tags"]) == ("TopicB", "TagB")]
+    listed = [row["physical_offset"] for row in rows[1][:-1]]
+    assert listed == [one["physicalOffset"] for one in keyed][-len(listed) :]
+    assert len(listed) > 5
+
+
+def _follower(root: Path, output: Path, *options: str) -> subprocess.Popen[bytes]:
+    with output.open("wb") as out:
+        command = [sys.executable, "-c", DRIVER, "tail", str(root), "-f", "--format", "ndjson", *options]
+        return subprocess.Popen(command, stdout=out, env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+
+def _wait_for(output: Path, lines: int) -> None:
+    until = time.monotonic() + 60
+    while output.read_bytes().count(b"\n") < lines:
+        assert time.monotonic() < until, output.read_bytes()[-500:]
+        time.sleep(0.05)

@@ -173,7 +173,7 @@ def _chain(store, path, topic, key):
 
 
 def test_an_item_without_its_record_is_counted(indexed):
-    """Behind the index another record was written in its place: the candidate is missing, nothing is wrong."""
+    """The candidate is missing; nothing else is wrong."""
     found, files = indexed
     topic, key = popular(found)
     store = Store.open(found.path)

@@ -1,0 +1,77 @@
+"""`rmqtool tail`: the last messages, and those that follow."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rmqtool.cli.context import Context
+from rmqtool.cli.filters import BodyOptions, FilterOptions, SubscriptionOptions, say_ignored
+from rmqtool.cli.opened import open_store
+from rmqtool.cli.options import OutputOptions, StoreArgument, StoreOptions
+from rmqtool.cli.parse import named, parse_int
+from rmqtool.cli.records import QUERY_FORMATS, RecordOut, listing_code
+from rmqtool.cli.verb import verb
+from rmqtool.errors import ExitCode, NewerFormatError, UsageError
+
+SCHEMA = "rmqtool.tail/1"
+
+
+@verb(
+    examples=[
+        "rmqtool tail /data/store",
+        "rmqtool tail /data/store -f --topic 'Order*' --body",
+        "rmqtool tail /data/store -f -n 0 --format ndjson --limit 100",
+    ],
+    formats=QUERY_FORMATS,
+)
+def command(
+    path: StoreArgument = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with what the broker writes, until Ctrl-C.")
+    ] = False,
+    number: Annotated[
+        str, typer.Option("--number", "-n", metavar="N", help="Messages to begin with, the last ones.")
+    ] = "10",
+    *,
+    store: StoreOptions,
+    filters: FilterOptions,
+    subscription: SubscriptionOptions,
+    bodies: BodyOptions,
+    output: OutputOptions,
+) -> ExitCode:
+    """The last messages, and with -f those that follow.
+
+    Read from the end of the log, so that a large store takes no longer than a small one; filters choose among
+    all messages, and are searched for as far back as it takes. With -f new messages appear as the broker
+    writes them, across segment files, each batch at once. --limit N ends after N messages in all.
+    """
+    from rmqtool.query.tail import LogTail
+    from rmqtool.store.layout import FileKind
+
+    context = Context(output)
+    if filters.sample is not None:
+        raise UsageError("--sample means nothing at the end of a log")
+    with named("--number"):
+        count = parse_int(number, minimum=0)
+    opened = open_store(context, path, store)
+    if not opened.segments and opened.of_kind(FileKind.DLEDGER_DATA):
+        raise NewerFormatError(f"{opened.given}: DLedger data files are not decoded by this release")
+    wanted = filters.build(
+        context.zone, resolve=opened.segments.physical_offset, subscription=subscription.build()
+    )
+    say_ignored(context, wanted.subscription)
+    tail = LogTail(opened, wanted, count, follow)
+    with RecordOut(context, SCHEMA, bodies) as out:
+        columns = out.columns
+        try:
+            for batch in tail.batches(columns):
+                if batch is None:
+                    out.flush()
+                elif batch.num_rows:
+                    out.write(batch.select(list(columns)))
+        except KeyboardInterrupt:
+            tail.interrupted = True
+        out.finish(tail.summary())
+    return listing_code(tail.not_covered())

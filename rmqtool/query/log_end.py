@@ -1,0 +1,83 @@
+"""Where the records of the segment end that a broker writes into, without reading all of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rmqtool.query.segment_ends import data_end
+from rmqtool.scan import kernels_python
+from rmqtool.scan.events import Records, Tail, TailContent
+from rmqtool.scan.fields import Check, Field
+from rmqtool.scan.segment import SegmentScan
+from rmqtool.store.cut import CutSource
+
+if TYPE_CHECKING:
+    from rmqtool.store.bytes import ByteSource
+    from rmqtool.store.segments import Segment
+
+_PROBES = 128
+"""places behind the end found that are looked at, in case zeros lie between the data"""
+_SAMPLES = 16
+"""places whose records are compared by time, in case older records lie behind the end"""
+_PAGE = 4096
+
+
+def end_of_data(segment: Segment) -> int:
+    """Position behind the last page with data that can be records of this life of the segment.
+
+    By bisection over zero pages, and by the store times of a few records: what follows where time goes back
+    and no record continues is left from before (`Tail` of stale content). Raises `StoreIOError`.
+    """
+    with segment.open("pread") as source:
+        end = _filled(source)
+        return _before_stale(source, segment.base, end)
+
+
+def _filled(source: ByteSource) -> int:
+    end = data_end(source)
+    for place in np.linspace(end, max(source.size - _PAGE, end), _PROBES).astype(np.int64).tolist():
+        if source.window(place, _PAGE).any():
+            end = min(place + _PAGE, source.size)
+    return end
+
+
+def _before_stale(source: ByteSource, base: int, end: int) -> int:
+    before: tuple[int, int] | None = None
+    for place in np.linspace(0, end, _SAMPLES, endpoint=False).astype(np.int64).tolist():
+        found = _record_from(source, base, place, end)
+        if found is None:
+            continue
+        if before is not None and found[1] < before[1]:
+            stop = _stale_from(source, base, before[0], end)
+            if stop is not None:
+                return stop
+        before = found
+    return end
+
+
+def _record_from(source: ByteSource, base: int, start: int, end: int) -> tuple[int, int] | None:
+    """Position and store time of the first record behind a place."""
+    scan = SegmentScan(
+        CutSource(source, end),
+        base,
+        checks=Check.FRAME,
+        keep_stale=True,
+        start=start,
+        batch_rows=1,
+        kernels=kernels_python,
+    )
+    for event in scan:
+        if isinstance(event, Records):
+            row = event.rows[0]
+            return int(row[Field.POSITION]), int(row[Field.STORE_TIMESTAMP])
+    return None
+
+
+def _stale_from(source: ByteSource, base: int, start: int, end: int) -> int | None:
+    scan = SegmentScan(CutSource(source, end), base, checks=Check.FRAME, start=start, kernels=kernels_python)
+    for event in scan:
+        if isinstance(event, Tail) and event.content is TailContent.STALE:
+            return event.position
+    return None

@@ -1,0 +1,273 @@
+"""The end of a log: the last messages, and those that a broker adds while somebody watches.
+
+Nothing is read that is not near the end: chunk by chunk backwards, each read forward from the first record
+that begins in it.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rmqtool.errors import RmqtoolError
+from rmqtool.query.log_end import end_of_data
+from rmqtool.query.select import Selector
+from rmqtool.scan.engine import SMALL_INPUT, choose_kernels
+from rmqtool.scan.events import Blank, End, Gap, Records, Tail, TailContent, Unreadable
+from rmqtool.scan.fields import Check, Field
+from rmqtool.scan.parts import cut
+from rmqtool.scan.segment import SegmentScan
+from rmqtool.scan.table import to_batch
+from rmqtool.store.coverage import Incomplete, coverage, rest_of_log, unreadable
+from rmqtool.store.cut import CutSource
+from rmqtool.store.growing import segments_now
+from rmqtool.store.patched import PatchedSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from rmqtool.query.message_filter import MessageFilter
+    from rmqtool.scan.events import Event
+    from rmqtool.store.layout import Store
+    from rmqtool.store.segments import Segment, SegmentSet
+
+Row = dict[str, Any]
+
+_FIRST_CHUNK = 1 << 18
+_LARGEST_CHUNK = 1 << 26
+POLL_SECONDS = 0.2
+
+
+@dataclass
+class LogTail:
+    """The last `count` messages that pass `wanted`, and with `follow` those that come.
+
+    messages: how many were given. at: physical offset up to which the log was read. damage: ranges between
+    the messages that are no records, as rows of `store.coverage`.
+    """
+
+    store: Store
+    wanted: MessageFilter
+    count: int
+    follow: bool = False
+    messages: int = 0
+    first_offset: int | None = None
+    at: int = 0
+    interrupted: bool = False
+    damage: list[Row] = field(default_factory=list)
+    _segments: SegmentSet | None = None
+    _scanned: int = 0
+    _cut_short: list[Row] = field(default_factory=list)
+
+    @property
+    def segments(self) -> SegmentSet:
+        """As they were listed last."""
+        return self.store.segments if self._segments is None else self._segments
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch | None]:
+        """Batches of the record table, oldest first; None when everything there is has been given."""
+        if not len(self.segments) and not self.follow:
+            return
+        self.at = self._start()
+        if self.at > self.segments.first_offset:
+            low = list(self.segments)
+            self._cut_short = rest_of_log(low, self.segments.first_offset, Incomplete.LIMIT, end=self.at)
+        while True:
+            for batch in self._forward(columns):
+                left = None if self.wanted.limit is None else self.wanted.limit - self.messages
+                some = batch if left is None else batch.slice(0, left)
+                self._count(some)
+                yield some
+                if left is not None and left <= batch.num_rows:
+                    self._stop_at_limit(some)
+                    return
+            yield None
+            if not self.follow:
+                return
+            time.sleep(POLL_SECONDS)
+            self._segments = segments_now(self.store)
+
+    def summary(self) -> Row:
+        """The closing summary."""
+        told: Row = {
+            "messages": self.messages,
+            "first_offset": self.first_offset,
+            "end_offset": self.at,
+            "followed": self.follow,
+        }
+        return told | coverage(self.not_covered())
+
+    def not_covered(self) -> list[Row]:
+        """What lies before the messages, what between them is damaged, and what came later."""
+        rows = [*self._cut_short, *self.damage]
+        if self.interrupted:
+            rows.append({"path": "commitlog", "physical_offset": self.at, "reason": Incomplete.INTERRUPTED})
+        return rows
+
+    def _count(self, batch: pa.RecordBatch) -> None:
+        if batch.num_rows and self.first_offset is None:
+            self.first_offset = batch["physical_offset"][0].as_py()
+        self.messages += batch.num_rows
+
+    def _stop_at_limit(self, last: pa.RecordBatch) -> None:
+        if last.num_rows:
+            self.at = last["physical_offset"][-1].as_py() + last["store_size"][-1].as_py()
+        self._cut_short += rest_of_log(list(self.segments), self.at, Incomplete.LIMIT)
+
+    # backwards
+
+    def _start(self) -> int:
+        """Where the last `count` messages begin."""
+        last = self.segments.last_with_data()
+        if last is None:
+            return max(self.segments.first_offset, 0)
+        found: list[np.ndarray] = []
+        here = [one for one in self.segments if one.base <= last.base]
+        for segment in reversed(here):
+            end = _end(self.segments, segment)
+            if not self.count:
+                return segment.base + self._valid_end(segment, end)
+            for offsets in self._backwards(segment, end):
+                found.insert(0, offsets)
+                total = sum(map(len, found))
+                if total >= self.count:
+                    return int(found[0][total - self.count])
+        return self.segments.first_offset
+
+    def _valid_end(self, segment: Segment, end: int) -> int:
+        """Behind the last record in front of `end`; the start of the segment when there is none."""
+        frontier, step = end, _FIRST_CHUNK
+        while frontier > 0:
+            low = max(frontier - step, 0)
+            rows = [one.rows for one in self._scan(segment, low, end) if isinstance(one, Records)]
+            if rows:
+                return int(rows[-1][-1, Field.POSITION] + rows[-1][-1, Field.STORE_SIZE])
+            frontier, step = low, step * 4
+        return 0
+
+    def _backwards(self, segment: Segment, end: int) -> Iterator[np.ndarray]:
+        """Physical offsets of the messages that pass, chunk by chunk, the last first."""
+        frontier, step = end, _FIRST_CHUNK
+        while frontier > 0:
+            low = max(frontier - step, 0)
+            place = low
+            offsets: list[np.ndarray] = []
+            for event in self._scan(segment, low, end):
+                if not isinstance(event, Records):
+                    continue
+                if not offsets:
+                    place = int(event.rows[0, Field.POSITION])
+                offsets.append(self._passing(event, segment, frontier))
+                if int(event.rows[-1, Field.POSITION]) >= frontier:
+                    break
+            yield np.concatenate([np.empty(0, np.int64), *offsets])
+            # a record that reaches over `low` begins in the next chunk
+            frontier, step = min(place, frontier) if low else 0, min(step * 4, _LARGEST_CHUNK)
+
+    def _passing(self, records: Records, segment: Segment, frontier: int) -> np.ndarray:
+        rows = records.rows[records.rows[:, Field.POSITION] < frontier]
+        kept = [
+            self._choose(some, segment).rows[:, Field.POSITION] + segment.base
+            for some in cut(Records(rows, records.window, records.origin))
+        ]
+        return np.concatenate([np.empty(0, np.int64), *kept])
+
+    # forward
+
+    def _forward(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """What lies between `at` and the end; `at` moves along."""
+        wanted = tuple(dict.fromkeys((*columns, "physical_offset", "store_size")))
+        while True:
+            segment = next((one for one in self.segments if one.base <= self.at < one.end), None)
+            if segment is None:
+                segment = next((one for one in self.segments if one.base > self.at), None)
+                if segment is None:
+                    return
+                self._lost(segment)
+            end = _end(self.segments, segment)
+            yield from self._of_segment(segment, end, wanted)
+            if self.segments.is_active(segment) and self.at < segment.end:
+                return
+            self.at = max(self.at, segment.end)
+
+    def _lost(self, following: Segment) -> None:
+        row = {"path": "commitlog", "physical_offset": self.at, "length": following.base - self.at}
+        self.damage.append({**row, "reason": Incomplete.DAMAGE})
+        self.at = following.base
+
+    def _of_segment(self, segment: Segment, end: int, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+        held: list[Row] = []
+        for event in self._scan(segment, self.at - segment.base, end):
+            if isinstance(event, Records):
+                self.damage += held
+                held = []
+                for some in cut(event):
+                    yield self._batch(self._choose(some, segment), segment, columns)
+                    self.at = segment.base + int(
+                        some.rows[-1, Field.POSITION] + some.rows[-1, Field.STORE_SIZE]
+                    )
+            elif isinstance(event, Blank):
+                self.at = segment.end
+            else:
+                held += _damage(segment, event)
+        # at a moving end it may be a record that is only half written
+        if not (self.follow and self.segments.is_active(segment)):
+            self.damage += held
+
+    def _batch(self, records: Records, segment: Segment, columns: tuple[str, ...]) -> pa.RecordBatch:
+        path = segment.file.shown
+        return to_batch(records, base=segment.base, path=path, kernels=self._kernels(), columns=columns)
+
+    def _choose(self, records: Records, segment: Segment) -> Records:
+        selector = Selector(self.wanted, self._kernels())
+        return selector.choose(records, segment.base, segment.file.shown)
+
+    def _scan(self, segment: Segment, start: int, end: int) -> Iterator[Event]:
+        """Events from a position on, as if the file ended at `end`."""
+        active = self.segments.is_active(segment)
+        try:
+            with PatchedSource(CutSource(segment.open("pread"), end)) as source:
+                scan = SegmentScan(
+                    source,
+                    segment.base,
+                    checks=Check.ALL,
+                    active=active,
+                    start=start,
+                    kernels=self._kernels(),
+                    moving=self.follow,
+                )
+                for event in scan:
+                    if isinstance(event, Records):
+                        last = event.rows[-1]
+                        self._scanned += int(last[Field.POSITION] + last[Field.STORE_SIZE]) - start
+                    yield event
+        except RmqtoolError as error:
+            yield Unreadable(start, max(end - start, 0), str(error))
+
+    def _kernels(self) -> Any:
+        """The compiled ones, which take a while to load, only for who reads much."""
+        return choose_kernels(None if self._scanned > SMALL_INPUT else 0)
+
+
+def _end(segments: SegmentSet, segment: Segment) -> int:
+    """Position up to which a segment is looked at."""
+    try:
+        return end_of_data(segment) if segments.is_active(segment) else segment.size
+    except RmqtoolError:
+        return segment.size  # whoever reads it is told what is wrong
+
+
+def _damage(segment: Segment, event: Event) -> list[Row]:
+    if isinstance(event, Unreadable):
+        path = segment.file.shown
+        return [unreadable(path, event.reason, event.position, event.length)]
+    garbage = isinstance(event, Tail) and event.content is TailContent.GARBAGE
+    if isinstance(event, End) or not (isinstance(event, Gap) or garbage):
+        return []
+    start = segment.base + event.position
+    return rest_of_log([segment], start, Incomplete.DAMAGE, end=start + event.length)

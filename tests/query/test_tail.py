@@ -1,0 +1,164 @@
+"""The end of a log: the last messages by Java's records, damage, leftovers, growth."""
+
+from __future__ import annotations
+
+import pytest
+
+import fixtures
+from fixtures.builder import HandmadeLog, damage_file, overwrite
+from rmqtool.query import tail as module
+from rmqtool.query.log_end import end_of_data
+from rmqtool.query.message_filter import MessageFilter
+from rmqtool.query.tail import LogTail
+from rmqtool.store.layout import Store
+
+COLUMNS = ("physical_offset", "topic")
+
+
+def last(root, count, wanted=None, **options):
+    found = LogTail(Store.open(root), wanted or MessageFilter(), count, **options)
+    given = [
+        at
+        for batch in found.batches(COLUMNS)
+        if batch is not None
+        for at in batch["physical_offset"].to_pylist()
+    ]
+    return given, found
+
+
+CASES = [(name, 1 << 18) for name in fixtures.golden_names("api")]
+CASES += [(name, 200) for name in ("v498-edge", "v533-batch", "v533-compressed")]
+
+
+@pytest.mark.parametrize(("name", "chunk"), CASES)
+def test_the_last_messages_are_those_of_java(golden, monkeypatch, name, chunk):
+    monkeypatch.setattr(module, "_FIRST_CHUNK", chunk)
+    found = golden(name)
+    wanted = sorted(one["physicalOffset"] for one in found.expected["records"])
+    if "unclean" in name:  # records that Java dropped in recovery lie there, too
+        wanted = last(found.path, 10**6)[0]
+    for count in (0, 1, 7, len(wanted), 10**6):
+        given, tail = last(found.path, count)
+        assert given == wanted[max(len(wanted) - count, 0) :], count
+        assert tail.summary()["complete"] is (count >= len(wanted))
+        assert tail.damage == []
+
+
+@pytest.mark.parametrize("chunk", [300, 1 << 18])
+def test_filters_search_as_far_back_as_it_takes(golden, monkeypatch, chunk):
+    monkeypatch.setattr(module, "_FIRST_CHUNK", chunk)
+    found = golden("v533-basic")
+    topic = min(found.expected["records"], key=lambda one: one["physicalOffset"])["topic"]
+    own = sorted(one["physicalOffset"] for one in found.expected["records"] if one["topic"] == topic)
+    for count in (1, 5, len(own)):
+        assert last(found.path, count, MessageFilter(topics=(topic,)))[0] == own[-count:]
+    assert last(found.path, 3, MessageFilter(topics=("nowhere",)))[0] == []
+
+
+def test_a_limit_ends_it(golden):
+    found = golden("v533-basic")
+    wanted = sorted(one["physicalOffset"] for one in found.expected["records"])
+    given, tail = last(found.path, 20, MessageFilter(limit=4))
+    assert given == wanted[-20:-16]
+    assert {row["reason"] for row in tail.not_covered()} == {"limit"}
+    assert last(found.path, 20, MessageFilter(limit=0))[0] == []
+
+
+def handmade(root, count=60, **options):
+    log = HandmadeLog(segment_size=8192, **options)
+    for number in range(count):
+        log.put("T", b"%d" % number * 20, {"KEYS": f"k{number}"})
+    return log, log.write(root / "commitlog")
+
+
+def test_damage_between_the_messages_is_said_and_damage_before_them_is_not(tmp_path):
+    log, paths = handmade(tmp_path, 75)
+    broken = log.records[-5].physical_offset
+    damage_file(paths[-1], overwrite, broken - int(paths[-1].name), b"\xff" * 60)
+    starts = [one.physical_offset for one in log.records]
+    given, tail = last(tmp_path, 4)
+    assert (given, tail.damage) == (starts[-4:], [])
+    given, tail = last(tmp_path, 5)
+    assert given == [starts[-6], *starts[-4:]]
+    (row,) = tail.damage
+    assert (row["physical_offset"], row["reason"]) == (broken, "damage")
+
+
+def test_a_missing_segment_is_said(tmp_path):
+    log, paths = handmade(tmp_path, 200)
+    paths[-2].unlink()
+    starts = [
+        one.physical_offset
+        for one in log.records
+        if not int(paths[-2].name) <= one.physical_offset < int(paths[-1].name)
+    ]
+    given, tail = last(tmp_path, 10**6)
+    assert given == starts
+    assert [row["reason"] for row in tail.damage] == ["damage"]
+
+
+def test_older_records_behind_the_end_are_not_the_last_ones(tmp_path):
+    """A broker that was killed goes on in front of what it had written: the rest of it stays there."""
+    size = 1 << 18
+    old = HandmadeLog(segment_size=size)
+    while old.end_offset < size - 4000:
+        old.put("T", b"old" * 40, store_timestamp=1_600_000_000_000)
+    new = HandmadeLog(segment_size=size)
+    for _ in range(700):
+        new.put("T", b"new" * 41, store_timestamp=1_700_000_000_000)
+    data = bytearray(old.files()[0])
+    data[: new.end_offset] = new.files()[0][: new.end_offset]
+    path = tmp_path / "commitlog" / f"{0:020d}"
+    path.parent.mkdir()
+    path.write_bytes(data)
+    assert end_of_data(Store.open(tmp_path).segments[0]) == new.end_offset
+    given, _ = last(tmp_path, 3)
+    assert given == [one.physical_offset for one in new.records[-3:]]
+
+
+def test_zeros_between_the_data_do_not_hide_what_follows(tmp_path):
+    size = 1 << 20
+    log = HandmadeLog(segment_size=size)
+    while log.end_offset < size // 2:
+        log.put("T", b"x" * 400)
+    (path,) = log.write(tmp_path / "commitlog")
+    damage_file(path, overwrite, 65536, bytes(128 * 1024))
+    given, _ = last(tmp_path, 2)
+    assert given == [one.physical_offset for one in log.records[-2:]]
+
+
+def test_empty_logs(tmp_path):
+    (tmp_path / "commitlog").mkdir()
+    assert last(tmp_path, 5)[0] == []
+    (tmp_path / "commitlog" / f"{0:020d}").write_bytes(bytes(8192))
+    given, tail = last(tmp_path, 5)
+    assert (given, tail.summary()["complete"]) == ([], True)
+
+
+def test_growth_is_followed_across_segments(tmp_path, monkeypatch):
+    """Record by record, with pauses in front of each: a half written one is not told before it is whole."""
+    log, _ = handmade(tmp_path, 10)
+    directory = tmp_path / "commitlog"
+    steps = []
+
+    def sleep(seconds):
+        if len(steps) % 2 == 0:
+            log.put("T", b"more" * 30)
+            files = log.files()
+            base = max(files)
+            whole = files[base]
+            at = log.records[-1].physical_offset - base
+            half = at + len(log.records[-1].data) // 2
+            for other in sorted(files)[:-1]:
+                (directory / f"{other:020d}").write_bytes(files[other])
+            (directory / f"{base:020d}").write_bytes(whole[:half] + bytes(len(whole) - half))
+        else:
+            log.write(directory)
+        steps.append(seconds)
+
+    monkeypatch.setattr(module.time, "sleep", sleep)
+    given, tail = last(tmp_path, 2, MessageFilter(limit=150), follow=True)
+    starts = [one.physical_offset for one in log.records]
+    assert given == starts[8 : 8 + 150]
+    assert len(log.segments) > 2
+    assert tail.damage == []
