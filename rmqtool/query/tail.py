@@ -16,7 +16,7 @@ from rmqtool.errors import RmqtoolError
 from rmqtool.query.log_end import end_of_data
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import SMALL_INPUT, choose_kernels
-from rmqtool.scan.events import Blank, End, Gap, Records, Tail, TailContent, Unreadable
+from rmqtool.scan.events import Blank, Gap, Records, Tail, TailContent, Unreadable
 from rmqtool.scan.fields import Check, Field
 from rmqtool.scan.parts import cut
 from rmqtool.scan.segment import SegmentScan
@@ -266,8 +266,9 @@ def _damage(segment: Segment, event: Event) -> list[Row]:
     if isinstance(event, Unreadable):
         path = segment.file.shown
         return [unreadable(path, event.reason, event.position, event.length)]
-    garbage = isinstance(event, Tail) and event.content is TailContent.GARBAGE
-    if isinstance(event, End) or not (isinstance(event, Gap) or garbage):
+    if isinstance(event, Tail) and event.content is not TailContent.GARBAGE:
+        return []
+    if not isinstance(event, Gap | Tail):
         return []
     start = segment.base + event.position
     return rest_of_log([segment], start, Incomplete.DAMAGE, end=start + event.length)

@@ -6,6 +6,7 @@ and ENDSWITH.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,11 +109,11 @@ def _tree(expression: str) -> tuple[Tree[Token], str]:
             pass
     except UnexpectedToken as error:
         try:
-            tree = reading.copy().feed_eof()
+            tree: Tree[Token] = copy(reading).feed_eof()  # type: ignore[no-untyped-call]
         except UnexpectedToken:
             raise error from None
-        return tree, expression[error.pos_in_stream or 0 :]
-    return reading.feed_eof(), ""
+        return tree, expression[error.pos_in_stream :]
+    return reading.feed_eof(), ""  # type: ignore[no-untyped-call]
 
 
 _PARSER: list[Lark] = []

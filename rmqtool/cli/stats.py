@@ -1,0 +1,163 @@
+"""`rmqtool stats`: what the messages of a store add up to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rmqtool.cli.context import Context
+from rmqtool.cli.filters import FilterOptions, SubscriptionOptions, say_ignored
+from rmqtool.cli.opened import open_store
+from rmqtool.cli.options import OutputOptions, ReadOptions, StoreArgument, StoreOptions
+from rmqtool.cli.parse import named, parse_names
+from rmqtool.cli.records import listing_code
+from rmqtool.cli.verb import verb
+from rmqtool.errors import ExitCode, MissingExtraError, NewerFormatError, UsageError
+
+if TYPE_CHECKING:
+    from rmqtool.query.stats.report import LogStatistics
+    from rmqtool.store.layout import Store
+
+SCHEMA = "rmqtool.stats/1"
+BY = ("topic", "queue", "tag", "hour", "day", "host", "kind", "segment", "group")
+
+
+@verb(
+    examples=[
+        "rmqtool stats /data/store",
+        "rmqtool stats /data/store --by topic,hour --from -1d --plot",
+        "rmqtool stats /data/store --by group",
+        "rmqtool stats /data/store --retention --store-config broker.conf",
+        "rmqtool stats /data/store --topic 'Order*' --duplicates --by-key",
+    ]
+)
+def command(
+    path: StoreArgument = None,
+    by: Annotated[
+        str,
+        typer.Option(
+            "--by",
+            metavar="NAMES",
+            help=f"One or more of {', '.join(BY[:-1])}, or group for what waits for consumer groups.",
+        ),
+    ] = "topic",
+    duplicates: Annotated[
+        bool,
+        typer.Option(
+            "--duplicates", help="List UNIQ_KEYs that more than one message of a topic has, batches apart."
+        ),
+    ] = False,
+    by_key: Annotated[
+        bool, typer.Option("--by-key", help="With --duplicates: by the elements of KEYS.")
+    ] = False,
+    retention: Annotated[
+        bool, typer.Option("--retention", help="List segments: when they are free to go, who needs them.")
+    ] = False,
+    plain: Annotated[
+        bool, typer.Option("--inflate", help="Decompress bodies, to tell what compression gains.")
+    ] = False,
+    plot: Annotated[
+        bool, typer.Option("--plot", help="Draw the groups as bars (needs the extra 'plot').")
+    ] = False,
+    *,
+    store: StoreOptions,
+    read: ReadOptions,
+    filters: FilterOptions,
+    subscription: SubscriptionOptions,
+    output: OutputOptions,
+) -> ExitCode:
+    """What the messages of a store add up to.
+
+    Messages, bytes, rates and the largest message, by topic unless told otherwise; in the summary the share
+    of internal topics, compression, and what the segments take on the disk. Messages that are there twice
+    are told apart from the copies that brokers make (delayed, half, retried, dead, timed) and from batches.
+    """
+    from rmqtool.query.stats.report import LogStatistics
+    from rmqtool.query.stats.retention import Needs
+    from rmqtool.store.layout import FileKind
+
+    context = Context(output)
+    names = _names(by)
+    if by_key and not duplicates:
+        raise UsageError("--by-key goes with --duplicates")
+    if filters.sample is not None:
+        raise UsageError("--sample means nothing for sums")
+    if plot:
+        _check_plot(context)
+    opened = open_store(context, path, store)
+    if not opened.segments and opened.of_kind(FileKind.DLEDGER_DATA):
+        raise NewerFormatError(f"{opened.given}: DLedger data files are not decoded by this release")
+    wanted = filters.build(
+        context.zone, resolve=opened.segments.physical_offset, subscription=subscription.build()
+    )
+    say_ignored(context, wanted.subscription)
+    with context.progress("reading", sum(one.size for one in opened.segments)) as progress:
+        needs = Needs(opened) if retention or names == ["group"] else None
+        grouped = ["topic"] if names == ["group"] else names
+        found = LogStatistics(opened, wanted, grouped, read.of_log(opened, progress.advance), plain, needs)
+        found.read()
+        listed = _listed(opened, found, names, retention=retention)
+        twice = list(found.duplicates(by_key=by_key)) if duplicates else []
+    _write(context, listed, twice, found)
+    if plot:
+        _plot(context, names, listed)
+    return listing_code(found.not_covered)
+
+
+def _names(text: str) -> list[str]:
+    with named("--by"):
+        given = [one.strip() for one in text.split(",")]
+        parse_names(text, BY)
+        if "group" in given and len(given) > 1:
+            raise UsageError("group stands alone")
+        return list(dict.fromkeys(given))
+
+
+def _listed(store: Store, found: LogStatistics, names: list[str], *, retention: bool) -> list[dict[str, Any]]:
+    import time
+
+    from rmqtool.query.stats.retention import forecast
+
+    needs = found.needs.rows() if found.needs is not None else []
+    if names == ["group"]:
+        rows = [{"type": "consumer_group", **row} for row in needs]
+    else:
+        rows = [{"type": "group", **row} for row in found.groups.rows()]
+    if retention:
+        now = time.time_ns() // 1_000_000
+        rows = [{"type": "segment", **row} for row in forecast(store, needs, now)]
+    return rows
+
+
+def _write(
+    context: Context, listed: list[dict[str, Any]], twice: list[dict[str, Any]], found: LogStatistics
+) -> None:
+    from rmqtool.output.stats_table import columns
+
+    rows = [*listed, *({"type": "duplicate", **row} for row in twice)]
+    if context.format == "table" and twice:
+        rows = [row for row in rows if row["type"] == "duplicate"]
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    with context.rows(SCHEMA, columns(rows, context.zone), csv_columns=keys or ["type"]) as out:
+        out.write_rows(rows)
+        out.finish(found.summary())
+
+
+def _check_plot(context: Context) -> None:
+    from importlib.util import find_spec
+
+    if context.format != "table":
+        raise UsageError(f"--plot and --format {context.format} exclude each other")
+    if find_spec("plotext") is None:
+        raise MissingExtraError("--plot", "plot")
+
+
+def _plot(context: Context, names: list[str], rows: list[dict[str, Any]]) -> None:
+    from rmqtool.output.bars import bars
+
+    value = "waiting_messages" if names == ["group"] else "messages"
+    shown = [row for row in rows if value in row]
+    if shown:
+        context.out.write(context.look.encode(bars(shown, value, context.zone, context.look) + "\n"))
+        context.out.flush()

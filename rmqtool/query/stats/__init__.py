@@ -1,0 +1,1 @@
+"""What a log holds, summed up by columns: groups, duplicates, what retention frees."""

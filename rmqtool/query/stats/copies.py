@@ -1,0 +1,46 @@
+"""What a topic says about the records in it: messages of users, or copies that the broker made of them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from formats.tags_code import SCHEDULE_TOPIC
+
+_HALF = ("RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC")
+_INTERNAL_PREFIXES = ("RMQ_SYS_", "rmq_sys_", "%RETRY%", "%DLQ%", "CID_RMQ_SYS_")
+_INTERNAL = frozenset(
+    {*_HALF, SCHEDULE_TOPIC, "TBW102", "BenchmarkTest", "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT"}
+)
+
+
+class Copy(StrEnum):
+    """Why a message is there: as it was sent, or while it waits for something."""
+
+    OWN = "own"
+    DELAY = "delay"
+    HALF = "half"
+    RETRY = "retry"
+    DEAD_LETTER = "dead_letter"
+    TIMER = "timer"
+    INTERNAL = "internal"
+
+
+def copy_of(topic: str | None) -> Copy:
+    """By the name of the topic alone (`TopicValidator#isSystemTopic`, `MixAll`)."""
+    name = topic or ""
+    for found, kind in (
+        (name == SCHEDULE_TOPIC, Copy.DELAY),
+        (name in _HALF, Copy.HALF),
+        (name.startswith("%RETRY%"), Copy.RETRY),
+        (name.startswith("%DLQ%"), Copy.DEAD_LETTER),
+        (name == "rmq_sys_wheel_timer", Copy.TIMER),
+        (name in _INTERNAL or name.startswith(_INTERNAL_PREFIXES), Copy.INTERNAL),
+    ):
+        if found:
+            return kind
+    return Copy.OWN
+
+
+def is_internal(topic: str | None) -> bool:
+    """Whether brokers and clients write the topic for their own ends."""
+    return copy_of(topic) is not Copy.OWN

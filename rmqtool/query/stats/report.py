@@ -1,0 +1,197 @@
+"""The whole answer of `stats`: one pass over the log for the sums, more where duplicates are asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rmqtool.query.select import Selector
+from rmqtool.query.stats import duplicates
+from rmqtool.query.stats.copies import is_internal
+from rmqtool.query.stats.duplicates import Duplicates, Repeated
+from rmqtool.query.stats.groups import Groups
+from rmqtool.query.stats.retention import Needs
+from rmqtool.scan.engine import choose_kernels
+from rmqtool.scan.events import Gap, Tail, TailContent, Unreadable
+from rmqtool.scan.fields import Check
+from rmqtool.scan.log import LogScan, data_bytes, scan_log
+from rmqtool.store.coverage import Incomplete, coverage, rest_of_log, unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rmqtool.query.message_filter import MessageFilter
+    from rmqtool.query.reading import Reading
+    from rmqtool.scan.log import Piece
+    from rmqtool.store.layout import Store
+
+Row = dict[str, Any]
+
+_FACTS = ("physical_offset", "store_size", "topic")
+
+
+@dataclass
+class LogStatistics:
+    """What the messages of a log that pass `wanted` add up to.
+
+    by: names of `groups.DIMENSIONS`. plain: decompress bodies to tell what compression gains. needs: what
+    consumer groups wait for is added up, too.
+    """
+
+    store: Store
+    wanted: MessageFilter
+    by: Sequence[str]
+    reading: Reading
+    plain: bool = False
+    needs: Needs | None = None
+    largest: Row | None = None
+    not_covered: list[Row] = field(default_factory=list)
+    _reached: int = 0
+    _left: int | None = None
+    _duplicates: Row = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.groups = Groups(self.by, plain=self.plain)
+        self._topics = Groups(("topic",), plain=self.plain)
+        self._left = self.wanted.limit
+
+    def read(self) -> None:
+        """Reads the log; an interrupt ends it early, and is in `not_covered` then."""
+        columns = (*_FACTS, *self.groups.columns, *self._topics.columns)
+        if self.needs is not None:
+            columns = (*columns, *Needs.COLUMNS)
+        try:
+            for batch in self._batches(columns, self.reading):
+                self._add(batch)
+        except KeyboardInterrupt:
+            self._stop(Incomplete.INTERRUPTED)
+
+    def duplicates(self, *, by_key: bool) -> Iterator[Row]:
+        """Keys with more than one message of their own; only behind a `read` that was not interrupted."""
+        if any(row["reason"] == Incomplete.INTERRUPTED for row in self.not_covered):
+            return
+        columns = tuple(dict.fromkeys((*duplicates.COLUMNS, "physical_offset", "store_size")))
+        quiet = replace(self.reading, advance=None)
+        try:
+            found = []
+            parts = duplicates.passes_needed(data_bytes(self.store.segments))
+            for part in range(parts):
+                repeated = Repeated(by_key, part, parts)
+                for batch in self._again(columns, quiet):
+                    repeated.add(batch)
+                found.append(repeated.found())
+            second = Duplicates(duplicates.merged(found), by_key=by_key)
+            for batch in self._again(columns, quiet):
+                second.add(batch)
+        except KeyboardInterrupt:
+            self._stop(Incomplete.INTERRUPTED)
+            return
+        keys = messages = 0
+        for row in second.rows():
+            keys += 1
+            messages += row["messages"]
+            yield row
+        self._duplicates = {
+            "duplicate_keys": keys,
+            "duplicate_messages": messages,
+            "copies_explained": dict(second.explained),
+        }
+
+    def summary(self) -> Row:
+        """The closing summary."""
+        topics = self._topics.rows()
+        total = {
+            name: sum(row[name] for row in topics)
+            for name in ("messages", "bytes", "body_bytes", "compressed")
+        }
+        internal = [row for row in topics if is_internal(row["topic"])]
+        segments = list(self.store.segments)
+        told: Row = {
+            **total,
+            "topics": len(topics),
+            "internal_messages": sum(row["messages"] for row in internal),
+            "internal_bytes": sum(row["bytes"] for row in internal),
+            "first_timestamp": min((row["first_timestamp"] for row in topics), default=None),
+            "last_timestamp": max((row["last_timestamp"] for row in topics), default=None),
+            "largest": self.largest,
+            "log_bytes": sum(one.size for one in segments),
+            "disk_bytes": sum(one.file.disk_bytes for one in segments),
+            **self._duplicates,
+        }
+        if self.plain:
+            told["plain_bytes"] = sum(row["plain_bytes"] or 0 for row in topics)
+        return told | coverage(self.not_covered)
+
+    def _again(self, columns: tuple[str, ...], reading: Reading) -> Iterator[pa.RecordBatch]:
+        """The same messages once more; what is damaged has been told."""
+        known, self.not_covered = self.not_covered, []
+        self._left = self.wanted.limit
+        try:
+            yield from self._batches(columns, reading)
+        finally:
+            self.not_covered = known
+
+    def _batches(self, columns: Sequence[str], reading: Reading) -> Iterator[pa.RecordBatch]:
+        segments = self.store.segments
+        selector = Selector(self.wanted, choose_kernels(data_bytes(segments)))
+        how = LogScan(
+            columns=tuple(dict.fromkeys(columns)),
+            choose=None if self.wanted.selects_all else selector.choose,
+            wanted=selector.may_hold,
+            checks=Check.TEXT,
+            **reading.as_scan(),
+        )
+        for hole in segments.holes():
+            row = {"path": "commitlog", "physical_offset": hole.start, "length": hole.end - hole.start}
+            self.not_covered.append({**row, "reason": Incomplete.DAMAGE})
+        for piece in scan_log(segments, how):
+            if not isinstance(piece.content, pa.RecordBatch):
+                self._note(piece)
+                continue
+            batch = piece.content
+            if self._left is not None:
+                full = batch.num_rows > self._left
+                batch = batch.slice(0, self._left)
+                self._left -= batch.num_rows
+                if full:
+                    yield batch
+                    self._reach(batch)
+                    self._stop(Incomplete.LIMIT)
+                    return
+            yield batch
+            self._reach(batch)
+
+    def _reach(self, batch: pa.RecordBatch) -> None:
+        if batch.num_rows:
+            self._reached = batch["physical_offset"][-1].as_py() + batch["store_size"][-1].as_py()
+
+    def _stop(self, reason: Incomplete) -> None:
+        self.not_covered += rest_of_log(list(self.store.segments), self._reached, reason)
+
+    def _note(self, piece: Piece) -> None:
+        content = piece.content
+        if isinstance(content, Unreadable):
+            path = piece.segment.file.shown
+            self.not_covered.append(unreadable(path, content.reason, content.position, content.length))
+        elif isinstance(content, Gap) or (
+            isinstance(content, Tail) and content.content is TailContent.GARBAGE
+        ):
+            start = piece.segment.base + content.position
+            self.not_covered += rest_of_log(
+                [piece.segment], start, Incomplete.DAMAGE, end=start + content.length
+            )
+
+    def _add(self, batch: pa.RecordBatch) -> None:
+        if not batch.num_rows:
+            return
+        self.groups.add(batch)
+        self._topics.add(batch)
+        if self.needs is not None:
+            self.needs.add(batch)
+        most = pc.max(batch["store_size"]).as_py()
+        if self.largest is None or most > self.largest["store_size"]:
+            at = pc.index(batch["store_size"], most).as_py()
+            self.largest = {name: batch[name][at].as_py() for name in _FACTS}

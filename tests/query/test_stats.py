@@ -1,0 +1,234 @@
+"""Sums over stores of real brokers, by Java's records; duplicates; what retention frees."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from fixtures.builder import HandmadeLog
+from rmqtool.query.message_filter import MessageFilter
+from rmqtool.query.reading import Reading
+from rmqtool.query.stats import duplicates, groups
+from rmqtool.query.stats.copies import Copy, copy_of
+from rmqtool.query.stats.report import LogStatistics
+from rmqtool.query.stats.retention import Needs, forecast
+from rmqtool.store.config import StoreConfig
+from rmqtool.store.layout import Store
+
+NAMES = ["v470-basic", "v498-basic", "v498-ipv6", "v533-basic", "v533-tx", "v533-compressed", "v533-edge"]
+
+
+def statistics(root, by=("topic",), wanted=None, **options):
+    found = LogStatistics(Store.open(root), wanted or MessageFilter(), list(by), Reading(), **options)
+    found.read()
+    return found
+
+
+def summed(records, key):
+    """Java's records → by key: messages, bytes, largest, first and last store time."""
+    made = defaultdict(list)
+    for one in records:
+        made[key(one)].append(one)
+    return {
+        name: (
+            len(some),
+            sum(one["storeSize"] for one in some),
+            max(one["storeSize"] for one in some),
+            min(one["storeTimestamp"] for one in some),
+            max(one["storeTimestamp"] for one in some),
+        )
+        for name, some in made.items()
+    }
+
+
+KEYS = {
+    "topic": lambda one: (one["topic"],),
+    "queue": lambda one: (one["topic"], one["queueId"]),
+    "tag": lambda one: (one["tags"],),
+    "hour": lambda one: (one["storeTimestamp"] // 3_600_000 * 3_600_000,),
+    "day": lambda one: (one["storeTimestamp"] // 86_400_000 * 86_400_000,),
+    "kind": lambda one: (str(copy_of(one["topic"])),),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "by", [("topic",), ("queue",), ("tag",), ("hour",), ("day", "topic"), ("kind", "tag")]
+)
+def test_sums_are_those_of_the_records_of_java(golden, monkeypatch, name, by):
+    monkeypatch.setattr(groups, "_MERGE_AT", 3)
+    found = golden(name)
+    made = statistics(found.path, by)
+    wanted = summed(found.expected["records"], lambda one: sum((KEYS[name](one) for name in by), ()))
+    facts = "messages", "bytes", "largest", "first_timestamp", "last_timestamp"
+    got = {
+        tuple(row[key] for key in made.groups.keys): tuple(row[one] for one in facts)
+        for row in made.groups.rows()
+    }
+    assert got == wanted
+    summary = made.summary()
+    assert (summary["messages"], summary["bytes"]) == (
+        len(found.expected["records"]),
+        sum(one["storeSize"] for one in found.expected["records"]),
+    )
+    assert summary["complete"] is True
+    assert summary["largest"]["store_size"] == max(one["storeSize"] for one in found.expected["records"])
+
+
+def test_hosts_are_counted_without_their_ports(golden):
+    found = golden("v533-ipv6")
+    made = statistics(found.path, ("host",))
+    wanted = summed(found.expected["records"], lambda one: one["bornHost"][0])
+    assert {row["messages"] for row in made.groups.rows()} == {one[0] for one in wanted.values()}
+    assert any(row["host"].startswith("[") for row in made.groups.rows())
+    assert not any(row["host"].endswith("]:50123") for row in made.groups.rows())
+
+
+def test_internal_topics_have_their_share(golden):
+    found = golden("b533-full")
+    made = statistics(found.path)
+    rows = {row["topic"]: row for row in made.groups.rows()}
+    summary = made.summary()
+    assert 0 < summary["internal_messages"] < summary["messages"]
+    assert rows["SCHEDULE_TOPIC_XXXX"]["messages"] <= summary["internal_messages"]
+    assert copy_of("TopicBasic") is Copy.OWN
+    assert copy_of("%DLQ%g") is Copy.DEAD_LETTER
+
+
+def test_compression_gain(golden):
+    found = golden("v533-compressed")
+    made = statistics(found.path, plain=True)
+    row = {
+        name: sum(one[name] for one in made.groups.rows())
+        for name in ("compressed", "plain_bytes", "body_bytes")
+    }
+    assert row["compressed"] == sum(one["sysFlag"] & 1 for one in found.expected["records"])
+    assert row["plain_bytes"] > row["body_bytes"]
+
+
+def test_a_limit_and_an_interrupt_are_said(golden):
+    found = golden("v533-basic")
+    short = statistics(found.path, wanted=MessageFilter(limit=7))
+    assert (short.summary()["messages"], short.summary()["incomplete_reason"]) == (7, "limit")
+
+    def interrupted(size):
+        raise KeyboardInterrupt
+
+    reading = replace(Reading(), advance=interrupted)
+    made = LogStatistics(Store.open(found.path), MessageFilter(), ["topic"], reading)
+    made.read()
+    assert made.summary()["incomplete_reason"] == "interrupted"
+    assert list(made.duplicates(by_key=False)) == []
+
+
+@pytest.fixture
+def doubled(tmp_path):
+    """A message sent twice, once more in another topic; a batch with one id; the copies of a broker."""
+    log = HandmadeLog(segment_size=8192)
+    batch = {"born_timestamp": 1_700_000_000_000}
+    for number in range(3):
+        log.put("T", b"batch", {"UNIQ_KEY": "BATCH", "KEYS": f"b{number}"}, **batch)
+    first = log.put("T", b"once", {"UNIQ_KEY": "TWICE", "KEYS": "k again k"})
+    log.put("T", b"other", {"UNIQ_KEY": "ALONE", "KEYS": "k"})
+    log.put("SCHEDULE_TOPIC_XXXX", b"", {"UNIQ_KEY": "LATER"})
+    log.put("T", b"", {"UNIQ_KEY": "LATER"})
+    log.put("RMQ_SYS_TRANS_HALF_TOPIC", b"", {"UNIQ_KEY": "TX"})
+    log.put("T", b"", {"UNIQ_KEY": "TX"})
+    log.put("T", b"", {"UNIQ_KEY": "RETRIED"})
+    log.put("%RETRY%g", b"", {"UNIQ_KEY": "RETRIED"})
+    log.put("%DLQ%g", b"", {"UNIQ_KEY": "RETRIED"})
+    log.put("U", b"", {"UNIQ_KEY": "TWICE"})
+    second = log.put("T", b"once", {"UNIQ_KEY": "TWICE"})
+    log.put("T", b"none")
+    log.write(tmp_path / "commitlog")
+    return tmp_path, first.physical_offset, second.physical_offset
+
+
+@pytest.mark.parametrize("hashes_at_once", [1, 10**6])
+def test_duplicates_are_told_apart_from_copies_and_batches(doubled, monkeypatch, hashes_at_once):
+    monkeypatch.setattr(duplicates, "HASHES_AT_ONCE", hashes_at_once)
+    root, first, second = doubled
+    made = statistics(root)
+    (row,) = made.duplicates(by_key=False)
+    assert (row["key"], row["topic"], row["physical_offsets"]) == ("TWICE", "T", [first, second])
+    summary = made.summary()
+    assert (summary["duplicate_keys"], summary["duplicate_messages"]) == (1, 2)
+    assert summary["copies_explained"] == {"batch": 2, "delay": 1, "half": 1, "retry": 1, "dead_letter": 1}
+
+
+def test_duplicates_by_key(doubled):
+    root, first, _ = doubled
+    made = statistics(root)
+    (row,) = made.duplicates(by_key=True)
+    assert (row["key"], row["messages"], row["physical_offsets"][0]) == ("k", 2, first)
+
+
+def test_a_real_batch_is_no_duplicate(golden):
+    found = golden("v533-batch")
+    made = statistics(found.path)
+    listed = {(row["key"], row["topic"]): row["messages"] for row in made.duplicates(by_key=False)}
+    counts = defaultdict(int)
+    for one in found.expected["records"]:
+        counts[one["uniqKey"], one["topic"]] += 1
+    assert all(messages < counts[key] or messages == counts[key] for key, messages in listed.items())
+    assert made.summary()["copies_explained"].get("batch", 0) + sum(listed.values()) >= 0
+
+
+def test_hashes_differ_where_texts_do():
+    texts = pa.array(
+        ["", "a", "b", "ab", "ba", "aa", "订单", "x" * 1000, "x" * 999, *map(str, range(20_000))]
+    )
+    hashes = duplicates.text_hashes(texts)
+    assert len(np.unique(hashes)) == len(texts)
+    assert duplicates.text_hashes(texts[5:300]).tolist() == hashes[5:300].tolist()
+    assert duplicates.text_hashes(pa.array([], pa.string())).tolist() == []
+
+
+def test_what_waits_for_a_group(golden):
+    """By Java's queues and the offsets that the groups committed."""
+    found = golden("b533-full")
+    store = Store.open(found.path)
+    needs = Needs(store)
+    statistics(found.path, needs=needs)
+    ends = {
+        (topic, int(number)): one["max"]
+        for topic, queues in found.expected["queues"].items()
+        for number, one in queues.items()
+    }
+    rows = {row["group"]: row for row in needs.rows()}
+    seen = 0
+    for group, entries in found.expected["consumerOffsets"].items():
+        if group not in rows or not isinstance(entries, list):
+            continue
+        if any((one["topic"], one["queueId"]) not in ends for one in entries):
+            continue
+        lag = sum(max(ends[one["topic"], one["queueId"]] - one["consumerOffset"], 0) for one in entries)
+        if rows[group]["queues"] == len(entries):
+            assert rows[group]["waiting_messages"] == lag, group
+            seen += 1
+    assert seen > 3
+
+
+def test_retention_goes_by_modification_time_from_the_oldest_on(tmp_path):
+    log = HandmadeLog(segment_size=4096)
+    for _ in range(100):
+        log.put("T", b"x" * 60)
+    paths = log.write(tmp_path / "commitlog")
+    now = 1_800_000_000_000
+    hours = [200, 100, 10, 100, 0]
+    for path, age in zip(paths, hours, strict=False):
+        stamp = (now - age * 3_600_000) * 1_000_000
+        os.utime(path, ns=(stamp, stamp))
+    store = Store.open(tmp_path)
+    needs = [{"group": "g", "needs_physical_offset": 5000}, {"group": "h", "needs_physical_offset": None}]
+    rows = forecast(store, needs, now)
+    assert [row["free_now"] for row in rows] == [True, True, *[False] * (len(rows) - 2)]
+    assert [row["needed_by"] for row in rows[:3]] == [[], ["g"], ["g"]]
+    assert rows[-1]["free_timestamp"] is None
+    longer = Store.open(tmp_path, config=StoreConfig(fileReservedTime=150))
+    assert [row["free_now"] for row in forecast(longer, needs, now)][:2] == [True, False]
