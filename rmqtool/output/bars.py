@@ -24,10 +24,14 @@ def bars(rows: Sequence[Mapping[str, Any]], value: str, zone: Zone, look: Look) 
 
     shown = rows[:_MOST]
     names = [_name(row, zone) for row in shown]
-    plotext.clear_figure()
-    plotext.simple_bar(names, [row[value] for row in shown], width=look.width or _WIDTH, title=value)
-    drawn: str = plotext.build()
-    return drawn if look.color else plotext.uncolorize(drawn)
+    figure = plotext.figure
+    figure.clear()
+    figure.plot_size(look.width or _WIDTH, len(shown) * 2 + 4)
+    figure.title(value.replace("_", " "))
+    # the first bar is drawn lowest
+    figure.draw(figure.bar(names[::-1], [row[value] for row in shown][::-1], orientation="horizontal"))
+    drawn = str(figure.build())
+    return drawn if look.color else str(plotext.uncolorize(drawn))
 
 
 def _name(row: Mapping[str, Any], zone: Zone) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +13,6 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
 
 Row = dict[str, Any]
-
-_HEX = re.compile("[0-9A-Fa-f]+")
 
 
 @dataclass(frozen=True)
@@ -31,10 +28,8 @@ class Matches:
 
 
 def find_uniq_key(store: Store, uniq_key: str, reading: Reading) -> Matches:
-    """Records whose UNIQ_KEY is `uniq_key` as given, hexadecimal digits in either case."""
-    forms = [uniq_key]
-    if _HEX.fullmatch(uniq_key):
-        forms += [uniq_key.upper(), uniq_key.lower()]
+    """Records whose UNIQ_KEY is `uniq_key` as given, in upper or in lower case."""
+    forms = dict.fromkeys((uniq_key, uniq_key.upper(), uniq_key.lower()))
     wanted = WantedKeys(forms, uniq_key_only=True)
     answer = find_keys(store, wanted, reading=reading)
     if not answer.matches:  # a topic that nothing but its records names is not asked for in the index

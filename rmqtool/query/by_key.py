@@ -16,7 +16,7 @@ from rmqtool.errors import RmqtoolError
 from rmqtool.query.index_coverage import Coverage, coverage
 from rmqtool.query.index_lookup import open_index
 from rmqtool.query.key_scan import COMPARED, KeyScan
-from rmqtool.query.log_view import LogView
+from rmqtool.query.log_end import end_of_records
 from rmqtool.query.topics import known_topics
 from rmqtool.scan.picked import Missing, pick
 from rmqtool.store.coverage import Incomplete, rest_of_log
@@ -94,8 +94,7 @@ def find_keys(
     names any, the log is read.
     """
     answer = KeyAnswer(window)
-    with LogView(store.segments) as log:
-        low, high = max(log.low, 0), log.high
+    low, high = max(store.segments.first_offset, 0), _end(store)
     unknown_topics = wanted.topic is None and not (store.queues() or store.topics)
     if source is KeySource.SCAN or (source is KeySource.AUTO and unknown_topics):
         covered = Coverage()
@@ -108,6 +107,17 @@ def find_keys(
     elif rest:
         _by_scan(store, wanted, answer, rest, reading)
     return answer
+
+
+def _end(store: Store) -> int:
+    """Physical offset behind the last record, or behind all files where that cannot be told."""
+    last = store.segments.last_with_data()
+    if last is None:
+        return 0
+    try:
+        return last.base + (end_of_records(last) or last.size)
+    except RmqtoolError:
+        return last.end
 
 
 def _by_index(store: Store, wanted: WantedKeys, answer: KeyAnswer, log_end: int) -> Coverage:

@@ -46,7 +46,7 @@ class KeyScan:
 
     def read(self, segments: SegmentSet, start: int, end: int) -> Iterator[pa.RecordBatch]:
         """Candidates among the records at [start, end), which begins at a record or at the log's start."""
-        self._kernels = choose_kernels(data_bytes(segments))
+        self._kernels = choose_kernels(min(data_bytes(segments), end - start))
         self._hashing = hash_kernels(self._kernels)
         how = LogScan(
             columns=COMPARED,

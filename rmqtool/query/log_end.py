@@ -22,6 +22,8 @@ _PROBES = 128
 _SAMPLES = 16
 """places whose records are compared by time, in case older records lie behind the end"""
 _PAGE = 4096
+_CHUNK = 1 << 14
+"""bytes in front of the end of the data that are searched first for the last record"""
 
 
 def end_of_data(segment: Segment) -> int:
@@ -35,8 +37,36 @@ def end_of_data(segment: Segment) -> int:
         return _before_stale(source, segment.base, end)
 
 
+def end_of_records(segment: Segment) -> int:
+    """Position behind the last record of the segment, which may be any; 0 when it has none.
+
+    Reads backwards from `end_of_data`, chunk by chunk, until one holds a record. Raises `StoreIOError` or
+    `UnreadableError`.
+    """
+    end = end_of_data(segment)
+    frontier, step = end, _CHUNK
+    with segment.open("pread") as source:
+        while frontier > 0:
+            frontier = max(frontier - step, 0)
+            step *= 4
+            last = _last_record_end(CutSource(source, end), segment.base, frontier)
+            if last is not None:
+                return last
+    return 0
+
+
+def _last_record_end(source: CutSource, base: int, start: int) -> int | None:
+    found = None
+    for event in SegmentScan(source, base, checks=Check.FRAME, start=start, kernels=kernels_python):
+        if isinstance(event, Records):
+            found = int(event.rows[-1, Field.POSITION] + event.rows[-1, Field.STORE_SIZE])
+    return found
+
+
 def _filled(source: ByteSource) -> int:
     end = data_end(source)
+    if source.next_data(end) is None:
+        return end
     for place in np.linspace(end, max(source.size - _PAGE, end), _PROBES).astype(np.int64).tolist():
         if source.window(place, _PAGE).any():
             end = min(place + _PAGE, source.size)

@@ -11,7 +11,7 @@ import numpy as np
 
 from formats.commitlog import HEADERS, SysFlag, is_v6
 from formats.primitives import offset_of, sizeof
-from rmqtool.query.segment_ends import segment_ends
+from rmqtool.query.log_end import end_of_records
 
 if TYPE_CHECKING:
     from typing import Self
@@ -61,8 +61,7 @@ class LogView:
         last = self.segments.last_with_data()
         if last is None:
             return 0
-        ends = segment_ends(last, read_through=True)
-        return last.base + (last.size if ends.end is None else ends.end)
+        return last.base + (end_of_records(last) or last.size)
 
     def holds(self, physical_offset: int, size: int) -> bool:
         """Whether `CommitLog#getMessage` would return that many bytes: all of them in one file."""

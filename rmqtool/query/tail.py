@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmqtool.errors import RmqtoolError
-from rmqtool.query.log_end import end_of_data
+from rmqtool.query.log_end import end_of_data, end_of_records
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import SMALL_INPUT, choose_kernels
 from rmqtool.scan.events import Blank, Gap, Records, Tail, TailContent, Unreadable
@@ -131,24 +131,13 @@ class LogTail:
         for segment in reversed(here):
             end = _end(self.segments, segment)
             if not self.count:
-                return segment.base + self._valid_end(segment, end)
+                return segment.base + end_of_records(segment)
             for offsets in self._backwards(segment, end):
                 found.insert(0, offsets)
                 total = sum(map(len, found))
                 if total >= self.count:
                     return int(found[0][total - self.count])
         return self.segments.first_offset
-
-    def _valid_end(self, segment: Segment, end: int) -> int:
-        """Behind the last record in front of `end`; the start of the segment when there is none."""
-        frontier, step = end, _FIRST_CHUNK
-        while frontier > 0:
-            low = max(frontier - step, 0)
-            rows = [one.rows for one in self._scan(segment, low, end) if isinstance(one, Records)]
-            if rows:
-                return int(rows[-1][-1, Field.POSITION] + rows[-1][-1, Field.STORE_SIZE])
-            frontier, step = low, step * 4
-        return 0
 
     def _backwards(self, segment: Segment, end: int) -> Iterator[np.ndarray]:
         """Physical offsets of the messages that pass, chunk by chunk, the last first."""

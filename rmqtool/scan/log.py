@@ -80,7 +80,7 @@ def scan_log(segments: SegmentSet, how: LogScan) -> Iterator[Piece]:
         for one in segments
         if one.end > low and one.base < high and (how.wanted is None or how.wanted(one))
     ]
-    kernels = choose_kernels(data_bytes(chosen))
+    kernels = choose_kernels(min(data_bytes(chosen), max(high - low, 0)))
     limit = RateLimit(how.bytes_per_second) if how.bytes_per_second else None
     access = Access("pread" if how.safe_io or how.live else "auto", limit, drop_behind=how.live)
 
