@@ -28,8 +28,10 @@ def bars(rows: Sequence[Mapping[str, Any]], value: str, zone: Zone, look: Look) 
     figure.clear()
     figure.plot_size(look.width or _WIDTH, len(shown) * 2 + 4)
     figure.title(value.replace("_", " "))
-    # the first bar is drawn lowest
-    figure.draw(figure.bar(names[::-1], [row[value] for row in shown][::-1], orientation="horizontal"))
+    values = [row[value] for row in shown]
+    # the first bar is drawn lowest, and by itself the axis of 6.1 ends before the longest one
+    figure.draw(figure.bar(names[::-1], values[::-1], orientation="horizontal"))
+    figure.ruler("x").lim(0, max(1, *values))
     drawn = str(figure.build())
     return drawn if look.color else str(plotext.uncolorize(drawn))
 
