@@ -42,7 +42,7 @@ COMMANDS: dict[str, Entry] = {
     ),
     "query-time": Entry("rmqtool.cli.query_time", "The queue offset that belongs to a point in time."),
     "tail": Entry("rmqtool.cli.tail", "The last messages, and with -f those that follow."),
-    "stats": Entry("rmqtool.cli.stats", "What the messages of a store add up to; duplicates; retention."),
+    "stats": Entry("rmqtool.cli.stats", "What the messages of a store add up to."),
     "explain": Entry(
         "rmqtool.cli.explain",
         "RocketMQ log lines: their meaning, normal or not, what to look at, the next command.",

@@ -34,12 +34,21 @@ def test_every_command_has_the_common_options(name: str) -> None:
     assert {"--format", "--json", "--color", "--quiet", "--debug", "--tz", "--int64-as-string"} <= options
 
 
+FURTHER = {
+    "show": ["0"],
+    "query-key": ["key"],
+    "query-id": ["0" * 32],
+    "query-offset": ["Topic", "0", "min"],
+    "query-time": ["Topic", "0", "now"],
+}
+"""what stands behind STORE"""
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_path_that_does_not_exist_is_wrong_usage(
     name: str, tmp_path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = {"show": ["0"]}.get(name, [])
-    assert run([name, str(tmp_path / "absent"), *arguments]) == 2
+    assert run([name, str(tmp_path / "absent"), *FURTHER.get(name, [])]) == 2
     shown = capsys.readouterr()
     assert (shown.out, shown.err.count("\n")) == ("", 1)
     assert "absent" in shown.err
