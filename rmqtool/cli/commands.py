@@ -41,6 +41,10 @@ COMMANDS: dict[str, Entry] = {
         "rmqtool.cli.query_offset", "Messages of a queue by offset, as the broker answers."
     ),
     "query-time": Entry("rmqtool.cli.query_time", "The queue offset that belongs to a point in time."),
+    "export": Entry(
+        "rmqtool.cli.export",
+        "Messages into a file: NDJSON, CSV, Parquet, raw records, or one to send them again from.",
+    ),
     "explain": Entry(
         "rmqtool.cli.explain",
         "RocketMQ log lines: their meaning, normal or not, what to look at, the next command.",

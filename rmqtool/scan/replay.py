@@ -74,7 +74,7 @@ class ReplayReader:
             return
         version = Header.parse(raw).version
         if version != VERSION:
-            raise NewerFormatError(f"{name} has version {version} of the replayable format, {VERSION} is known")
+            raise NewerFormatError(f"{name} has version {version} of the replayable format, not {VERSION}")
 
     def __iter__(self) -> Iterator[bytes]:
         while self.end is None:

@@ -38,7 +38,16 @@ def test_every_command_has_the_common_options(name: str) -> None:
 def test_path_that_does_not_exist_is_wrong_usage(
     name: str, tmp_path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = {"show": ["0"]}.get(name, [])
+    further = {
+        "show": ["0"],
+        "query-key": ["key"],
+        "query-id": ["0" * 32],
+        "query-offset": ["Topic", "0", "min"],
+        "query-time": ["Topic", "0", "now"],
+        "export": ["--to", str(tmp_path / "x.raw")],
+        "sql": ["select 1"],
+    }
+    arguments = further.get(name, [])
     assert run([name, str(tmp_path / "absent"), *arguments]) == 2
     shown = capsys.readouterr()
     assert (shown.out, shown.err.count("\n")) == ("", 1)
