@@ -45,6 +45,7 @@ COMMANDS: dict[str, Entry] = {
         "rmqtool.cli.export",
         "Messages into a file: NDJSON, CSV, Parquet, raw records, or one to send them again from.",
     ),
+    "sql": Entry("rmqtool.cli.sql", "SQL over messages, queues, index, offsets and topics of a store."),
     "explain": Entry(
         "rmqtool.cli.explain",
         "RocketMQ log lines: their meaning, normal or not, what to look at, the next command.",

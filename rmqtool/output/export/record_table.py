@@ -6,19 +6,15 @@ import base64
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rmqtool.output.messages import body_keys
 from rmqtool.scan.table import COLUMNS
+from rmqtool.scan.times import TIME, TIMES, as_time
 
 if TYPE_CHECKING:
     from rmqtool.output.messages import MessageShape
-
-TIME = pa.timestamp("us", tz="UTC")
-TIMES = {"born_time": "born_timestamp", "store_time": "store_timestamp"}
-"""columns of time, and the milliseconds that they are made of"""
 
 DICTIONARY = (
     "path", "magic", "crc", "topic", "topic_hex", "compression", "transaction", "born_host", "store_host",
@@ -32,17 +28,7 @@ STATISTICS = (
 )  # fmt: skip
 """columns whose least and greatest value each row group tells, so that readers skip it"""
 
-_MILLIS = 1000
-_LARGEST = (1 << 63) // _MILLIS - 1
 _BINARY_BODIES = ("plain_body", "body")
-
-
-def as_time(millis: pa.Array) -> pa.Array:
-    """Epoch milliseconds as timestamps; null where they are beyond what a timestamp holds."""
-    values = millis.to_numpy(zero_copy_only=False)
-    outside = np.abs(values) > _LARGEST
-    known = np.where(outside, 0, values) * _MILLIS
-    return pa.array(known, pa.int64(), mask=outside if outside.any() else None).view(TIME)
 
 
 class RecordTable:
