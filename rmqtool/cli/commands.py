@@ -43,6 +43,11 @@ COMMANDS: dict[str, Entry] = {
     "query-time": Entry("rmqtool.cli.query_time", "The queue offset that belongs to a point in time."),
     "tail": Entry("rmqtool.cli.tail", "The last messages, and with -f those that follow."),
     "stats": Entry("rmqtool.cli.stats", "What the messages of a store add up to."),
+    "export": Entry(
+        "rmqtool.cli.export",
+        "Messages into a file: NDJSON, CSV, Parquet, raw records, or one to send them again from.",
+    ),
+    "sql": Entry("rmqtool.cli.sql", "SQL over messages, queues, index, offsets and topics of a store."),
     "explain": Entry(
         "rmqtool.cli.explain",
         "RocketMQ log lines: their meaning, normal or not, what to look at, the next command.",

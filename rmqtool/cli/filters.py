@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeVar
 
 import typer
 
@@ -87,6 +87,7 @@ def say_ignored(context: Context, subscription: Subscription | None) -> None:
 class FilterOptions:
     """Which messages to list. `build` turns it into a `MessageFilter`, with that of `SubscriptionOptions`."""
 
+    end_flag: ClassVar[str] = "--to"
     topic: Annotated[Many, _text("--topic", "GLOB", "Topic, also as a glob; repeatable.")] = None
     queue: Annotated[Many, _text("--queue", "N", "Queue number; repeatable.")] = None
     store_from: Annotated[str | None, _text("--from", "TIME", "Stored at or after TIME.")] = None
@@ -123,9 +124,9 @@ class FilterOptions:
         def moment(option: str, text: str | None) -> int | None:
             return _one(option, text, lambda value: parse_time(value, zone, now_millis))
 
-        store_from, store_to = moment("--from", self.store_from), moment("--to", self.store_to)
+        store_from, store_to = moment("--from", self.store_from), moment(self.end_flag, self.store_to)
         born_from, born_to = moment("--born-from", self.born_from), moment("--born-to", self.born_to)
-        _in_order("--from", store_from, "--to", store_to)
+        _in_order("--from", store_from, self.end_flag, store_to)
         _in_order("--born-from", born_from, "--born-to", born_to)
         offsets = _one("--offset-range", self.offset_range, lambda text: parse_offset_range(text, resolve))
         queue_offsets = _one("--queue-offset-range", self.queue_offset_range, _queue_offset_range)
@@ -149,6 +150,14 @@ class FilterOptions:
             limit=_one("--limit", self.limit, _count),
             sample=_one("--sample", self.sample, _count),
         )
+
+
+@dataclass(frozen=True)
+class ExportFilterOptions(FilterOptions):
+    """The same where `--to` names a file."""
+
+    end_flag: ClassVar[str] = "--until"
+    store_to: Annotated[str | None, _text("--until", "TIME", "Stored before TIME.")] = None
 
 
 @dataclass(frozen=True)

@@ -28,16 +28,22 @@ _QUOTE_NEEDED = re.compile(r'[",]|^\s|\s$|^$')
 class CsvRows(Rows):
     """Rows with the given columns; keys that are no column are left out, lists and objects are JSON.
 
-    CSV has no place for the summary: it goes to `closing`.
+    CSV has no place for the summary: it goes to `closing`. header: False where it has been written before.
     """
 
     def __init__(
-        self, out: ByteOut, schema: str, columns: Sequence[str], closing: Callable[[Mapping[str, Any]], None]
+        self,
+        out: ByteOut,
+        schema: str,
+        columns: Sequence[str],
+        closing: Callable[[Mapping[str, Any]], None],
+        *,
+        header: bool = True,
     ) -> None:
         super().__init__(out, schema)
         self._columns = tuple(columns)
         self._closing = closing
-        self._header_due = True
+        self._header_due = header
 
     def _emit(self, rows: Iterable[Row]) -> None:
         self._header()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import IO, TYPE_CHECKING
 
@@ -9,6 +10,8 @@ from rmqtool.output.text import is_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from typing_extensions import Buffer
 
 BLOCK = 256 * 1024
 
@@ -51,3 +54,21 @@ class ByteOut:
             if self._before_write is not None:
                 self._before_write()
             self._stream.write(data)
+
+
+def as_file(out: ByteOut) -> io.RawIOBase:
+    """The same for libraries that want a file, which cannot be read or moved about in."""
+    return _OutFile(out)
+
+
+class _OutFile(io.RawIOBase):
+    def __init__(self, out: ByteOut) -> None:
+        self._out = out
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Buffer, /) -> int:
+        raw = bytes(data)
+        self._out.write(raw)
+        return len(raw)

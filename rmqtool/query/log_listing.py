@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 class LogListing:
     """What of a scanned log is listed. `counts` holds at any time what has been, and is added to.
 
-    may_hold: whether a segment is wanted, that of the `Selector` of the scan.
+    may_hold: whether a segment is wanted, that of the scan. start: physical offset at which an interrupted
+    listing goes on; `counts` then has what was listed before.
     """
 
     def __init__(
@@ -36,13 +37,14 @@ class LogListing:
         wanted: MessageFilter,
         may_hold: Callable[[Segment], bool],
         counts: LogCounts,
+        start: int = 0,
     ) -> None:
         self.counts = counts
         self._segments = segments
         self._wanted = wanted
         self._may_hold = may_hold
-        self._holes = {hole.after.base: hole for hole in segments.holes()}
-        self._reached = max(wanted.offset_from or 0, 0)
+        self._holes = {hole.after.base: hole for hole in segments.holes() if hole.after.base >= start}
+        self._reached = max(wanted.offset_from or 0, start)
         self._bad = np.empty(0, np.int64)
 
     def left(self, reason: Incomplete) -> list[Row]:
@@ -55,7 +57,7 @@ class LogListing:
         if self._wanted.sample is not None:
             yield from self._sampled(pieces, Sample(self._wanted.sample))
             return
-        left = self._wanted.limit
+        left = None if self._wanted.limit is None else self._wanted.limit - self.counts.messages
         for piece in pieces:
             batch, others = self._take(piece)
             full = batch is not None and left is not None and batch.num_rows > left

@@ -12,10 +12,11 @@ import pyarrow as pa
 
 from formats.commitlog import SysFlag, compression_of
 from rmqtool.scan.fields import Field
-from rmqtool.scan.text import validity
+from rmqtool.scan.text import binary, validity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from types import ModuleType
 
     from rmqtool.scan.events import Records
 
@@ -120,8 +121,9 @@ def inflate(stored: memoryview, sys_flag: int, limit: int = PLAIN_LIMIT) -> tupl
 class Bodies:
     """Bodies of one batch. plain: what they inflate to (`inflate`); without it that is found out here."""
 
-    def __init__(self, records: Records, plain: Sequence[Plain] | None = None) -> None:
+    def __init__(self, records: Records, kernels: ModuleType, plain: Sequence[Plain] | None = None) -> None:
         self._records = records
+        self._kernels = kernels
         self._given = plain
         flags = records.rows[:, Field.SYS_FLAG]
         self._as_stored = plain is None and not (flags & SysFlag.COMPRESSED).any()
@@ -133,7 +135,10 @@ class Bodies:
 
     @cached_property
     def _joined(self) -> pa.Array:
-        return _binary(self._stored)
+        rows = self._records.rows
+        lengths = np.maximum(rows[:, Field.BODY_LENGTH], 0)
+        places = rows[:, Field.BODY_POSITION] - self._records.origin
+        return binary(self._kernels, self._records.window, places, lengths, np.ones(len(rows), bool))
 
     @cached_property
     def _plain(self) -> Sequence[Plain]:

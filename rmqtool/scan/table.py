@@ -84,7 +84,7 @@ class Batch:
     @cached_property
     def bodies(self) -> Bodies:
         """Bodies of the batch."""
-        return Bodies(self.records, self.plain)
+        return Bodies(self.records, self.kernels, self.plain)
 
     @cached_property
     def property_maps(self) -> tuple[pa.Array, npt.NDArray[np.int64]]:

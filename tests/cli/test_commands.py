@@ -40,6 +40,8 @@ FURTHER = {
     "query-id": ["0" * 32],
     "query-offset": ["Topic", "0", "min"],
     "query-time": ["Topic", "0", "now"],
+    "export": ["--to", "absent.raw"],
+    "sql": ["select 1"],
 }
 """what stands behind STORE"""
 

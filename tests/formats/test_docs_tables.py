@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from formats import batch, commitlog, consumequeue, crc_trailer, index, message_id
+from formats import batch, commitlog, consumequeue, crc_trailer, index, message_id, replay
 from formats import checkpoint as cp
 from formats.errors import FormatError
 from formats.primitives import Schema, dtype_of, offset_of
@@ -32,6 +32,9 @@ LAYOUTS: dict[str, dict[str, Schema]] = {
     "index.Header": {"Offset": index.Header},
     "index.Item": {"Offset": index.Item},
     "checkpoint.Checkpoint": {"Offset": cp.Checkpoint},
+    "replay.Header": {"Offset": replay.Header},
+    "replay.EntryHead": {"Offset": replay.EntryHead},
+    "replay.End": {"Offset": replay.End},
 }
 
 

@@ -1,0 +1,141 @@
+"""`rmqtool sql`: a store as tables of a database."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rmqtool.cli.context import Context
+from rmqtool.cli.opened import open_store
+from rmqtool.cli.options import OutputOptions, ReadOptions, StoreOptions, StorePositional
+from rmqtool.cli.options import FORMATS as ROW_FORMATS
+from rmqtool.cli.records import answer_code
+from rmqtool.cli.verb import verb
+from rmqtool.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rmqtool.query.sql.session import SqlSession
+
+SCHEMA = "rmqtool.sql/1"
+
+
+@verb(
+    examples=[
+        'rmqtool sql /data/store "select topic, count(*), sum(store_size) from messages group by all"',
+        "rmqtool sql /data/store \"select * from messages where store_time > timestamptz '2026-11-21 03:00+00'\"",
+        'rmqtool sql /data/store "select path, count(*) from consumequeue where state <> \'ok\' group by path"',
+        'rmqtool sql /data/store "describe messages"',
+    ],
+    formats=(*ROW_FORMATS, "parquet"),
+)
+def command(
+    path: StorePositional,
+    statement: Annotated[str, typer.Argument(metavar="SQL", help="One statement of DuckDB's SQL.")],
+    *,
+    store: StoreOptions,
+    read: ReadOptions,
+    output: OutputOptions,
+) -> ExitCode:
+    """SQL over messages, queues, index, offsets and topics of a store.
+
+    Tables: messages (the record table, with born_time and store_time), consumequeue, index_items,
+    consumer_offsets, topics. Only the columns in use are made, and segments outside of the times and offsets
+    in the condition are not read. Nothing outside of the store can be read, and nothing is written. Needs
+    the extra sql: pip install 'rmqtool[sql]'.
+    """
+    from rmqtool.cli.left_out import undecoded_beside_log, unlisted
+    from rmqtool.output.text import is_terminal
+    from rmqtool.query.sql.session import SqlSession
+
+    context = Context(output)
+    if not statement.strip():
+        raise UsageError("SQL is empty")
+    if context.format == "parquet" and is_terminal(_stdout()):
+        raise UsageError("--format parquet goes into a file or a pipe, not to a terminal")
+    opened = open_store(context, path, store)
+    missing = [*unlisted(opened, context), *undecoded_beside_log(opened, context)]
+    with (
+        context.progress("reading", sum(one.size for one in opened.segments)) as progress,
+        SqlSession(opened, read.of_log(opened, progress.advance)) as session,
+    ):
+        result = session.run(statement)
+        answer = _Answer(context, session, missing)
+        if result is None:
+            answer.nothing()
+        elif context.format == "parquet":
+            answer.parquet(result)
+        else:
+            answer.rows(result)
+    return answer_code(answer.count if result is not None else 1, answer.not_covered)
+
+
+def _stdout() -> Any:
+    import sys
+
+    return sys.stdout
+
+
+class _Answer:
+    """A result on its way out."""
+
+    def __init__(self, context: Context, session: SqlSession, missing: list[dict[str, Any]]) -> None:
+        self._context = context
+        self._session = session
+        self._missing = missing
+        self.count = 0
+
+    @property
+    def not_covered(self) -> list[dict[str, Any]]:
+        """What scans could not read."""
+        return [*self._missing, *self._session.lacking.rows.values()]
+
+    def summary(self) -> dict[str, Any]:
+        """The closing summary."""
+        from rmqtool.store.coverage import coverage
+
+        return {"rows": self.count, "segments_read": len(self._session.messages.opened)} | coverage(
+            self.not_covered
+        )
+
+    def nothing(self) -> None:
+        """Of a statement without a result."""
+        with self._context.rows(SCHEMA, []) as rows:
+            rows.finish(self.summary())
+
+    def rows(self, result: pa.RecordBatchReader) -> None:
+        """As rows."""
+        from rmqtool.output.result_rows import is_number, row_columns, row_names
+        from rmqtool.output.tablerows import Column
+
+        names = row_names(result.schema)
+        shown = [
+            Column(name, right=is_number(field.type)) for name, field in zip(names, result.schema, strict=True)
+        ]
+        with self._context.rows(SCHEMA, shown, csv_columns=names) as rows:
+            rows.covered = self.summary
+            with self._session.told():
+                for batch in result:
+                    kinds = ["row"] * batch.num_rows
+                    rows.write_columns(["type", *names], [kinds, *row_columns(batch)])
+                    self.count += batch.num_rows
+            rows.finish(self.summary())
+
+    def parquet(self, result: pa.RecordBatchReader) -> None:
+        """As one Parquet file on standard output."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from rmqtool.output.stream import as_file
+
+        try:
+            with self._session.told(), pq.ParquetWriter(as_file(self._context.out), result.schema) as writer:
+                for batch in result:
+                    writer.write_batch(batch)
+                    self.count += batch.num_rows
+        except pa.ArrowNotImplementedError as error:
+            raise UsageError(f"--format parquet: {error}") from error
+        self._context.out.flush()
+        self._context.talk.closing(self.summary())

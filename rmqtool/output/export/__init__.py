@@ -1,0 +1,1 @@
+"""Messages written into files of several forms."""

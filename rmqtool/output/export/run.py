@@ -1,0 +1,254 @@
+"""An export from beginning to end: scan, filter, write, and at any moment how far it came."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rmqtool.errors import ExitCode, RmqtoolError, UsageError
+from rmqtool.output.export.shield import whole_step
+from rmqtool.query.anchor import anchor
+from rmqtool.query.counts import LogCounts
+from rmqtool.query.log_listing import LogListing
+from rmqtool.query.segment_times import SegmentTimes
+from rmqtool.query.select import Selector
+from rmqtool.scan.engine import choose_kernels
+from rmqtool.scan.log import LogScan, data_bytes, scan_log
+from rmqtool.store.coverage import Incomplete, coverage, rest_of_log
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+
+    from rmqtool.output.export.target import Target
+    from rmqtool.query.message_filter import MessageFilter
+    from rmqtool.query.reading import Reading
+    from rmqtool.store.layout import Store
+    from rmqtool.store.segments import Segment
+
+Row = dict[str, Any]
+
+SCHEMA = "rmqtool.export/1"
+MOMENTS = ("store_from", "store_to", "born_from", "born_to")
+"""bounds of the filter that may be given as ages, and mean the same moment when an export goes on"""
+
+_NEEDED = ("path", "position", "physical_offset", "store_size", "crc")
+_LISTED = 1000
+"""ranges of damage that the summary lists one by one"""
+_BAD_BODY = "the body fails its CRC; exported as it lies there"
+
+
+class Writer(Protocol):
+    """Takes batches."""
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Some records."""
+
+    def position(self) -> Row:
+        """Makes what was written last, and says where it ends."""
+
+    def finish(self, summary: Mapping[str, Any]) -> None:
+        """Closes and publishes."""
+
+    def close(self) -> None:
+        """Gives up."""
+
+
+class Destination(Protocol):
+    """columns: of the record table. pause: seconds between two positions, None for none on the way."""
+
+    columns: tuple[str, ...]
+    pause: float | None
+
+    def open(self, position: Row | None) -> Writer:
+        """Begins, or goes on behind a `position`."""
+
+
+@dataclass
+class _Done:
+    """How far an export came. offset: physical offset behind the last thing that was taken care of."""
+
+    offset: int | None = None
+    messages: int = 0
+    bytes: int = 0
+    first_offset: int | None = None
+    end_offset: int | None = None
+    gaps: int = 0
+    bad_crc: int = 0
+    left_out: int = 0
+    not_covered: list[Row] = field(default_factory=list)
+
+    def lacks(self, row: Row) -> None:
+        """One range of damage more."""
+        if len(self.not_covered) < _LISTED:
+            self.not_covered.append(row)
+        else:
+            self.left_out += 1
+
+
+class ExportRun:
+    """One export. missing: what could not even be listed, as rows of `not_covered`."""
+
+    def __init__(
+        self, store: Store, wanted: MessageFilter, reading: Reading, destination: Destination, target: Target
+    ) -> None:
+        self._store = store
+        self._segments = store.segments
+        self._wanted = wanted
+        self._reading = reading
+        self._destination = destination
+        self._target = target
+        self._options: Row = {}
+        self._missing: list[Row] = []
+        self._done = _Done()
+        self._skipped: set[int] = set()
+        self._whole = not (self._segments.twins() or self._segments.overlaps())
+        self._times = SegmentTimes(self._segments)
+        self.resumed_from: int | None = None
+        self.published = False
+
+    def run(self, options: Row, state: Row | None, missing: Sequence[Row] = ()) -> None:
+        """Everything. options, state: as for `Target.begin`. Leaves what is needed to go on when it fails."""
+        self._options, self._missing = options, list(missing)
+        if state is not None:
+            self._go_on(state)
+        self._selector = Selector(self._wanted, choose_kernels(data_bytes(self._segments)))
+        writer = self._destination.open(None if state is None else state["position"]["writer"])
+        try:
+            self._write(writer)
+            with whole_step():
+                writer.finish({"schema": SCHEMA, **self.summary()})
+                self.published = True
+        except (RmqtoolError, OSError, KeyboardInterrupt):
+            # what fails here too says no more than the error itself
+            if not self.published:
+                with suppress(RmqtoolError, OSError):
+                    self._save(writer)
+            raise
+        finally:
+            writer.close()
+
+    def _go_on(self, state: Row) -> None:
+        position = state["position"]
+        if anchor(self._segments, position["anchor"]["physical_offset"]) != position["anchor"]:
+            raise UsageError(
+                "--resume: the log is not the one that was exported: other bytes lie in front of offset "
+                f"{position['anchor']['physical_offset']}"
+            )
+        self._done = _Done(**position["done"])
+        self._wanted = replace(self._wanted, **state["moments"])
+        self.resumed_from = self._done.offset
+
+    def _write(self, writer: Writer) -> None:
+        counts = LogCounts(messages=self._done.messages)
+        start = self._done.offset or 0
+        listing = LogListing(self._segments, self._wanted, self._may_hold, counts, start)
+        how = LogScan(
+            columns=tuple(dict.fromkeys((*self._destination.columns, *_NEEDED))),
+            choose=self._selector.choose,
+            wanted=self._may_hold,
+            offsets=(start, max(self._segments.end_offset, start)) if start else None,
+            **self._reading.as_scan(),
+        )
+        saved = time.monotonic()
+        for batch, others in listing.pieces(scan_log(self._segments, how)):
+            with whole_step():
+                self._take(writer, batch, others)
+            pause = self._destination.pause
+            if pause is not None and time.monotonic() - saved >= pause:
+                self._save(writer)
+                saved = time.monotonic()
+        self._done.not_covered += [row for row in counts.not_covered if row["reason"] == Incomplete.LIMIT]
+
+    def _may_hold(self, segment: Segment) -> bool:
+        wanted = self._wanted
+        if not self._selector.may_hold(segment):
+            return False
+        held = self._times.may_hold(segment, wanted.store_from, wanted.store_to)
+        if not held:
+            self._skipped.add(segment.base)
+        return held
+
+    def _take(self, writer: Writer, batch: pa.RecordBatch | None, others: Sequence[Row]) -> None:
+        done = self._done
+        if batch is not None and batch.num_rows:
+            writer.write(batch)
+            offsets, sizes = batch["physical_offset"], batch["store_size"].to_numpy()
+            done.messages += batch.num_rows
+            done.bytes += int(sizes.sum(dtype="int64"))
+            if done.first_offset is None:
+                done.first_offset = offsets[0].as_py()
+            done.end_offset = offsets[-1].as_py() + int(sizes[-1])
+            done.offset = done.end_offset
+            self._bad_bodies(batch)
+        for row in others:
+            self._beside(row)
+
+    def _bad_bodies(self, batch: pa.RecordBatch) -> None:
+        import pyarrow.compute as pc
+
+        bad = batch.select(_NEEDED).filter(pc.fill_null(pc.equal(batch["crc"], "bad"), False))
+        self._done.bad_crc += bad.num_rows
+        for row in bad.to_pylist():
+            place = {name: row[name] for name in ("path", "position", "physical_offset")}
+            reason = {"length": row["store_size"], "reason": Incomplete.DAMAGE.value, "error": _BAD_BODY}
+            self._done.lacks(place | reason)
+
+    def _beside(self, row: Row) -> None:
+        """What is no record: damage inside the scope is not covered."""
+        end = row["physical_offset"] + row["length"]
+        if self._wanted.sample is None and self._done.offset is not None:
+            self._done.offset = max(self._done.offset, end)
+        elif self._wanted.sample is None:
+            self._done.offset = end
+        damaged = row["type"] == "gap" or (row["type"] == "tail" and row["content"] == "garbage")
+        low, high = self._wanted.offset_from, self._wanted.offset_to
+        outside = (low is not None and end <= low) or (high is not None and row["physical_offset"] >= high)
+        if not damaged or outside:
+            return
+        self._done.gaps += 1
+        place = {name: row[name] for name in ("path", "position", "physical_offset", "length")}
+        if row["reason"] == "unreadable":
+            self._done.lacks(place | {"reason": Incomplete.UNREADABLE.value, "error": row["error"]})
+        else:
+            self._done.lacks(place | {"reason": Incomplete.DAMAGE.value})
+
+    def summary(self, left: Incomplete | None = None) -> Row:
+        """What was exported. left: why the rest was not, where it was not."""
+        done = self._done
+        told: Row = {
+            "messages": done.messages,
+            "bytes": done.bytes,
+            "first_offset": done.first_offset,
+            "end_offset": done.end_offset,
+            "gaps": done.gaps,
+            "bad_crc": done.bad_crc,
+            "segments_skipped": len(self._skipped),
+        }
+        if done.left_out:
+            told["not_covered_left_out"] = done.left_out
+        rows = [*self._missing, *done.not_covered]
+        if left is not None:
+            wanted = [one for one in self._segments if self._selector.may_hold(one)]
+            rows += rest_of_log(wanted, done.offset or 0, left, end=self._wanted.offset_to)
+        return told | coverage(rows)
+
+    def exit_code(self) -> ExitCode:
+        """Of an export that came to its end."""
+        reasons = {row["reason"] for row in (*self._missing, *self._done.not_covered)}
+        return ExitCode.INCOMPLETE if reasons - {Incomplete.LIMIT} else ExitCode.OK
+
+    def _save(self, writer: Writer) -> None:
+        """Puts down how far the export came."""
+        with whole_step():
+            done, found = self._done, None
+            if done.offset and self._whole and self._wanted.sample is None:
+                found = anchor(self._segments, done.offset)
+            position = None
+            if found is not None:
+                position = {"writer": writer.position(), "anchor": found, "done": vars(done)}
+            moments = {name: getattr(self._wanted, name) for name in MOMENTS}
+            self._target.save({"options": self._options, "moments": moments, "position": position})

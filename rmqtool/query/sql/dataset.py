@@ -1,0 +1,131 @@
+"""Tables that are read anew by every scan, of the columns and parts that a query asks for.
+
+A `RecordBatchReader` could be read only once, and what merely offers an Arrow stream is told neither columns
+nor conditions; a dataset with its own `scanner` is told both.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyarrow.fs import LocalFileSystem
+
+from rmqtool.errors import RmqtoolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    Row = dict[str, Any]
+
+_ROW = "__row"
+
+
+@dataclass
+class Lacking:
+    """What scans could not cover, each range once however often it was read; and the error that ended one."""
+
+    rows: dict[tuple[Any, ...], Row] = field(default_factory=dict)
+    error: RmqtoolError | None = None
+
+    def add(self, row: Row) -> None:
+        """A row of `not_covered`."""
+        self.rows[row["path"], row.get("position"), row["reason"]] = row
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of a table. guarantee: a condition that all its rows fulfil, given the names it is asked for."""
+
+    name: str
+    guarantee: Callable[[frozenset[str]], ds.Expression]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What a scan wants: columns, in order; a condition, None for all rows; the names in it."""
+
+    columns: tuple[str, ...]
+    condition: ds.Expression | None
+    names: tuple[str, ...]
+
+    def passing(self, batch: pa.RecordBatch) -> pa.Array:
+        """Indices of the rows of a batch (with `names`) that fulfil the condition."""
+        numbered = pa.Table.from_batches([batch]).append_column(
+            _ROW, pa.array(range(batch.num_rows), pa.int64())
+        )
+        return numbered.filter(self.condition)[_ROW].combine_chunks()
+
+
+class StoreDataset(ds.InMemoryDataset):
+    """A table in parts. read: (chosen parts, what is wanted) → batches with just the columns wanted."""
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        parts: Sequence[Part],
+        read: Callable[[list[int], Ask], Iterator[pa.RecordBatch]],
+        lacking: Lacking,
+    ) -> None:
+        super().__init__(schema.empty_table())
+        self._own = schema
+        self._parts = tuple(parts)
+        self._read = read
+        self._lacking = lacking
+
+    @property
+    def schema(self) -> pa.Schema:
+        """All columns."""
+        return self._own
+
+    def scanner(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: ds.Expression | None = None,  # noqa: A002 - pyarrow's name
+        **_: Any,
+    ) -> ds.Scanner:
+        """A scan of the named columns of the rows that fulfil `filter`."""
+        wanted = tuple(self._own.names if columns is None else columns)
+        words = set() if filter is None else set(re.findall(r"\w+", str(filter)))
+        ask = Ask(wanted, filter, tuple(name for name in self._own.names if name in words))
+        schema = pa.schema([self._own.field(name) for name in wanted])
+        return ds.Scanner.from_batches(self._batches(ask), schema=schema)
+
+    def _batches(self, ask: Ask) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._read(self.chosen(ask), ask)
+        except RmqtoolError as error:
+            self._lacking.error = error
+            raise
+
+    def chosen(self, ask: Ask) -> list[int]:
+        """Numbers of the parts that may hold rows; Arrow compares the condition with their guarantees."""
+        if ask.condition is None:
+            return list(range(len(self._parts)))
+        names = frozenset(ask.names)
+        form, system = ds.IpcFileFormat(), LocalFileSystem()
+        fragments = [
+            form.make_fragment(str(number), system, partition_expression=part.guarantee(names))
+            for number, part in enumerate(self._parts)
+        ]
+        known = ds.FileSystemDataset(fragments, self._own, form, system)
+        return sorted(int(one.path) for one in known.get_fragments(filter=ask.condition))
+
+
+def within(bounds: Mapping[str, tuple[Any, Any]]) -> ds.Expression:
+    """The condition that each named column lies in [least, greatest]."""
+    found = ds.scalar(True)  # noqa: FBT003 - a literal
+    for name, (low, high) in bounds.items():
+        found = found & (ds.field(name) >= low) & (ds.field(name) <= high)
+    return found
+
+
+def of_batches(batches: Iterator[pa.RecordBatch], ask: Ask) -> Iterator[pa.RecordBatch]:
+    """What a scan wants of whole batches."""
+    for batch in batches:
+        kept = batch if ask.condition is None else batch.take(ask.passing(batch))
+        if kept.num_rows:
+            yield kept.select(list(ask.columns))

@@ -1,0 +1,165 @@
+"""The other tables: units, index items, committed offsets, topics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from rmqtool.query.groups import committed_offsets
+from rmqtool.query.sql.dataset import Part, StoreDataset, of_batches, within
+from rmqtool.query.topics import SYSTEM_TOPICS, known_topics
+from rmqtool.scan.files import FileReader, Units
+from rmqtool.scan.index import ITEM_SCHEMA
+from rmqtool.scan.units import BATCH_UNIT_SCHEMA, UNIT_SCHEMA
+from rmqtool.store.coverage import Incomplete, unreadable
+from rmqtool.store.kinds import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow.dataset as ds
+
+    from rmqtool.query.sql.dataset import Ask, Lacking
+    from rmqtool.store.files import StoreFile
+    from rmqtool.store.layout import Store
+
+CONSUMEQUEUE = pa.schema(
+    [
+        *UNIT_SCHEMA,
+        ("ext_tags_code", pa.int64()),
+        *(field for field in BATCH_UNIT_SCHEMA if field.name not in UNIT_SCHEMA.names),
+    ]
+)
+"""plain and batch units; what a kind of unit has not is null"""
+
+CONSUMER_OFFSETS = pa.schema(
+    [
+        ("consumer_group", pa.string()),
+        ("topic", pa.string()),
+        ("queue_id", pa.int32()),
+        ("committed_offset", pa.int64()),
+    ]
+)
+TOPICS = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("configured", pa.bool_()),
+        ("perm", pa.int32()),
+        ("read_queue_nums", pa.int32()),
+        ("write_queue_nums", pa.int32()),
+        ("ordered", pa.bool_()),
+        ("queue_type", pa.string()),
+        ("cleanup_policy", pa.string()),
+        ("attributes", pa.map_(pa.string(), pa.string())),
+        ("queue_dirs", pa.int32()),
+    ]
+)
+
+
+class FilesTable:
+    """Rows of one type out of files of some kinds, file by file."""
+
+    def __init__(
+        self, store: Store, kinds: tuple[FileKind, ...], row_type: str, schema: pa.Schema, lacking: Lacking
+    ) -> None:
+        self._store = store
+        self._files = [file for kind in kinds for file in store.of_kind(kind) if file.regular]
+        self._type = row_type
+        self._schema = schema
+        self._lacking = lacking
+
+    def dataset(self) -> StoreDataset:
+        """The table for a database."""
+        parts = [Part(file.shown, self._guarantee_of(file)) for file in self._files]
+        return StoreDataset(self._schema, parts, self._read, self._lacking)
+
+    def _guarantee_of(self, file: StoreFile) -> Any:
+        bounds: dict[str, tuple[Any, Any]] = {"path": (file.shown, file.shown)}
+        if file.topic is not None and "topic" in self._schema.names:
+            bounds["topic"] = (file.topic, file.topic)
+        if file.queue_id is not None and "queue_id" in self._schema.names:
+            bounds["queue_id"] = (file.queue_id, file.queue_id)
+
+        def guarantee(_: frozenset[str]) -> ds.Expression:
+            return within(bounds)
+
+        return guarantee
+
+    def _read(self, chosen: list[int], ask: Ask) -> Iterator[pa.RecordBatch]:
+        with FileReader(self._store) as reader:
+            for number in chosen:
+                yield from of_batches(self._rows(reader, self._files[number]), ask)
+
+    def _rows(self, reader: FileReader, file: StoreFile) -> Iterator[pa.RecordBatch]:
+        for item in reader.read(file):
+            if isinstance(item, Units):
+                if item.type == self._type:
+                    yield self._arranged(item.batch)
+            elif item["type"] == "gap":
+                self._lacking.add(_lost(item))
+
+    def _arranged(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        known = set(batch.schema.names)
+        columns = [
+            batch[field.name] if field.name in known else pa.nulls(batch.num_rows, field.type)
+            for field in self._schema
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+
+def _lost(row: dict[str, Any]) -> dict[str, Any]:
+    """A gap as a row of `not_covered`."""
+    if row["reason"] == "unreadable":
+        return unreadable(row["path"], row["error"], row["position"], row["length"])
+    place = {name: row[name] for name in ("path", "position", "length")}
+    return place | {"reason": Incomplete.DAMAGE.value}
+
+
+def consumequeue(store: Store, lacking: Lacking) -> StoreDataset:
+    """Units of all queues."""
+    kinds = (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
+    return FilesTable(store, kinds, "unit", CONSUMEQUEUE, lacking).dataset()
+
+
+def index_items(store: Store, lacking: Lacking) -> StoreDataset:
+    """Items of all index files."""
+    return FilesTable(store, (FileKind.INDEX,), "index_item", ITEM_SCHEMA, lacking).dataset()
+
+
+def consumer_offsets(store: Store) -> pa.Table:
+    """Committed offsets of all groups."""
+    rows = [
+        {
+            "consumer_group": one.group,
+            "topic": one.topic,
+            "queue_id": one.queue_id,
+            "committed_offset": one.offset,
+        }
+        for one in committed_offsets(store)
+    ]
+    return pa.Table.from_pylist(rows, schema=CONSUMER_OFFSETS)
+
+
+def topics(store: Store) -> pa.Table:
+    """Topics with settings or with queue directories."""
+    kinds = (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
+    places = [queue.topic for kind in kinds for queue in store.queues(kind)]
+    rows: list[dict[str, Any]] = []
+    for name in known_topics(store):
+        found = store.topics.get(name)
+        if found is None and name in SYSTEM_TOPICS and name not in places:
+            continue
+        row: dict[str, Any] = {"topic": name, "configured": found is not None, "queue_dirs": places.count(name)}
+        if found is not None:
+            row |= {
+                "perm": found.perm,
+                "read_queue_nums": found.read_queue_nums,
+                "write_queue_nums": found.write_queue_nums,
+                "ordered": found.order,
+                "queue_type": found.queue_type,
+                "cleanup_policy": found.cleanup_policy,
+                "attributes": list(found.attributes.items()),
+            }
+        rows.append(row)
+    return pa.Table.from_pylist(rows, schema=TOPICS)

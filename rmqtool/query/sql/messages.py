@@ -1,0 +1,129 @@
+"""The table `messages`: the commit log, segment by segment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from rmqtool.query.segment_times import SegmentTimes
+from rmqtool.query.sql.dataset import Part, StoreDataset, within
+from rmqtool.scan.engine import choose_kernels
+from rmqtool.scan.events import Gap, Records, Tail, TailContent, Unreadable
+from rmqtool.scan.log import LogScan, data_bytes, scan_log
+from rmqtool.scan.table import COLUMNS, DEFAULT_COLUMNS, table_schema, to_batch
+from rmqtool.scan.times import LARGEST_MILLIS, TIME, TIMES, as_time
+from rmqtool.store.coverage import Incomplete, rest_of_log, unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow.dataset as ds
+
+    from rmqtool.query.reading import Reading
+    from rmqtool.query.sql.dataset import Ask, Lacking
+    from rmqtool.scan.log import Piece
+    from rmqtool.store.segments import Segment, SegmentSet
+
+_BODIES = ("plain_body", "body_sha256", "plain_body_sha256")
+
+
+def _schema() -> pa.Schema:
+    fields: list[pa.Field] = []
+    for known in table_schema((*DEFAULT_COLUMNS, *_BODIES)):
+        fields.append(known)
+        fields += [pa.field(name, TIME) for name, millis in TIMES.items() if millis == known.name]
+    return pa.schema(fields)
+
+
+SCHEMA = _schema()
+"""docs/table.md; the columns of time stand behind the milliseconds that they are made of"""
+
+
+class MessagesTable:
+    """opened: bases of the segments that scans have read, one entry a scan."""
+
+    def __init__(self, segments: SegmentSet, reading: Reading, lacking: Lacking) -> None:
+        self._segments = segments
+        self._reading = reading
+        self._lacking = lacking
+        self._times = SegmentTimes(segments)
+        self._kernels = choose_kernels(data_bytes(segments))
+        self.opened: list[int] = []
+
+    def dataset(self) -> StoreDataset:
+        """The table for a database."""
+        parts = [Part(one.file.shown, self._guarantee_of(one)) for one in self._segments]
+        return StoreDataset(SCHEMA, parts, self._read, self._lacking)
+
+    def _guarantee_of(self, segment: Segment) -> Any:
+        def guarantee(names: frozenset[str]) -> ds.Expression:
+            bounds: dict[str, tuple[Any, Any]] = {
+                "path": (segment.file.shown, segment.file.shown),
+                "segment": (segment.base, segment.base),
+                "physical_offset": (segment.base, max(segment.end - 1, segment.base)),
+            }
+            timed = names & {"store_timestamp", "store_time"} and not self._segments.is_active(segment)
+            times = self._times.of(segment) if timed else None
+            if times is not None and max(map(abs, times)) < LARGEST_MILLIS:
+                bounds["store_timestamp"] = times
+                low, high = (pa.scalar(one * 1000, pa.int64()).cast(TIME) for one in times)
+                bounds["store_time"] = (low, high)
+            return within(bounds)
+
+        return guarantee
+
+    def _read(self, chosen: list[int], ask: Ask) -> Iterator[pa.RecordBatch]:
+        wanted = {self._segments[number] for number in chosen}
+        how = LogScan(
+            columns=_made_of(ask.columns),
+            choose=None if ask.condition is None else self._chooser(ask),
+            wanted=lambda segment: self._open(segment, segment in wanted),
+            **self._reading.as_scan(),
+        )
+        for piece in scan_log(self._segments, how):
+            if isinstance(piece.content, pa.RecordBatch):
+                if piece.content.num_rows:
+                    yield _with_times(piece.content, ask.columns)
+            else:
+                self._beside(piece)
+
+    def _open(self, segment: Segment, wanted: bool) -> bool:
+        if wanted:
+            self.opened.append(segment.base)
+        return wanted
+
+    def _chooser(self, ask: Ask) -> Any:
+        """Judges records by the columns of the condition alone, before the others are made."""
+
+        def choose(records: Records, base: int, path: str) -> Records:
+            batch = to_batch(
+                records, base=base, path=path, kernels=self._kernels, columns=_made_of(ask.names)
+            )
+            kept = ask.passing(_with_times(batch, ask.names)).to_numpy()
+            return Records(records.rows[np.asarray(kept, np.int64)], records.window, records.origin)
+
+        return choose
+
+    def _beside(self, piece: Piece) -> None:
+        content, segment = piece.content, piece.segment
+        if isinstance(content, Unreadable):
+            row = unreadable(segment.file.shown, content.reason, content.position, content.length)
+            self._lacking.add(row)
+        elif isinstance(content, Gap) or (
+            isinstance(content, Tail) and content.content is TailContent.GARBAGE
+        ):
+            start = segment.base + content.position
+            for row in rest_of_log([segment], start, Incomplete.DAMAGE, end=start + content.length):
+                self._lacking.add(row)
+
+
+def _made_of(names: Sequence[str]) -> tuple[str, ...]:
+    """Columns of the record table that these are made of; one at least, which counts the rows."""
+    return tuple(dict.fromkeys(TIMES.get(name, name) for name in names)) or (next(iter(COLUMNS)),)
+
+
+def _with_times(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    columns = [as_time(batch[TIMES[name]]) if name in TIMES else batch[name] for name in names]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema([SCHEMA.field(name) for name in names]))

@@ -1,0 +1,100 @@
+"""A database in memory over one store. It reaches no file but by the tables, and writes none."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.errors import MissingExtraError, UsageError
+from rmqtool.query.sql.dataset import Lacking
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Self
+
+    import pyarrow as pa
+
+    from rmqtool.query.reading import Reading
+    from rmqtool.store.layout import Store
+
+_BATCH_ROWS = 8192
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError as error:
+        raise MissingExtraError("sql", "sql") from error
+    return duckdb
+
+
+class SqlSession:
+    """A context manager; `run` may be called many times. Raises `MissingExtraError` without DuckDB."""
+
+    def __init__(self, store: Store, reading: Reading) -> None:
+        from rmqtool.query.sql import derived
+        from rmqtool.query.sql.messages import MessagesTable
+
+        self._duckdb = _duckdb()
+        self.lacking = Lacking()
+        self.messages = MessagesTable(store.segments, reading, self.lacking)
+        self._tables: dict[str, Any] = {
+            "messages": self.messages.dataset(),
+            "consumequeue": derived.consumequeue(store, self.lacking),
+            "index_items": derived.index_items(store, self.lacking),
+            "consumer_offsets": derived.consumer_offsets(store),
+            "topics": derived.topics(store),
+        }
+        self._spill = tempfile.TemporaryDirectory(prefix="rmqtool-sql-")
+        config = {
+            "python_enable_replacements": False,
+            "temp_directory": self._spill.name,
+            "threads": reading.jobs,
+            "enable_external_access": False,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+        }
+        self._database = self._duckdb.connect(":memory:", config=config)
+        for name, table in self._tables.items():
+            self._database.register(name, table)
+        self._database.execute("SET TimeZone = 'UTC'")
+        self._database.execute("SET lock_configuration = true")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._database.close()
+        del self._database
+        self._spill.cleanup()
+
+    def run(self, sql: str) -> pa.RecordBatchReader | None:
+        """The result, made while it is read; None of a statement that has none. Read inside `told`."""
+        with self.told():
+            found = self._database.sql(sql)
+            if found is None:
+                return None
+            made = getattr(found, "to_arrow_reader", None) or found.fetch_arrow_reader
+            reader: pa.RecordBatchReader = made(_BATCH_ROWS)
+            return reader
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """What the database complains about is one line of `UsageError`; an error of reading is itself."""
+        try:
+            yield
+        except self._duckdb.InterruptException as error:
+            raise KeyboardInterrupt from error
+        except (self._duckdb.Error, OSError, ValueError, RuntimeError) as error:
+            if self.lacking.error is not None:
+                raise self.lacking.error from error
+            if not isinstance(error, self._duckdb.Error) and "DuckDB" not in str(error) and "Error:" not in str(error):
+                raise
+            raise UsageError(_one_line(str(error))) from error
+
+
+def _one_line(message: str) -> str:
+    """The complaint without the copy of the statement that points at a place in it."""
+    told = message.split("\n\nLINE ")[0]
+    return " ".join(told.split())
