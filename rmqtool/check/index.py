@@ -83,6 +83,11 @@ class IndexCheck:
             self._unreadable.add(index.path)
             return [finding("IDX-UNREADABLE", path=index.path, found=str(error))]
 
+    def heads(self) -> Iterator[Finding]:
+        """Sizes and headers only: for a check that reads neither slots nor records."""
+        yield from self._remarks
+        yield from self._heads
+
     def keys(self, run: Records, segment_base: int) -> Keys:
         """What a broker puts into the index for these records. Touches nothing else: any thread may ask."""
         rows = run.rows
@@ -104,8 +109,7 @@ class IndexCheck:
 
     def records(self, run: Records, segment_base: int) -> Iterator[Finding]:
         """Compares one run of records with their items."""
-        if len(run.rows):
-            yield from self.match(self.keys(run, segment_base))
+        yield from self.match(self.keys(run, segment_base))
 
     def match(self, keys: Keys) -> Iterator[Finding]:
         """The second half of `records`, which must be called in physical order."""

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from formats.checkpoint import parse_checkpoint
-from formats.commitlog import END_FILE_MIN_BLANK_LENGTH as BLANK_HEADER
 from rmqtool.check.cross import CrossCheck
 from rmqtool.check.doubtful import Damage, RecordsAt, UnitCheck
 from rmqtool.check.findings import Tally, finding
@@ -17,60 +16,29 @@ from rmqtool.check.ghosts import Circumstances, ghosts
 from rmqtool.check.index import IndexCheck
 from rmqtool.check.index import LogRange as IndexedLog
 from rmqtool.check.layout import check_layout
+from rmqtool.check.levels import NOT_LOOKED_AT, PHASE_PATHS, Level, Phase
 from rmqtool.check.log import LogCheck, blank_findings, gap_finding, tail_finding
 from rmqtool.check.queue_files import OpenFiles, check_units, queues_of
+from rmqtool.check.reading import Filler, LogReader, Lost, Reading, Run
 from rmqtool.check.state import LogEnd, check_state, is_unclean
 from rmqtool.check.topics import QueueEnds, in_rocksdb
-from rmqtool.errors import RmqtoolError, UnreadableError
+from rmqtool.errors import RmqtoolError
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.events import Blank, End, Event, Gap, Records, Tail
+from rmqtool.scan.events import End, Event, Gap, Records, Tail
 from rmqtool.scan.fields import CrcState, Field
 from rmqtool.scan.files import FileReader
 from rmqtool.scan.log import data_bytes
 from rmqtool.scan.parallel import in_order
-from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.layout import FileKind
-from rmqtool.store.lock import network_filesystem, probe
-from rmqtool.store.throttle import RateLimit, ThrottledSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from types import ModuleType
 
     from rmqtool.check.findings import Finding
     from rmqtool.check.queue_files import QueueUnits
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import Segment
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How to read.
-
-    jobs: segments scanned at once. bytes_per_second: None without bound. advance: told how many bytes are
-    done.
-    """
-
-    jobs: int = 1
-    safe_io: bool = False
-    bytes_per_second: int | None = None
-    advance: Callable[[int], object] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Filler:
-    """A blank record, and whether the bytes behind its header are not zero."""
-
-    blank: Blank
-    filled: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Lost:
-    """From `position` on the segment cannot be read."""
-
-    position: int
-    reason: str
 
 
 @dataclass
@@ -86,41 +54,56 @@ class Verification:
     units: int = 0
     end_offset: int | None = None
     last_timestamp: int | None = None
+    phase: Phase = Phase.LAYOUT
+    read_to: int | None = None
+    """physical offset up to which the log was read"""
     _damage: list[tuple[int, int, str]] = field(default_factory=list)
+    index_check: IndexCheck | None = None
     _started: float = field(default_factory=time.monotonic)
 
     @cached_property
-    def _careful(self) -> bool:
-        """Read with pread: a file of a live store may shrink, and so may one on a network file system."""
-        reading = self.reading
-        live = probe(self.store.lock_path).held is True
-        remote = network_filesystem(self.store.root) is not None
-        return reading.safe_io or reading.bytes_per_second is not None or live or remote
+    def log(self) -> LogReader:
+        """What reads the segments."""
+        return LogReader(self.store, self.reading)
 
     def findings(self) -> Iterator[Finding]:
         """All findings, those about the log in physical order."""
-        return self.tally.counted(self._all())
+        return self.tally.counted(self._to_the_end())
+
+    def _to_the_end(self) -> Iterator[Finding]:
+        if self.reading.level is Level.QUICK:
+            from rmqtool.check.quick import QuickCheck
+
+            yield from QuickCheck(self).findings()
+        else:
+            yield from self._all()
+        self.phase = Phase.DONE
 
     def _all(self) -> Iterator[Finding]:
         store = self.store
         kernels = choose_kernels(data_bytes(store.segments))
-        files = OpenFiles("pread" if self._careful else "auto")
+        files = OpenFiles("pread" if self.log.careful else "auto")
         try:
-            with FileReader(store, "pread" if self._careful else "auto") as reader:
+            with FileReader(store, "pread" if self.log.careful else "auto") as reader:
                 queues = queues_of(store, FileKind.CONSUMEQUEUE, files)
                 batches = queues_of(store, FileKind.BATCHCONSUMEQUEUE, files)
                 cross = CrossCheck(queues, batches, reader, kernels)
-                index = IndexCheck(store, kernels, self._careful)
+                index = self.index_check = IndexCheck(store, kernels, self.log.careful)
                 yield from check_layout(store)
+                self.phase = Phase.LOG
                 yield from self._log(kernels, cross, index)
                 yield from cross.close()
+                self.phase = Phase.QUEUES
                 yield from self._queues(cross, files)
+                self.phase = Phase.INDEX
                 yield from self._index(index)
-                yield from check_state(store, queues=_ends(queues), log_end=self._log_end())
+                self.phase = Phase.STATE
+                yield from check_state(store, queues=_ends(queues), log_end=self.log_end())
         finally:
             files.close()
 
-    def _log_end(self) -> LogEnd | None:
+    def log_end(self) -> LogEnd | None:
+        """Where the log ends, as far as it was read."""
         if self.end_offset is None or not self.last_timestamp:
             return None
         return LogEnd(self.end_offset, self.last_timestamp)
@@ -135,56 +118,26 @@ class Verification:
     def _log(self, kernels: ModuleType, cross: CrossCheck, index: IndexCheck) -> Iterator[Finding]:
         """Scans segments side by side; what they hold is checked in the order of the log."""
         check = LogCheck()
-        reading = self.reading
-        limit = RateLimit(reading.bytes_per_second) if reading.bytes_per_second else None
         segments = list(self.store.segments)
-        with closing(in_order(segments, lambda one: self._scan(one, kernels, limit), reading.jobs)) as events:
+        scanned = in_order(segments, lambda one: self.log.scan(one, kernels, index), self.reading.jobs)
+        with closing(scanned) as events:
             for segment, event in events:
-                if isinstance(event, Records):
-                    self._count(event, segment)
-                    yield from check.records(event, segment)
-                    yield from cross.take(event, segment.base)
-                    yield from index.records(event, segment.base)
-                elif isinstance(event, _Filler):
+                if isinstance(event, Run):
+                    self.count(event.records)
+                    last = event.records.rows[-1]
+                    self.read_to = segment.base + int(last[Field.POSITION] + last[Field.STORE_SIZE])
+                    self._bad_bodies(event.records, segment)
+                    yield from check.records(event.records, segment)
+                    yield from event.inside
+                    yield from cross.take(event.records, segment.base)
+                    yield from index.match(event.keys)
+                elif isinstance(event, Filler):
                     yield from blank_findings(event.blank, segment, event.filled)
-                elif isinstance(event, _Lost):
-                    yield from self._unreadable(segment, event)
+                elif isinstance(event, Lost):
+                    yield self.unreadable(segment, event.position, event.reason)
                 else:
                     yield from self._other(event, segment)
         yield from check.close(self._dispatched_timestamp())
-
-    def _scan(
-        self, segment: Segment, kernels: ModuleType, limit: RateLimit | None
-    ) -> Iterator[tuple[Segment, Event | _Filler | _Lost]]:
-        """Everything in a segment, for one thread; an unreadable rest is its last event."""
-        side_by_side = self.reading.jobs > 1
-        done = 0
-        try:
-            source = segment.open("pread" if self._careful or limit else "auto")
-            with ThrottledSource(source, limit) if limit else source as opened:
-                active = self.store.segments.is_active(segment)
-                for event in SegmentScan(opened, segment.base, active=active, kernels=kernels):
-                    if isinstance(event, Records):
-                        last = event.rows[-1]
-                        now = int(last[Field.POSITION] + last[Field.STORE_SIZE])
-                        rows = event.rows.copy() if side_by_side else event.rows
-                        yield segment, Records(rows, event.window, event.origin)
-                        self._advance(now - done)
-                        done = now
-                    elif isinstance(event, Blank):
-                        rest = opened.window(event.position, event.length)[BLANK_HEADER:]
-                        yield segment, _Filler(event, int(kernels.first_nonzero(rest, 0)) < rest.size)
-                    else:
-                        yield segment, event
-        except UnreadableError as error:
-            yield segment, _Lost(max(done, error.offset), error.reason)
-        except RmqtoolError as error:
-            yield segment, _Lost(done, str(error))
-        self._advance(segment.size - done)
-
-    def _advance(self, count: int) -> None:
-        if self.reading.advance is not None:
-            self.reading.advance(count)
 
     def _dispatched_timestamp(self) -> int | None:
         """`logicsMsgTimestamp` of the checkpoint, None without one."""
@@ -196,29 +149,38 @@ class Verification:
                 return None
         return None
 
-    def _unreadable(self, segment: Segment, lost: _Lost) -> Iterator[Finding]:
-        length = segment.size - lost.position
+    def unreadable(self, segment: Segment, position: int, reason: str) -> Finding:
+        """Notes that a segment is not covered from `position` on."""
+        length = segment.size - position
         self.not_covered.append(
             {
                 "path": segment.file.shown,
-                "position": lost.position,
+                "position": position,
                 "length": length,
-                "reason": lost.reason,
+                "reason": reason,
             }
         )
-        yield finding(
+        return finding(
             "DIR-UNREADABLE",
             path=segment.file.shown,
-            position=lost.position,
-            physical_offset=segment.base + lost.position,
+            position=position,
+            physical_offset=segment.base + position,
             length=length,
-            found=lost.reason,
+            found=reason,
         )
 
-    def _count(self, run: Records, segment: Segment) -> None:
+    def unreadable_queue(self, queue: QueueUnits, error: RmqtoolError) -> Finding:
+        """Notes that a queue is not covered."""
+        self.not_covered.append({"path": queue.path, "reason": str(error)})
+        return finding("DIR-UNREADABLE", path=queue.path, found=str(error))
+
+    def count(self, run: Records) -> None:
+        """Counts records that were looked at."""
         self.records += len(run.rows)
         self.last_timestamp = int(run.rows[-1, Field.STORE_TIMESTAMP])
         self.bytes += int(run.rows[:, Field.STORE_SIZE].sum())
+
+    def _bad_bodies(self, run: Records, segment: Segment) -> None:
         for row in run.rows[run.rows[:, Field.CRC_STATE] == CrcState.BAD]:
             start = segment.base + int(row[Field.POSITION])
             self._damage.append((start, start + int(row[Field.STORE_SIZE]), "CL-CRC"))
@@ -249,16 +211,19 @@ class Verification:
                 yield from check_units(queue, kernels)
                 yield from check.check(queue)
             except RmqtoolError as error:
-                self.not_covered.append({"path": queue.path, "reason": str(error)})
-                yield finding("DIR-UNREADABLE", path=queue.path, found=str(error))
+                yield self.unreadable_queue(queue, error)
         if in_rocksdb(store) and not cross.queues:
             yield finding("X-ROCKSDB", path="consumequeue")
         elif len(store.segments):
             yield from ghosts(cross, Circumstances(is_unclean(store), frozenset(store.topics)))
 
+    def _index_facts(self) -> list[dict[str, Any]]:
+        return [] if self.index_check is None else self.index_check.stats()
+
     def summary(self) -> dict[str, Any]:
         """What was found and covered."""
         told: dict[str, Any] = {
+            "level": self.reading.level.value,
             "findings": sum(self.tally.by_severity.values()),
             "by_severity": self.tally.by_severity,
             "by_code": dict(sorted(self.tally.by_code.items())),
@@ -266,11 +231,32 @@ class Verification:
             "bytes": self.bytes,
             "end_offset": self.end_offset,
             "seconds": round(time.monotonic() - self._started, 3),
-            "complete": not self.not_covered,
+            "index_files": self._index_facts(),
+            "complete": self.phase is Phase.DONE and not self.not_covered,
         }
-        if self.not_covered:
-            told |= {"incomplete_reason": "unreadable", "not_covered": self.not_covered}
+        if NOT_LOOKED_AT[self.reading.level]:
+            told["not_looked_at"] = list(NOT_LOOKED_AT[self.reading.level])
+        if self.phase is not Phase.DONE:
+            told |= {"stopped_in": self.phase.name.lower(), "covered_to": self.read_to}
+        left = self.not_covered + self._left()
+        if left:
+            told |= {"incomplete_reason": "unreadable" if self.not_covered else "interrupted"}
+            told["not_covered"] = left
         return told
+
+    def _left(self) -> list[dict[str, Any]]:
+        """What an interrupt left uncovered."""
+        left: list[dict[str, Any]] = []
+        for phase, path in PHASE_PATHS.items():
+            if phase < self.phase:
+                continue
+            entry: dict[str, Any] = {"path": path, "reason": "interrupted"}
+            segments = self.store.segments
+            if phase is Phase.LOG and len(segments):
+                start = segments.first_offset if self.read_to is None else self.read_to
+                entry |= {"physical_offset": start, "length": max(segments.end_offset - start, 0)}
+            left.append(entry)
+        return left
 
 
 def _ends(queues: Mapping[tuple[str, int], QueueUnits]) -> dict[tuple[str, int], QueueEnds]:
