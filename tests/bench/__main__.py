@@ -13,6 +13,7 @@ from tests.bench.data import BODY_SIZES, LOG_BYTES, BenchLog, make_log, make_que
 from tests.bench.dumping import RATE_TARGET, STEADY_BYTES, Rate, dump_rate, log_rates, memory
 from tests.bench.scanning import against_java, against_plain_crc
 from tests.bench.starting import help_time
+from tests.bench.verifying import against_the_log
 from tests.interop.jars import UnavailableError
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def _figures(directory: Path, rates: dict[str, Rate]) -> Iterator[Figure]:
         log = make_log(directory, name)
         yield from against_plain_crc(log)
         yield from _java(log)
+        yield from against_the_log(log)
         size = LOG_BYTES // DUMPED[name]
         dumped = log if size == LOG_BYTES else make_log(directory, name, size)
         for form, rate in log_rates(dumped).items():
