@@ -165,7 +165,18 @@ class Matcher:
         if on.any():
             self.last_item = int(offsets[on][-1])
         self._ranges(keys, given, np.array(sorted(lacking), np.int64), begun_late)
+        self._give_back(pieces, loose.places)
         self._keep_loose(pieces, loose.places)
+
+    def _give_back(self, pieces: Sequence[Items], places: Bools) -> None:
+        """Items astray at the end, which no record claimed, may be those of the first of the next run."""
+        last = pieces[-1]
+        own = places[len(places) - len(last) :]
+        kept = np.flatnonzero(~(own & last.astray))
+        start = int(kept[-1]) + 1 if len(kept) else 0
+        if start < len(last):
+            own[start:] = False
+            self._stream.give_back(last.part(start, len(last)))
 
     def _record(
         self, keys: Keys, record: int, loose: _Leftover, own_items: Ints, own_keys: list[int]

@@ -44,6 +44,7 @@ class Items:
     astray: Bools
     order: Ints
     """ascending: the offset, or that of the item before one that is astray"""
+    raw: npt.NDArray[Any]
 
     def __len__(self) -> int:
         return len(self.hashes)
@@ -59,6 +60,7 @@ class Items:
             self.time_diffs[chosen],
             self.astray[chosen],
             self.order[chosen],
+            self.raw[chosen],
         )
 
 
@@ -95,6 +97,14 @@ class ItemStream:
                 return taken
             del self._waiting[0]
         return taken
+
+    def give_back(self, items: Items) -> None:
+        """Puts items from the end of what was taken last in front again."""
+        index, first, raw = items.index, items.first, items.raw
+        if self._waiting and self._waiting[0][0] is index:
+            self._waiting[0] = (index, first, np.concatenate([raw, self._waiting[0][2]]))
+        else:
+            self._waiting.insert(0, (index, first, raw))
 
     def _joined(self) -> _Chunk:
         """The first chunk, with what follows in its file where little of it is left.
@@ -179,6 +189,7 @@ def _columns(index: IndexFile, first: int, items: npt.NDArray[Any], floor: int) 
         items["time_diff"].astype(np.int32),
         astray,
         order,
+        items,
     )
 
 
