@@ -160,6 +160,39 @@ _ENTRIES = (
         "there is a zero byte in the {part}: the record was torn when it was written",
         "rmqtool show STORE OFFSET shows the record",
     ),
+    Code(
+        "CL-BODY",
+        E,
+        "the body cannot be decompressed: {found}",
+        "its CRC is right: the producer sent it like that; consumers fail on it",
+    ),
+    Code(
+        "CL-INNER",
+        E,
+        "the body is no batch of messages: {found}",
+        "rmqtool dump STORE --unwrap lists the messages before the break",
+    ),
+    Code(
+        "CL-INNER-COUNT",
+        E,
+        "the batch holds {found} messages, its property {part} says {expected}",
+        "queue offsets behind the batch do not fit; rmqtool dump STORE --unwrap lists the messages",
+    ),
+    Code(
+        "CL-INNER-FIELD",
+        W,
+        "{part} in the batch is {found}, by the content {expected}",
+        "RocketMQ's decoder does not look at it; others may",
+    ),
+    Code(
+        "CL-PROPERTY-SPLIT",
+        N,
+        "a property's value holds the separator 0x01",
+        "releases up to 4.9.0 drop such a property, later ones keep it",
+    ),
+    Code(
+        "CL-PROPERTY-TWICE", N, "a property is given twice", "the last one counts; rmqtool show STORE OFFSET"
+    ),
     Code("CL-UTF8", W, "the properties are not UTF-8", "rmqtool show STORE OFFSET shows the record"),
     Code(
         "CL-PROPERTIES",

@@ -134,10 +134,15 @@ class CrossCheck:
         if not len(offsets):
             return
         batch = self.batches.get(key)
+        holder = batch or queue
+        if holder is not None and holder.files:
+            # a unit at another slot is shifted, which is found with the units
+            missing = ~holder.holds(offsets)
+            offsets, slots = offsets[missing], slots[missing]
+        if not len(offsets):
+            return
         if batch is not None:
-            missing = ~batch.holds(offsets)
-            if missing.any():
-                self._unplaced(key).add_inside(offsets[missing], slots[missing])
+            self._unplaced(key).behind.add(offsets, slots)
             return
         end = queue.next_slot if queue is not None and queue.files else None
         behind = np.ones(len(slots), bool) if end is None else slots >= end

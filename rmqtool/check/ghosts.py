@@ -38,6 +38,17 @@ def ghosts(check: CrossCheck, around: Circumstances) -> Iterator[Finding]:
             where = f"consumequeue/{topic}/{queue_id}"
             yield _not_dispatched(code, where, unplaced.behind, facts, check, around)
             continue
+        if queue.batch:
+            # a record has no place of its own in a queue of batches
+            yield finding(
+                "X-GHOST",
+                path=queue.path,
+                physical_offset=unplaced.behind.offset,
+                queue_offset=unplaced.behind.slot,
+                found=unplaced.behind.count,
+                **facts,
+            )
+            continue
         if unplaced.behind.count:
             yield _not_dispatched("CQ-BEHIND", queue.path, unplaced.behind, facts, check, around)
         yield from _runs(queue, unplaced, facts)

@@ -19,9 +19,11 @@ from rmqtool.check.index_known import known_files
 from rmqtool.check.index_match import Keys, Matcher
 from rmqtool.check.index_reading import CHUNK, items_from, open_patched
 from rmqtool.check.index_stream import ItemStream
+from rmqtool.check.live import settled
 from rmqtool.check.state import is_unclean
 from rmqtool.errors import RmqtoolError, VanishedError
 from rmqtool.scan.fields import Field
+from rmqtool.scan.keys import hash_kernels, key_hashes
 from rmqtool.store.layout import StoreForm
 
 if TYPE_CHECKING:
@@ -34,9 +36,6 @@ if TYPE_CHECKING:
     from rmqtool.scan.events import Records
     from rmqtool.store.access import OpenMode
     from rmqtool.store.layout import Store
-
-_MOST_KEYS = 1 << 15
-"""a record has fewer: its properties have 32,767 bytes at most"""
 
 _BY_DAMAGE = "CL-MAGIC"
 
@@ -60,7 +59,7 @@ class IndexCheck:
         self, store: Store, kernels: ModuleType, mode: OpenMode = "auto", until: int | None = None
     ) -> None:
         self._store = store
-        self._hashes = _hash_kernels(kernels)
+        self._hashes = hash_kernels(kernels)
         self._mode: OpenMode = mode
         self._until = until
         self._unclean = is_unclean(store)
@@ -91,25 +90,25 @@ class IndexCheck:
             self._unreadable.add(index.path)
             if self._until is not None:  # expired since it was listed
                 return []
-            return [finding("IDX-UNREADABLE", path=index.path, found=str(error))]
+            return [_unread(index, error)]
         except RmqtoolError as error:
             self._unreadable.add(index.path)
-            return [finding("IDX-UNREADABLE", path=index.path, found=str(error))]
+            return [_unread(index, error)]
+
+    def heads(self) -> Iterator[Finding]:
+        """Sizes and headers only: for a check that reads neither slots nor records."""
+        yield from self._remarks
+        yield from self._heads
 
     def keys(self, run: Records, segment_base: int) -> Keys:
         """What a broker puts into the index for these records. Touches nothing else: any thread may ask."""
-        rows = run.rows
-        start = 0
-        parts: list[tuple[Any, Any]] = []
-        while start < len(rows):
-            hashes = np.empty(_MOST_KEYS + 2 * len(rows), np.int32)
-            owners = np.empty(len(hashes), np.int32)
-            count, start = self._hashes.key_hashes(run.window, run.origin, rows, start, hashes, owners)
-            parts.append((hashes[:count], owners[:count]))
+        settled_run = settled(run, segment_base, self._until, border=0)
+        hashes, owners = key_hashes(self._hashes, settled_run)
+        rows = settled_run.rows
         offsets = segment_base + rows[:, Field.POSITION]
         return Keys(
-            parts[0][0] if len(parts) == 1 else np.concatenate([one for one, _ in parts]),
-            parts[0][1] if len(parts) == 1 else np.concatenate([one for _, one in parts]),
+            hashes,
+            owners,
             offsets,
             offsets + rows[:, Field.STORE_SIZE],
             rows[:, Field.STORE_TIMESTAMP].copy(),
@@ -117,8 +116,7 @@ class IndexCheck:
 
     def records(self, run: Records, segment_base: int) -> Iterator[Finding]:
         """Compares one run of records with their items."""
-        if len(run.rows):
-            yield from self.match(self.keys(run, segment_base))
+        yield from self.match(self.keys(run, segment_base))
 
     def match(self, keys: Keys) -> Iterator[Finding]:
         """The second half of `records`, which must be called in physical order."""
@@ -290,12 +288,5 @@ class IndexCheck:
         )
 
 
-def _hash_kernels(kernels: ModuleType) -> ModuleType:
-    """The hash kernels that go with the kernels of the scan."""
-    if kernels.__name__ == "rmqtool.scan.kernels":
-        from rmqtool.scan.kernels import hashes
-
-        return hashes
-    from rmqtool.scan import hashes_python
-
-    return hashes_python
+def _unread(index: IndexFile, error: RmqtoolError) -> Finding:
+    return finding("IDX-UNREADABLE", path=index.path, position=0, length=index.file.size, found=str(error))

@@ -71,7 +71,7 @@ class LogCheck:
 
     def _crc(self, rows: Rows, segment: Segment) -> Iterator[Finding]:
         for row in rows[rows[:, Field.CRC_STATE] == CrcState.BAD]:
-            yield _about(
+            yield about(
                 "CL-CRC", row, segment, part="body", expected=int(row[Field.BODY_CRC]), found="another CRC"
             )
 
@@ -82,16 +82,16 @@ class LogCheck:
             if issues & Issue.OFFSET:
                 place = segment.base + int(row[Field.POSITION])
                 stored = int(row[Field.STORED_PHYSICAL_OFFSET])
-                yield _about("CL-OFFSET", row, segment, part="physical_offset", expected=place, found=stored)
+                yield about("CL-OFFSET", row, segment, part="physical_offset", expected=place, found=stored)
             if issues & (Issue.TOPIC_UTF8 | Issue.TOPIC_CHARACTERS):
-                yield _about("CL-TOPIC", row, segment, part="topic")
+                yield about("CL-TOPIC", row, segment, part="topic")
             if issues & (Issue.TOPIC_NUL | Issue.PROPERTIES_NUL):
                 part = "topic" if issues & Issue.TOPIC_NUL else "properties"
-                yield _about("CL-NUL", row, segment, part=part)
+                yield about("CL-NUL", row, segment, part=part)
             if issues & Issue.PROPERTIES_UTF8:
-                yield _about("CL-UTF8", row, segment, part="properties")
+                yield about("CL-UTF8", row, segment, part="properties")
             if issues & Issue.PROPERTIES_SYNTAX:
-                yield _about("CL-PROPERTIES", row, segment, part="properties")
+                yield about("CL-PROPERTIES", row, segment, part="properties")
 
     def _trailers(self, run: Records, segment: Segment) -> Iterator[Finding]:
         """`__CRC32#` where a record ends in one: over all of the record in front of it."""
@@ -111,13 +111,13 @@ class LogCheck:
             record = window[start : start + int(row[Field.STORE_SIZE])].tobytes()
             expected, found = _trailer(record)
             if expected != found:
-                yield _about("CL-CRC32", row, segment, part="properties", expected=expected, found=found)
+                yield about("CL-CRC32", row, segment, part="properties", expected=expected, found=found)
 
     def _times(self, rows: Rows, segment: Segment) -> Iterator[Finding]:
         stamps = np.ascontiguousarray(rows[:, Field.STORE_TIMESTAMP])
         placed = stamps > 0
         for row in rows[~placed]:
-            yield _about(
+            yield about(
                 "CL-TIME", row, segment, part="store_timestamp", found=int(row[Field.STORE_TIMESTAMP])
             )
         own, stamps = (rows, stamps) if placed.all() else (rows[placed], stamps[placed])
@@ -128,7 +128,7 @@ class LogCheck:
         far &= np.abs(after - before) <= DAY_MS
         for index in np.flatnonzero(far):
             place, row = self._at(int(index) + 1, own, segment)
-            yield _about(
+            yield about(
                 "CL-TIME",
                 row,
                 place,
@@ -148,7 +148,7 @@ class LogCheck:
         (_, before), (segment, last) = self._carried
         own, previous = int(last[Field.STORE_TIMESTAMP]), int(before[Field.STORE_TIMESTAMP])
         if abs(own - previous) > DAY_MS and abs(own - dispatched_timestamp) > DAY_MS:
-            yield _about(
+            yield about(
                 "CL-TIME", last, segment, part="store_timestamp", expected=dispatched_timestamp, found=own
             )
 
@@ -169,7 +169,8 @@ def _trailer(record: bytes) -> tuple[int, int | None]:
     return crc32(record[:-TRAILER_SIZE]), stored
 
 
-def _about(code: str, row: Rows, segment: Segment, **facts: Any) -> Finding:
+def about(code: str, row: Rows, segment: Segment, **facts: Any) -> Finding:
+    """A finding about one record, by its row."""
     position = int(row[Field.POSITION])
     return finding(
         code,

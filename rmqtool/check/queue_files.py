@@ -302,6 +302,22 @@ def check_units(queue: QueueUnits, kernels: ModuleType) -> Iterator[Finding]:
     yield from _missing_files(queue)
 
 
+def unreadable_units(queue: QueueUnits) -> Iterator[Finding]:
+    """Ranges of the files of a queue that could not be read, when all else of it has been looked at."""
+    for number, file in enumerate(queue.files):
+        for bad in queue.unreadable(number):
+            yield finding(
+                "DIR-UNREADABLE",
+                path=file.shown,
+                position=bad.start,
+                length=bad.length,
+                found=bad.reason,
+                topic=queue.topic,
+                queue_id=queue.queue_id,
+                queue_offset=queue.first_slot(number) + bad.start // queue.dtype.itemsize,
+            )
+
+
 def _runs(
     what: str, queue: QueueUnits, file: StoreFile, places: npt.NDArray[Any], units: Units | None
 ) -> Iterator[Finding]:

@@ -11,7 +11,8 @@ import pytest
 
 from fixtures import derived, logs
 from rmqtool.check import log_reading
-from rmqtool.check.verify import Reading, Verification
+from rmqtool.check.reading import Reading
+from rmqtool.check.verify import Verification
 from rmqtool.scan.events import Records
 from rmqtool.scan.log import LogScan, scan_log
 from rmqtool.scan.segment import SegmentScan
@@ -196,7 +197,7 @@ def test_files_removed_after_they_were_listed(made: tuple[Path, logs.LogFacts], 
     }
     assert not run.summary()["complete"]
     if name == "commitlog":
-        assert run.records == len(records_outside(facts, [((SEGMENTS - 1) * SEGMENT, SEGMENTS * SEGMENT)]))
+        assert run.covered.records == len(records_outside(facts, [((SEGMENTS - 1) * SEGMENT, SEGMENTS * SEGMENT)]))
 
 
 def test_a_segment_cut_in_mid_verification(

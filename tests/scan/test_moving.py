@@ -88,13 +88,13 @@ def test_records_that_come_while_the_next_one_is_searched(
     """Zeros were seen where a record is now, and records behind them."""
     path, whole, places = made
     path.write_bytes(whole[: places[2]] + bytes(SIZE - places[2]))
-    usual = SegmentScan._first_nonzero
+    usual = SegmentScan.first_nonzero
 
     def written_meanwhile(self: SegmentScan, position: int) -> int:
         path.write_bytes(whole)
         self._windows.forget()
         return usual(self, position)
 
-    monkeypatch.setattr(SegmentScan, "_first_nonzero", written_meanwhile)
+    monkeypatch.setattr(SegmentScan, "first_nonzero", written_meanwhile)
     good, bad, others = scanned(path, moving=True)
     assert (good, bad, [type(one) for one in others]) == (COUNT, 0, [Tail])
