@@ -174,7 +174,7 @@ class UnitCheck:
             record = self._records.get(offset)
         except RmqtoolError:
             return {"code": f"{prefix}-DANGLING", "caused_by": "DIR-UNREADABLE"}
-        if record is None or (cause is not None and cause != "CL-CRC" and cause.startswith("CL-")):
+        if record is None or cause is not None:
             return {"code": f"{prefix}-DANGLING", "caused_by": cause}
         if record.transaction in (1, 3):
             return {"code": f"{prefix}-TRANSACTION", "part": "sys_flag"}

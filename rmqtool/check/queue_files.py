@@ -157,12 +157,13 @@ def batch_queues(store: Store, files: OpenFiles) -> dict[tuple[str, int], QueueU
 def check_units(queue: QueueUnits) -> Iterator[Finding]:
     """Holes, units without meaning, wrong order, fillers behind data, in all files of a queue."""
     highest = -1
-    for number, file in enumerate(queue.files):
+    used = [number for number in range(len(queue.files)) if queue.end(number)]
+    for number, file in enumerate(queue.files[: used[-1] + 1 if used else 0]):
         units = queue.units(number)
         states = unit_states(units, None)
         offsets = units["physical_offset"].astype(np.int64)
         real = states == OK
-        last = number == len(queue.files) - 1
+        last = number == used[-1]
         yield from _runs("HOLE", queue, file, np.flatnonzero(states == ZERO), units)
         yield from _runs("INVALID", queue, file, np.flatnonzero(states == INVALID), units)
         started = np.flatnonzero(real)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from formats.checkpoint import parse_checkpoint
 from formats.commitlog import END_FILE_MIN_BLANK_LENGTH as BLANK_HEADER
+from rmqtool.check.causes import Causes
 from rmqtool.check.cross import Circumstances, CrossCheck, ghosts
 from rmqtool.check.doubtful import Damage, RecordsAt, UnitCheck
 from rmqtool.check.findings import Tally, finding
@@ -23,7 +24,7 @@ from rmqtool.check.topics import QueueEnds, in_rocksdb
 from rmqtool.errors import RmqtoolError, UnreadableError
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Blank, End, Event, Gap, Records, Tail
-from rmqtool.scan.fields import CrcState, Field
+from rmqtool.scan.fields import Field
 from rmqtool.scan.files import FileReader
 from rmqtool.scan.log import data_bytes
 from rmqtool.scan.parallel import in_order
@@ -85,7 +86,7 @@ class Verification:
     units: int = 0
     end_offset: int | None = None
     last_timestamp: int | None = None
-    _damage: list[tuple[int, int, str]] = field(default_factory=list)
+    causes: Causes = field(default_factory=Causes)
     _started: float = field(default_factory=time.monotonic)
 
     @cached_property
@@ -98,7 +99,7 @@ class Verification:
 
     def findings(self) -> Iterator[Finding]:
         """All findings, those about the log in physical order."""
-        return self.tally.counted(self._all())
+        return self.tally.counted(self.causes.told(self._all()))
 
     def _all(self) -> Iterator[Finding]:
         store = self.store
@@ -110,7 +111,7 @@ class Verification:
                 cross = CrossCheck(queues, reader, kernels)
                 index = IndexCheck(store, kernels, self._careful)
                 yield from check_layout(store)
-                yield from self._log(kernels, cross, index)
+                yield from self.causes.settled(self._log(kernels, cross, index))
                 yield from cross.close()
                 yield from self._queues(cross, files)
                 yield from self._index(index)
@@ -128,7 +129,7 @@ class Verification:
         known = None
         if len(segments) and self.end_offset is not None:
             known = IndexedLog(segments.first_offset, self.end_offset)
-        yield from index.finish(known, sorted(self._damage))
+        yield from index.finish(known, self.causes.lost)
 
     def _log(self, kernels: ModuleType, cross: CrossCheck, index: IndexCheck) -> Iterator[Finding]:
         """Scans segments side by side; what they hold is checked in the order of the log."""
@@ -139,7 +140,7 @@ class Verification:
         with closing(in_order(segments, lambda one: self._scan(one, kernels, limit), reading.jobs)) as events:
             for segment, event in events:
                 if isinstance(event, Records):
-                    self._count(event, segment)
+                    self._count(event)
                     yield from check.records(event, segment)
                     yield from cross.take(event, segment.base)
                     yield from index.records(event, segment.base)
@@ -213,20 +214,14 @@ class Verification:
             found=lost.reason,
         )
 
-    def _count(self, run: Records, segment: Segment) -> None:
+    def _count(self, run: Records) -> None:
         self.records += len(run.rows)
         self.last_timestamp = int(run.rows[-1, Field.STORE_TIMESTAMP])
         self.bytes += int(run.rows[:, Field.STORE_SIZE].sum())
-        for row in run.rows[run.rows[:, Field.CRC_STATE] == CrcState.BAD]:
-            start = segment.base + int(row[Field.POSITION])
-            self._damage.append((start, start + int(row[Field.STORE_SIZE]), "CL-CRC"))
 
     def _other(self, event: Event, segment: Segment) -> Iterator[Finding]:
         if isinstance(event, Gap):
-            found = gap_finding(event, segment)
-            start = segment.base + event.position
-            self._damage.append((start, start + event.length, found.code))
-            yield found
+            yield gap_finding(event, segment, self.store.sizes[FileKind.COMMITLOG].value)
         elif isinstance(event, Tail):
             tail = tail_finding(event, segment)
             if tail is not None:
@@ -239,7 +234,7 @@ class Verification:
         queues = cross.queues
         batches = batch_queues(store, files)
         records = RecordsAt(store.segments, files)
-        damage = Damage(sorted(self._damage))
+        damage = Damage(self.causes.lost)
         low = store.segments.first_offset
         known = (low, store.segments.end_offset) if len(store.segments) else None
         check = UnitCheck(records, damage, known)

@@ -48,10 +48,10 @@ def test_damage_is_found_at_its_place_and_nothing_else(mutator: Mutator, tmp_pat
     place = mutator.apply(store)
     found = findings_of(store.root, mutator)
     here = [one for one in found if at_its_place(one, mutator.code, place)]
-    assert len(here) == 1, [place, *map(told, found)]
+    assert len(here) == 1, "\n".join(["", str(place), *map(told, found)])
     beside = [one for one in found if one.severity.value != "note" and one is not here[0]]
     unrelated = [one for one in beside if one.caused_by is None]
-    assert unrelated == [], [*map(told, found)]
+    assert not unrelated, "\n".join(["", *map(told, found)])
 
 
 @pytest.mark.parametrize("code", CATALOGUE)

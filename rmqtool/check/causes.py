@@ -1,0 +1,101 @@
+"""What merely points into damage is told from the damage: findings get their `caused_by` as they pass.
+
+Damage of the log is known by physical offset, damage of any file by position. A unit, item or record that is
+wrong at such a place is wrong because of it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rmqtool.check.log import GAP_CODES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rmqtool.check.findings import Finding
+
+Range = tuple[int, int, str]
+
+_NO_RECORD = frozenset({*GAP_CODES.values(), "CL-TAIL", "DIR-GAP", "DIR-SIZE", "DIR-UNREADABLE"})
+"""damage after which no record begins where units and items may point"""
+
+_HARMLESS = frozenset({"CL-BLANK-LENGTH", "CL-BLANK-REST", "CL-STALE", "DIR-EMPTY-FILE", "DIR-OVERLAP"})
+"""findings of the log that nothing else comes from"""
+
+_WHOLE_FILE = frozenset({"DIR-SIZE", "DIR-TWIN", "DIR-OVERLAP"})
+"""findings that explain whatever else is odd in the same file"""
+
+_FRAMES = frozenset({*GAP_CODES.values(), "CL-BLANK-LENGTH", "CL-TAIL"})
+
+_EARLY = frozenset({"IDX-TIME", "IDX-HEADER"})
+"""found while the log is read, perhaps before the record's own time is judged"""
+
+_HELD = 10_000
+
+
+class Causes:
+    """Every finding of a run passes through `told`."""
+
+    def __init__(self) -> None:
+        self._log: list[Range] = []
+        self._places: dict[str | None, list[Range]] = {}
+        self._files: dict[str | None, str] = {}
+
+    @property
+    def lost(self) -> list[Range]:
+        """Ranges of physical offsets (start, end, code) where no record can be, by start."""
+        return [one for one in self._log if one[2] in _NO_RECORD]
+
+    def told(self, findings: Iterable[Finding]) -> Iterator[Finding]:
+        """The same findings; what comes from others that passed before says so."""
+        for one in findings:
+            cause = one.caused_by or self._cause(one)
+            self._note(one, cause or one.code)
+            yield one if cause is None else replace(one, caused_by=cause)
+
+    def settled(self, findings: Iterable[Finding]) -> Iterator[Finding]:
+        """The findings of a pass over the log; those that its last records may explain come last."""
+        held: list[Finding] = []
+        for one in findings:
+            if one.code in _EARLY and len(held) < _HELD:
+                held.append(one)
+            else:
+                yield one
+        yield from held
+
+    def _note(self, one: Finding, root: str) -> None:
+        if one.code in _WHOLE_FILE:
+            self._files.setdefault(one.path, one.code)
+        if one.length is None:
+            return
+        if one.position is not None:
+            insort(self._places.setdefault(one.path, []), (one.position, one.position + one.length, root))
+        of_the_log = one.code.startswith(("CL-", "DIR-")) and one.code not in _HARMLESS
+        if of_the_log and one.physical_offset is not None:
+            insort(self._log, (one.physical_offset, one.physical_offset + one.length, root))
+
+    def _cause(self, one: Finding) -> str | None:
+        if one.code.startswith("DIR-"):
+            return None
+        if one.code.startswith("CL-"):
+            if one.code in _FRAMES and one.path in self._files:
+                return self._files[one.path]
+            place = _containing(self._log, one.physical_offset)
+            return place[2] if place is not None and place[0] == one.physical_offset else None
+        place = _containing(self._log, one.physical_offset)
+        if place is None and one.length and one.position is not None:
+            place = _overlapping(self._places.get(one.path, []), one.position, one.position + one.length)
+        return None if place is None or place[2] == one.code else place[2]
+
+
+def _containing(ranges: list[Range], offset: int | None) -> Range | None:
+    return None if offset is None else _overlapping(ranges, offset, offset + 1)
+
+
+def _overlapping(ranges: list[Range], start: int, end: int) -> Range | None:
+    """The last range that begins before `end`, if it reaches beyond `start`."""
+    index = bisect_right(ranges, (end - 1, 1 << 63, "")) - 1
+    return ranges[index] if index >= 0 and ranges[index][1] > start else None
