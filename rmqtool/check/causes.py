@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Range = tuple[int, int, str]
 
-_NO_RECORD = frozenset({*GAP_CODES.values(), "CL-TAIL", "DIR-GAP", "DIR-SIZE", "DIR-UNREADABLE"})
+_NO_RECORD = frozenset({*GAP_CODES.values(), "CL-TAIL", "DIR-GAP", "DIR-SIZE", "DIR-UNREADABLE", "X-LOST"})
 """damage after which no record begins where units and items may point"""
 
 _HARMLESS = frozenset({"CL-BLANK-LENGTH", "CL-BLANK-REST", "CL-STALE", "DIR-EMPTY-FILE", "DIR-OVERLAP"})
@@ -73,7 +73,7 @@ class Causes:
             return
         if one.position is not None:
             insort(self._places.setdefault(one.path, []), (one.position, one.position + one.length, root))
-        of_the_log = one.code.startswith(("CL-", "DIR-")) and one.code not in _HARMLESS
+        of_the_log = one.code.startswith(("CL-", "DIR-", "X-LOST")) and one.code not in _HARMLESS
         if of_the_log and one.physical_offset is not None:
             insort(self._log, (one.physical_offset, one.physical_offset + one.length, root))
 

@@ -171,6 +171,7 @@ class IndexCheck:
             yield last.head(
                 "IDX-AHEAD",
                 "end_physical_offset",
+                physical_offset=last.header.end_physical_offset,
                 caused_by="IDX-HEADER" if any(one.path == last.path for one in self._heads) else None,
                 expected=log.end,
                 found=last.header.end_physical_offset,

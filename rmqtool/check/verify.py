@@ -18,6 +18,7 @@ from rmqtool.check.index import IndexCheck
 from rmqtool.check.index import LogRange as IndexedLog
 from rmqtool.check.layout import check_layout
 from rmqtool.check.log import LogCheck, blank_findings, gap_finding, tail_finding
+from rmqtool.check.lost import lost_end
 from rmqtool.check.queue_files import OpenFiles, all_queues, batch_queues, check_units
 from rmqtool.check.state import LogEnd, check_state
 from rmqtool.check.topics import QueueEnds, in_rocksdb
@@ -233,22 +234,36 @@ class Verification:
         store = self.store
         queues = cross.queues
         batches = batch_queues(store, files)
-        records = RecordsAt(store.segments, files)
-        damage = Damage(self.causes.lost)
-        low = store.segments.first_offset
-        known = (low, store.segments.end_offset) if len(store.segments) else None
-        check = UnitCheck(records, damage, known)
-        for queue in (*queues.values(), *batches.values()):
+        both = [*queues.values(), *batches.values()]
+        readable = []
+        for queue in both:
             try:
                 yield from check_units(queue)
+                readable.append(queue)
+            except RmqtoolError as error:
+                yield self._lost_queue(queue, error)
+        live = probe(store.lock_path).held is True
+        if self.end_offset is not None and not live:
+            size = store.sizes[FileKind.COMMITLOG].value
+            yield from lost_end(readable, store.segments, self.end_offset, size)
+        low = store.segments.first_offset
+        known = (low, store.segments.end_offset) if len(store.segments) else None
+        moving_end = self.end_offset if live else None
+        records = RecordsAt(store.segments, files)
+        check = UnitCheck(records, Damage(self.causes.lost), known, moving_end)
+        for queue in readable:
+            try:
                 yield from check.check(queue)
             except RmqtoolError as error:
-                self.not_covered.append({"path": queue.path, "reason": str(error)})
-                yield finding("DIR-UNREADABLE", path=queue.path, found=str(error))
+                yield self._lost_queue(queue, error)
         if in_rocksdb(store) and not queues:
             yield finding("X-ROCKSDB", path="consumequeue")
         elif len(store.segments):
             yield from ghosts(cross, queues, self._circumstances(batches))
+
+    def _lost_queue(self, queue: QueueUnits, error: RmqtoolError) -> Finding:
+        self.not_covered.append({"path": queue.path, "reason": str(error)})
+        return finding("DIR-UNREADABLE", path=queue.path, found=str(error))
 
     def _circumstances(self, batches: Mapping[tuple[str, int], QueueUnits]) -> Circumstances:
         store = self.store

@@ -57,8 +57,14 @@ ENTRIES = (
     Code(
         "CQ-DANGLING",
         Severity.ERROR,
-        "the unit points to no record",
+        "{found} units in a row point to no record",
         "rmqtool show STORE OFFSET shows what lies there",
+    ),
+    Code(
+        "CQ-EXPIRED",
+        Severity.NOTE,
+        "{found} units point below the first file of the log: their records have expired",
+        "queues are cleaned file by file, later than the log",
     ),
     Code("CQ-FOREIGN", Severity.ERROR, "the unit points to a record of {found}", SHOW),
     Code(
@@ -100,8 +106,14 @@ ENTRIES = (
     Code(
         "BCQ-DANGLING",
         Severity.ERROR,
-        "the batch unit points to no record",
+        "{found} batch units in a row point to no record",
         "rmqtool show STORE OFFSET shows what lies there",
+    ),
+    Code(
+        "BCQ-EXPIRED",
+        Severity.NOTE,
+        "{found} batch units point below the first file of the log: their records have expired",
+        "queues are cleaned file by file, later than the log",
     ),
     Code("BCQ-FOREIGN", Severity.ERROR, "the batch unit points to a record of {found}", SHOW),
     Code(
@@ -113,6 +125,12 @@ ENTRIES = (
         Severity.WARNING,
         "{found} records have no unit at their slot: they are stored and no consumer gets them",
         SHOW,
+    ),
+    Code(
+        "X-LOST",
+        Severity.ERROR,
+        "queues know of {found} records behind the end of the log, up to offset {expected}: they are lost",
+        "look for them in replicas; a broker cuts the queues here when it starts",
     ),
     Code(
         "X-ROCKSDB",
