@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rmqtool.check.log import GAP_CODES
+from rmqtool.scan.units import UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,6 +44,11 @@ class Causes:
         self._log: list[Range] = []
         self._places: dict[str | None, list[Range]] = {}
         self._files: dict[str | None, str] = {}
+        self._slots: dict[tuple[str | None, int | None], list[Range]] = {}
+        self._batches: dict[tuple[str | None, int | None], str] = {}
+        self._shortened: dict[tuple[str | None, int | None], str] = {}
+        self._elsewhere: dict[int | None, str] = {}
+        """records that a unit of another queue points to"""
 
     @property
     def lost(self) -> list[Range]:
@@ -69,8 +75,18 @@ class Causes:
     def _note(self, one: Finding, root: str) -> None:
         if one.code in _WHOLE_FILE:
             self._files.setdefault(one.path, one.code)
+        queue = one.topic, one.queue_id
+        if one.code.startswith("BCQ-"):
+            self._batches.setdefault(queue, root)
+        if one.code.endswith("-FOREIGN"):
+            self._elsewhere[one.physical_offset] = root
+        if one.code in ("CQ-BEHIND", "BCQ-BEHIND", "X-GHOST"):
+            self._shortened.setdefault(queue, root)
         if one.length is None:
             return
+        if one.code.startswith("CQ-") and one.queue_offset is not None:
+            end = one.queue_offset + one.length // UNIT.itemsize
+            insort(self._slots.setdefault(queue, []), (one.queue_offset, end, root))
         if one.position is not None:
             insort(self._places.setdefault(one.path, []), (one.position, one.position + one.length, root))
         of_the_log = one.code.startswith(("CL-", "DIR-", "X-LOST")) and one.code not in _HARMLESS
@@ -86,7 +102,16 @@ class Causes:
             place = _containing(self._log, one.physical_offset)
             return place[2] if place is not None and place[0] == one.physical_offset else None
         place = _containing(self._log, one.physical_offset)
-        if place is None and one.length and one.position is not None:
+        queue = one.topic, one.queue_id
+        if one.code == "CFG-OFFSET-BEYOND":
+            return self._shortened.get(queue)
+        if place is None and one.code == "X-GHOST" and one.queue_offset is not None:
+            if one.physical_offset in self._elsewhere:
+                return self._elsewhere[one.physical_offset]
+            if queue in self._batches:
+                return self._batches[queue]
+            place = _overlapping(self._slots.get(queue, []), one.queue_offset, one.queue_offset + one.found)
+        elif place is None and one.length and one.position is not None:
             place = _overlapping(self._places.get(one.path, []), one.position, one.position + one.length)
         return None if place is None or place[2] == one.code else place[2]
 

@@ -184,6 +184,8 @@ class CrossCheck:
                         "CQ-EXT", queue, int(slots[index]), int(offsets[index]), None, int(unit_codes[index])
                     )
                 differs[index] = found is not None and found != codes[index]
+                if found is not None:
+                    unit_codes[index] = found
         for index in np.flatnonzero(differs):
             yield _unit_finding(
                 "CQ-TAGS",
@@ -260,24 +262,28 @@ def ghosts(
     for key, unplaced in sorted(check.unplaced.items()):
         offsets, slots = unplaced.all
         topic, queue_id = key
+        facts: dict[str, Any] = {"topic": topic, "queue_id": queue_id}
         batch = around.batches.get(key)
         if batch is not None:
-            offsets, slots = _without_batch_unit(batch, offsets, slots)
-            if len(offsets):
-                yield from _ghost_runs(batch, offsets, slots, {"topic": topic, "queue_id": queue_id})
+            offsets, slots = _without_unit(batch, offsets, slots)
+            lagging = slots >= batch.ends()[1]
+            yield from _not_dispatched(
+                "BCQ-BEHIND", batch.path, offsets[lagging], slots[lagging], facts, check, around
+            )
+            if not lagging.all():
+                yield _batch_ghost(batch, offsets[~lagging], slots[~lagging])
             continue
         queue = queues.get(key)
-        facts: dict[str, Any] = {"topic": topic, "queue_id": queue_id}
         if queue is None or not queue.files:
             code = "X-GHOST" if topic in with_queue else "X-NO-QUEUE"
             where = f"consumequeue/{topic}/{queue_id}"
             yield from _not_dispatched(code, where, offsets, slots, facts, check, around)
             continue
+        offsets, slots = _without_unit(queue, offsets, slots)
         lagging = slots >= queue.next_slot
-        if lagging.any():
-            yield from _not_dispatched(
-                "CQ-BEHIND", queue.path, offsets[lagging], slots[lagging], facts, check, around
-            )
+        yield from _not_dispatched(
+            "CQ-BEHIND", queue.path, offsets[lagging], slots[lagging], facts, check, around
+        )
         yield from _ghost_runs(queue, offsets[~lagging], slots[~lagging], facts)
 
 
@@ -294,6 +300,8 @@ def _not_dispatched(
 
     Dispatching goes in log order: after a crash it may be behind, but not behind in one queue alone.
     """
+    if not len(offsets):
+        return
     merely_behind = around.unclean and int(offsets.min()) > check.dispatched
     yield finding(
         code,
@@ -306,10 +314,25 @@ def _not_dispatched(
     )
 
 
-def _without_batch_unit(queue: QueueUnits, offsets: Ints, slots: Ints) -> tuple[Ints, Ints]:
-    known = [queue.units(number)["physical_offset"].astype(np.int64) for number in range(len(queue.files))]
-    missing = ~np.isin(offsets, np.concatenate(known)) if known else np.ones(len(offsets), bool)
+def _without_unit(queue: QueueUnits, offsets: Ints, slots: Ints) -> tuple[Ints, Ints]:
+    """Those records that no unit of the queue points to, at any slot."""
+    missing = np.ones(len(offsets), bool)
+    for number in range(len(queue.files)):
+        missing &= ~np.isin(offsets, queue.units(number)["physical_offset"].astype(np.int64))
     return offsets[missing], slots[missing]
+
+
+def _batch_ghost(queue: QueueUnits, offsets: Ints, slots: Ints) -> Finding:
+    """One finding for all: a record has no place of its own in a queue of batches."""
+    return finding(
+        "X-GHOST",
+        path=queue.path,
+        physical_offset=int(offsets[0]),
+        queue_offset=int(slots[0]),
+        found=len(offsets),
+        topic=queue.topic,
+        queue_id=queue.queue_id,
+    )
 
 
 def _ghost_runs(queue: QueueUnits, offsets: Ints, slots: Ints, facts: dict[str, Any]) -> Iterator[Finding]:

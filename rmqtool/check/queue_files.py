@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmqtool.check.findings import finding
+from rmqtool.check.index_stream import ascending
 from rmqtool.scan.units import (
     BATCH_UNIT,
     INVALID,
@@ -98,11 +99,26 @@ class QueueUnits:
 
     @property
     def next_slot(self) -> int:
-        """Queue offset behind the last unit."""
-        if not self.files:
-            return 0
-        last = len(self.files) - 1
-        return self.first_slot(last) + self.end(last) // self.dtype.itemsize
+        """Slot behind the last unit; files made in advance do not count."""
+        for number in reversed(range(len(self.files))):
+            if self.end(number):
+                return self.first_slot(number) + self.end(number) // self.dtype.itemsize
+        return self.first_slot(0) if self.files else 0
+
+    def ends(self) -> tuple[int, int]:
+        """Queue offsets of the first message that has a unit and behind the last one."""
+        units = [self._real(number) for number in range(len(self.files))]
+        used = [(number, places) for number, places in enumerate(units) if len(places)]
+        if not used:
+            return self.next_slot, self.next_slot
+        (low, first), (high, last) = used[0], used[-1]
+        if not self.batch:
+            return self.first_slot(low) + int(first[0]), self.first_slot(high) + int(last[-1]) + 1
+        begin, end = self.units(low)[first[0]], self.units(high)[last[-1]]
+        return int(begin["base_offset"]), int(end["base_offset"]) + int(end["batch_size"])
+
+    def _real(self, number: int) -> Ints:
+        return np.flatnonzero(unit_states(self.units(number), None) == OK)
 
     def gather(self, slots: Ints) -> tuple[Ints, Ints, Ints]:
         """Offset, size, tags code of the units at `slots`; offset -1 where there is none."""
@@ -173,14 +189,24 @@ def check_units(queue: QueueUnits) -> Iterator[Finding]:
             behind = late
         yield from _runs("PRE-BLANK", queue, file, behind, units)
         own = offsets[started]
-        running = np.maximum.accumulate(np.concatenate(([highest], own)))
-        wrong = started[own <= running[:-1]]
-        yield from _runs("ORDER", queue, file, wrong, units)
-        highest = int(running[-1])
+        if len(own):
+            astray = _out_of_order(own, highest)
+            yield from _runs("ORDER", queue, file, started[astray], units)
+            highest = max([highest, *own[~astray][-1:].tolist()])
         if not last and queue.end(number) < file.size // queue.dtype.itemsize * queue.dtype.itemsize:
             rest = np.arange(queue.end(number) // queue.dtype.itemsize, file.size // queue.dtype.itemsize)
             yield from _runs("HOLE", queue, file, rest, None)
     yield from _missing_files(queue)
+
+
+def _out_of_order(offsets: Ints, highest: int) -> npt.NDArray[np.bool_]:
+    """Units whose offset is not above all before them: as few as possible, of two equal ones the second."""
+    # less by one for each unit: an order that stands still is none
+    astray, _ = ascending(offsets - np.arange(len(offsets)), highest + 1)
+    if astray.any():
+        first = np.flatnonzero(astray[:-1] & ~astray[1:] & (offsets[:-1] == offsets[1:]))
+        astray[first], astray[first + 1] = False, True
+    return astray
 
 
 def _runs(
@@ -213,8 +239,8 @@ def _missing_files(queue: QueueUnits) -> Iterator[Finding]:
         end = (before.base_offset or 0) + before.size
         if (after.base_offset or 0) > end:
             yield finding(
-                "CQ-MISSING-FILE",
-                path=after.shown,
+                f"{'BCQ' if queue.batch else 'CQ'}-MISSING-FILE",
+                path=f"{queue.path}/{end:020d}",
                 position=0,
                 length=(after.base_offset or 0) - end,
                 expected=end,

@@ -35,7 +35,7 @@ from rmqtool.store.lock import network_filesystem, probe
 from rmqtool.store.throttle import RateLimit, ThrottledSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import ModuleType
 
     from rmqtool.check.findings import Finding
@@ -109,14 +109,17 @@ class Verification:
         try:
             with FileReader(store, "pread" if self._careful else "auto") as reader:
                 queues = all_queues(store, files)
+                batches = batch_queues(store, files)
                 cross = CrossCheck(queues, reader, kernels)
                 index = IndexCheck(store, kernels, self._careful)
                 yield from check_layout(store)
                 yield from self.causes.settled(self._log(kernels, cross, index))
                 yield from cross.close()
-                yield from self._queues(cross, files)
+                yield from self._queues(cross, batches, files)
                 yield from self._index(index)
-                yield from check_state(store, queues=_ends(queues), log_end=self._log_end())
+                yield from check_state(
+                    store, queues=_ends([*queues.values(), *batches.values()]), log_end=self._log_end()
+                )
         finally:
             files.close()
 
@@ -230,10 +233,11 @@ class Verification:
         elif isinstance(event, End) and self.store.segments.is_active(segment):
             self.end_offset = segment.base + event.position
 
-    def _queues(self, cross: CrossCheck, files: OpenFiles) -> Iterator[Finding]:
+    def _queues(
+        self, cross: CrossCheck, batches: Mapping[tuple[str, int], QueueUnits], files: OpenFiles
+    ) -> Iterator[Finding]:
         store = self.store
         queues = cross.queues
-        batches = batch_queues(store, files)
         both = [*queues.values(), *batches.values()]
         readable = []
         for queue in both:
@@ -256,7 +260,7 @@ class Verification:
                 yield from check.check(queue)
             except RmqtoolError as error:
                 yield self._lost_queue(queue, error)
-        if in_rocksdb(store) and not queues:
+        if in_rocksdb(store) and not any(queue.files for queue in queues.values()):
             yield finding("X-ROCKSDB", path="consumequeue")
         elif len(store.segments):
             yield from ghosts(cross, queues, self._circumstances(batches))
@@ -288,9 +292,12 @@ class Verification:
         return told
 
 
-def _ends(queues: Mapping[tuple[str, int], QueueUnits]) -> dict[tuple[str, int], QueueEnds]:
-    """Queue offsets that each queue holds units for."""
-    return {
-        key: QueueEnds(queue.first_slot(0) if queue.files else 0, queue.next_slot)
-        for key, queue in queues.items()
-    }
+def _ends(queues: Iterable[QueueUnits]) -> dict[tuple[str, int], QueueEnds]:
+    """Queue offsets that each queue holds units for; without those that cannot be read."""
+    found: dict[tuple[str, int], QueueEnds] = {}
+    for queue in queues:
+        try:
+            found[queue.topic, queue.queue_id] = QueueEnds(*queue.ends())
+        except RmqtoolError:
+            continue
+    return found

@@ -50,6 +50,8 @@ def test_damage_is_found_at_its_place_and_nothing_else(mutator: Mutator, tmp_pat
     here = [one for one in found if at_its_place(one, mutator.code, place)]
     assert len(here) == 1, "\n".join(["", str(place), *map(told, found)])
     beside = [one for one in found if one.severity.value != "note" and one is not here[0]]
+    if mutator.several:
+        beside = [one for one in beside if one.code not in (mutator.code, *mutator.several)]
     unrelated = [one for one in beside if one.caused_by is None and one.code != here[0].caused_by]
     assert not unrelated, "\n".join(["", *map(told, found)])
 

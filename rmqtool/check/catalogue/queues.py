@@ -104,6 +104,18 @@ ENTRIES = (
         "rmqtool dump of the file shows them",
     ),
     Code(
+        "BCQ-MISSING-FILE",
+        Severity.ERROR,
+        "no file of the batch queue covers {expected} to {found}",
+        "look for the missing file in backups",
+    ),
+    Code(
+        "BCQ-BEHIND",
+        Severity.WARNING,
+        "the batch queue ends before the log does: {found} records have no unit yet",
+        "a start with the queues behind may not build all of them",
+    ),
+    Code(
         "BCQ-DANGLING",
         Severity.ERROR,
         "{found} batch units in a row point to no record",
