@@ -6,7 +6,7 @@ wrong at such a place is wrong because of it.
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -47,6 +47,10 @@ class Causes:
         self._slots: dict[tuple[str | None, int | None], list[Range]] = {}
         self._batches: dict[tuple[str | None, int | None], str] = {}
         self._shortened: dict[tuple[str | None, int | None], str] = {}
+        self._index_lost: str | None = None
+        self._item_offsets: list[tuple[int, str]] = []
+        self._begins: set[str | None] = set()
+        """index files whose header has a wrong begin_timestamp"""
         self._elsewhere: dict[int | None, str] = {}
         """records that a unit of another queue points to"""
 
@@ -72,7 +76,18 @@ class Causes:
                 yield one
         yield from held
 
+    def _note_index(self, one: Finding, root: str) -> None:
+        if one.code in ("IDX-SIZE", "IDX-UNREADABLE") or (one.code == "DIR-EMPTY-FILE" and _in_index(one)):
+            self._index_lost = self._index_lost or one.code
+        elif one.code == "IDX-AHEAD":
+            insort(self._log, (one.expected, one.found + 1, root))
+        elif one.code == "IDX-DANGLING" and one.physical_offset is not None:
+            insort(self._item_offsets, (one.physical_offset, root))
+        elif one.code == "IDX-HEADER" and one.part == "begin_timestamp":
+            self._begins.add(one.path)
+
     def _note(self, one: Finding, root: str) -> None:
+        self._note_index(one, root)
         if one.code in _WHOLE_FILE:
             self._files.setdefault(one.path, one.code)
         queue = one.topic, one.queue_id
@@ -84,7 +99,7 @@ class Causes:
             self._shortened.setdefault(queue, root)
         if one.length is None:
             return
-        if one.code.startswith("CQ-") and one.queue_offset is not None:
+        if one.code.startswith(("CQ-", "DIR-UNREADABLE")) and one.queue_offset is not None:
             end = one.queue_offset + one.length // UNIT.itemsize
             insort(self._slots.setdefault(queue, []), (one.queue_offset, end, root))
         if one.position is not None:
@@ -102,6 +117,8 @@ class Causes:
             place = _containing(self._log, one.physical_offset)
             return place[2] if place is not None and place[0] == one.physical_offset else None
         place = _containing(self._log, one.physical_offset)
+        if place is None and one.code.startswith("IDX-"):
+            return self._cause_in_index(one)
         queue = one.topic, one.queue_id
         if one.code == "CFG-OFFSET-BEYOND":
             return self._shortened.get(queue)
@@ -111,9 +128,32 @@ class Causes:
             if queue in self._batches:
                 return self._batches[queue]
             place = _overlapping(self._slots.get(queue, []), one.queue_offset, one.queue_offset + one.found)
-        elif place is None and one.length and one.position is not None:
-            place = _overlapping(self._places.get(one.path, []), one.position, one.position + one.length)
+        elif place is None:
+            place = self._at_position(one)
         return None if place is None or place[2] == one.code else place[2]
+
+    def _at_position(self, one: Finding) -> Range | None:
+        if not one.length or one.position is None:
+            return None
+        return _overlapping(self._places.get(one.path, []), one.position, one.position + one.length)
+
+    def _cause_in_index(self, one: Finding) -> str | None:
+        if one.code in ("IDX-ABSENT", "IDX-BEHIND", "IDX-MISSING"):
+            if self._index_lost is not None:
+                return self._index_lost
+            start, end = one.physical_offset or 0, (one.physical_offset or 0) + (one.length or 0)
+            at = bisect_left(self._item_offsets, (start, ""))
+            inside = at < len(self._item_offsets) and self._item_offsets[at][0] < end
+            return self._item_offsets[at][1] if inside else None
+        of_time = one.code == "IDX-TIME" or (one.code == "IDX-HEADER" and one.part == "end_timestamp")
+        if of_time and one.path in self._begins:
+            return "IDX-HEADER"
+        place = self._at_position(one)
+        return None if place is None or place[2] == one.code else place[2]
+
+
+def _in_index(one: Finding) -> bool:
+    return (one.path or "").startswith("index/")
 
 
 def _containing(ranges: list[Range], offset: int | None) -> Range | None:

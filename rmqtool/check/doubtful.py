@@ -107,6 +107,28 @@ def _text(window: npt.NDArray[np.uint8], row: npt.NDArray[np.int64], at: Field, 
 _IN_RUNS = ("-SHIFT", "-DANGLING", "-EXPIRED")
 
 
+def queue_times(queue: QueueUnits, records: RecordsAt) -> tuple[int, int] | None:
+    """Store times (ms) of the first and the last message that a queue has a unit for and the log a record."""
+    found: list[int] = []
+    for numbers in (range(len(queue.files)), reversed(range(len(queue.files)))):
+        time = next((time for number in numbers if (time := _time(queue, number, records, not found))), None)
+        if time is None:
+            return None
+        found.append(time)
+    return found[0], found[1]
+
+
+def _time(queue: QueueUnits, number: int, records: RecordsAt, first: bool) -> int | None:
+    """Time of the first, or of the last, message of a queue file."""
+    units = queue.units(number)
+    offsets = units["physical_offset"][unit_states(units, None) == OK].tolist()
+    for offset in offsets if first else reversed(offsets):
+        record = records.get(offset) if records.covered(offset) else None
+        if record is not None:
+            return record.store_timestamp
+    return None
+
+
 @dataclass
 class _Run:
     """Neighbouring units of which the same is to be said. slots and place are those of the first."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from rmqtool.check.findings import finding
 from rmqtool.check.index_stream import ascending
+from rmqtool.errors import RmqtoolError
 from rmqtool.scan.units import (
     BATCH_UNIT,
     INVALID,
@@ -74,6 +75,8 @@ class QueueUnits:
         bases = np.array([file.base_offset or 0 for file in self.files], np.int64)
         self._bases = bases // self.dtype.itemsize
         self._ends: dict[int, int] = {}
+        self.unreadable: dict[int, str] = {}
+        """files that cannot be read, with the reason; they count as full of units that nobody knows"""
         self.matched = np.zeros(len(self.files), np.int64)
 
     @property
@@ -82,15 +85,24 @@ class QueueUnits:
         return self.files[0].shown.rpartition("/")[0] if self.files else ""
 
     def units(self, number: int) -> Units:
-        """All units of a file up to its last that is not zero."""
-        source = self._files.get(self.files[number])
-        window = source.window(0, self.end(number))
+        """All units of a file up to its last that is not zero; none when it cannot be read."""
+        try:
+            source = self._files.get(self.files[number])
+            window = source.window(0, self.end(number))
+        except RmqtoolError as error:
+            self.unreadable[number] = str(error)
+        if number in self.unreadable:
+            return np.zeros(0, self.dtype)
         return window[: len(window) // self.dtype.itemsize * self.dtype.itemsize].view(self.dtype)
 
     def end(self, number: int) -> int:
         """Bytes of a file up to the end of its last unit that is not zero."""
         if number not in self._ends:
-            self._ends[number] = data_end(self._files.get(self.files[number]), self.dtype.itemsize)
+            try:
+                self._ends[number] = data_end(self._files.get(self.files[number]), self.dtype.itemsize)
+            except RmqtoolError as error:
+                self.unreadable[number] = str(error)
+                self._ends[number] = self.files[number].size
         return self._ends[number]
 
     def first_slot(self, number: int) -> int:
@@ -197,6 +209,17 @@ def check_units(queue: QueueUnits) -> Iterator[Finding]:
             rest = np.arange(queue.end(number) // queue.dtype.itemsize, file.size // queue.dtype.itemsize)
             yield from _runs("HOLE", queue, file, rest, None)
     yield from _missing_files(queue)
+    for number, reason in sorted(queue.unreadable.items()):
+        yield finding(
+            "DIR-UNREADABLE",
+            path=queue.files[number].shown,
+            position=0,
+            length=queue.files[number].size,
+            found=reason,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            queue_offset=None if queue.batch else queue.first_slot(number),
+        )
 
 
 def _out_of_order(offsets: Ints, highest: int) -> npt.NDArray[np.bool_]:

@@ -110,11 +110,11 @@ class TimeCheck:
         piece, trusted = self._piece, self._trusted
         if piece is None or trusted is None:
             return
-        if piece.rows is not None and dispatched_timestamp:
-            if min(abs(time - dispatched_timestamp) for time in (piece.first, piece.last)) > DAY_MS:
-                yield from _wrong(piece, trusted.last)
-                return
-        yield from self._head(piece)
+        reference = dispatched_timestamp or piece.last
+        if piece.rows is not None and min(abs(one - reference) for one in (piece.first, piece.last)) > DAY_MS:
+            yield from _wrong(piece, trusted.last)
+        else:
+            yield from self._head(piece)
 
 
 def _outside(time: int, before: int, after: int) -> bool:

@@ -12,7 +12,7 @@ from formats.checkpoint import parse_checkpoint
 from formats.commitlog import END_FILE_MIN_BLANK_LENGTH as BLANK_HEADER
 from rmqtool.check.causes import Causes
 from rmqtool.check.cross import Circumstances, CrossCheck, ghosts
-from rmqtool.check.doubtful import Damage, RecordsAt, UnitCheck
+from rmqtool.check.doubtful import Damage, RecordsAt, UnitCheck, queue_times
 from rmqtool.check.findings import Tally, finding
 from rmqtool.check.index import IndexCheck
 from rmqtool.check.index import LogRange as IndexedLog
@@ -35,7 +35,7 @@ from rmqtool.store.lock import network_filesystem, probe
 from rmqtool.store.throttle import RateLimit, ThrottledSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import ModuleType
 
     from rmqtool.check.findings import Finding
@@ -117,11 +117,18 @@ class Verification:
                 yield from cross.close()
                 yield from self._queues(cross, batches, files)
                 yield from self._index(index)
-                yield from check_state(
-                    store, queues=_ends([*queues.values(), *batches.values()]), log_end=self._log_end()
-                )
+                yield from self._state([*queues.values(), *batches.values()], files)
         finally:
             files.close()
+
+    def _state(self, queues: Sequence[QueueUnits], files: OpenFiles) -> Iterator[Finding]:
+        records = RecordsAt(self.store.segments, files)
+        by_key = {(queue.topic, queue.queue_id): queue for queue in queues}
+
+        def times(topic: str, queue_id: int) -> tuple[int, int] | None:
+            return queue_times(by_key[topic, queue_id], records)
+
+        yield from check_state(self.store, queues=_ends(queues), log_end=self._log_end(), times=times)
 
     def _log_end(self) -> LogEnd | None:
         if self.end_offset is None or not self.last_timestamp:
@@ -239,35 +246,27 @@ class Verification:
         store = self.store
         queues = cross.queues
         both = [*queues.values(), *batches.values()]
-        readable = []
         for queue in both:
-            try:
-                yield from check_units(queue)
-                readable.append(queue)
-            except RmqtoolError as error:
-                yield self._lost_queue(queue, error)
+            yield from check_units(queue)
+            self.not_covered += [
+                {"path": queue.files[number].shown, "reason": reason}
+                for number, reason in sorted(queue.unreadable.items())
+            ]
         live = probe(store.lock_path).held is True
         if self.end_offset is not None and not live:
             size = store.sizes[FileKind.COMMITLOG].value
-            yield from lost_end(readable, store.segments, self.end_offset, size)
+            yield from lost_end(both, store.segments, self.end_offset, size)
         low = store.segments.first_offset
         known = (low, store.segments.end_offset) if len(store.segments) else None
         moving_end = self.end_offset if live else None
         records = RecordsAt(store.segments, files)
         check = UnitCheck(records, Damage(self.causes.lost), known, moving_end)
-        for queue in readable:
-            try:
-                yield from check.check(queue)
-            except RmqtoolError as error:
-                yield self._lost_queue(queue, error)
+        for queue in both:
+            yield from check.check(queue)
         if in_rocksdb(store) and not any(queue.files for queue in queues.values()):
             yield finding("X-ROCKSDB", path="consumequeue")
         elif len(store.segments):
             yield from ghosts(cross, queues, self._circumstances(batches))
-
-    def _lost_queue(self, queue: QueueUnits, error: RmqtoolError) -> Finding:
-        self.not_covered.append({"path": queue.path, "reason": str(error)})
-        return finding("DIR-UNREADABLE", path=queue.path, found=str(error))
 
     def _circumstances(self, batches: Mapping[tuple[str, int], QueueUnits]) -> Circumstances:
         store = self.store
@@ -293,11 +292,7 @@ class Verification:
 
 
 def _ends(queues: Iterable[QueueUnits]) -> dict[tuple[str, int], QueueEnds]:
-    """Queue offsets that each queue holds units for; without those that cannot be read."""
-    found: dict[tuple[str, int], QueueEnds] = {}
-    for queue in queues:
-        try:
-            found[queue.topic, queue.queue_id] = QueueEnds(*queue.ends())
-        except RmqtoolError:
-            continue
-    return found
+    """Queue offsets that each queue holds units for; without those that cannot all be read."""
+    return {
+        (queue.topic, queue.queue_id): QueueEnds(*queue.ends()) for queue in queues if not queue.unreadable
+    }

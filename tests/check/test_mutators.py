@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pytest
 
@@ -14,6 +20,7 @@ from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from rmqtool.check.findings import Finding
@@ -27,12 +34,47 @@ def findings_of(root: Path, one: Mutator | None = None, jobs: int = 1) -> list[F
 
 
 def told(one: Finding) -> str:
-    return f"{one.severity.value} {one.code} {one.path} @{one.position}+{one.length} -> {one.physical_offset} | {one.message} <- {one.caused_by}"
+    place = f"{one.path} @{one.position}+{one.length} -> {one.physical_offset}"
+    return f"{one.severity.value} {one.code} {place} | {one.message} <- {one.caused_by}"
 
 
 def test_the_healthy_store_has_no_finding(tmp_path: Path) -> None:
     healthy_store().write(tmp_path / "store")
     assert [told(one) for one in findings_of(tmp_path / "store")] == []
+
+
+@contextmanager
+def circumstances(mutator: Mutator, root: Path) -> Iterator[None]:
+    """What a mutator asks for that does not lie in the store: a lock that is held, a medium that fails."""
+    bad = {str(root / name) for name in mutator.unreadable}
+    really = os.open
+
+    def opened(path: Any, *rest: Any, **more: Any) -> int:
+        if str(path) in bad:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return really(path, *rest, **more)
+
+    holder = None
+    if mutator.locked:
+        command = [sys.executable, "-c", _HOLD, str(root / "lock")]
+        holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+    try:
+        with mock.patch("os.open", opened):
+            yield
+    finally:
+        if holder is not None:
+            holder.communicate(b"")
+
+
+_HOLD = """
+import fcntl, sys
+file = open(sys.argv[1], "r+b")
+fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+print("held", flush=True)
+sys.stdin.read()
+"""
 
 
 def at_its_place(one: Finding, code: str, place: Any) -> bool:
@@ -46,7 +88,8 @@ def at_its_place(one: Finding, code: str, place: Any) -> bool:
 def test_damage_is_found_at_its_place_and_nothing_else(mutator: Mutator, tmp_path: Path) -> None:
     store = healthy_store().write(tmp_path / "store")
     place = mutator.apply(store)
-    found = findings_of(store.root, mutator)
+    with circumstances(mutator, store.root):
+        found = findings_of(store.root, mutator)
     here = [one for one in found if at_its_place(one, mutator.code, place)]
     assert len(here) == 1, "\n".join(["", str(place), *map(told, found)])
     beside = [one for one in found if one.severity.value != "note" and one is not here[0]]

@@ -12,12 +12,25 @@ ENTRIES = (
         "the file itself is fine; the next change writes a new backup",
     ),
     Code(
+        "CFG-DEPENDS",
+        Severity.ERROR,
+        "releases differ in what they make of this ({found}): an empty table, .bak or a refusal; "
+        ".bak offers {expected}",
+        "keep a copy of both before a broker starts",
+    ),
+    Code(
         "CFG-LOST",
         Severity.ERROR,
         "the file cannot be loaded ({found}) and has no backup: a broker starts with an empty table",
         "keep a copy before a broker starts; rmqtool dump of the file shows what is in it",
     ),
     Code("CFG-NO-QUEUE", Severity.NOTE, "no queue on disk: {found}", "topics without messages have none"),
+    Code(
+        "CFG-NO-TABLE",
+        Severity.WARNING,
+        "there is no topic table, but {found} topics have queues: a broker does not know them when it starts",
+        "look for topics.json in backups; rmqtool info STORE lists the queues",
+    ),
     Code(
         "CFG-NO-TOPIC",
         Severity.NOTE,
@@ -88,7 +101,8 @@ ENTRIES = (
     Code(
         "CFG-UNREACHABLE",
         Severity.NOTE,
-        "{found} messages of {topic} in a queue that consumers are not told of (readQueueNums {expected})",
+        "{found} messages of {topic}, stored {first_timestamp} to {last_timestamp}, lie in a queue that "
+        "consumers are not told of (readQueueNums {expected})",
         "raise readQueueNums to reach them",
     ),
     Code(
