@@ -8,11 +8,19 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.check.catalogue import CATALOGUE, Severity
+from rmqtool.scan.fields import Field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Finding", "Severity", "Tally", "finding"]
+    import numpy as np
+    import numpy.typing as npt
+
+    from rmqtool.store.segments import Segment
+
+    Rows = npt.NDArray[np.int64]
+
+__all__ = ["Finding", "Severity", "Tally", "about", "finding"]
 
 
 _RARE = ("caused_by", "first_timestamp", "last_timestamp")
@@ -71,6 +79,21 @@ def finding(code: str, *, severity: Severity | None = None, **facts: Any) -> Fin
     shown = {name: _shown(name, value) for name, value in facts.items()}
     message = entry.sentence.format_map(_Blank(shown))
     return Finding(code, message, severity=severity or entry.severity, hint=entry.hint, **facts)
+
+
+def about(code: str, row: Rows, segment: Segment, **facts: Any) -> Finding:
+    """A finding about a whole record, a row of the matrix."""
+    position = int(row[Field.POSITION])
+    return finding(
+        code,
+        path=segment.file.shown,
+        position=position,
+        physical_offset=segment.base + position,
+        length=int(row[Field.STORE_SIZE]),
+        queue_id=int(row[Field.QUEUE_ID]),
+        queue_offset=int(row[Field.QUEUE_OFFSET]),
+        **facts,
+    )
 
 
 def _shown(name: str, value: Any) -> Any:

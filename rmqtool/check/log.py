@@ -8,7 +8,8 @@ import numpy as np
 
 from formats.crc_trailer import TRAILER_SIZE, CrcTrailer, value_of
 from formats.errors import FormatError
-from rmqtool.check.findings import finding
+from rmqtool.check.findings import about, finding
+from rmqtool.check.foreign import foreign_findings
 from rmqtool.check.times import TimeCheck
 from rmqtool.scan.crc import crc32
 from rmqtool.scan.events import Blank, Gap, Tail, TailContent
@@ -56,8 +57,10 @@ _PARTS = {
 class LogCheck:
     """Fed with everything that a scan of one segment after the other yields, in physical order."""
 
-    def __init__(self) -> None:
+    def __init__(self, force_verify_prop_crc: bool = False) -> None:
+        """force_verify_prop_crc: a broker with this setting takes a record without `__CRC32#` for broken."""
         self._times = TimeCheck()
+        self._wants_trailer = force_verify_prop_crc
 
     def records(self, run: Records, segment: Segment) -> Iterator[Finding]:
         """A run of records. Store times may be judged some runs later."""
@@ -65,11 +68,12 @@ class LogCheck:
         yield from self._crc(rows, segment)
         yield from self._issues(rows, segment)
         yield from self._trailers(run, segment)
+        yield from foreign_findings(run, segment)
         yield from _times(self._times.records(rows, segment))
 
     def _crc(self, rows: Rows, segment: Segment) -> Iterator[Finding]:
         for row in rows[rows[:, Field.CRC_STATE] == CrcState.BAD]:
-            yield _about(
+            yield about(
                 "CL-CRC", row, segment, part="body", expected=int(row[Field.BODY_CRC]), found="another CRC"
             )
 
@@ -80,17 +84,17 @@ class LogCheck:
             if issues & Issue.OFFSET:
                 place = segment.base + int(row[Field.POSITION])
                 stored = int(row[Field.STORED_PHYSICAL_OFFSET])
-                yield _about("CL-OFFSET", row, segment, part="physical_offset", expected=place, found=stored)
+                yield about("CL-OFFSET", row, segment, part="physical_offset", expected=place, found=stored)
             torn = bool(issues & Issue.TOPIC_NUL)
             if issues & Issue.TOPIC_UTF8 or (issues & Issue.TOPIC_CHARACTERS and not torn):
-                yield _about("CL-TOPIC", row, segment, part="topic")
+                yield about("CL-TOPIC", row, segment, part="topic")
             if issues & (Issue.TOPIC_NUL | Issue.PROPERTIES_NUL):
                 part = "topic" if issues & Issue.TOPIC_NUL else "properties"
-                yield _about("CL-NUL", row, segment, part=part)
+                yield about("CL-NUL", row, segment, part=part)
             if issues & Issue.PROPERTIES_UTF8:
-                yield _about("CL-UTF8", row, segment, part="properties")
+                yield about("CL-UTF8", row, segment, part="properties")
             if issues & Issue.PROPERTIES_SYNTAX:
-                yield _about("CL-PROPERTIES", row, segment, part="properties")
+                yield about("CL-PROPERTIES", row, segment, part="properties")
 
     def _trailers(self, run: Records, segment: Segment) -> Iterator[Finding]:
         """`__CRC32#` where a record ends in one: over all of the record in front of it."""
@@ -99,13 +103,18 @@ class LogCheck:
         ends = rows[long, Field.POSITION] + rows[long, Field.STORE_SIZE] - run.origin
         mark = np.frombuffer(_TRAILER_NAME, np.uint8)
         heads = window[(ends - TRAILER_SIZE)[:, None] + np.arange(len(mark))]
-        for index in long[(heads == mark).all(axis=1)]:
+        sealed = long[(heads == mark).all(axis=1)]
+        if self._wants_trailer and len(sealed) < len(rows):
+            bare = rows[np.setdiff1d(np.arange(len(rows)), sealed)[0]]
+            self._wants_trailer = False
+            yield about("CL-NO-CRC32", bare, segment, part="properties")
+        for index in sealed:
             row = rows[index]
             start = int(row[Field.POSITION]) - run.origin
             record = window[start : start + int(row[Field.STORE_SIZE])].tobytes()
             expected, found = _trailer(record)
             if expected != found:
-                yield _about("CL-CRC32", row, segment, part="properties", expected=expected, found=found)
+                yield about("CL-CRC32", row, segment, part="properties", expected=expected, found=found)
 
     def close(self, dispatched_timestamp: int | None) -> Iterator[Finding]:
         """What can be said when no record follows; see `TimeCheck.close`."""
@@ -115,7 +124,7 @@ class LogCheck:
 def _times(wrong: Iterator[Wrong]) -> Iterator[Finding]:
     for segment, row, before in wrong:
         time = int(row[Field.STORE_TIMESTAMP])
-        yield _about("CL-TIME", row, segment, part="store_timestamp", expected=before, found=time)
+        yield about("CL-TIME", row, segment, part="store_timestamp", expected=before, found=time)
 
 
 _TRAILER_NAME = b"__CRC32#\x01"
@@ -127,20 +136,6 @@ def _trailer(record: bytes) -> tuple[int, int | None]:
     except FormatError:
         stored = None
     return crc32(record[:-TRAILER_SIZE]), stored
-
-
-def _about(code: str, row: Rows, segment: Segment, **facts: Any) -> Finding:
-    position = int(row[Field.POSITION])
-    return finding(
-        code,
-        path=segment.file.shown,
-        position=position,
-        physical_offset=segment.base + position,
-        length=int(row[Field.STORE_SIZE]),
-        queue_id=int(row[Field.QUEUE_ID]),
-        queue_offset=int(row[Field.QUEUE_OFFSET]),
-        **facts,
-    )
 
 
 def gap_finding(event: Gap, segment: Segment, usual: int) -> Finding:

@@ -144,7 +144,8 @@ class Verification:
 
     def _log(self, kernels: ModuleType, cross: CrossCheck, index: IndexCheck) -> Iterator[Finding]:
         """Scans segments side by side; what they hold is checked in the order of the log."""
-        check = LogCheck()
+        config = self.store.config
+        check = LogCheck(config is not None and config.force_verify_prop_crc)
         reading = self.reading
         limit = RateLimit(reading.bytes_per_second) if reading.bytes_per_second else None
         segments = list(self.store.segments)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rmqtool.check.catalogue.entry import Code, Severity
+from rmqtool.check.catalogue.entry import SHOW, Code, Severity
 
 ENTRIES = (
     Code(
@@ -54,6 +54,12 @@ ENTRIES = (
         "rmqtool show STORE OFFSET shows the record",
     ),
     Code(
+        "CL-NO-CRC32",
+        Severity.WARNING,
+        "the record has no __CRC32# property, and forceVerifyPropCRC is on: a recovery stops here",
+        "switch forceVerifyPropCRC off, or a start cuts the log from here on",
+    ),
+    Code(
         "CL-OFFSET",
         Severity.ERROR,
         "the record says that it lies at {found}",
@@ -82,6 +88,24 @@ ENTRIES = (
         Severity.NOTE,
         "the properties hold a piece that Java drops",
         "rmqtool show STORE OFFSET shows the record",
+    ),
+    Code(
+        "CL-FRAME",
+        Severity.NOTE,
+        "the body begins like a remoting command: bytes of a connection, stored as a message",
+        SHOW,
+    ),
+    Code(
+        "CL-SEPARATOR",
+        Severity.NOTE,
+        "a property separator stands inside the tags: a client or agent let two properties run together",
+        SHOW,
+    ),
+    Code(
+        "CL-SYSFLAG",
+        Severity.NOTE,
+        "sysFlag has bits that no known release sets: {found}",
+        "is there a newer rmqtool? " + SHOW,
     ),
     Code(
         "CL-TIME",
