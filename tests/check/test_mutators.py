@@ -12,7 +12,7 @@ from unittest import mock
 
 import pytest
 
-from fixtures.mutators import MUTATORS, Mutator
+from fixtures.mutators import HEALTHY, INCIDENTS, MUTATORS, Mutator, codes_of
 from fixtures.stores import healthy_store
 from rmqtool.check.catalogue import CATALOGUE
 from rmqtool.check.verify import Reading, Verification
@@ -102,3 +102,27 @@ def test_damage_is_found_at_its_place_and_nothing_else(mutator: Mutator, tmp_pat
 @pytest.mark.parametrize("code", CATALOGUE)
 def test_every_code_has_a_mutator(code: str) -> None:
     assert any(one.code == code for one in MUTATORS)
+
+
+TRACED = [f"F{number:02}" for number in (*range(1, 7), *range(8, 21), 25, 26, 27, 28, 44, 46, 47)]
+"""incidents that leave a trace in what verify reads; F07 shows in bodies only"""
+
+
+@pytest.mark.parametrize("incident", sorted({*TRACED, *INCIDENTS}))
+def test_every_incident_has_codes_or_leaves_nothing_wrong(incident: str) -> None:
+    assert bool(codes_of(incident)) != (incident in HEALTHY)
+
+
+def test_every_mutator_is_of_a_known_incident() -> None:
+    assert {name for one in MUTATORS for name in one.incidents} <= set(INCIDENTS)
+    assert len({one.name for one in MUTATORS}) == len(MUTATORS)
+
+
+def test_the_healthy_store_holds_what_looks_odd() -> None:
+    """Two hosts (F44), equal times (F46), one hash for several keys (F25)."""
+    store = healthy_store()
+    assert len({one.placed.data[64:72] for one in store.stored}) == 2
+    assert len({one.time for one in store.stored}) < len(store.stored)
+    hashes = [item[:4] for file in store.index.files for item in file.built.values()]
+    keys = {(one.topic, path, number) for one in store.stored for path, number in one.items}
+    assert len(set(hashes)) < len(keys)
