@@ -22,8 +22,8 @@ index may then merely be behind.
 
 A finding has `path`, `position`, `physical_offset` and `length` of the whole record, unit, item or range
 concerned, `field` for the part of it, `expected` and `found`. What disagrees with its record has the record's
-`physical_offset`; what merely points into damage, or follows from another finding, has `caused_by`, the code of
-that. Words in angle brackets stand for facts of the finding.
+`physical_offset`; what merely points into damage, or follows from another finding, has `caused_by`, the code
+of that. Words in angle brackets stand for facts of the finding.
 
 """
 

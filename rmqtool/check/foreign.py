@@ -45,7 +45,8 @@ def _commands(run: Records) -> npt.NDArray[np.intp]:
     long = np.flatnonzero(rows[:, Field.BODY_LENGTH] >= _HEADER_AT + 8)
     starts = rows[long, Field.BODY_POSITION] - run.origin + _HEADER_AT
     heads = np.lib.stride_tricks.sliding_window_view(run.window, 8)[starts]
-    return long[np.ascontiguousarray(heads).view(np.int64).ravel() == _HEADER]
+    chosen: npt.NDArray[np.intp] = long[np.ascontiguousarray(heads).view(np.int64).ravel() == _HEADER]
+    return chosen
 
 
 def _separators(run: Records) -> npt.NDArray[np.intp]:
