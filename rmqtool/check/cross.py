@@ -115,6 +115,8 @@ class CrossCheck:
                         "CQ-EXT", queue, int(slots[index]), int(offsets[index]), None, int(unit_codes[index])
                     )
                 differs[index] = found is not None and found != codes[index]
+                if found is not None:
+                    unit_codes[index] = found
         for index in np.flatnonzero(differs):
             yield _unit_finding(
                 "CQ-TAGS",
@@ -141,10 +143,10 @@ class CrossCheck:
             offsets, slots = offsets[missing], slots[missing]
         if not len(offsets):
             return
-        if batch is not None:
-            self._unplaced(key).behind.add(offsets, slots)
-            return
-        end = queue.next_slot if queue is not None and queue.files else None
+        if holder is None or not holder.files:
+            end = None
+        else:
+            end = holder.ends()[1] if holder.batch else holder.next_slot
         behind = np.ones(len(slots), bool) if end is None else slots >= end
         self._unplaced(key).behind.add(offsets[behind], slots[behind])
         self._unplaced(key).add_inside(offsets[~behind], slots[~behind])

@@ -11,7 +11,7 @@ from formats.commitlog import SysFlag
 from formats.errors import FormatError
 from formats.java import java_parse_int
 from formats.properties import INNER_NUM, decode
-from rmqtool.check.log import about
+from rmqtool.check.findings import about
 from rmqtool.scan.bodies import BodyError, decompress
 from rmqtool.scan.crc import crc32
 from rmqtool.scan.fields import CrcState, Field

@@ -38,20 +38,24 @@ def ghosts(check: CrossCheck, around: Circumstances) -> Iterator[Finding]:
             where = f"consumequeue/{topic}/{queue_id}"
             yield _not_dispatched(code, where, unplaced.behind, facts, check, around)
             continue
-        if queue.batch:
-            # a record has no place of its own in a queue of batches
-            yield finding(
-                "X-GHOST",
-                path=queue.path,
-                physical_offset=unplaced.behind.offset,
-                queue_offset=unplaced.behind.slot,
-                found=unplaced.behind.count,
-                **facts,
-            )
-            continue
         if unplaced.behind.count:
-            yield _not_dispatched("CQ-BEHIND", queue.path, unplaced.behind, facts, check, around)
-        yield from _runs(queue, unplaced, facts)
+            code = "BCQ-BEHIND" if queue.batch else "CQ-BEHIND"
+            yield _not_dispatched(code, queue.path, unplaced.behind, facts, check, around)
+        yield from _of_batches(queue, unplaced, facts) if queue.batch else _runs(queue, unplaced, facts)
+
+
+def _of_batches(queue: QueueUnits, unplaced: Unplaced, facts: dict[str, Any]) -> Iterator[Finding]:
+    """One finding for all: a record has no place of its own in a queue of batches."""
+    if unplaced.runs:
+        first = unplaced.runs[0]
+        yield finding(
+            "X-GHOST",
+            path=queue.path,
+            physical_offset=first.offset,
+            queue_offset=first.slot,
+            found=sum(run.count for run in unplaced.runs) + unplaced.more,
+            **facts,
+        )
 
 
 def _not_dispatched(

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmqtool.check.findings import finding
-from rmqtool.errors import VanishedError
+from rmqtool.check.index_stream import ascending
+from rmqtool.errors import RmqtoolError, VanishedError
 from rmqtool.scan.units import (
     BATCH_UNIT,
     INVALID,
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
     Units = npt.NDArray[Any]
     Ints = npt.NDArray[np.int64]
+
+_TOGETHER = 4096
+"""units that are looked at together"""
 
 _OPEN = 200
 """queue files that are open at once; a store may have more than a process may open"""
@@ -85,8 +89,11 @@ class QueueUnits:
         self._bases = bases // self.dtype.itemsize
         self._ends: dict[int, int] = {}
         self._outermost: dict[int, tuple[int, int]] = {}
+        self._reach: tuple[int, int] | None = None
         self.sound: dict[int, int] = {}
         """units of the files in which each is a message's, in ascending order"""
+        self.whole = True
+        """no part of a file could not be read, as far as they were checked"""
         self.matched = np.zeros(len(self.files), np.int64)
         self._gone: dict[int, str | None] = {}
 
@@ -107,7 +114,9 @@ class QueueUnits:
 
     def _find_end(self, number: int) -> int:
         source = self._source(number)
-        end = 0 if source is None else data_end(source, self.dtype.itemsize)
+        if source is None:
+            return 0 if self._gone[number] is None else self.files[number].size
+        end = data_end(source, self.dtype.itemsize)
         if self._until is None or not end:
             return end
         units = self._window(number, 0, end)
@@ -115,14 +124,12 @@ class QueueUnits:
         return (int(settled[-1]) + 1) * self.dtype.itemsize if len(settled) else 0
 
     def _source(self, number: int) -> PatchedSource | None:
-        """The bytes of a file; None when a live store has deleted it since it was listed."""
+        """The bytes of a file; None when it cannot be opened, or a live store has deleted it."""
         try:
             return self._files.get(self.files[number])
-        except VanishedError as error:
-            if self._until is None:
-                self._gone[number] = str(error)
-            else:
-                self._gone[number] = None
+        except RmqtoolError as error:
+            expired = self._until is not None and isinstance(error, VanishedError)
+            self._gone[number] = None if expired else str(error)
             return None
 
     def _window(self, number: int, start: int, length: int) -> Units:
@@ -163,7 +170,7 @@ class QueueUnits:
     def last_offset(self) -> int:
         """Physical offset that the last unit points to, -1 without units."""
         for number in reversed(range(len(self.files))):
-            if self.end(number):
+            if self.end(number) and number not in self._gone:
                 return int(self._window(number, self.end(number) - self.dtype.itemsize, 1 << 6)[0][0])
         return -1
 
@@ -173,11 +180,41 @@ class QueueUnits:
 
     @property
     def next_slot(self) -> int:
-        """Queue offset behind the last unit."""
-        if not self.files:
-            return 0
-        last = len(self.files) - 1
-        return self.first_slot(last) + self.end(last) // self.dtype.itemsize
+        """Slot behind the last unit; files made in advance do not count."""
+        for number in reversed(range(len(self.files))):
+            if self.end(number):
+                return self.first_slot(number) + self.end(number) // self.dtype.itemsize
+        return self.first_slot(0) if self.files else 0
+
+    def ends(self) -> tuple[int, int]:
+        """Queue offsets of the first message that has a unit and behind the last one."""
+        if self._reach is None:
+            self._reach = self._find_ends()
+        return self._reach
+
+    def _find_ends(self) -> tuple[int, int]:
+        numbers = range(len(self.files))
+        first = next((found for number in numbers if (found := self._outer(number, last=False))), None)
+        last = next(
+            (found for number in reversed(numbers) if (found := self._outer(number, last=True))), None
+        )
+        if first is None or last is None:
+            return self.next_slot, self.next_slot
+        if not self.batch:
+            return first[0], last[0] + 1
+        return int(first[1]["base_offset"]), int(last[1]["base_offset"]) + int(last[1]["batch_size"])
+
+    def _outer(self, number: int, *, last: bool) -> tuple[int, Any] | None:
+        """Slot and unit of the first, or the last, message of a file."""
+        count = self.end(number) // self.dtype.itemsize
+        starts = range(0, count, _TOGETHER)
+        for low in reversed(starts) if last else starts:
+            units = self.part(number, low, low + _TOGETHER)
+            real = np.flatnonzero(unit_states(units, None) == OK)
+            if len(real):
+                at = int(real[-1 if last else 0])
+                return self.first_slot(number) + low + at, units[at]
+        return None
 
     def part(self, number: int, low: int, high: int) -> Units:
         """Units `[low, high)` of a file, counted from its first, as far as it holds any."""
@@ -267,9 +304,10 @@ def check_units(queue: QueueUnits, kernels: ModuleType) -> Iterator[Finding]:
     kernels: `scan.kernels.dispatch` or its twin.
     """
     highest = -1
-    for number, file in enumerate(queue.files):
+    used = [number for number in range(len(queue.files)) if queue.end(number)]
+    for number, file in enumerate(queue.files[: used[-1] + 1 if used else 0]):
         units = queue.units(number)
-        last = number == len(queue.files) - 1
+        last = number == used[-1]
         behind_end = queue.end(number) // queue.dtype.itemsize, file.size // queue.dtype.itemsize
         if not last and behind_end[0] < behind_end[1]:
             rest = np.arange(*behind_end)
@@ -295,17 +333,28 @@ def check_units(queue: QueueUnits, kernels: ModuleType) -> Iterator[Finding]:
             behind = late
         yield from _runs("PRE-BLANK", queue, file, behind, units)
         own = offsets[started]
-        running = np.maximum.accumulate(np.concatenate(([highest], own)))
-        wrong = started[own <= running[:-1]]
-        yield from _runs("ORDER", queue, file, wrong, units)
-        highest = int(running[-1])
+        if len(own):
+            astray = _out_of_order(own, highest)
+            yield from _runs("ORDER", queue, file, started[astray], units)
+            highest = max([highest, *own[~astray][-1:].tolist()])
     yield from _missing_files(queue)
+
+
+def _out_of_order(offsets: Ints, highest: int) -> npt.NDArray[np.bool_]:
+    """Units whose offset is not above all before them: as few as possible, of two equal ones the second."""
+    # less by one for each unit: an order that stands still is none
+    astray, _ = ascending(offsets - np.arange(len(offsets)), highest + 1)
+    if astray.any():
+        first = np.flatnonzero(astray[:-1] & ~astray[1:] & (offsets[:-1] == offsets[1:]))
+        astray[first], astray[first + 1] = False, True
+    return astray
 
 
 def unreadable_units(queue: QueueUnits) -> Iterator[Finding]:
     """Ranges of the files of a queue that could not be read, when all else of it has been looked at."""
     for number, file in enumerate(queue.files):
         for bad in queue.unreadable(number):
+            queue.whole = False
             yield finding(
                 "DIR-UNREADABLE",
                 path=file.shown,
@@ -356,8 +405,8 @@ def _missing_files(queue: QueueUnits) -> Iterator[Finding]:
         end = (before.base_offset or 0) + before.size
         if (after.base_offset or 0) > end:
             yield finding(
-                "CQ-MISSING-FILE",
-                path=after.shown,
+                f"{'BCQ' if queue.batch else 'CQ'}-MISSING-FILE",
+                path=f"{queue.path}/{end:020d}",
                 position=0,
                 length=(after.base_offset or 0) - end,
                 expected=end,

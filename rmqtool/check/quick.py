@@ -96,12 +96,12 @@ class QuickCheck:
                 stored = row[Field.STORED_PHYSICAL_OFFSET]
                 yield self._misplaced(segment, 0, row[Field.STORE_SIZE], stored)
         elif stop is Stop.ZERO and source.next_data(0) is None:
-            yield gap_finding(Gap(0, segment.size, stop, expected, found), segment)
+            yield self._gap(Gap(0, segment.size, stop, expected, found), segment)
         else:
             scan = SegmentScan(source, segment.base, checks=Check.FRAME, active=False, kernels=self._kernels)
             event = next(iter(scan))
             if isinstance(event, Gap):
-                yield gap_finding(event, segment)
+                yield self._gap(event, segment)
 
     def _frames(self, source: PatchedSource, segment: Segment, *, moving: bool) -> Iterator[Finding]:
         """Every frame of a segment. The end of the log is where the last one with data ends."""
@@ -118,7 +118,7 @@ class QuickCheck:
             elif isinstance(event, Unreadable):
                 yield self._run.unreadable(segment, event)
             elif isinstance(event, Gap) and event.reason is not Stop.TORN:
-                yield gap_finding(event, segment)
+                yield self._gap(event, segment)
             elif isinstance(event, Tail):
                 tail = tail_finding(event, segment)
                 if tail is not None:
@@ -127,6 +127,9 @@ class QuickCheck:
                 yield from blank_findings(event, segment, filled=False)
             elif isinstance(event, End) and active and (covered.end_offset is None or event.position):
                 covered.end_offset = segment.base + event.position
+
+    def _gap(self, event: Gap, segment: Segment) -> Finding:
+        return gap_finding(event, segment, self._store.sizes[FileKind.COMMITLOG].value)
 
     @staticmethod
     def _misplaced(segment: Segment, position: int, size: int, stored: int) -> Finding:

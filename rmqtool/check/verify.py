@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from formats.checkpoint import parse_checkpoint
+from rmqtool.check.causes import Causes
 from rmqtool.check.covered import Covered
 from rmqtool.check.cross import CrossCheck
-from rmqtool.check.doubtful import Damage, RecordsAt, UnitCheck
+from rmqtool.check.doubtful import Damage, RecordsAt, UnitCheck, queue_times
 from rmqtool.check.findings import Tally, finding
 from rmqtool.check.ghosts import Circumstances, ghosts
 from rmqtool.check.index import IndexCheck
@@ -20,25 +21,27 @@ from rmqtool.check.levels import NOT_LOOKED_AT, Level, Phase
 from rmqtool.check.live import border, confirmed, listed_anew, settled
 from rmqtool.check.log import LogCheck, blank_findings, gap_finding, tail_finding
 from rmqtool.check.log_reading import Expired, Filler, LogReader, Run
+from rmqtool.check.lost import lost_end
 from rmqtool.check.queue_files import OpenFiles, check_units, queues_of, unreadable_units
 from rmqtool.check.reading import Reading
 from rmqtool.check.state import LogEnd, check_state, is_unclean
 from rmqtool.check.topics import QueueEnds, in_rocksdb
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.events import End, Event, Gap, Records, Tail, Unreadable
-from rmqtool.scan.fields import CrcState, Field, Stop
+from rmqtool.scan.events import End, Event, Gap, Tail, Unreadable
+from rmqtool.scan.fields import Stop
 from rmqtool.scan.files import FileReader
 from rmqtool.scan.log import data_bytes
 from rmqtool.store.layout import FileKind
 from rmqtool.store.live import is_live
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import ModuleType
 
     from rmqtool.check.findings import Finding
     from rmqtool.check.queue_files import QueueUnits
+    from rmqtool.check.topics import Times
     from rmqtool.store.access import Access
     from rmqtool.store.coverage import Incomplete, Row
     from rmqtool.store.layout import Store
@@ -55,7 +58,7 @@ class Verification:
     covered: Covered = field(default_factory=Covered)
     compared_until: int | None = None
     """of a live store: offset up to which log, queues and index are held against each other"""
-    _damage: list[tuple[int, int, str]] = field(default_factory=list)
+    causes: Causes = field(default_factory=Causes)
     index_check: IndexCheck | None = None
     _started: float = field(default_factory=time.monotonic)
 
@@ -71,7 +74,7 @@ class Verification:
 
     def findings(self) -> Iterator[Finding]:
         """All findings, those about the log in physical order."""
-        return self.tally.counted(self.covered.watched(self._to_the_end()))
+        return self.tally.counted(self.covered.watched(self.causes.told(self._to_the_end())))
 
     def _to_the_end(self) -> Iterator[Finding]:
         if self.reading.level is Level.QUICK:
@@ -98,14 +101,14 @@ class Verification:
                 index = self.index_check = IndexCheck(store, kernels, self.access, until)
                 yield from self.layout()
                 self.covered.phase = Phase.LOG
-                yield from self._log(kernels, cross, index)
+                yield from self.causes.settled(self._log(kernels, cross, index))
                 yield from cross.close()
                 self.covered.phase = Phase.QUEUES
                 yield from self._queues(cross, files)
                 self.covered.phase = Phase.INDEX
                 yield from self._index(index)
                 self.covered.phase = Phase.STATE
-                yield from self.state(_ends(queues))
+                yield from self._all_state([*queues.values(), *batches.values()], files)
         finally:
             files.close()
 
@@ -120,12 +123,24 @@ class Verification:
         stores = iter((self.store,))
         return confirmed(lambda: check(next(stores, None) or listed_anew(self.store)))
 
-    def state(self, queues: Mapping[tuple[str, int], QueueEnds]) -> Iterator[Finding]:
-        """What lies beside the data."""
+    def _all_state(self, queues: Sequence[QueueUnits], files: OpenFiles) -> Iterator[Finding]:
+        records = RecordsAt(self.store.segments, files)
+        by_key = {(queue.topic, queue.queue_id): queue for queue in queues}
+
+        def times(topic: str, queue_id: int) -> tuple[int, int] | None:
+            return queue_times(by_key[topic, queue_id], records)
+
+        ends = {key: QueueEnds(*queue.ends()) for key, queue in by_key.items() if queue.whole}
+        yield from self.state(ends, times)
+
+    def state(
+        self, queues: Mapping[tuple[str, int], QueueEnds], times: Times | None = None
+    ) -> Iterator[Finding]:
+        """What lies beside the data; see `check_state`."""
         if self.access.limit is not None:
             small = self.store.of_kind(FileKind.CHECKPOINT, FileKind.CONFIG, FileKind.CONFIG_BAK)
             self.access.limit.take(sum(file.size for file in small))
-        yield from self._looks(lambda store: check_state(store, queues=queues, log_end=self._log_end()))
+        yield from self._looks(partial(check_state, queues=queues, log_end=self._log_end(), times=times))
 
     def _log_end(self) -> LogEnd | None:
         end, timestamp = self.covered.end_offset, self.covered.last_timestamp
@@ -141,17 +156,17 @@ class Verification:
         if len(self.store.segments) and self.covered.end_offset is not None:
             end = self.covered.end_offset if self.compared_until is None else self.compared_until
             known = IndexedLog(self._first_offset, end)
-        yield from index.finish(known, sorted(self._damage))
+        yield from index.finish(known, self.causes.lost)
 
     def _log(self, kernels: ModuleType, cross: CrossCheck, index: IndexCheck) -> Iterator[Finding]:
         """Scans segments side by side; what they hold is checked in the order of the log."""
-        check = LogCheck()
+        config = self.store.config
+        check = LogCheck(config is not None and config.force_verify_prop_crc)
         until = self.compared_until
         log = LogReader(self.store.segments, self.reading, self.access, kernels, index, self.live)
         for segment, event in log.events():
             if isinstance(event, Run):
                 self.covered.count(event.records, segment)
-                self._bad_bodies(event.records, segment)
                 yield from check.records(event.records, segment)
                 yield from event.inside
                 yield from cross.take(settled(event.records, segment.base, until), segment.base)
@@ -178,31 +193,22 @@ class Verification:
 
     def unreadable(self, segment: Segment, lost: Unreadable) -> Finding:
         """The finding about bytes of a segment that cannot be read."""
-        start = segment.base + lost.position
-        self._damage.append((start, start + lost.length, "DIR-UNREADABLE"))
         return finding(
             "DIR-UNREADABLE",
             path=segment.file.shown,
             position=lost.position,
-            physical_offset=start,
+            physical_offset=segment.base + lost.position,
             length=lost.length,
             found=lost.reason,
         )
 
-    def _bad_bodies(self, run: Records, segment: Segment) -> None:
-        for row in run.rows[run.rows[:, Field.CRC_STATE] == CrcState.BAD]:
-            start = segment.base + int(row[Field.POSITION])
-            self._damage.append((start, start + int(row[Field.STORE_SIZE]), "CL-CRC"))
-
     def _other(self, event: Event, segment: Segment) -> Iterator[Finding]:
         if isinstance(event, Gap):
-            start = segment.base + event.position
             if event.reason is Stop.TORN:  # what is unreadable beside it has its own finding
-                self._damage.append((start, start + event.length, "DIR-UNREADABLE"))
-                return
-            found = gap_finding(event, segment)
-            self._damage.append((start, start + event.length, found.code))
-            yield found
+                start = segment.base + event.position
+                self.causes.torn(start, start + event.length)
+            else:
+                yield gap_finding(event, segment, self.store.sizes[FileKind.COMMITLOG].value)
         elif isinstance(event, Tail):
             tail = tail_finding(event, segment)
             if tail is not None:
@@ -211,20 +217,19 @@ class Verification:
             self.covered.end_offset = segment.base + event.position
 
     def _queues(self, cross: CrossCheck, files: OpenFiles) -> Iterator[Finding]:
-        store = self.store
-        records = RecordsAt(store.segments, files)
-        damage = Damage(sorted(self._damage))
+        store, kernels = self.store, cross.kernels
+        both = [*cross.queues.values(), *cross.batches.values()]
+        for queue in both:
+            yield from check_units(queue, kernels)
+            yield from unreadable_units(queue)
+        if self.covered.end_offset is not None and not self.live:
+            size = store.sizes[FileKind.COMMITLOG].value
+            yield from lost_end(both, store.segments, self.covered.end_offset, size)
         known = (self._first_offset, store.segments.end_offset) if len(store.segments) else None
-        check = UnitCheck(records, damage, known)
-        kernels = cross.kernels
-        for queue in (*cross.queues.values(), *cross.batches.values()):
-            try:
-                yield from check_units(queue, kernels)
-                yield from check.check(queue)
-                yield from unreadable_units(queue)
-            except RmqtoolError as error:
-                yield finding("DIR-UNREADABLE", path=queue.path, found=str(error))
-        if in_rocksdb(store) and not cross.queues:
+        check = UnitCheck(RecordsAt(store.segments, files), Damage(self.causes.lost), known)
+        for queue in both:
+            yield from check.check(queue)
+        if in_rocksdb(store) and not any(queue.files for queue in cross.queues.values()):
             yield finding("X-ROCKSDB", path="consumequeue")
         elif len(store.segments):
             yield from ghosts(cross, Circumstances(is_unclean(store), frozenset(store.topics)))
@@ -252,11 +257,3 @@ class Verification:
     def left(self, reason: Incomplete) -> list[Row]:
         """What is not covered if the run ends now, besides what the summary has."""
         return self.covered.left(self.store, reason)
-
-
-def _ends(queues: Mapping[tuple[str, int], QueueUnits]) -> dict[tuple[str, int], QueueEnds]:
-    """Queue offsets that each queue holds units for."""
-    return {
-        key: QueueEnds(queue.first_slot(0) if queue.files else 0, queue.next_slot)
-        for key, queue in queues.items()
-    }

@@ -140,7 +140,8 @@ def _decode(raw: bytes) -> tuple[str, list[str]]:
 def parse_config(raw: bytes) -> ParsedConfig:
     """Parses the bytes of a configuration file: strict JSON, then with bare keys, then with chompjs."""
     if not raw.strip(b"\0 \t\r\n"):
-        return ParsedConfig(None, ParseState.EMPTY, f"holds {len(raw)} NUL or blank bytes" if raw else None)
+        what = "NUL" if b"\0" in raw else "blank"
+        return ParsedConfig(None, ParseState.EMPTY, f"holds {len(raw)} {what} bytes" if raw else None)
     text, remarks = _decode(raw)
     text = text.strip()
     if not text:

@@ -197,7 +197,8 @@ def test_files_removed_after_they_were_listed(made: tuple[Path, logs.LogFacts], 
     }
     assert not run.summary()["complete"]
     if name == "commitlog":
-        assert run.covered.records == len(records_outside(facts, [((SEGMENTS - 1) * SEGMENT, SEGMENTS * SEGMENT)]))
+        last = (SEGMENTS - 1) * SEGMENT, SEGMENTS * SEGMENT
+        assert run.covered.records == len(records_outside(facts, [last]))
 
 
 def test_a_segment_cut_in_mid_verification(
