@@ -262,7 +262,9 @@ class QueueUnits:
                 first, last = self._outermost[number]
                 if last < low or high < first:
                     continue
-            found |= np.isin(offsets, self.units(number)["physical_offset"].astype(np.int64))
+            units = self.units(number)
+            real = units[units["size"] > 0]  # a unit that was lost to zeros points to no record at 0
+            found |= np.isin(offsets, real["physical_offset"].astype(np.int64))
         return found
 
     def _ascends(self, number: int) -> bool:

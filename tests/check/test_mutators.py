@@ -15,7 +15,9 @@ import pytest
 from fixtures.mutators import HEALTHY, INCIDENTS, MUTATORS, Mutator, codes_of
 from fixtures.stores import healthy_store
 from rmqtool.check.catalogue import CATALOGUE
-from rmqtool.check.verify import Reading, Verification
+from rmqtool.check.levels import Level
+from rmqtool.check.reading import Reading
+from rmqtool.check.verify import Verification
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
 
@@ -30,7 +32,8 @@ def findings_of(root: Path, one: Mutator | None = None, jobs: int = 1) -> list[F
     config = config_of(one.settings) if one is not None and one.settings else None
     roots = [root / name for name in one.roots] if one is not None else []
     store = Store.open(root, config=config, commitlog_roots=roots)
-    return list(Verification(store, Reading(jobs=jobs)).findings())
+    level = Level.DEEP if one is None or one.deep else Level.DEFAULT
+    return list(Verification(store, Reading(jobs, level)).findings())
 
 
 def told(one: Finding) -> str:
