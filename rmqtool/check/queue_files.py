@@ -251,6 +251,7 @@ class QueueUnits:
                 found["size"],
                 found["tags_code"],
             )
+        offsets[(offsets == 0) & (sizes == 0)] = -1  # zeros, not the unit of the record at 0
         return offsets, sizes, codes
 
     def holds(self, offsets: Ints) -> npt.NDArray[np.bool_]:
