@@ -33,6 +33,7 @@ COMMANDS: dict[str, Entry] = {
         "rmqtool.cli.verify",
         "Is this store right? Every record, unit and index item, and each against the others.",
     ),
+    "doctor": Entry("rmqtool.cli.doctor", "May this broker be started, and what would it do?"),
     "show": Entry("rmqtool.cli.show", "One record in full, with an annotated hex view."),
     "explain": Entry(
         "rmqtool.cli.explain",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PROGRAM = "rmqtool"
 
 _BARE = """\
-rmqtool info STORE     what lies in a store that a broker left behind
+rmqtool doctor STORE   may this broker be started, and what would it do?
 rmqtool dump STORE     every record of it; nothing is ever written there
 rmqtool --help         all commands; each has examples: rmqtool dump --help
 """

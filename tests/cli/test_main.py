@@ -47,7 +47,7 @@ def test_bare_program_names_the_command_to_begin_with(capsys: pytest.CaptureFixt
     assert run([]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
-    assert lines[0].startswith("rmqtool info STORE")
+    assert lines[0].startswith("rmqtool doctor STORE")
     assert max(map(len, lines)) <= 80
 
 
@@ -208,4 +208,4 @@ def test_completion_script_and_answers() -> None:
 
 def test_python_m_runs_the_program() -> None:
     done = subprocess.run([sys.executable, "-m", "rmqtool"], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("rmqtool info STORE")
+    assert done.stdout.startswith("rmqtool doctor STORE")

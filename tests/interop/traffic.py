@@ -81,7 +81,8 @@ def _ipv6(store: JavaStore, number: int, chance: random.Random) -> int:
 
 
 def _delayed(store: JavaStore, number: int, chance: random.Random) -> int:
-    store.put("TopicA", b"later", delay_level=number % 18 + 1, keys=f"delay-{number}", tags="TagA")
+    """Levels of six minutes and more: 4.9.8 delivers inside of the store, and one second may pass."""
+    store.put("TopicA", b"later", delay_level=number % 9 + 10, keys=f"delay-{number}", tags="TagA")
     return 1
 
 

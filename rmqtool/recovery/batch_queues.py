@@ -1,0 +1,152 @@
+"""One batch consume queue through a start (`BatchConsumeQueue`): dense units that each cover a batch.
+
+Batches are few, so what the start appends is kept whole.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rmqtool.recovery.content import are_valid, valid_prefix
+from rmqtool.recovery.queues import RECOVERED_FILES
+from rmqtool.scan.units import BATCH_UNIT, data_end
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from rmqtool.recovery.mapped import MappedFile, MappedFiles
+    from rmqtool.recovery.run import Run
+    from rmqtool.store.access import OpenMode
+
+    Units = npt.NDArray[Any]
+
+BYTES = BATCH_UNIT.itemsize
+
+
+class BatchQueueModel:
+    """As `queues.QueueModel`, for 46-byte units; max_physical is the *start* of the last record known."""
+
+    def __init__(self, topic: str, queue_id: int, files: MappedFiles, mode: OpenMode) -> None:
+        self.topic, self.queue_id = topic, queue_id
+        self.files = files
+        self.max_physical = -1
+        self.min_offset = -1
+        self.max_offset = 0
+        self.appended = 0
+        self.misplaced = 0
+        self.blanked = 0
+        self.recovered_max = 0
+        self._mode = mode
+        self._whole = files.size // BYTES
+        self._fresh: dict[MappedFile, Units] = {}
+
+    def destroy(self) -> None:
+        """The log has no files."""
+        self.files.destroy()
+        self.max_physical, self.min_offset, self.max_offset = -1, 0, 0
+
+    def recover(self) -> None:
+        """`#recover`."""
+        files = self.files.files
+        if not files:
+            return
+        end = 0
+        for one in files[max(len(files) - RECOVERED_FILES, 0) :]:
+            prefix = valid_prefix(one, BATCH_UNIT, self._mode, self._whole)
+            end = one.base + prefix.count * BYTES
+            if prefix.count:
+                self.max_physical = int(prefix.last["physical_offset"])
+            if prefix.count < self._whole:
+                break
+        self.files.truncate(end)
+        self._revise()
+        self.recovered_max = self.max_offset
+
+    def truncate(self, offset: int) -> None:
+        """`#truncateDirtyLogicFiles`: the first unit of the last file is taken unless it lies too far."""
+        self.max_physical = offset - 1
+        while self.files.files:
+            last = self.files.files[-1]
+            units = self._units(last, self._whole)
+            good = are_valid(units) & (units["physical_offset"] < offset)
+            good[0] = units["physical_offset"][0] < offset
+            if not good[0]:
+                self.files.delete_last()
+                continue
+            wrong = np.flatnonzero(~good)
+            count = int(wrong[0]) if wrong.size else len(good)
+            last.wrote = count * BYTES
+            self.max_physical = int(units["physical_offset"][count - 1])
+            break
+        self._revise()
+
+    def append(self, run: Run) -> None:
+        """`#putBatchMessagePositionInfo` for each record that lies behind the last one known."""
+        before = np.maximum.accumulate(np.concatenate(([self.max_physical], run.offsets)))[:-1]
+        fresh = np.flatnonzero((run.offsets > before) & (run.bases >= 0) & (run.counts >= 0))
+        done = 0
+        while done < len(fresh):
+            file = self.files.last_for(self.files.max_offset)
+            number = file.wrote // BYTES
+            part = fresh[done : done + self._whole - number]
+            units = self._units(file, self._whole)
+            here = slice(number, number + len(part))
+            units["physical_offset"][here] = run.offsets[part]
+            units["size"][here] = run.sizes[part]
+            units["base_offset"][here] = run.bases[part]
+            units["batch_size"][here] = run.counts[part]
+            self._fresh[file] = units
+            file.wrote += len(part) * BYTES
+            done += len(part)
+            self.max_physical = int(run.offsets[part[-1]])
+            self.max_offset = int(run.bases[part[-1]] + run.counts[part[-1]])
+            if file.first_in_queue and self.min_offset == -1:
+                self._revise_min()
+        self.appended += len(fresh)
+
+    def correct_min(self, floor: int) -> None:
+        """`#correctMinOffset`: behind the first units of the first file that point below `floor`."""
+        self._revise_min()
+        if not self.files.files or not self.files.files[0].wrote:
+            return
+        first = self.files.files[0]
+        units = self._units(first, first.wrote // BYTES)
+        kept = np.flatnonzero(units["physical_offset"] >= floor)
+        gone = int(kept[0]) if kept.size else len(units)
+        if gone:
+            self.min_offset = _end(units[gone - 1])
+
+    search_min = correct_min
+
+    def _revise(self) -> None:
+        self._revise_min()
+        self.max_offset = 0
+        for one in reversed(self.files.files[-2:]):
+            if one.wrote >= BYTES:
+                self.max_offset = _end(self._units(one, one.wrote // BYTES)[-1])
+                break
+
+    def _revise_min(self) -> None:
+        files = self.files.files
+        if not files:
+            self.max_offset, self.min_offset = 0, -1
+        elif files[0].wrote < BYTES:
+            self.min_offset = -1
+        else:
+            self.min_offset = int(self._units(files[0], 1)["base_offset"][0])
+
+    def _units(self, one: MappedFile, count: int) -> Units:
+        if one in self._fresh:
+            return self._fresh[one][:count]
+        units = np.zeros(count, BATCH_UNIT)
+        if one.file is not None:
+            with one.file.open(self._mode) as source:
+                end = min(data_end(source, BYTES), count * BYTES)
+                units[: end // BYTES] = source.window(0, end).view(BATCH_UNIT)
+        return units
+
+
+def _end(unit: Any) -> int:
+    return int(unit["base_offset"]) + int(unit["batch_size"])

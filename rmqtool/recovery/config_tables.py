@@ -1,0 +1,91 @@
+"""What each configuration file would load as (`ConfigManager#load`, `#loadBak`)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from rmqtool.check.config_files import View, view
+from rmqtool.errors import RmqtoolError
+from rmqtool.store.config_json import ParseState, parse_config
+from rmqtool.store.kinds import FileKind
+from rmqtool.store.names import escape_name
+
+if TYPE_CHECKING:
+    from rmqtool.recovery.traits import Traits
+    from rmqtool.store.layout import Store
+
+_LISTED_VERSION = re.compile(rb'("dataVersion"\s*:\s*)\[([^\[\]{}]*)\}')
+
+
+class Loads(StrEnum):
+    """Where a table comes from."""
+
+    PRIMARY = "primary"
+    BAK = "bak"
+    EMPTY = "empty"
+    """nowhere: the broker starts with nothing in it"""
+    REFUSES = "refuses"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigOutcome:
+    """path: relative to the root. loads: where the table comes from.
+
+    loses: the younger or only content is not what the broker starts with.
+    """
+
+    path: str
+    loads: Loads
+    loses: bool = False
+
+
+def config_view(name: str, raw: bytes | None, traits: Traits) -> View:
+    """What a broker makes of one file. raw: its bytes, None without it. name: the table's, without `.bak`."""
+    if raw is None:
+        return View.MISSING
+    if name in traits.listed_versions:
+        raw = _LISTED_VERSION.sub(rb"\1{\2}", raw)
+    parsed = parse_config(raw)
+    if parsed.state is ParseState.EMPTY and raw and b"\0" not in raw and name in traits.blank_tables:
+        return View.NOTHING
+    seen = view(parsed, len(raw))
+    return View.NOTHING if seen is View.LOADS and not parsed.data else seen
+
+
+def loads_as(primary: View, backup: View) -> Loads:
+    """Where the table comes from, by what a broker makes of a file and of its `.bak`."""
+    for own, source in ((primary, Loads.PRIMARY), (backup, Loads.BAK)):
+        if own is View.LOADS:
+            return source
+        if own is View.NOTHING:
+            return Loads.EMPTY
+    return Loads.REFUSES if backup in (View.UNPARSABLE, View.UNREADABLE) else Loads.EMPTY
+
+
+def config_outcomes(store: Store, traits: Traits) -> list[ConfigOutcome]:
+    """Every configuration table in `config/`, by name."""
+    names = {file.path.removesuffix(".bak") for file in store.of_kind(FileKind.CONFIG, FileKind.CONFIG_BAK)}
+    return [_outcome(store, name, traits) for name in sorted(names) if not name.endswith("/timermetrics")]
+
+
+def _outcome(store: Store, name: str, traits: Traits) -> ConfigOutcome:
+    primary, backup = (_view(store, path, name, traits) for path in (name, name + ".bak"))
+    loads = loads_as(primary, backup)
+    loses = loads is Loads.BAK and primary is not View.MISSING
+    loses |= loads is Loads.EMPTY and not {primary, backup} <= {View.MISSING, View.EMPTY, View.NOTHING}
+    return ConfigOutcome(escape_name(name), loads, loses)
+
+
+def _view(store: Store, path: str, name: str, traits: Traits) -> View:
+    file = store.file(path)
+    if file is None:
+        return View.MISSING
+    try:
+        with file.open("pread") as source:
+            raw = source.window(0, source.size).tobytes()
+    except RmqtoolError:
+        return View.UNREADABLE
+    return config_view(name.rpartition("/")[2], raw, traits)

@@ -1,0 +1,296 @@
+"""The outcome of a start on a store, without one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rmqtool.recovery.config_tables import Loads, config_outcomes
+from rmqtool.recovery.load import Refusal, RefusedError
+from rmqtool.recovery.loss import LostPart, measure_loss
+from rmqtool.recovery.outcome import Mode, Outcome, QueueOutcome, TimingDependent, Truncation
+from rmqtool.recovery.reading import Reading
+from rmqtool.recovery.record import StopReason
+from rmqtool.recovery.settings import StartSettings, settings_of
+from rmqtool.recovery.start import AnyQueue, Key, Start
+from rmqtool.recovery.traits import traits_of
+from rmqtool.scan.engine import choose_kernels
+from rmqtool.scan.log import data_bytes
+from rmqtool.store.lock import LockState, probe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from rmqtool.recovery.config_tables import ConfigOutcome
+    from rmqtool.recovery.outcome import StartPlan
+    from rmqtool.store.layout import Store
+
+BROKER_TABLES = (
+    "topics.json",
+    "topicQueueMapping.json",
+    "consumerOffset.json",
+    "subscriptionGroup.json",
+    "consumerFilter.json",
+    "consumerOrderInfo.json",
+)
+"""a broker loads these before its store, and ends when one of them refuses (`BrokerController#initialize`)"""
+_ALWAYS_THERE = ("%LMQ%", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_", "rmq_sys_", "TRANS_CHECK_MAX_TIME_TOPIC")
+"""topics that need no entry in the topic table"""
+_LARGE_RECORD = 64 << 20
+"""bytes that not every broker's heap has to spare; records may have 4 MiB"""
+DELAY_TABLE = "delayOffset.json"
+"""loaded behind the store's recovery"""
+
+
+def reading_for(store: Store, kernels: ModuleType | None = None) -> Reading:
+    """The usual way to read a store: kernels by its size, mapped."""
+    return Reading(kernels or choose_kernels(data_bytes(store.segments)))
+
+
+def foretell(
+    store: Store,
+    release: str,
+    settings: StartSettings | None = None,
+    *,
+    reading: Reading | None = None,
+    lock: LockState | None = None,
+    on_plan: Callable[[StartPlan], object] | None = None,
+    look_back: bool = True,
+) -> Outcome:
+    """What a broker of `release` does when it starts on `store`, computed from what lies there.
+
+    lock: the state of the lock file instead of probing it. on_plan: told mode, start segment and bytes to
+    scan as soon as they are known, before the log is read. look_back: also read the files before the start
+    segment, which decides about queue offsets given twice; else they are not looked at. Raises `UsageError`
+    for an unknown release and the reading errors of `rmqtool.errors`.
+    """
+    return Foretelling(store, release, settings, reading, lock).run(on_plan, look_back=look_back)
+
+
+class Foretelling:
+    """One run. Make it, call `run` once."""
+
+    def __init__(
+        self,
+        store: Store,
+        release: str,
+        settings: StartSettings | None = None,
+        reading: Reading | None = None,
+        lock: LockState | None = None,
+    ) -> None:
+        self.store, self.release = store, release
+        self.traits = traits_of(release)
+        self.settings = settings or settings_of(store)
+        self.reading = reading or reading_for(store)
+        self.lock = lock or probe(store.lock_path)
+        self.start = Start(store, self.traits, self.settings, self.reading)
+        self.config = tuple(self._config())
+        self._unread: list[str] = []
+        self._deletes: tuple[str, ...] = ()
+        self._loaded_max: dict[tuple[str, int], int] = {}
+        self._log_ends = (-1, 0)
+
+    def run(self, on_plan: Callable[[StartPlan], object] | None = None, *, look_back: bool = True) -> Outcome:
+        """Goes through the start."""
+        refusal = self._refused_by_table(BROKER_TABLES)
+        if refusal is not None:
+            return self._outcome(refusal)
+        try:
+            self._steps(on_plan)
+        except RefusedError as error:
+            refusal = error.refusal
+        if self.start.end is not None:
+            self._look_back(look_back)
+        return self._outcome(refusal)
+
+    def _steps(self, on_plan: Callable[[StartPlan], object] | None) -> None:
+        start = self.start
+        if self.settings.dledger:
+            return
+        start.load()
+        if on_plan is not None and start.plan is not None:
+            on_plan(start.plan)
+        try:
+            start.recover()
+        finally:
+            self._after_load()
+        refusal = self._refused_by_table((DELAY_TABLE,))
+        if refusal is not None:
+            raise RefusedError(refusal.code, refusal.message, refusal.path)
+        if self.lock.held:
+            raise RefusedError("lock-held", "another process holds the lock: MQ already started", "lock")
+        start.catch_up()
+        if self.traits.abort_is_written and start.listing.is_directory("abort"):
+            raise RefusedError("abort-directory", "a directory of this name cannot be written to", "abort")
+
+    def _look_back(self, wanted: bool) -> None:
+        """The files that the start itself does not read."""
+        start = self.start
+        before = start.loaded[: start.first_file]
+        if wanted:
+            self._unread = start.spans.look_back(before, self.reading)
+        else:
+            self._unread = [one.path for one in before]
+
+    def _config(self) -> list[ConfigOutcome]:
+        found = config_outcomes(self.store, self.traits)
+        asked = (*BROKER_TABLES, DELAY_TABLE)
+        return [
+            one
+            if one.loads is not Loads.REFUSES or one.path.rpartition("/")[2] in asked
+            else type(one)(one.path, Loads.EMPTY, True)
+            for one in found
+        ]
+
+    def _refused_by_table(self, names: tuple[str, ...]) -> Refusal | None:
+        for one in self.config:
+            if one.loads is Loads.REFUSES and one.path.rpartition("/")[2] in names:
+                return Refusal("config-unparsable", "neither the file nor its .bak can be parsed", one.path)
+        return None
+
+    def _after_load(self) -> None:
+        start = self.start
+        queues = start.queues.values()
+        self._log_ends = start.log.min_offset, start.log.max_offset
+        self._loaded_max = {key: queue.max_offset for key, queue in start.queues.items()}
+        gone = [path for files in (start.log, *(one.files for one in queues)) for path in files.deleted]
+        there = {file.path for one in queues for file in one.files.files}
+        self._deletes = tuple(sorted({*gone, *start.index.deleted} - there))
+
+    def _outcome(self, refusal: Refusal | None) -> Outcome:
+        start, plan = self.start, self.start.plan
+        end = start.end
+        loss, unreadable = measure_loss(self._lost_parts(), self._log_ends, self.reading)
+        return Outcome(
+            version=self.release,
+            mode=Mode.NORMAL if start.clean else Mode.ABNORMAL,
+            starts=refusal is None,
+            refusal=refusal,
+            start_segment=plan.start_segment if plan else None,
+            bytes_to_scan=plan.bytes_to_scan if plan else 0,
+            stop_offset=end.offset if end else None,
+            stop_reason=end.reason if end else None,
+            min_physical_offset=self._log_ends[0],
+            max_physical_offset=self._log_ends[1],
+            confirm_offset=start.confirm if self.traits.abort_is_written else None,
+            reput_from=start.reput.offset if start.reput else None,
+            skipped=tuple(start.reput.skipped) if start.reput else (),
+            dispatched=start.dispatched,
+            deletes=self._deletes,
+            truncates=self._truncates(),
+            index_dropped=start.index.deleted,
+            queues=self._queues(),
+            config=self.config,
+            lock=self.lock,
+            loss=loss,
+            assumed_settings=self.settings.assumed,
+            timing_dependent=self._timing(),
+            not_looked_at=(*self._left_out(), *self._unread, *unreadable),
+        )
+
+    def _queues(self) -> tuple[QueueOutcome, ...]:
+        if self.settings.rocksdb_queues:
+            return ()
+        queues, spans = self.start.queues, self._spans()
+        return tuple(self._queue(key, queues.get(key), spans.get(key)) for key in sorted({*queues, *spans}))
+
+    def _spans(self) -> dict[Key, tuple[int, int]]:
+        """Queue offsets in the log; those of a topic that was deleted are nobody's any more."""
+        spans = self.start.spans.of()
+        topics = self.store.topics
+        return {key: span for key, span in spans.items() if not topics or self._is_wanted(key[0])}
+
+    def _is_wanted(self, topic: str) -> bool:
+        return topic in self.store.topics or topic.startswith(_ALWAYS_THERE)
+
+    def _queue(self, key: Key, queue: AnyQueue | None, span: tuple[int, int] | None) -> QueueOutcome:
+        if queue is None:
+            low, high = span or (0, 0)
+            return QueueOutcome(*key, 0, 0, 0, repeated=high, hidden=high - low)
+        first, end, loaded = queue.min_offset, queue.max_offset, self._loaded_max.get(key, 0)
+        low, high = span or (first, end)
+        return QueueOutcome(
+            *key,
+            first,
+            end,
+            loaded,
+            misplaced=queue.misplaced,
+            lost=max(queue.recovered_max - loaded, 0),
+            repeated=max(high - end, 0),
+            hidden=max(first - low, queue.blanked, 0),
+        )
+
+    def _lost_parts(self) -> list[LostPart]:
+        start = self.start
+        end = start.end
+        if end is None:
+            return []
+        stop = start.loaded[end.file]
+        behind = [one for one in start.loaded if one.path in start.log.deleted]
+        parts = [LostPart(stop, end.offset - stop.base, not behind)] if stop not in behind else []
+        return parts + [LostPart(one, 0, one is behind[-1]) for one in behind]
+
+    def _truncates(self) -> tuple[Truncation, ...]:
+        """Files that keep bytes which are no longer data; zeros behind the position do not count."""
+        found = []
+        for one in self.start.log.files:
+            if (
+                one.file is not None
+                and one.wrote < self.start.log.size
+                and self._has_data(one.file, one.wrote)
+            ):
+                found.append(Truncation(one.path, one.wrote))  # noqa: PERF401 - two sources
+        for (topic, number), queue in sorted(self.start.queues.items()):
+            lost = queue.recovered_max > self._loaded_max.get((topic, number), queue.recovered_max)
+            if lost and queue.files.files:
+                last = queue.files.files[-1]
+                found.append(Truncation(last.path, last.wrote))
+        return tuple(found)
+
+    def _has_data(self, file: object, position: int) -> bool:
+        with file.open(self.reading.access) as source:  # type: ignore[attr-defined]
+            at = source.next_data(position)
+            while at is not None and at < source.size:
+                window = source.window(at, 1 << 20)
+                if self.reading.kernels.first_nonzero(window, 0) < window.size:
+                    return True
+                at = source.next_data(at + window.size)
+        return False
+
+    def _timing(self) -> tuple[TimingDependent, ...]:
+        found = []
+        if self.lock.held:
+            found.append(
+                TimingDependent("live-store", "a process holds the store: what it still writes counts too")
+            )
+        size = self._allocated()
+        if size >= _LARGE_RECORD:
+            found.append(
+                TimingDependent(
+                    "heap",
+                    f"where recovery stops a record states {size} bytes, and the broker allocates them: "
+                    "with too small a heap it dies instead",
+                )
+            )
+        return tuple(found)
+
+    def _allocated(self) -> int:
+        """What the record at the stop states as its size, if this release takes the memory for it."""
+        end = self.start.end
+        if end is None or self.traits.record_must_fit:
+            return 0
+        stop = self.start.loaded[end.file]
+        if stop.file is None or end.reason not in {StopReason.BAD_SIZE, StopReason.BAD_FIELDS}:
+            return 0
+        with stop.file.open("pread") as source:
+            return int.from_bytes(source.window(end.offset - stop.base, 4).tobytes(), "big", signed=True)
+
+    def _left_out(self) -> tuple[str, ...]:
+        names = {
+            "dledger": self.settings.dledger,
+            "controller": self.settings.controller,
+            "consumequeue (RocksDB)": self.settings.rocksdb_queues,
+            "consumequeue_ext": self.settings.extension,
+        }
+        unlisted = tuple(one.path for one in self.start.listing.unlistable())
+        return (*(name for name, used in names.items() if used), *unlisted)

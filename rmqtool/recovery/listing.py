@@ -1,0 +1,76 @@
+"""Directories of a store as the broker lists them, whatever their entries are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rmqtool.store.files import StoreDirectory, StoreFile
+    from rmqtool.store.layout import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name in a directory; `file` is None for a directory. path: printable, relative to the root."""
+
+    name: str
+    path: str
+    size: int
+    file: StoreFile | None = None
+
+    @property
+    def order(self) -> bytes:
+        """Java compares names by UTF-16 units."""
+        return self.name.encode("utf-16-be", "surrogatepass")
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What lies directly in each directory."""
+
+    store: Store
+
+    def entries(self, path: str) -> list[Entry]:
+        """Entries of a directory (path relative to the root), in name order; none when there is none."""
+        return self._by_parent.get(path, [])
+
+    def commit_log(self) -> list[Entry]:
+        """Entries of all commit log directories together, in name order (`MultiPathMappedFileQueue#load`)."""
+        roots = {str(root) for root in self.store.roots[1:]}
+        paths = [one.path for one in self.store.directories if one.location in roots]
+        found = [entry for path in ["commitlog", *paths] for entry in self.entries(path)]
+        return sorted(found, key=lambda entry: entry.order)
+
+    def is_directory(self, path: str) -> bool:
+        """Whether a directory has this path."""
+        return path in self._directories
+
+    def exists(self, path: str) -> bool:
+        """Whether anything has this path."""
+        return path in self._directories or self.store.file(path) is not None
+
+    def unlistable(self) -> Iterator[StoreDirectory]:
+        """Directories that could not be listed."""
+        return (one for one in self.store.directories if one.error)
+
+    @cached_property
+    def _directories(self) -> frozenset[str]:
+        return frozenset(one.path for one in self.store.directories)
+
+    @cached_property
+    def _by_parent(self) -> dict[str, list[Entry]]:
+        found: dict[str, list[Entry]] = {}
+        for file in self.store.files:
+            parent, _, name = file.path.rpartition("/")
+            found.setdefault(parent, []).append(Entry(name, file.shown, file.size, file))
+        for one in self.store.directories:
+            if one.path:
+                parent, _, name = one.path.rpartition("/")
+                found.setdefault(parent, []).append(Entry(name, one.path, -1))
+        for entries in found.values():
+            entries.sort(key=lambda entry: entry.order)
+        return found

@@ -1,0 +1,108 @@
+"""Loading mapped files, queues and index files, and what makes it fail.
+
+`MappedFileQueue#doLoad`, `ConsumeQueueStore#loadConsumeQueues`, `IndexService#load`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rmqtool.recovery.java import parse_long
+from rmqtool.recovery.mapped import MappedFile, MappedFiles
+from rmqtool.store.names import parse_queue_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rmqtool.recovery.listing import Entry, Listing
+    from rmqtool.recovery.traits import Traits
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a broker does not start. code: stable. path: what it stumbles over, None when it is no one file."""
+
+    code: str
+    message: str
+    path: str | None = None
+
+
+class RefusedError(Exception):
+    """The load ends here; what was deleted before stays deleted."""
+
+    def __init__(self, code: str, message: str, path: str | None = None) -> None:
+        super().__init__(message)
+        self.refusal = Refusal(code, message, path)
+
+
+def load_files(entries: list[Entry], size: int, directory: str, traits: Traits) -> MappedFiles:
+    """The files of one directory, all of them full. Raises `RefusedError`; its files carry what was deleted.
+
+    entries: in name order. size: the configured length.
+    """
+    files = MappedFiles(size, directory)
+    for number, entry in enumerate(entries):
+        if entry.file is None:
+            if traits.skips_directories:
+                continue
+            raise RefusedError("file-length", "a directory lies where only files may be", entry.path)
+        if traits.deletes_empty_last_file and entry.size == 0 and number == len(entries) - 1:
+            files.deleted.append(entry.path)
+            continue
+        if entry.size != size:
+            raise RefusedError(
+                "file-length", f"{entry.size} bytes long, the settings demand {size}", entry.path
+            )
+        base = parse_long(entry.name)
+        if base is None:
+            raise RefusedError("file-name", "the name is no number", entry.path)
+        files.files.append(MappedFile(base, size, entry.path, entry.file))
+    return files
+
+
+def queue_directories(listing: Listing, kind: str) -> Iterator[tuple[str, int, str]]:
+    """(topic, queue id, path) of every entry that the broker takes for a queue, even if it is a file."""
+    for topic in listing.entries(kind):
+        path = f"{kind}/{topic.name}"
+        for entry in listing.entries(path) if topic.file is None else ():
+            number = parse_queue_id(entry.name)
+            if number is not None:
+                yield topic.name, number, f"{path}/{entry.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLoad:
+    """deleted: files that an unclean stop costs, oldest first. kept: those that stay.
+
+    failed: a path that cannot be opened, behind which no more files are looked at.
+    """
+
+    deleted: tuple[str, ...]
+    kept: tuple[str, ...]
+    failed: str | None = None
+
+
+def load_index(listing: Listing, *, clean: bool, index_timestamp: int) -> IndexLoad:
+    """Index files in name order; after an unclean stop every one that ends behind the checkpoint goes.
+
+    index_timestamp: `indexMsgTimestamp` of the checkpoint, ms.
+    """
+    deleted: list[str] = []
+    kept: list[str] = []
+    for entry in listing.entries("index"):
+        if parse_long(entry.name) is None:
+            continue
+        if entry.file is None:
+            return IndexLoad(tuple(deleted), tuple(kept), entry.path)
+        late = not clean and _end_timestamp(entry) > index_timestamp
+        (deleted if late else kept).append(entry.path)
+    return IndexLoad(tuple(deleted), tuple(kept))
+
+
+def _end_timestamp(entry: Entry) -> int:
+    """Zero where the file is too short: mapping it makes it longer."""
+    if entry.file is None:
+        return 0
+    with entry.file.open("pread") as source:
+        return int.from_bytes(source.window(8, 8).tobytes().ljust(8, b"\0"), "big", signed=True)

@@ -1,0 +1,100 @@
+"""Mapped files as recovery moves them: three positions in memory that are one here, and deletions.
+
+`MappedFileQueue`, `DefaultMappedFile`. Bytes are never cleared: truncating moves `wrote` or deletes files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rmqtool.recovery.java import file_name, rem
+
+if TYPE_CHECKING:
+    from rmqtool.recovery.content import Overlay
+    from rmqtool.store.files import StoreFile
+
+
+@dataclass(eq=False, slots=True)
+class MappedFile:
+    """One file. wrote: bytes of it that count as data; a loaded file is full until recovery lowers that.
+
+    file: what lies on disk, None for one that the start makes. overlay: units that the start appended.
+    """
+
+    base: int
+    wrote: int
+    path: str
+    file: StoreFile | None = None
+    first_in_queue: bool = False
+    overlay: Overlay | None = None
+
+
+@dataclass(eq=False, slots=True)
+class MappedFiles:
+    """The files of one directory in the order of their names; `size` is the length of each in bytes."""
+
+    size: int
+    directory: str
+    files: list[MappedFile] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+
+    @property
+    def min_offset(self) -> int:
+        """`MappedFileQueue#getMinOffset`: base of the first file, -1 without one."""
+        return self.files[0].base if self.files else -1
+
+    @property
+    def max_offset(self) -> int:
+        """`MappedFileQueue#getMaxOffset`: end of the data, 0 without a file."""
+        return self.files[-1].base + self.files[-1].wrote if self.files else 0
+
+    def truncate(self, offset: int) -> None:
+        """`#truncateDirtyFiles`: files behind `offset` go, the position in the one around it is lowered."""
+        kept = []
+        for one in self.files:
+            if one.base + self.size > offset:
+                if offset < one.base:
+                    self.deleted.append(one.path)
+                    continue
+                one.wrote = rem(offset, self.size)
+            kept.append(one)
+        self.files = kept
+
+    def delete_last(self) -> None:
+        """`#deleteLastMappedFile`."""
+        self.deleted.append(self.files.pop().path)
+
+    def destroy(self) -> None:
+        """`#destroy`: every file goes."""
+        self.deleted += [one.path for one in self.files]
+        self.files = []
+
+    def last_for(self, start: int) -> MappedFile:
+        """`#getLastMappedFile(startOffset)`: the last file, or a new one when there is none or it is full."""
+        if not self.files:
+            return self._create(start - rem(start, self.size), first=True)
+        last = self.files[-1]
+        return self._create(last.base + self.size, first=False) if last.wrote == self.size else last
+
+    def _create(self, base: int, *, first: bool) -> MappedFile:
+        made = MappedFile(base, 0, f"{self.directory}/{file_name(base)}", None, first)
+        self.files.append(made)
+        return made
+
+    def at(self, offset: int, *, or_first: bool = False) -> MappedFile | None:
+        """`#findMappedFileByOffset`."""
+        if not self.files:
+            return None
+        first, last = self.files[0], self.files[-1]
+        if first.base <= offset < last.base + self.size:
+            index = offset // self.size - first.base // self.size
+            if 0 <= index < len(self.files) and self._covers(self.files[index], offset):
+                return self.files[index]
+            for one in self.files:
+                if self._covers(one, offset):
+                    return one
+        return first if or_first else None
+
+    def _covers(self, one: MappedFile, offset: int) -> bool:
+        return one.base <= offset < one.base + self.size

@@ -1,0 +1,134 @@
+"""What properties say about queues: other queues that a record feeds, and how many messages are in it.
+
+`ConsumeQueue#multiDispatchLmqQueue`, `CommitLog#setBatchSizeIfNeeded`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formats.java import java_parse_int, java_split
+from formats.properties import INNER_BASE, INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, INNER_NUM
+from rmqtool.recovery.traits import MultiDispatch
+from rmqtool.scan.fields import Field, Issue
+from rmqtool.scan.maps import property_maps
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    import numpy.typing as npt
+
+    from rmqtool.recovery.settings import StartSettings
+    from rmqtool.recovery.traits import Traits
+    from rmqtool.scan.events import Records
+
+    Ints = npt.NDArray[np.int64]
+
+LMQ_PREFIX = "%LMQ%"
+_EXEMPT = ("%RETRY%", "rmq_sys_")
+_SCHEDULE = "SCHEDULE_TOPIC_XXXX"
+
+
+class MultiDispatchError(Exception):
+    """A list of queue offsets holds what is no number: dispatching throws there, at every try."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtraRows:
+    """Further units: index of the record in its run, its queue's name (as index into `names`), id, slot."""
+
+    records: Ints
+    names: list[str]
+    name_of: Ints
+    queue_ids: Ints
+    slots: Ints
+
+
+def extra_rows(
+    run: Records,
+    topics: Ints,
+    topic_names: list[str],
+    kernels: ModuleType,
+    traits: Traits,
+    settings: StartSettings,
+) -> ExtraRows:
+    """Units of the named queues, in the order of the records. Raises `MultiDispatchError`."""
+    if traits.multi_dispatch is MultiDispatch.NONE:
+        return _rows([], [], [], [])
+    exempt = np.array([_is_exempt(name, traits) for name in topic_names], np.bool_)
+    records: list[int] = []
+    names: list[str] = []
+    ids: list[int] = []
+    slots: list[int] = []
+    lists = _both(run, ~exempt[topics], INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, kernels)
+    for index, queues, offsets in lists:
+        if not queues.strip() or not offsets.strip():
+            continue
+        wanted, numbers = java_split(queues, ","), java_split(offsets, ",")
+        if len(wanted) != len(numbers):
+            continue
+        own = int(run.rows[index, Field.QUEUE_ID])
+        for name, number in zip(wanted, numbers, strict=True):
+            if traits.multi_dispatch is MultiDispatch.USER_TOPICS and "/" in name:
+                continue
+            slot = java_parse_int(number, 64)
+            if slot is None:
+                raise MultiDispatchError(name)
+            records.append(index)
+            names.append(name)
+            ids.append(0 if settings.lmq and name.startswith(LMQ_PREFIX) else own)
+            slots.append(slot)
+    return _rows(records, names, ids, slots)
+
+
+def _is_exempt(topic: str, traits: Traits) -> bool:
+    return traits.multi_dispatch is MultiDispatch.USER_TOPICS and (
+        topic.startswith(_EXEMPT) or topic == _SCHEDULE
+    )
+
+
+def inner_batches(
+    run: Records, wanted: npt.NDArray[np.bool_], bases: Ints, counts: Ints, kernels: ModuleType
+) -> tuple[Ints, Ints]:
+    """INNER_BASE and INNER_NUM of the wanted records that have both; `bases` and `counts` for the others."""
+    bases = bases.copy()
+    for index, base, number in _both(run, wanted, INNER_BASE, INNER_NUM, kernels):
+        # recovery has refused records whose numbers are none
+        bases[index], counts[index] = java_parse_int(base, 64) or 0, java_parse_int(number, 16) or 0
+    return bases, counts
+
+
+def _both(
+    run: Records, wanted: npt.NDArray[np.bool_], one: str, other: str, kernels: ModuleType
+) -> list[tuple[int, str, str]]:
+    """(index, value, value) of the wanted records that have both properties."""
+    import pyarrow.compute as pc
+
+    which = np.flatnonzero(wanted)
+    rows = run.rows[which]
+    maps, _ = property_maps(
+        kernels,
+        run.window,
+        np.ascontiguousarray(rows[:, Field.PROPERTIES_POSITION]) - run.origin,
+        np.ascontiguousarray(rows[:, Field.PROPERTIES_LENGTH]),
+        (rows[:, Field.ISSUES] & int(Issue.PROPERTIES_UTF8)) != 0,
+    )
+    first, second = (pc.map_lookup(maps, name, "last") for name in (one, other))
+    both = np.flatnonzero(pc.and_(first.is_valid(), second.is_valid()).to_numpy(zero_copy_only=False))
+    places = which[both].tolist()
+    return list(zip(places, first.take(both).to_pylist(), second.take(both).to_pylist(), strict=True))
+
+
+def _rows(records: list[int], names: list[str], ids: list[int], slots: list[int]) -> ExtraRows:
+    distinct = sorted(set(names))
+    places = {name: place for place, name in enumerate(distinct)}
+    return ExtraRows(
+        np.array(records, np.int64),
+        distinct,
+        np.array([places[name] for name in names], np.int64),
+        np.array(ids, np.int64),
+        np.array(slots, np.int64),
+    )

@@ -1,0 +1,129 @@
+"""The outcome of a broker start as data; names and meaning are those of the JSON that `doctor` prints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rmqtool.recovery.config_tables import ConfigOutcome
+    from rmqtool.recovery.load import Refusal
+    from rmqtool.recovery.loss import Loss
+    from rmqtool.recovery.record import StopReason
+    from rmqtool.store.lock import LockState
+
+
+class Mode(StrEnum):
+    """How the store is recovered: `abnormal` when `abort` exists."""
+
+    NORMAL = "normal"
+    ABNORMAL = "abnormal"
+
+
+@dataclass(frozen=True, slots=True)
+class StartPlan:
+    """What is known before the log is read.
+
+    start_segment: base of the file where recovery begins, None without files. bytes_to_scan: from there to
+    the end of the last file, the most that recovery reads. known: greatest end offset in any queue.
+    """
+
+    mode: Mode
+    start_segment: int | None
+    bytes_to_scan: int
+    known: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueOutcome:
+    """A queue after dispatch has caught up, offsets in messages; max is the next to be given.
+
+    loaded_max: max directly after the load. misplaced: units that were put at another slot than that of
+    their message. lost: units that were there and are taken away.
+    repeated: offsets that the next messages get although messages in the log have them. hidden: offsets of
+    messages in the log that lie before the queue's beginning, or that the start fills with blank units.
+    """
+
+    topic: str
+    queue_id: int
+    min_offset: int
+    max_offset: int
+    loaded_max: int
+    misplaced: int = 0
+    lost: int = 0
+    repeated: int = 0
+    hidden: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """A file that stays while what lies behind `position` in it is given up."""
+
+    path: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimingDependent:
+    """A part of the outcome that the files do not decide. what: stable name."""
+
+    what: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What happens when a broker of `version` starts on the store.
+
+    starts: the process stays. refusal: why not. stop_offset: where recovery ends. min and
+    max_physical_offset: of the commit log after the load, -1 and 0 without files. deletes: files that
+    recovery removes and does not make anew. index_dropped: those of them that are index files.
+    confirm_offset: what the checkpoint will say, None where the release writes none. reput_from: where
+    dispatching goes on.
+    skipped: ranges that dispatching passes over for good. not_looked_at: parts of the store that have a say
+    and were not modelled.
+    """
+
+    version: str
+    mode: Mode
+    starts: bool
+    refusal: Refusal | None = None
+    start_segment: int | None = None
+    bytes_to_scan: int = 0
+    stop_offset: int | None = None
+    stop_reason: StopReason | None = None
+    min_physical_offset: int = -1
+    max_physical_offset: int = 0
+    confirm_offset: int | None = None
+    reput_from: int | None = None
+    skipped: tuple[tuple[int, int], ...] = ()
+    dispatched: int = 0
+    deletes: tuple[str, ...] = ()
+    truncates: tuple[Truncation, ...] = ()
+    index_dropped: tuple[str, ...] = ()
+    queues: tuple[QueueOutcome, ...] = ()
+    config: tuple[ConfigOutcome, ...] = ()
+    lock: LockState | None = None
+    loss: Loss | None = None
+    assumed_settings: dict[str, Any] = field(default_factory=dict)
+    timing_dependent: tuple[TimingDependent, ...] = ()
+    not_looked_at: tuple[str, ...] = ()
+
+    @property
+    def safe_to_start(self) -> bool | None:
+        """Whether a start costs nothing; None when what was not looked at may still cost something.
+
+        Index items that a start drops do not count.
+        """
+        harmed = self.loss is not None and self.loss.messages > 0
+        harmed |= any(one.lost or one.misplaced or one.repeated or one.hidden for one in self.queues)
+        harmed |= bool(self.skipped) or any(one.loses for one in self.config)
+        if harmed or not self.starts or (self.lock is not None and self.lock.held):
+            return False
+        return True if self.complete else None
+
+    @property
+    def complete(self) -> bool:
+        """Nothing that has a say was left out."""
+        return not self.not_looked_at

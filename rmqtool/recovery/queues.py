@@ -1,0 +1,294 @@
+"""One consume queue through a start: recovered, appended to, truncated, its minimum corrected.
+
+`ConsumeQueue#recover`, `#putMessagePositionInfo`, `#truncateDirtyLogicFiles`, `#correctMinOffset`.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formats.consumequeue import PRE_BLANK_SIZE
+from rmqtool.recovery.content import Overlay, chunks, valid_prefix
+from rmqtool.recovery.java import div, rem, wrap64
+from rmqtool.scan.units import UNIT
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from rmqtool.recovery.mapped import MappedFile, MappedFiles
+    from rmqtool.recovery.run import Run
+    from rmqtool.store.access import OpenMode
+
+    Ints = npt.NDArray[np.int64]
+
+BYTES = UNIT.itemsize
+_LARGEST_SLOT = (1 << 63) // BYTES
+RECOVERED_FILES = 3
+"""recovery begins at the last file but two"""
+
+
+class NegativePositionError(Exception):
+    """Correcting the minimum throws `IllegalArgumentException`: an empty last file behind a full one."""
+
+
+class QueueModel:
+    """State of one plain queue in memory of the broker.
+
+    max_physical: end of the last message it knows, -1 at first. min_logical: first byte that counts.
+    floor: physical offset that every ordinary record lies behind (the log's first byte).
+    """
+
+    def __init__(self, topic: str, queue_id: int, files: MappedFiles, mode: OpenMode, floor: int) -> None:
+        self.topic, self.queue_id = topic, queue_id
+        self.files = files
+        self.max_physical = -1
+        self.min_logical = 0
+        self.appended = 0
+        self.misplaced = 0
+        """units appended at another slot than that of their message"""
+        self.blanked = 0
+        """blank units that the start writes in front of the first"""
+        self.recovered_max = 0
+        """`max_offset` after the queue's own recovery"""
+        self._mode = mode
+        self._ordinary = floor + 1
+        self._whole = files.size // BYTES
+        self._last: tuple[int, int] | None = None
+        """offset and size of the unit appended last"""
+
+    @property
+    def min_offset(self) -> int:
+        """`#getMinOffsetInQueue`, in messages."""
+        return div(self.min_logical, BYTES)
+
+    @property
+    def max_offset(self) -> int:
+        """`#getMaxOffsetInQueue`, in messages."""
+        return div(self.files.max_offset, BYTES)
+
+    def destroy(self) -> None:
+        """`#destroy`: the log has no files."""
+        self.files.destroy()
+        self.max_physical, self.min_logical = -1, 0
+
+    def recover(self) -> None:
+        """`#recover`: reads the last three files up to the first unit that is none."""
+        files = self.files.files
+        if not files:
+            return
+        end = 0
+        for one in files[max(len(files) - RECOVERED_FILES, 0) :]:
+            prefix = valid_prefix(one, UNIT, self._mode, self._whole)
+            end = one.base + prefix.count * BYTES
+            if prefix.count:
+                self.max_physical = wrap64(int(prefix.last["physical_offset"]) + int(prefix.last["size"]))
+            if prefix.count < self._whole:
+                break
+        self.files.truncate(end)
+        self.recovered_max = self.max_offset
+
+    def truncate(self, offset: int) -> None:
+        """`#truncateDirtyLogicFiles`: takes the last file again from its first unit on, up to the log's end.
+
+        The first unit is taken without a look at its size.
+        """
+        self.max_physical = offset
+        while self.files.files:
+            last = self.files.files[-1]
+            last.wrote = 0
+            count, end = self._below(last, offset)
+            if count == 0:
+                self.files.delete_last()
+                continue
+            last.wrote = count * BYTES
+            self.max_physical = end
+            if last.overlay is not None:
+                last.overlay.cut(count)
+            return
+
+    def _below(self, one: MappedFile, offset: int) -> tuple[int, int]:
+        """How many units from the first on point below `offset`, and the physical end of the last of them."""
+        count, end = 0, offset
+        for chunk in chunks(one, self._mode, self._whole, self._ordinary):
+            good = (chunk.offsets >= 0) & (chunk.sizes > 0) & (chunk.offsets < offset)
+            if chunk.first == 0:
+                good[0] = chunk.offsets[0] < offset
+            wrong = np.flatnonzero(~good)
+            here = int(wrong[0]) if wrong.size else len(good)
+            if here:
+                count = chunk.first + here
+                end = self._end(one, count - 1, int(chunk.offsets[here - 1]), int(chunk.sizes[here - 1]))
+            if wrong.size:
+                break
+        return count, end
+
+    def _end(self, one: MappedFile, number: int, offset: int, size: int) -> int:
+        overlay = one.overlay
+        known = overlay.end_of(number) if overlay is not None else None
+        if known is not None:
+            return known
+        if overlay is not None and overlay.low <= number < overlay.high and self._last is not None:
+            offset, size = self._last
+        return wrap64(offset + size)
+
+    def correct_min(self, floor: int) -> None:
+        """`#correctMinOffset` of 4.x: the first unit of the first file that points at or behind `floor`."""
+        if not self.files.files:
+            return
+        first = self.files.files[0]
+        for chunk in chunks(first, self._mode, first.wrote // BYTES, self._ordinary):
+            hits = np.flatnonzero(chunk.offsets >= floor)
+            if hits.size:
+                self.min_logical = first.base + (chunk.first + int(hits[0])) * BYTES
+                return
+
+    def search_min(self, floor: int) -> None:
+        """`#correctMinOffset` since 5.0: the last unit, then a binary search in the first file.
+
+        Raises `NegativePositionError` where the broker's load fails.
+        """
+        if self.min_logical >= self.files.max_offset or not self.files.files:
+            return
+        last = self.files.files[-1]
+        if last.wrote < BYTES:
+            raise NegativePositionError
+        if self._offset_at(last, last.wrote // BYTES - 1) < floor:
+            self.min_logical = last.base + last.wrote
+            return
+        first = self.files.files[0]
+        start = self.min_logical - first.base
+        intact = start >= 0
+        start = max(start, 0)
+        if start >= first.wrote or (intact and self._offset_at(first, start // BYTES) >= floor):
+            return
+        parts = [part.offsets for part in chunks(first, self._mode, first.wrote // BYTES, self._ordinary)]
+        found = _search(np.concatenate(parts)[start // BYTES :], floor)
+        if found is not None:
+            self.min_logical = first.base + start + found * BYTES
+
+    def _offset_at(self, one: MappedFile, number: int) -> int:
+        return int(next(chunks(one, self._mode, number + 1, self._ordinary, number)).offsets[0])
+
+    def append(self, run: Run) -> None:
+        """`#putMessagePositionInfo` for each record.
+
+        Where ends and slots only rise, one comparison with the queue decides for all records of a stretch.
+        """
+        ends = run.offsets + run.sizes
+        falls = ~((np.diff(ends) > 0) & (np.diff(run.slots) > 0))
+        borders = [0, *(np.flatnonzero(falls) + 1).tolist(), len(run)]
+        for start, end in pairwise(borders):
+            self._append_rising(run[start:end])
+
+    def _append_rising(self, run: Run) -> None:
+        at = 0
+        while at < len(run):
+            slot = int(run.slots[at])
+            if self.files.files and slot > 0 and int(run.slots[-1]) < _LARGEST_SLOT:
+                self._append_many(run[at:])
+                return
+            self._append_one(run, at)
+            at += 1
+
+    def _append_many(self, run: Run) -> None:
+        ends = run.offsets + run.sizes
+        known = int(np.searchsorted(ends, self.max_physical, side="right"))
+        if known == len(run):
+            return
+        # a full last file is followed by a new one before the slot is looked at, even if nothing is written
+        self.files.last_for(0)
+        known += int(np.searchsorted(run.slots[known:], self._next_slot(), side="left"))
+        if known < len(run):
+            self._extend(run[known:])
+
+    def _next_slot(self) -> int:
+        """The slot that is written next; a roll to a new file does not change it."""
+        return div(self.files.max_offset, BYTES)
+
+    def _append_one(self, run: Run, at: int) -> None:
+        offset, size, slot = int(run.offsets[at]), int(run.sizes[at]), int(run.slots[at])
+        if wrap64(offset + size) <= self.max_physical:
+            return
+        wanted = wrap64(slot * BYTES)
+        file = self.files.last_for(wanted)
+        if file.first_in_queue and slot != 0 and file.wrote == 0:
+            self.min_logical = wanted
+            self._pre_blank(file, rem(wanted, self.files.size))
+        if slot != 0 and wanted < file.base + file.wrote:
+            return
+        self._extend(run[at : at + 1])
+
+    def _pre_blank(self, file: MappedFile, until: int) -> None:
+        """`#fillPreBlank`: units that point to offset 0 and have the largest size."""
+        count = max(until, 0) // BYTES
+        self.blanked = count
+        if count:
+            numbers = np.arange(count, dtype=np.int64)
+            zeros = np.zeros(count, np.int64)
+            overlay = _overlay(file)
+            overlay.add(0, count)
+            overlay.keep(numbers, zeros, zeros + PRE_BLANK_SIZE)
+            file.wrote = count * BYTES
+
+    def _extend(self, run: Run) -> None:
+        """Writes units one behind the other, into new files where one is full."""
+        slots = self._next_slot() + np.arange(len(run), dtype=np.int64)
+        self.misplaced += int((slots != run.slots).sum())
+        self.appended += len(run)
+        kept = ~run.ordinary | (run.offsets < self._ordinary)
+        if kept[0]:
+            self._keep_last()
+        kept[:-1] |= kept[1:]
+        done = 0
+        while done < len(run):
+            file = self.files.last_for(0)
+            number = file.wrote // BYTES
+            count = min(len(run) - done, self._whole - number)
+            part = slice(done, done + count)
+            overlay = _overlay(file)
+            overlay.add(number, count)
+            which = np.flatnonzero(kept[part])
+            overlay.keep(number + which, run.offsets[part][which], run.sizes[part][which])
+            file.wrote += count * BYTES
+            done += count
+        self._last = int(run.offsets[-1]), int(run.sizes[-1])
+        self.max_physical = wrap64(self._last[0] + self._last[1])
+
+    def _keep_last(self) -> None:
+        """The unit in front of one that may be cut off is asked for its end."""
+        if self._last is None or not self.files.files:
+            return
+        file = next((one for one in reversed(self.files.files) if one.wrote), None)
+        if file is None or file.overlay is None:
+            return
+        number = file.wrote // BYTES - 1
+        if file.overlay.low <= number < file.overlay.high:
+            file.overlay.keep(*(np.array([value], np.int64) for value in (number, *self._last)))
+
+
+def _overlay(file: MappedFile) -> Overlay:
+    if file.overlay is None:
+        number = file.wrote // BYTES
+        file.overlay = Overlay(number, number)
+    return file.overlay
+
+
+def _search(offsets: Ints, floor: int) -> int | None:
+    """Number of the unit that the binary search of `#correctMinOffset` settles on."""
+    low, high = 0, (len(offsets) - 1) * BYTES
+    while high - low > BYTES:
+        middle = (low + high) // 2 // BYTES * BYTES
+        value = int(offsets[middle // BYTES])
+        if value > floor:
+            high = middle
+        elif value == floor:
+            low = high = middle
+        else:
+            low = middle
+    for place in range(low, high + 1, BYTES):
+        if int(offsets[place // BYTES]) >= floor:
+            return place // BYTES
+    return None

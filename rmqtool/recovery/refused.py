@@ -1,0 +1,89 @@
+"""Well-formed records that a release or a setting refuses all the same, found in columns.
+
+What a column cannot decide is asked of `record.check_record`; such records are rare.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formats.commitlog import MESSAGE_MAGIC_CODE_V2, SysFlag
+from formats.tags_code import SCHEDULE_TOPIC
+from rmqtool.recovery.record import check_record
+from rmqtool.scan import text
+from rmqtool.scan.fields import CrcState, Field
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    import numpy.typing as npt
+
+    from rmqtool.recovery.record import Rules, Verdict
+    from rmqtool.scan.events import Records
+    from rmqtool.store.bytes import ByteSource
+
+    Flags = npt.NDArray[np.bool_]
+
+_DUP_INFO = r"(?:^|\x02)DUP_INFO\x01[^_\x02]*_[^_\x02]+_*(?:\x02|$)"
+_INTEGER = r"(?:^|\x02){}\x01[+-]?[0-9]{{1,{}}}(?:\x02|$)"
+_DELAY = _INTEGER.format("DELAY", 9)
+_INNER = (_INTEGER.format("INNER_NUM", 4), _INTEGER.format("INNER_BASE", 18))
+
+
+def first_refused(
+    run: Records, source: ByteSource, limit: int, rules: Rules, kernels: ModuleType
+) -> tuple[int, Verdict] | None:
+    """(index, verdict) of the first record of a run that the broker does not take."""
+    for index in np.flatnonzero(_suspicious(run, rules, kernels)).tolist():
+        verdict = check_record(source, int(run.rows[index, Field.POSITION]), limit, rules)
+        if verdict.reason is not None:
+            return index, verdict
+    return None
+
+
+def _suspicious(run: Records, rules: Rules, kernels: ModuleType) -> Flags:
+    rows = run.rows
+    found: Flags = np.zeros(len(rows), np.bool_)
+    if not rules.traits.long_topics:
+        found |= rows[:, Field.MAGIC] == MESSAGE_MAGIC_CODE_V2
+    if rules.check_body:
+        found |= rows[:, Field.CRC_STATE] == CrcState.BAD
+    if rules.check_property_crc:
+        found[:] = True
+    if rules.check_duplication:
+        found |= (rows[:, Field.PROPERTIES_LENGTH] > 0) & ~_matches(run, kernels, found | True, _DUP_INFO)
+    scheduled = _is_schedule(run)
+    if scheduled.any():
+        found |= scheduled & ~_matches(run, kernels, scheduled, _DELAY)
+    batches = (rows[:, Field.SYS_FLAG] & int(SysFlag.INNER_BATCH)) != 0
+    if rules.traits.inner_batches and batches.any():
+        good = _matches(run, kernels, batches, _INNER[0]) & _matches(run, kernels, batches, _INNER[1])
+        found |= batches & ~good
+    return found
+
+
+def _is_schedule(run: Records) -> Flags:
+    name = np.frombuffer(SCHEDULE_TOPIC.encode(), np.uint8)
+    found: Flags = run.rows[:, Field.TOPIC_LENGTH] == len(name)
+    which = np.flatnonzero(found)
+    places = run.rows[which, Field.TOPIC_POSITION] - run.origin
+    if len(which):
+        # one letter decides for nearly all of them
+        which = which[run.window[places + len(name) - 1] == name[-1]]
+        places = run.rows[which, Field.TOPIC_POSITION] - run.origin
+        found[:] = False
+        found[which] = (run.window[places[:, None] + np.arange(len(name))] == name).all(axis=1)
+    return found
+
+
+def _matches(run: Records, kernels: ModuleType, wanted: Flags, pattern: str) -> Flags:
+    """Which of the wanted records have properties that match."""
+    import pyarrow.compute as pc
+
+    lengths = np.ascontiguousarray(np.maximum(run.rows[:, Field.PROPERTIES_LENGTH], 0))
+    places = np.ascontiguousarray(run.rows[:, Field.PROPERTIES_POSITION]) - run.origin
+    raw = text.binary(kernels, run.window, places, np.where(wanted, lengths, 0), np.ones(len(wanted), bool))
+    found = pc.match_substring_regex(raw, pattern).to_numpy(zero_copy_only=False)
+    return np.asarray(found, np.bool_)

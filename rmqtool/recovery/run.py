@@ -1,0 +1,43 @@
+"""Records on their way to one queue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
+    Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Records for one queue in the order of the log.
+
+    offsets: physical offset fields. sizes: total sizes. slots: queue offsets. ordinary: whether the record
+    lies where its field says. bases, counts: first queue offset and number of the messages in it, which
+    only batch queues ask for. INT64 columns.
+    """
+
+    offsets: Ints
+    sizes: Ints
+    slots: Ints
+    ordinary: Flags
+    bases: Ints
+    counts: Ints
+
+    def __getitem__(self, part: slice) -> Run:
+        return Run(
+            self.offsets[part],
+            self.sizes[part],
+            self.slots[part],
+            self.ordinary[part],
+            self.bases[part],
+            self.counts[part],
+        )
+
+    def __len__(self) -> int:
+        return len(self.offsets)

@@ -1,0 +1,95 @@
+"""The settings that decide a start: given by `broker.conf`, else inferred from the files, else defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.store.kinds import FileKind
+
+if TYPE_CHECKING:
+    from rmqtool.store.config import StoreConfig
+    from rmqtool.store.layout import Store
+
+
+@dataclass(frozen=True)
+class StartSettings:
+    """What recovery asks for; sizes are bytes.
+
+    assumed: RocketMQ's names of the settings that nobody gave, with the values taken instead.
+    """
+
+    commit_log_size: int = 1 << 30
+    consume_queue_size: int = 6_000_000
+    batch_queue_size: int = 13_800_000
+    check_crc: bool = True
+    duplication: bool = False
+    force_property_crc: bool = False
+    index_enabled: bool = True
+    index_safe: bool = False
+    recheck_reput: bool = False
+    sync_flush: bool = False
+    multi_dispatch: bool = False
+    lmq: bool = False
+    master: bool = True
+    controller: bool = False
+    dledger: bool = False
+    rocksdb_queues: bool = False
+    extension: bool = False
+    assumed: dict[str, Any] = field(default_factory=dict)
+
+
+def settings_of(store: Store, config: StoreConfig | None = None) -> StartSettings:
+    """Settings for a start on `store`; `config` overrides what the store was opened with."""
+    from rmqtool.store.config import config_of
+
+    known = config or store.config or config_of({})
+    assumed = {}
+    sizes = {}
+    for kind, name, option in _SIZES:
+        found = None if known.is_set(name) else store.sizes.get(kind)
+        sizes[kind] = getattr(known, name) if found is None else found.value
+        if not known.is_set(name):
+            assumed[option] = sizes[kind]
+    for name, option in _SWITCHES:
+        if not known.is_set(name):
+            assumed[option] = getattr(known, name)
+    extra = known.model_extra or {}
+    rocksdb = known.store_type == "defaultRocksDB"
+    if not known.is_set("store_type") and (store.root / "consumequeue" / "CURRENT").is_file():
+        rocksdb = True
+        assumed["storeType"] = "defaultRocksDB"
+    return StartSettings(
+        commit_log_size=sizes[FileKind.COMMITLOG],
+        consume_queue_size=sizes[FileKind.CONSUMEQUEUE],
+        batch_queue_size=sizes[FileKind.BATCHCONSUMEQUEUE],
+        check_crc=known.check_crc_on_recover,
+        duplication=known.duplication_enable,
+        force_property_crc=known.force_verify_prop_crc,
+        index_enabled=known.message_index_enable,
+        index_safe=known.message_index_safe,
+        recheck_reput=known.recheck_reput_offset_from_cq,
+        sync_flush=known.flush_disk_type == "SYNC_FLUSH",
+        multi_dispatch=known.enable_multi_dispatch,
+        lmq=known.enable_lmq,
+        master=str(extra.get("brokerId", "0")).strip() == "0",
+        controller=str(extra.get("enableControllerMode", "")).strip().lower() == "true",
+        dledger=known.enable_dledger_commit_log or bool(store.of_kind(FileKind.DLEDGER_DATA)),
+        rocksdb_queues=rocksdb,
+        extension=known.enable_consume_queue_ext or bool(store.of_kind(FileKind.CONSUMEQUEUE_EXT)),
+        assumed=assumed,
+    )
+
+
+_SIZES = (
+    (FileKind.COMMITLOG, "mapped_file_size_commit_log", "mappedFileSizeCommitLog"),
+    (FileKind.CONSUMEQUEUE, "consume_queue_file_size", "mappedFileSizeConsumeQueue"),
+    (FileKind.BATCHCONSUMEQUEUE, "mapper_file_size_batch_consume_queue", "mapperFileSizeBatchConsumeQueue"),
+)
+_SWITCHES = (
+    ("check_crc_on_recover", "checkCRCOnRecover"),
+    ("duplication_enable", "duplicationEnable"),
+    ("message_index_safe", "messageIndexSafe"),
+    ("recheck_reput_offset_from_cq", "recheckReputOffsetFromCq"),
+    ("enable_multi_dispatch", "enableMultiDispatch"),
+)

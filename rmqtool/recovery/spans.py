@@ -1,0 +1,103 @@
+"""Which queue offsets the messages of every queue have, by the log: what a queue must reach at both ends.
+
+A queue that ends lower after the start gives offsets to new messages that older messages have already; one
+that begins higher hides messages.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formats.commitlog import SysFlag
+from rmqtool.scan import text
+from rmqtool.scan.events import Records
+from rmqtool.scan.fields import Check, CrcState, Field, Issue
+from rmqtool.scan.parallel import in_order
+from rmqtool.scan.segment import SegmentScan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+
+    from rmqtool.recovery.mapped import MappedFile
+    from rmqtool.recovery.reading import Reading
+    from rmqtool.scan.parallel import Lane
+
+
+class QueueSpans:
+    """Fed with runs of records; `of` then answers for each queue. Memory depends on the number of queues."""
+
+    def __init__(self, kernels: ModuleType) -> None:
+        self._kernels = kernels
+        self._spans: dict[tuple[str, int], tuple[int, int]] = {}
+
+    def of(self) -> dict[tuple[str, int], tuple[int, int]]:
+        """(topic, queue id) → lowest queue offset of a record with a unit, highest plus one."""
+        return self._spans
+
+    def take(self, run: Records, base: int) -> None:
+        """A run of records whose topics were looked at; `base` does not matter."""
+        del base
+        rows = run.rows
+        kind = rows[:, Field.SYS_FLAG] & int(SysFlag.TRANSACTION_MASK)
+        wants = (kind != int(SysFlag.PREPARED)) & (kind != int(SysFlag.ROLLBACK))
+        rows = rows[wants & (rows[:, Field.CRC_STATE] != CrcState.BAD)]
+        if not len(rows):
+            return
+        places = np.ascontiguousarray(rows[:, Field.TOPIC_POSITION]) - run.origin
+        lengths = np.ascontiguousarray(rows[:, Field.TOPIC_LENGTH])
+        ill = (rows[:, Field.ISSUES] & int(Issue.TOPIC_UTF8)) != 0
+        present = np.ones(len(rows), np.bool_)
+        encoded = text.strings(self._kernels, run.window, places, lengths, present, ill).dictionary_encode()
+        codes, ids = encoded.indices.to_numpy(), rows[:, Field.QUEUE_ID]
+        order = np.lexsort((ids, codes))
+        changes = (np.diff(codes[order]) != 0) | (np.diff(ids[order]) != 0)
+        starts = np.concatenate(([0], np.flatnonzero(changes) + 1))
+        slots = rows[order, Field.QUEUE_OFFSET]
+        lowest, highest = np.minimum.reduceat(slots, starts), np.maximum.reduceat(slots, starts)
+        names = encoded.dictionary.to_pylist()
+        for start, low, high in zip(order[starts].tolist(), lowest.tolist(), highest.tolist(), strict=True):
+            key = names[codes[start]], int(ids[start])
+            known = self._spans.get(key, (low, high + 1))
+            self._spans[key] = min(known[0], low), max(known[1], high + 1)
+
+    def look_back(self, files: list[MappedFile], reading: Reading) -> list[str]:
+        """Records of files that recovery does not read; the paths that could not be read to their end."""
+        unread: list[str] = []
+        for one, run in in_order(
+            files, lambda one, lane: self._runs(one, reading, unread, lane), reading.jobs
+        ):
+            self.take(run, one.base)
+        return unread
+
+    def _runs(
+        self, one: MappedFile, reading: Reading, unread: list[str], lane: Lane
+    ) -> Iterator[tuple[MappedFile, Records]]:
+        from rmqtool.errors import RmqtoolError
+
+        if one.file is None:
+            return
+        done = 0
+        try:
+            with reading.open(one.file, lane) as source:
+                for event in SegmentScan(
+                    source,
+                    one.base,
+                    checks=Check.TEXT,
+                    active=False,
+                    kernels=reading.kernels,
+                    stop=lane.stop,
+                ):
+                    if isinstance(event, Records):
+                        lane.take(event.rows.nbytes + event.window.nbytes)
+                        yield one, Records(event.rows.copy(), event.window, event.origin)
+                        end = int(event.rows[-1, Field.POSITION])
+                        if reading.advance is not None:
+                            reading.advance(end - done)
+                        done = end
+        except RmqtoolError:
+            unread.append(one.path)
+        if reading.advance is not None:
+            reading.advance(one.file.size - done)

@@ -1,0 +1,291 @@
+"""One start, step by step in the broker's order: `DefaultMessageStore#load`, `#recover`, `#start`."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from formats.checkpoint import parse_checkpoint
+from rmqtool.recovery.batch_queues import BatchQueueModel
+from rmqtool.recovery.commitlog import LogEnd, abnormal_start, normal_start, recover_log
+from rmqtool.recovery.dispatch import Dispatcher
+from rmqtool.recovery.listing import Listing
+from rmqtool.recovery.load import IndexLoad, RefusedError, load_files, load_index, queue_directories
+from rmqtool.recovery.mapped import MappedFile, MappedFiles
+from rmqtool.recovery.multi import MultiDispatchError
+from rmqtool.recovery.outcome import Mode, StartPlan
+from rmqtool.recovery.queues import NegativePositionError, QueueModel
+from rmqtool.recovery.record import Rules, StopReason
+from rmqtool.recovery.reput import Reput
+from rmqtool.recovery.spans import QueueSpans
+from rmqtool.recovery.traits import NormalStart, ReputStart
+from rmqtool.scan.events import Records
+from rmqtool.scan.fields import Field
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rmqtool.recovery.reading import Reading
+    from rmqtool.recovery.settings import StartSettings
+    from rmqtool.recovery.traits import Traits
+    from rmqtool.store.layout import Store
+
+Key = tuple[str, int]
+AnyQueue: TypeAlias = QueueModel | BatchQueueModel
+_KINDS = ("consumequeue", "batchconsumequeue")
+
+
+class Start:
+    """Call `load`, then `recover`, then `catch_up`; each may raise `RefusedError`.
+
+    What was found up to then stays readable: `log`, `queues`, `index`, `plan`, `end`.
+    """
+
+    def __init__(self, store: Store, traits: Traits, settings: StartSettings, reading: Reading) -> None:
+        self.store, self.traits, self.settings, self.reading = store, traits, settings, reading
+        self.listing = Listing(store)
+        self.log = MappedFiles(settings.commit_log_size, "commitlog")
+        self.loaded: list[MappedFile] = []
+        """files of the log as they were loaded"""
+        self.queues: dict[Key, AnyQueue] = {}
+        self.index = IndexLoad((), ())
+        self.end: LogEnd | None = None
+        self.plan: StartPlan | None = None
+        self.confirm = -1
+        self.reput: Reput | None = None
+        self._batch_topics: set[str] = set()
+        self.spans = QueueSpans(reading.kernels)
+        self._dispatcher = Dispatcher(self._queue, self._is_batch, reading.kernels, traits, settings)
+
+    @property
+    def dispatched(self) -> int:
+        """Records handed to the queues."""
+        return self._dispatcher.dispatched
+
+    @cached_property
+    def clean(self) -> bool:
+        """`abort` does not exist, not even as a directory."""
+        return not self.listing.exists("abort")
+
+    @cached_property
+    def checkpoint(self) -> Any:
+        """The checkpoint as it is read: zeros where there is none."""
+        file = self.store.file("checkpoint")
+        if file is None:
+            return parse_checkpoint(b"")
+        with file.open("pread") as source:
+            return parse_checkpoint(source.window(0, source.size).tobytes())
+
+    def load(self) -> None:
+        """Files of log and queues, the checkpoint, the index; after it `plan` is known."""
+        self.log = load_files(
+            self.listing.commit_log(), self.settings.commit_log_size, "commitlog", self.traits
+        )
+        self.loaded = list(self.log.files)
+        self._load_queues()
+        if self.listing.is_directory("checkpoint"):
+            raise RefusedError("checkpoint-directory", "a directory of this name", "checkpoint")
+        if self.traits.confirm_from_checkpoint:
+            self.confirm = int(self.checkpoint.confirm_physical_offset)
+        self.index = load_index(
+            self.listing,
+            clean=self.clean,
+            index_timestamp=int(self.checkpoint.index_msg_timestamp),
+        )
+        for queue in self.queues.values():
+            queue.recover()
+        self._plan()
+
+    def _load_queues(self) -> None:
+        for kind in _KINDS if self.traits.typed_queues else _KINDS[:1]:
+            for topic, number, path in queue_directories(self.listing, kind):
+                self._check_type(topic, path, kind)
+                files = load_files(self.listing.entries(path), self._file_size(kind), path, self.traits)
+                self.queues[topic, number] = self._model(topic, number, files, kind)
+
+    def _check_type(self, topic: str, path: str, kind: str) -> None:
+        """A queue of the kind that its topic does not have fails the load (`#queueTypeShouldBe`)."""
+        if self.traits.typed_queues and self._types_known and self._is_batch(topic) != (kind == _KINDS[1]):
+            raise RefusedError("queue-type", "the topic's queue.type demands another kind of queue", path)
+
+    @cached_property
+    def _types_known(self) -> bool:
+        names = ("config/topics.json", "config/topics.json.bak")
+        return any(self.store.file(name) is not None for name in names)
+
+    def _is_batch(self, topic: str, inner: bool = False) -> bool:
+        """By the topic's `queue.type`; without a topic table by its directory, or by inner batches in it."""
+        if not self.traits.typed_queues:
+            return False
+        if not self._types_known:
+            if inner or self.listing.is_directory(f"{_KINDS[1]}/{topic}"):
+                self._batch_topics.add(topic)
+            return topic in self._batch_topics
+        config = self.store.topics.get(topic)
+        return config is not None and config.attributes.get("queue.type") == "BatchCQ"
+
+    def _file_size(self, kind: str) -> int:
+        settings = self.settings
+        return settings.consume_queue_size if kind == _KINDS[0] else settings.batch_queue_size
+
+    def _model(self, topic: str, number: int, files: MappedFiles, kind: str) -> AnyQueue:
+        if kind == _KINDS[1]:
+            return BatchQueueModel(topic, number, files, "pread")
+        return QueueModel(topic, number, files, "pread", max(self.log.min_offset, 0))
+
+    def _queue(self, topic: str, number: int) -> AnyQueue:
+        found = self.queues.get((topic, number))
+        if found is None:
+            kind = _KINDS[self._is_batch(topic)]
+            files = MappedFiles(self._file_size(kind), f"{kind}/{topic}/{number}")
+            found = self.queues[topic, number] = self._model(topic, number, files, kind)
+        return found
+
+    @cached_property
+    def known(self) -> int:
+        """`maxPhyOffsetOfConsumeQueue` after the queues' recovery."""
+        return max((queue.max_physical for queue in self.queues.values()), default=-1)
+
+    @cached_property
+    def first_file(self) -> int:
+        """Index of the file where recovery begins."""
+        files = self.log.files
+        if self.clean:
+            return normal_start(files, self.known, self.traits)
+        return abnormal_start(files, self.checkpoint, self.traits, self.settings)
+
+    def _plan(self) -> None:
+        files = self.log.files
+        self.plan = StartPlan(
+            Mode.NORMAL if self.clean else Mode.ABNORMAL,
+            files[self.first_file].base if files else None,
+            (len(files) - self.first_file) * self.log.size if files else 0,
+            self.known,
+        )
+
+    def recover(self) -> None:
+        """The log, what recovery dispatches, truncation, the minimum of every queue."""
+        if not self.log.files:
+            for queue in self.queues.values():
+                queue.destroy()
+        else:
+            self._recover_log()
+        self._correct_min()
+        if self.index.failed is not None and self.traits.index_failure_refuses:
+            raise RefusedError("index-unopenable", "cannot be opened as an index file", self.index.failed)
+
+    def _recover_log(self) -> None:
+        rules = Rules(self.traits, self.settings, check_crc=self.settings.check_crc, read_body=True)
+        files = self.log.files
+        before = self.log.max_offset
+        dispatch = self._taker()
+
+        def take(run: Records, base: int) -> None:
+            self.spans.take(run, base)
+            dispatch(run, base)
+
+        try:
+            end = recover_log(files, self.first_file, self.log.size, rules, self.reading, take)
+        except MultiDispatchError as error:
+            raise RefusedError("multi-dispatch", f"no queue offset for {error}: dispatching throws") from None
+        self.end = end
+        if end.reason is StopReason.TOO_LARGE:
+            raise RefusedError(
+                "record-too-large", "a record states a size that no Java array has", files[end.file].path
+            )
+        self._dispatcher.flush()
+        self.confirm = self._unscanned(before) if end.last_valid is None else end.last_valid
+        if self.known >= end.offset:
+            for queue in self.queues.values():
+                queue.truncate(end.offset)
+        self.log.truncate(end.offset)
+
+    def _unscanned(self, full: int) -> int:
+        """The confirm offset when no record was taken; `full`: end of the log with every file full."""
+        if not self.clean and self.traits.confirmed_by_end:
+            return self.log.files[self.first_file].base
+        if self.settings.duplication:
+            return self.confirm
+        return 0 if self.settings.sync_flush and self.traits.confirms_flushed else full
+
+    def _taker(self) -> Callable[[Records, int], None]:
+        """What recovery does with records: dispatches all, none, or those behind a bound."""
+        take = self._dispatcher.take
+        if self.clean:
+            if self.traits.normal_start is NormalStart.LAST_THREE:
+                return _leave
+            known = self.known
+            return lambda run, base: _some(run, base, _offsets(run) > known, take)
+        if not self.settings.duplication:
+            return take
+        confirmed = self.confirm
+        if self.traits.confirmed_by_end:
+            sizes = Field.STORE_SIZE
+            return lambda run, base: _some(run, base, _offsets(run) + run.rows[:, sizes] <= confirmed, take)
+        return lambda run, base: _some(run, base, _offsets(run) < confirmed, take)
+
+    def _correct_min(self) -> None:
+        floor = self.log.min_offset
+        for queue in self.queues.values():
+            if not self.traits.min_offset_by_search:
+                queue.correct_min(floor)
+                continue
+            try:
+                queue.search_min(floor)
+            except NegativePositionError:
+                path = queue.files.files[-1].path
+                message = "the queue's last file is empty behind a full one: newPosition < 0"
+                raise RefusedError("negative-position", message, path) from None
+
+    def catch_up(self) -> None:
+        """Dispatching until the start may go on."""
+        begin, end = self._reput_range()
+        rules = Rules(self.traits, self.settings, check_crc=False, read_body=False)
+        waits = self.traits.reput_start is ReputStart.QUEUES
+        reput = Reput(self.log, begin, end, rules, self.reading, self._dispatcher.take, bounded=not waits)
+        self.reput = reput
+        try:
+            reput.run()
+        except MultiDispatchError:
+            reput.stuck = True
+        self._dispatcher.flush()
+        if reput.stuck or (waits and reput.offset < self.log.max_offset):
+            raise RefusedError(
+                "dispatch-stuck", "dispatching cannot reach the end of the log: the start waits"
+            )
+        if waits or self._rechecks:
+            self._correct_min()
+
+    @property
+    def _rechecks(self) -> bool:
+        return self.traits.recheck_reput and self.settings.recheck_reput
+
+    def _reput_range(self) -> tuple[int, int]:
+        """Where dispatching begins, and the confirm offset or log end that it goes to."""
+        end = self.log.max_offset
+        if self.traits.reput_start is ReputStart.QUEUES:
+            begin = self._from_queues()
+            return begin, min(end, self.confirm) if self.settings.duplication and begin < end else end
+        if self.settings.duplication:
+            end = self.confirm
+        return (self._from_queues() if self._rechecks else end), end
+
+    def _from_queues(self) -> int:
+        known = max((queue.max_physical for queue in self.queues.values()), default=-1)
+        return max(known, self.log.min_offset, 0)
+
+
+def _leave(run: Records, base: int) -> None:
+    """A run that is not dispatched."""
+    del run, base
+
+
+def _offsets(run: Records) -> Any:
+    return run.rows[:, Field.STORED_PHYSICAL_OFFSET]
+
+
+def _some(run: Records, base: int, which: Any, take: Callable[[Records, int], None]) -> None:
+    if which.all():
+        take(run, base)
+    elif which.any():
+        take(Records(run.rows[which], run.window, run.origin), base)

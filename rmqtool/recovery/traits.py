@@ -1,0 +1,159 @@
+"""How the starts of RocketMQ's releases differ, as one table.
+
+Each trait names a difference in `DefaultMessageStore#load`/`#start` and below; the rest of the room asks for
+traits and never for versions. Releases before 4.9.0 are answered like 4.9.0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from rmqtool.errors import UsageError
+from rmqtool.store.releases import RELEASES, version_key
+
+
+class NormalStart(StrEnum):
+    """Where `CommitLog#recoverNormally` begins."""
+
+    LAST_THREE = "last_three"
+    """at the last file but two, without dispatching"""
+    QUEUES = "queues"
+    """at the last file that begins at or before what the queues know, dispatching what lies behind that"""
+
+
+class ReputStart(StrEnum):
+    """Where dispatching goes on once the store is loaded (`DefaultMessageStore#start`)."""
+
+    QUEUES = "queues"
+    """at the greatest end offset that any queue knows"""
+    LOG_END = "log_end"
+    CONFIRMED = "confirmed"
+    """at the confirm offset, which is the log end unless duplication or controller mode is on"""
+
+
+class MultiDispatch(StrEnum):
+    """Which records feed more queues than their own with `enableMultiDispatch`."""
+
+    NONE = "none"
+    ALL_TOPICS = "all_topics"
+    """`ConsumeQueue#checkMultiDispatchQueue`"""
+    USER_TOPICS = "user_topics"
+    """no retry, system or schedule topics, no names with a path separator (`MultiDispatchUtils`)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """One behaviour of a start; fields are in the order in which a start meets them.
+
+    since: the first release that behaves like this.
+    """
+
+    since: str
+    blank_tables: frozenset[str] = frozenset({"topics.json", "consumerOffset.json", "delayOffset.json"})
+    """configuration files in which nothing but blanks counts as an empty table, not as unparsable (seen)"""
+    listed_versions: frozenset[str] = frozenset({"topics.json"})
+    """configuration files that load although `dataVersion` opens with a bracket (seen)"""
+    delay_offset_in_store: bool = True
+    """the store itself loads `delayOffset.json`, after recovery (`DefaultMessageStore#load`)"""
+    skips_directories: bool = False
+    """a directory among mapped files is passed over, not refused (`MappedFileQueue#doLoad`)"""
+    deletes_empty_last_file: bool = False
+    """a last file of length 0 is deleted, not refused (`MappedFileQueue#doLoad`)"""
+    typed_queues: bool = False
+    """`batchconsumequeue` exists, and a queue of the wrong type refuses (`#queueTypeShouldBe`)"""
+    index_failure_refuses: bool = False
+    """an index file that cannot be opened fails the load (`DefaultMessageStore#load`)"""
+    confirm_from_checkpoint: bool = False
+    """`confirmPhyOffset` of the checkpoint is taken over before recovery"""
+    normal_start: NormalStart = NormalStart.LAST_THREE
+    long_topics: bool = False
+    """records of version 2 are read"""
+    record_must_fit: bool = False
+    """a record longer than the rest of its file fails at once; without this the buffer for it is allocated
+    (`CommitLog#checkMessageAndReturnSize`)"""
+    checks_duplication: bool = False
+    """`duplicationEnable` demands DUP_INFO in every record with properties"""
+    property_crc: bool = False
+    """`forceVerifyPropCRC` is known"""
+    property_crc_zero: bool = False
+    """a property CRC of 0 is accepted"""
+    inner_batches: bool = False
+    """INNER_NUM and INNER_BASE are parsed, a bad number fails the record"""
+    confirmed_by_end: bool = False
+    """with duplication a record is dispatched when it *ends* at or below the confirm offset"""
+    confirms_flushed: bool = False
+    """with SYNC_FLUSH the confirm offset is what was flushed, which is nothing before recovery ends"""
+    min_offset_by_search: bool = False
+    """`ConsumeQueue#correctMinOffset` looks at the last unit, then searches; it may throw"""
+    reput_start: ReputStart = ReputStart.QUEUES
+    recheck_reput: bool = False
+    """`recheckReputOffsetFromCq` is known"""
+    multi_dispatch: MultiDispatch = MultiDispatch.NONE
+    abort_is_written: bool = False
+    """`abort` gets content, so that a directory of that name fails the start (`#createTempFile`)"""
+
+
+def _table() -> tuple[Traits, ...]:
+    v490 = Traits("4.9.0")
+    v493 = replace(v490, since="4.9.3", multi_dispatch=MultiDispatch.ALL_TOPICS)
+    v500 = replace(
+        v493,
+        since="5.0.0",
+        blank_tables=frozenset(
+            {"topics.json", "subscriptionGroup.json", "delayOffset.json", "topicQueueMapping.json"}
+        ),
+        listed_versions=frozenset({"topics.json", "subscriptionGroup.json"}),
+        delay_offset_in_store=False,
+        typed_queues=True,
+        checks_duplication=True,
+        inner_batches=True,
+        min_offset_by_search=True,
+        reput_start=ReputStart.LOG_END,
+        recheck_reput=True,
+        abort_is_written=True,
+    )
+    v510 = replace(
+        v500,
+        since="5.1.0",
+        skips_directories=True,
+        index_failure_refuses=True,
+        long_topics=True,
+        reput_start=ReputStart.CONFIRMED,
+    )
+    v511 = replace(v510, since="5.1.1", confirm_from_checkpoint=True, confirmed_by_end=True)
+    v513 = replace(v511, since="5.1.3", deletes_empty_last_file=True)
+    v520 = replace(v513, since="5.2.0", property_crc=True, multi_dispatch=MultiDispatch.USER_TOPICS)
+    v530 = replace(v520, since="5.3.0", confirms_flushed=True)
+    v532 = replace(
+        v530,
+        since="5.3.2",
+        normal_start=NormalStart.QUEUES,
+        record_must_fit=True,
+        property_crc_zero=True,
+    )
+    return v490, v493, v500, v510, v511, v513, v520, v530, v532
+
+
+TABLE = _table()
+"""ascending by `since`"""
+
+
+def traits_of(release: str) -> Traits:
+    """The behaviour of a release; a later one than the last known is taken for that.
+
+    Raises `UsageError` for what is no version.
+    """
+    try:
+        wanted = version_key(release)
+    except ValueError:
+        raise UsageError(f"{release} is no release; known are {RELEASES[0]} to {RELEASES[-1]}") from None
+    return next((one for one in reversed(TABLE) if version_key(one.since) <= wanted), TABLE[0])
+
+
+def behaviours(releases: frozenset[str]) -> dict[str, Traits]:
+    """One release for each behaviour among `releases` (the highest that shows it), ascending."""
+    found: dict[str, str] = {}
+    for release in sorted(releases, key=version_key):
+        found[traits_of(release).since] = release
+    return {release: traits_of(release) for release in found.values()}

@@ -1,0 +1,71 @@
+"""A start by the real store, now: what was foretold just before is what it does.
+
+One damaged store of each class for each release that wrote one; every one of them with `-m full`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fixtures import damage_cases
+from tests.recovery.corpus import damaged_store, foretold
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fixtures import DamageCase
+    from rmqtool.recovery.outcome import Outcome
+    from tests.interop.javastore import JavaStore
+
+pytestmark = pytest.mark.interop
+
+CLASSES = sorted({case.cls for case in damage_cases()} - {"delayoffset"})
+
+
+def tried(case: DamageCase) -> bool:
+    """Not where an error ends the process, another process holds the lock, or a setting is no plain value."""
+    plain = all(isinstance(value, (int, bool)) for value in case.settings.values())
+    return case.result["load"] != "exception" and not case.facts.get("lockHeld") and plain
+
+
+def compare(case: DamageCase, java_store: Callable[..., JavaStore]) -> None:
+    """Foretell, start, hold one against the other."""
+    with damaged_store(case) as store:
+        outcome = foretold(store, case)
+        before = {file.path for file in store.files}
+        refuses_later = outcome.refusal is not None and case.result["load"] == "ok"
+        with java_store(store.root, start=False, **case.settings) as java:
+            left = {path.relative_to(store.root).as_posix() for path in store.root.rglob("*")}
+            assert java.loaded is (outcome.starts or refuses_later)
+            if not outcome.starts:
+                return
+            assert sorted(before - left) == sorted(outcome.deletes)
+            bounds = java.call("bounds")
+            assert bounds == {"min": outcome.min_physical_offset, "max": outcome.max_physical_offset}
+            assert loaded(java.call("queues")) == expected(outcome)
+
+
+def loaded(queues: list[dict[str, Any]]) -> dict[tuple[str, int], int]:
+    """Next offsets directly after the load."""
+    return {(one["topic"], one["queue"]): one["max"] for one in queues}
+
+
+def expected(outcome: Outcome) -> dict[tuple[str, int], int]:
+    return {(one.topic, one.queue_id): one.loaded_max for one in outcome.queues if one.loaded_max}
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_one_of_each_class(java_store: Callable[..., JavaStore], release: str, cls: str) -> None:
+    cases = list(damage_cases(cls=cls, release=release, where=tried))
+    # the middle of the list: neither the tamest nor always the same mode
+    compare(cases[len(cases) // 2], java_store)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("case", list(damage_cases(where=tried)), ids=lambda case: case.id)
+def test_every_one(java_store: Callable[..., JavaStore], release: str, case: DamageCase) -> None:
+    if case.release != release:
+        pytest.skip("written by another release")
+    compare(case, java_store)

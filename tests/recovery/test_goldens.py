@@ -1,0 +1,99 @@
+"""Stores that real brokers left in good order: a start changes no bound of any queue, and is safe.
+
+The expected bounds are those that the same release reported after it had opened a copy.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fixtures import golden_names
+from rmqtool.recovery.foretell import foretell
+from rmqtool.store.config import load_broker_conf
+from rmqtool.store.layout import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fixtures import Golden
+    from rmqtool.recovery.outcome import Outcome
+
+NOT_MODELLED = ("dledger", "controller", "rocksdb", "rocksdb-double", "rocksdb-unclean", "cqext")
+ALL = golden_names()
+MODELLED = [name for name in ALL if not name.endswith(NOT_MODELLED)]
+REBUILT = [
+    name
+    for name in golden_names("api")
+    if name in MODELLED and not name.endswith(("expired-all", "expired-head", "preblank"))
+]
+
+
+def of(golden: Golden) -> Outcome:
+    """The outcome of a start with the release that wrote the store."""
+    store = Store.open(golden.path, config=load_broker_conf(golden.config_path))
+    return foretell(store, golden.release)
+
+
+def bounds(golden: Golden) -> dict[tuple[str, int], tuple[int, int]]:
+    """What the release said about each queue that has or had messages."""
+    told: Any = golden.expected["queues"]
+    found: dict[tuple[str, int], tuple[int, int]]
+    if isinstance(told, dict):
+        found = {
+            (topic, int(queue)): (value["min"], value["max"])
+            for topic, queues in told.items()
+            for queue, value in queues.items()
+        }
+    else:
+        found = {(one["topic"], one["queue"]): (one["min"], one["max"]) for one in told}
+    return {key: value for key, value in found.items() if value[1]}
+
+
+def foretold(outcome: Outcome) -> dict[tuple[str, int], tuple[int, int]]:
+    return {
+        (one.topic, one.queue_id): (one.min_offset, one.max_offset)
+        for one in outcome.queues
+        if one.max_offset
+    }
+
+
+@pytest.mark.parametrize("name", MODELLED)
+def test_bounds_stay_and_a_start_is_safe(golden: Callable[[str], Golden], name: str) -> None:
+    opened = golden(name)
+    outcome = of(opened)
+    assert outcome.starts
+    assert outcome.safe_to_start is True
+    wanted = bounds(opened)
+    if opened.kind == "api":
+        assert outcome.max_physical_offset == opened.expected["maxPhyOffset"]
+        assert outcome.min_physical_offset == opened.expected["minPhyOffset"]
+        assert foretold(outcome) == wanted
+    else:
+        # internal topics were not asked for, and where the broker went on writing, queues have grown since
+        had = foretold(outcome)
+        grown = name.endswith(("unclean", "timer"))
+        wrong = {key for key in wanted if had[key] != wanted[key] and not (grown and had[key] > wanted[key])}
+        assert wrong == set()
+
+
+@pytest.mark.parametrize("name", sorted(set(ALL) - set(MODELLED)))
+def test_what_is_not_modelled_makes_the_answer_uncertain(golden: Callable[[str], Golden], name: str) -> None:
+    outcome = of(golden(name))
+    assert outcome.not_looked_at
+    assert outcome.safe_to_start is None
+
+
+@pytest.mark.parametrize("name", REBUILT)
+def test_queues_are_rebuilt_from_the_whole_log(fresh_golden: Callable[[str], Golden], name: str) -> None:
+    opened = fresh_golden(name)
+    for lost in ("consumequeue", "batchconsumequeue"):
+        shutil.rmtree(opened.path / lost, ignore_errors=True)
+    (opened.path / "checkpoint").unlink()
+    (opened.path / "abort").touch()
+    outcome = of(opened)
+    assert outcome.mode == "abnormal"
+    assert outcome.start_segment == opened.expected["minPhyOffset"]
+    assert foretold(outcome) == bounds(opened)
