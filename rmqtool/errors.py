@@ -56,6 +56,10 @@ class UsageError(RmqtoolError):
     exit_code = ExitCode.USAGE
 
 
+class VanishedError(UsageError):
+    """There is no such file: never, or not any more."""
+
+
 class NotAStoreError(UsageError):
     """The path exists, but nothing in it is a RocketMQ store file."""
 
@@ -95,3 +99,7 @@ class LockedError(RmqtoolError):
     """A running broker holds the store."""
 
     exit_code = ExitCode.LOCKED
+
+
+class Stopped(Exception):  # noqa: N818 - no error: it ends a worker whose results nobody reads any more
+    """Work was given up because its reader has left. It never leaves the thread that it ends."""

@@ -59,6 +59,10 @@ class Causes:
         """Ranges of physical offsets (start, end, code) where no record can be, by start."""
         return [one for one in self._log if one[2] in _NO_RECORD]
 
+    def add(self, start: int, length: int, code: str) -> None:
+        """A range of physical offsets that is lost without a finding of its own."""
+        insort(self._log, (start, start + length, code))
+
     def told(self, findings: Iterable[Finding]) -> Iterator[Finding]:
         """The same findings; what comes from others that passed before says so."""
         for one in findings:

@@ -12,21 +12,16 @@ from formats.properties import decode
 from formats.tags_code import tags_hash
 from rmqtool.check.findings import finding
 from rmqtool.errors import RmqtoolError
-from rmqtool.scan import kernels_python
-from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status
+from rmqtool.scan.fields import Check, Field
+from rmqtool.scan.one import RecordReader
 from rmqtool.scan.units import OK, unit_states
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import numpy.typing as npt
-
     from rmqtool.check.findings import Finding
     from rmqtool.check.queue_files import OpenFiles, QueueUnits
     from rmqtool.store.segments import SegmentSet
-
-_HEAD = 4096
-"""bytes read for a record at first; most need no more"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +57,7 @@ class RecordsAt:
     def __init__(self, segments: SegmentSet, files: OpenFiles) -> None:
         self._segments = segments
         self._files = files
-        self._row = np.zeros((1, ROW_WIDTH), np.int64)
-        self._status = np.zeros(STATUS_WIDTH, np.int64)
-
-    def covered(self, offset: int) -> bool:
-        """Does a file of the log hold this offset?"""
-        return self._segments.locate(offset) is not None
+        self._reader = RecordReader(Check.FRAME)
 
     def get(self, offset: int) -> Found | None:
         """The record that begins there; None when none does."""
@@ -75,33 +65,23 @@ class RecordsAt:
         if place is None:
             return None
         segment, position = place
-        source = self._files.get(segment.file)
-        window = source.window(position, _HEAD)
-        size = int.from_bytes(window[:4].tobytes(), "big", signed=True)
-        if _HEAD < size <= segment.size - position:
-            window = source.window(position, size)
-        kernels_python.walk(
-            window, 0, position, segment.size, segment.base, Check.FRAME, self._row, self._status
-        )
-        if not self._status[Status.COUNT]:
+        row, window, *_ = self._reader.read(self._files.get(segment.file), segment.base, position)
+        if row is None:
             return None
-        row = self._row[0]
-        topic = _text(window, row, Field.TOPIC_POSITION, position)
-        raw = _text(window, row, Field.PROPERTIES_POSITION, position)
+
+        def text(at: Field) -> bytes:
+            start = row[at] - position
+            return window[start : start + max(row[at + 1], 0)].tobytes()
+
         return Found(
-            topic.decode("utf-8", "replace"),
-            int(row[Field.QUEUE_ID]),
-            int(row[Field.QUEUE_OFFSET]),
-            int(row[Field.STORE_SIZE]),
-            int(row[Field.SYS_FLAG]) >> 2 & 3,
-            decode(raw),
-            int(row[Field.STORE_TIMESTAMP]),
+            text(Field.TOPIC_POSITION).decode("utf-8", "replace"),
+            row[Field.QUEUE_ID],
+            row[Field.QUEUE_OFFSET],
+            row[Field.STORE_SIZE],
+            row[Field.SYS_FLAG] >> 2 & 3,
+            decode(text(Field.PROPERTIES_POSITION)),
+            row[Field.STORE_TIMESTAMP],
         )
-
-
-def _text(window: npt.NDArray[np.uint8], row: npt.NDArray[np.int64], at: Field, position: int) -> bytes:
-    start = int(row[at]) - position
-    return window[start : start + max(int(row[at + 1]), 0)].tobytes()
 
 
 _IN_RUNS = ("-SHIFT", "-DANGLING", "-EXPIRED")
@@ -123,7 +103,7 @@ def _time(queue: QueueUnits, number: int, records: RecordsAt, first: bool) -> in
     units = queue.units(number)
     offsets = units["physical_offset"][unit_states(units, None) == OK].tolist()
     for offset in offsets if first else reversed(offsets):
-        record = records.get(offset) if records.covered(offset) else None
+        record = records.get(offset)
         if record is not None:
             return record.store_timestamp
     return None
@@ -153,13 +133,10 @@ class UnitCheck:
         records: RecordsAt,
         damage: Damage,
         log_range: tuple[int, int] | None,
-        moving_end: int | None = None,
     ) -> None:
-        """moving_end: where the log ended when it was read, if a broker goes on writing behind it."""
         self._records = records
         self._damage = damage
         self._log = log_range
-        self._moving_end = moving_end
 
     def check(self, queue: QueueUnits) -> Iterator[Finding]:
         """Findings about one queue."""
@@ -189,8 +166,6 @@ class UnitCheck:
         prefix = "BCQ" if queue.batch else "CQ"
         if offset < self._log[0]:
             return {"code": f"{prefix}-EXPIRED"}
-        if self._moving_end is not None and offset >= self._moving_end:
-            return None
         cause = self._damage.code_at(offset)
         try:
             record = self._records.get(offset)
@@ -258,6 +233,7 @@ def _told(run: _Run | None, queue: QueueUnits) -> Iterator[Finding]:
     if code.endswith(("-DANGLING", "-EXPIRED")):
         facts["found"] = count
     if shift is not None:
+        queue.elsewhere.append((run.first + shift, run.last + shift + 1))
         facts |= {"expected": run.first + shift, "found": run.first}
     yield finding(
         code,

@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formats.index import FIRST_ITEM
+from rmqtool.check.caps import Caps
 from rmqtool.check.findings import Severity, finding
-from rmqtool.check.index_file import CHUNK, FileCheck, items_from
+from rmqtool.check.index_file import FileCheck
 from rmqtool.check.index_known import known_files
 from rmqtool.check.index_match import Keys, Matcher
+from rmqtool.check.index_reading import CHUNK, items_from, open_patched
 from rmqtool.check.index_stream import ItemStream
-from rmqtool.errors import RmqtoolError
+from rmqtool.check.state import is_unclean
+from rmqtool.errors import RmqtoolError, VanishedError
 from rmqtool.scan.fields import Field
-from rmqtool.store.layout import FileKind, StoreForm
-from rmqtool.store.lock import probe
+from rmqtool.store.layout import StoreForm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from rmqtool.check.index_file import IndexFile
     from rmqtool.check.index_match import Loose
     from rmqtool.scan.events import Records
-    from rmqtool.store.bytes import OpenMode
+    from rmqtool.store.access import OpenMode
     from rmqtool.store.layout import Store
 
 _MOST_KEYS = 1 << 15
@@ -50,15 +52,21 @@ class LogRange:
 class IndexCheck:
     """Feed `records` with every run of the log in physical order, then take `finish`.
 
-    Without a log only the files themselves are checked: `finish(None, ())`.
+    Without a log only the files themselves are checked: `finish(None, ())`. until: of a live store, the
+    offset from which on items are not looked at (`check.live`).
     """
 
-    def __init__(self, store: Store, kernels: ModuleType, safe_io: bool = False) -> None:
+    def __init__(
+        self, store: Store, kernels: ModuleType, mode: OpenMode = "auto", until: int | None = None
+    ) -> None:
         self._store = store
         self._hashes = _hash_kernels(kernels)
-        self._mode: OpenMode = "pread" if safe_io else "auto"
-        self._unclean = bool(store.of_kind(FileKind.ABORT)) or probe(store.lock_path).held is True
+        self._mode: OpenMode = mode
+        self._until = until
+        self._unclean = is_unclean(store)
         self._files, self._remarks = known_files(store)
+        if until is not None and self._files:
+            self._files[-1].moving = True
         self._heads: list[Finding] = []
         self._unreadable: set[str] = set()
         for index in self._files:
@@ -66,17 +74,24 @@ class IndexCheck:
         readable = [one for one in self._files if one.path not in self._unreadable]
         self._stream = ItemStream(readable, self._mode)
         self._matcher = Matcher(self._stream, self._hashes.agree)
+        self._caps = Caps("IDX-MORE")
         self._reported: set[tuple[str | None, int | None]] = set()
         self._wrong_hashes: set[tuple[str | None, int | None]] = set()
 
     def _check(self, index: IndexFile) -> FileCheck:
         mild = Severity.NOTE if self._unclean else None
-        return FileCheck(index, self._hashes, self._mode, mild, self._store.segments.end_offset)
+        end = self._store.segments.end_offset
+        return FileCheck(index, self._hashes, self._mode, mild, end, self._until)
 
     def _guarded(self, index: IndexFile, findings: Iterator[Finding]) -> list[Finding]:
         """All findings, or the one that the file cannot be read."""
         try:
             return list(findings)
+        except VanishedError as error:
+            self._unreadable.add(index.path)
+            if self._until is not None:  # expired since it was listed
+                return []
+            return [finding("IDX-UNREADABLE", path=index.path, found=str(error))]
         except RmqtoolError as error:
             self._unreadable.add(index.path)
             return [finding("IDX-UNREADABLE", path=index.path, found=str(error))]
@@ -108,6 +123,8 @@ class IndexCheck:
     def match(self, keys: Keys) -> Iterator[Finding]:
         """The second half of `records`, which must be called in physical order."""
         for one in self._matcher.run(keys):
+            if not self._caps.passes(one):
+                continue
             self._reported.add((one.path, one.position))
             if one.code == "IDX-HASH":
                 self._wrong_hashes.add((one.path, one.position))
@@ -129,6 +146,7 @@ class IndexCheck:
             if index.path not in self._unreadable:
                 slots = self._guarded(index, self._check(index).chains())
                 yield from (one for one in slots if not self._explained(index, one))
+        yield from self._lost()
         if log is not None:
             for loose in self._matcher.loose:
                 yield from self._loose(loose, log, damaged)
@@ -138,6 +156,21 @@ class IndexCheck:
                 known = (index.path, index.position(number)) in self._reported
                 if not known and not self._explained(index, one):
                     yield one
+        for path, count in sorted(self._matcher.more_loose.items()):
+            yield finding("IDX-MORE", path=path, part="IDX-DANGLING", found=count)
+        yield from self._caps.closing()
+
+    def _lost(self) -> Iterator[Finding]:
+        """Ranges that could not be read; everything around them has been checked."""
+        for index in self._files:
+            for bad in index.lost:
+                yield finding(
+                    "IDX-UNREADABLE",
+                    path=index.path,
+                    position=bad.start,
+                    length=bad.length,
+                    found=bad.reason,
+                )
 
     def _explained(self, index: IndexFile, one: Finding) -> bool:
         """Whether a slot or chain disagrees only because an item in it has a wrong hash, said already."""
@@ -182,7 +215,7 @@ class IndexCheck:
     ) -> Iterator[Finding]:
         """Items without a record, neighbours of the same kind in one finding."""
         index = loose.index
-        with index.file.open(self._mode) as source:
+        with open_patched(index, self._mode) as source:
             end = loose.first + loose.count
             for first in range(loose.first, end, CHUNK):
                 items = items_from(source, index, first, min(CHUNK, end - first))
@@ -233,10 +266,14 @@ class IndexCheck:
         if any(one.code == "IDX-GEOMETRY" for one in self._remarks):
             return  # what a file that cannot be checked holds is not missing
         matcher = self._matcher
+        if matcher.more_missing:
+            yield finding("IDX-MORE", path="index", part="IDX-MISSING", found=matcher.more_missing)
+        lost = self._unreadable or any(index.lost for index in self._files)
         for one in matcher.missing:
             yield finding(
                 "IDX-MISSING",
                 path="index",
+                caused_by="IDX-UNREADABLE" if lost else None,
                 physical_offset=one.start,
                 length=one.end - one.start,
                 found=one.records,

@@ -9,9 +9,10 @@ import numpy as np
 
 from formats.index import FIRST_ITEM, Item, Slot, item_position, slot_position
 from formats.primitives import dtype_of
+from rmqtool.check.caps import MOST
 from rmqtool.check.findings import Finding, Severity, finding
+from rmqtool.check.index_reading import chunks, items_from, lost_item, lost_slot, open_patched, settled, used
 from rmqtool.scan.index import IndexHeader, read_header
-from rmqtool.store.bytes import BLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,18 +20,16 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.store.bytes import ByteSource, OpenMode
+    from rmqtool.store.access import OpenMode
     from rmqtool.store.files import StoreFile
+    from rmqtool.store.patched import BadRange, PatchedSource
 
     Ints = npt.NDArray[np.int64]
 
 ITEM = dtype_of(Item)
 SLOT = dtype_of(Slot)
-CHUNK = 1 << 16
-"""items that are read at once"""
 
-_BACKWARDS = 1 << 20
-_KEPT = 4096
+_LOW = (1 << 32) - 1
 _LONGEST = 1000
 _WHOLE = 3
 """so many wrong fields are one wrong header"""
@@ -49,6 +48,10 @@ class IndexFile:
     damaged_items: dict[int, Finding] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     lost_header: bool = False
+    moving: bool = False
+    """a broker may be adding items: header and slots speak of more than `count`"""
+    lost: list[BadRange] = field(default_factory=list)
+    """what cannot be read, as far as the file was looked at"""
 
     @property
     def cut(self) -> bool:
@@ -84,7 +87,8 @@ class FileCheck:
     """Reads one file once: header, slots, chains.
 
     mild: judgement of what a copy of a running store may show too; None keeps that of the catalogue.
-    log_end: where the commit log files end.
+    log_end: where the commit log files end. until: of a live store, the offset from which on items are left
+    alone.
     """
 
     def __init__(
@@ -94,25 +98,36 @@ class FileCheck:
         mode: OpenMode,
         mild: Severity | None = None,
         log_end: int = 0,
+        until: int | None = None,
     ) -> None:
         self._index = index
         self._hashes = hashes
         self._mode: OpenMode = mode
         self._mild = mild
         self._log_end = log_end
+        self._until = until
 
     def head(self) -> Iterator[Finding]:
         """Header against content, from a few small reads; also fills `header` and `count`."""
         index = self._index
-        with index.file.open(self._mode) as source:
+        with open_patched(index, self._mode) as source:
             index.header = read_header(source)
             if index.header is None:
                 return
-            index.count = _used(source, index)
+            index.count = used(source, index)
+            if self._until is not None:
+                count = settled(source, index, self._until)
+                index.moving |= count != index.count
+                index.count = count
             if index.count <= FIRST_ITEM:
                 yield from self._empty()
             else:
-                wrong = list(self._header(items_from(source, index, FIRST_ITEM, 1), _last(source, index)))
+                wrong = list(
+                    self._header(
+                        items_from(source, index, FIRST_ITEM, 1),
+                        items_from(source, index, index.count - 1, 1),
+                    )
+                )
                 index.lost_header = len(wrong) >= _WHOLE
                 if index.lost_header:
                     wrong = [index.head("IDX-HEADER-LOST", None, found=len(wrong))]
@@ -120,6 +135,8 @@ class FileCheck:
 
     def _empty(self) -> Iterator[Finding]:
         header = self._index.header
+        if self._index.moving:
+            return
         if header is not None and not 0 <= header.index_count <= FIRST_ITEM:
             yield self._index.head("IDX-COUNT", "index_count", expected=FIRST_ITEM, found=header.index_count)
         else:
@@ -127,9 +144,9 @@ class FileCheck:
 
     def _header(self, first: npt.NDArray[Any], last: npt.NDArray[Any]) -> Iterator[Finding]:
         index, header = self._index, self._index.header
-        if header is None or index.cut or not len(first) or not len(last):
+        if header is None or index.cut or not len(first) or not len(last) or index.lost:
             return
-        if header.index_count != index.count:
+        if not index.moving and header.index_count != index.count:
             yield index.head(
                 "IDX-COUNT",
                 "index_count",
@@ -145,13 +162,13 @@ class FileCheck:
             "end_physical_offset": (end, header.end_physical_offset),
         }
         for part, (expected, found) in wrong.items():
-            if expected != found:
+            if expected != found and not (index.moving and part.startswith("end")):
                 mild = self._mild if 0 <= found <= self._log_end else None
                 yield index.head("IDX-HEADER", part, expected=expected, found=found, severity=mild)
         # the first item's time counts from the end of the file before, so one item tells nothing
         if header.begin_timestamp <= 0:
             yield index.head("IDX-HEADER", "begin_timestamp", found=header.begin_timestamp)
-        elif index.count > FIRST_ITEM + 1 and max(int(span / 1000), 0) != seconds:
+        elif not index.moving and index.count > FIRST_ITEM + 1 and max(int(span / 1000), 0) != seconds:
             expected = header.begin_timestamp + seconds * 1000
             yield index.head(
                 "IDX-HEADER",
@@ -163,60 +180,85 @@ class FileCheck:
 
     def chains(self) -> Iterator[Finding]:
         """Every slot and every item; findings about items go to `damaged_items` of the file."""
-        index = self._index
-        if index.count <= FIRST_ITEM:
+        if self._index.count <= FIRST_ITEM:
             return
+        with open_patched(self._index, self._mode) as source:
+            found = self._chains(source)
+            if source.spoiled():  # from now on the source copies
+                found = self._chains(source)
+        yield from found
+
+    def _chains(self, source: PatchedSource) -> list[Finding]:
+        index = self._index
         state = np.zeros(index.slots, np.int64)
-        bad = np.empty((_KEPT, 3), np.int64)
+        bad = np.empty((MOST, 3), np.int64)
         total = 0
-        with index.file.open(self._mode) as source:
-            for first, items in chunks(source, index):
-                total = self._hashes.chain(items.view(np.uint8), first, index.slots, state, bad, total)
-            bad = bad[: min(total, _KEPT)]
-            if not index.cut:
-                yield from self._slots(source, state, bad.tolist())
-            self._facts(source, state)
-        for number, expected, prev in bad.tolist():
+        for first, items in chunks(source, index):
+            total = self._hashes.chain(items.view(np.uint8), first, index.slots, state, bad, total)
+        bad = bad[: min(total, MOST)]
+        wrong = bad.tolist()
+        found = [] if index.cut else list(self._slots(source, state, wrong))
+        self._facts(source, state)
+        index.damaged_items.clear()
+        for number, expected, prev in wrong:
+            if lost_item(index, prev):
+                continue
             code = "IDX-CYCLE" if prev >= number else "IDX-CHAIN"
             index.damaged_items[number] = index.item(code, number, part="prev", expected=expected, found=prev)
         if total > len(bad):
-            yield index.head("IDX-MORE", None, found=total - len(bad))
+            found.append(finding("IDX-MORE", path=index.path, part="IDX-CHAIN", found=total - len(bad)))
+        return found
 
-    def _slots(self, source: ByteSource, state: Ints, bad: list[list[int]]) -> Iterator[Finding]:
+    def _slots(self, source: PatchedSource, state: Ints, bad: list[list[int]]) -> Iterator[Finding]:
         index, header = self._index, self._index.header
         raw = source.window(slot_position(0), index.slots * SLOT.itemsize)
-        found = raw[: len(raw) // SLOT.itemsize * SLOT.itemsize].view(SLOT).astype(np.int32)
-        expected = state[: len(found)].astype(np.int32)
+        found = raw[: len(raw) // SLOT.itemsize * SLOT.itemsize].view(SLOT)
+        odd = np.empty(2 * MOST, np.int64)
+        count, in_use = self._hashes.compare_slots(raw, state, odd)
         doubtful = {number: other for number, other, prev in bad if prev < number}
+        places = odd[: min(count, len(odd))]
+        if index.moving:  # newer items than those that are looked at
+            places = np.flatnonzero((found != state[: len(found)] & _LOW) & (found < index.count))[: 2 * MOST]
+            count = len(places)
+        if index.lost:
+            places = places[[not lost_slot(index, slot, int(found[slot])) for slot in places.tolist()]]
+        expected = {slot: int(state[slot]) & _LOW for slot in places.tolist()}
         wrong = [
             slot
-            for slot in np.flatnonzero(found != expected).tolist()
-            if int(found[slot]) not in doubtful and doubtful.get(int(expected[slot])) != int(found[slot])
+            for slot in expected
+            if int(found[slot]) not in doubtful and doubtful.get(expected[slot]) != int(found[slot])
         ]
-        for slot in wrong[:_KEPT]:
+        for slot in wrong:
             yield finding(
                 "IDX-SLOT",
                 path=index.path,
                 position=slot_position(slot),
                 length=SLOT.itemsize,
                 part=f"slot {slot}",
-                expected=int(expected[slot]),
+                expected=expected[slot],
                 found=int(found[slot]),
                 severity=self._mild if 0 <= found[slot] < index.items else None,
             )
-        used = int(np.count_nonzero(expected))
-        index.facts["slots_used"] = used
+        if count > len(odd):
+            yield finding("IDX-MORE", path=index.path, part="IDX-SLOT", found=count - len(odd))
+        index.facts["slots_used"] = in_use
+        if index.moving or index.lost:
+            return
         # up to 4.7.0 every put counts, later only the first of a slot; a store may have seen both
-        if header is not None and not index.lost_header and not used <= header.hash_slot_count < index.count:
+        if (
+            header is not None
+            and not index.lost_header
+            and not in_use <= header.hash_slot_count < index.count
+        ):
             yield index.head(
                 "IDX-HEADER",
                 "hash_slot_count",
-                expected=used,
+                expected=in_use,
                 found=header.hash_slot_count,
                 severity=Severity.NOTE if wrong or bad else self._mild,
             )
 
-    def _facts(self, source: ByteSource, state: Ints) -> None:
+    def _facts(self, source: PatchedSource, state: Ints) -> None:
         """Longest chain, and the longest run of one hash among the longest chains, about a thousand."""
         index = self._index
         counts = np.zeros(_LONGEST, np.int64)
@@ -226,51 +268,11 @@ class FileCheck:
         least = int(lengths[::-1][several][-1]) if several.any() else int(lengths[-1])
         chosen = state[state >= max(least, 1) << 32][:_LONGEST]
         index.facts["longest_chain"] = int((chosen >> 32).max(initial=0))
-        used = index.position(index.count)
-        if not source.zero_copy and used > source.window_bytes:
+        end = index.position(index.count)
+        if index.lost or (not source.zero_copy and end > source.window_bytes):
             return
         hashes = np.empty(int((chosen >> 32).sum()), np.int32)
         heads = chosen & 0xFFFFFFFF
-        count = self._hashes.follow(source.window(0, used), index.position(0), heads, hashes)
+        count = self._hashes.follow(source.window(0, end), index.position(0), heads, hashes)
         same = np.unique(hashes[:count], return_counts=True)[1]
         index.facts["longest_same_hash"] = int(same.max(initial=0))
-
-
-def chunks(source: ByteSource, index: IndexFile) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-    """All used items, as (number of the first, items)."""
-    for first in range(FIRST_ITEM, index.count, CHUNK):
-        items = items_from(source, index, first, min(CHUNK, index.count - first))
-        if not len(items):
-            return
-        yield first, items
-
-
-def items_from(source: ByteSource, index: IndexFile, first: int, count: int) -> npt.NDArray[Any]:
-    """Items from number `first` on, as far as the file goes."""
-    raw = source.window(min(index.position(first), source.size), count * ITEM.itemsize)
-    return raw[: len(raw) // ITEM.itemsize * ITEM.itemsize].view(ITEM)
-
-
-def _last(source: ByteSource, index: IndexFile) -> npt.NDArray[Any]:
-    return items_from(source, index, index.count - 1, 1)
-
-
-def _used(source: ByteSource, index: IndexFile) -> int:
-    """Number of the next item: what the header says where the bytes agree, else by the last used byte."""
-    room = min(index.items, (source.size - index.position(0)) // ITEM.itemsize)
-    said = index.header.index_count if index.header is not None else 0
-    if FIRST_ITEM < said <= room:
-        raw = items_from(source, index, said - 1, 2).view(np.uint8)
-        if raw[: ITEM.itemsize].any() and (said == room or not raw[ITEM.itemsize :].any()):
-            return said
-    if said <= FIRST_ITEM and not items_from(source, index, FIRST_ITEM, BLOCK).view(np.uint8).any():
-        return FIRST_ITEM
-    start = index.position(FIRST_ITEM)
-    end = index.position(room)
-    while end > start:
-        low = max(end - _BACKWARDS, start)
-        used = np.flatnonzero(source.window(low, end - low))
-        if len(used):
-            return (low + int(used[-1]) - index.position(0)) // ITEM.itemsize + 1
-        end = low
-    return FIRST_ITEM

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from formats.index import FIRST_ITEM
+from rmqtool.check.index_times import header_times, item_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     Column = TypeVar("Column", Ints, Int32s, Bools)
 
 _KEPT = 10_000
-_LAST_SECOND = (1 << 31) - 1
+MOST_RANGES = 100_000
+"""ranges of loose items, and of records without items, that are told one by one"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,8 @@ class Matcher:
         self._agree = agree
         self.loose: list[Loose] = []
         self.missing: list[Missing] = []
+        self.more_missing = 0
+        self.more_loose: Counter[str] = Counter()
         self.still_missing: Missing | None = None
         self.matched = 0
         self.last_item: int | None = None
@@ -89,7 +93,7 @@ class Matcher:
                 self.last_item = int(keys.offsets[keys.owners[-1]])
                 for index, first, start, count in spans:
                     owners = keys.owners[start : start + count]
-                    yield from _header_times(index, first, keys, owners, None)
+                    yield from header_times(index, first, keys, owners, None)
                 return
         pieces = self._stream.take(int(keys.offsets[-1]))
         if not pieces:
@@ -119,7 +123,10 @@ class Matcher:
 
     def _close(self) -> None:
         if self.still_missing is not None:
-            self.missing.append(self.still_missing)
+            if len(self.missing) < MOST_RANGES:
+                self.missing.append(self.still_missing)
+            else:
+                self.more_missing += 1
             self.still_missing = None
 
     def _slowly(
@@ -154,7 +161,7 @@ class Matcher:
                 offset = int(keys.offsets[record])
                 if given[record] == 0 and (yield from loose.claim(keys.of(record), offset)):
                     lacking.discard(record)
-        yield from _times(pieces, at, keys, on)
+        yield from item_times(pieces, at, keys, on)
         if on.any():
             self.last_item = int(offsets[on][-1])
         self._ranges(keys, given, np.array(sorted(lacking), np.int64), begun_late)
@@ -233,7 +240,10 @@ class Matcher:
         if last is not None and joins and last.first + last.count == first:
             last.count += count
             return
-        self.loose.append(Loose(piece.index, first, count, astray))
+        if len(self.loose) < MOST_RANGES:
+            self.loose.append(Loose(piece.index, first, count, astray))
+        else:
+            self.more_loose[piece.index.path] += 1
 
 
 class _Leftover:
@@ -284,51 +294,3 @@ class _Leftover:
 
 def _joined(parts: list[Column]) -> Column:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def _times(pieces: Sequence[Items], owners: Ints, keys: Keys, on: Bools) -> Iterator[Finding]:
-    """The seconds in each item and the times in the header against the store time of the record."""
-    begin = 0
-    for piece in pieces:
-        chosen = slice(begin, begin + len(piece))
-        begin += len(piece)
-        header = piece.index.header
-        if header is None or header.begin_timestamp <= 0:
-            continue
-        times = keys.times[owners[chosen]]
-        valid = on[chosen].copy()
-        yield from _header_times(piece.index, piece.first, keys, owners[chosen], valid)
-        if piece.first == FIRST_ITEM:
-            # counted from the end of the file before, which may be gone
-            valid[0] = False
-        seconds = np.clip((times - header.begin_timestamp) // 1000, 0, _LAST_SECOND)
-        wrong = np.flatnonzero(valid & (seconds != piece.time_diffs))
-        for k in wrong[:_KEPT].tolist():
-            yield piece.index.item(
-                "IDX-TIME",
-                piece.first + k,
-                physical_offset=int(keys.offsets[owners[chosen]][k]),
-                part="time_diff",
-                expected=int(seconds[k]),
-                found=int(piece.time_diffs[k]),
-            )
-
-
-def _header_times(
-    index: IndexFile, first: int, keys: Keys, owners: Ints | Int32s, valid: Bools | None
-) -> Iterator[Finding]:
-    """The header's times against the first and the last record, if these items are among those."""
-    header = index.header
-    if header is None or index.lost_header or index.cut:
-        return
-    ends = {
-        "begin_timestamp": (FIRST_ITEM, header.begin_timestamp),
-        "end_timestamp": (index.count - 1, header.end_timestamp),
-    }
-    for part, (number, said) in ends.items():
-        k = number - first
-        if not 0 <= k < len(owners) or (valid is not None and not valid[k]):
-            continue
-        offset, expected = int(keys.offsets[owners[k]]), int(keys.times[owners[k]])
-        if expected != said:
-            yield index.head("IDX-HEADER", part, physical_offset=offset, expected=expected, found=said)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from formats.index import FIRST_ITEM
 from rmqtool.check.findings import Finding, finding
-from rmqtool.check.index_file import chunks
-from rmqtool.errors import RmqtoolError, UnreadableError
+from rmqtool.check.index_reading import chunks, open_patched
+from rmqtool.errors import RmqtoolError
+from rmqtool.store.access import Access
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from rmqtool.check.index_file import IndexFile
     from rmqtool.check.index_match import Keys
-    from rmqtool.store.bytes import OpenMode
+    from rmqtool.store.access import OpenMode
 
     Ints = npt.NDArray[np.int64]
     Int32s = npt.NDArray[np.int32]
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     _Chunk = tuple[IndexFile, int, npt.NDArray[Any]]
 
 _BEYOND = (1 << 63) - 1
+_AHEAD = 4096
+"""items that are at hand at least, if the file has them, when the order of offsets is judged"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,8 @@ class ItemStream:
     """Takes items away from the front, as far as they belong to a part of the log."""
 
     def __init__(self, files: Sequence[IndexFile], mode: OpenMode) -> None:
-        self._mode: OpenMode = mode
+        own = mode if isinstance(mode, Access) else Access(mode)
+        self._mode = replace(own, mode="pread")  # items are kept, and must stay as they were
         self._chunks = self._all(files)
         self._waiting: list[_Chunk] = []
         self._floor: tuple[IndexFile | None, int] = (None, -1)
@@ -81,7 +85,7 @@ class ItemStream:
         """Items for offsets up to `limit`, file after file."""
         taken: list[Items] = []
         while self._waiting or self._fetch():
-            index, first, items = self._waiting[0]
+            index, first, items = self._joined()
             floor = self._floor[1] if self._floor[0] is index else -1
             columns = _columns(index, first, items, floor)
             end = int(np.searchsorted(columns.order, limit, side="right"))
@@ -93,6 +97,19 @@ class ItemStream:
                 return taken
             del self._waiting[0]
         return taken
+
+    def _joined(self) -> _Chunk:
+        """The first chunk, with what follows in its file where little of it is left.
+
+        Whether an offset breaks the order shows only with those behind it.
+        """
+        index, first, items = self._waiting[0]
+        while len(items) < _AHEAD and (len(self._waiting) > 1 or self._fetch()):
+            if self._waiting[1][0] is not index:
+                break
+            items = np.concatenate([items, self._waiting[1][2]])
+            self._waiting[:2] = [(index, first, items)]
+        return index, first, items
 
     def take_equal(self, keys: Keys, agree: Callable[..., int]) -> list[tuple[IndexFile, int, int, int]]:
         """Takes the items that are exactly these keys, in order; nothing when they are not.
@@ -128,28 +145,19 @@ class ItemStream:
         if at:
             index, first, items = waiting[0]
             waiting[0] = (index, first + at, items[at:])
+        self._floor = (spans[-1][0], int(keys.offsets[keys.owners[-1]]))
         return spans
 
     def _all(self, files: Sequence[IndexFile]) -> Iterator[_Chunk]:
         for index in files:
             try:
-                yield from self._file(index)
+                with open_patched(index, self._mode) as source:
+                    for first, items in chunks(source, index):
+                        yield index, first, items
             except RmqtoolError as error:
-                at = error.offset if isinstance(error, UnreadableError) else 0
                 self.unreadable.append(
-                    finding(
-                        "IDX-UNREADABLE",
-                        path=index.path,
-                        position=at,
-                        length=index.file.size - at,
-                        found=str(error),
-                    )
+                    finding("IDX-UNREADABLE", path=index.path, length=index.file.size, found=str(error))
                 )
-
-    def _file(self, index: IndexFile) -> Iterator[_Chunk]:
-        with index.file.open(self._mode) as source:
-            for first, items in chunks(source, index):
-                yield index, first, items
 
 
 def _columns(index: IndexFile, first: int, items: npt.NDArray[Any], floor: int) -> Items:

@@ -102,6 +102,11 @@ class LogCheck:
         long = np.flatnonzero(rows[:, Field.PROPERTIES_LENGTH] >= TRAILER_SIZE)
         ends = rows[long, Field.POSITION] + rows[long, Field.STORE_SIZE] - run.origin
         mark = np.frombuffer(_TRAILER_NAME, np.uint8)
+        # most records have none: the first byte tells
+        maybe = window[ends - TRAILER_SIZE] == mark[0]
+        if not maybe.any() and not self._wants_trailer:
+            return
+        long, ends = long[maybe], ends[maybe]
         heads = window[(ends - TRAILER_SIZE)[:, None] + np.arange(len(mark))]
         sealed = long[(heads == mark).all(axis=1)]
         if self._wants_trailer and len(sealed) < len(rows):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from rmqtool.check.findings import finding
 from rmqtool.check.index_stream import ascending
-from rmqtool.errors import RmqtoolError
+from rmqtool.errors import RmqtoolError, VanishedError
 from rmqtool.scan.units import (
     BATCH_UNIT,
     INVALID,
@@ -22,14 +23,16 @@ from rmqtool.scan.units import (
     unit_states,
 )
 from rmqtool.store.layout import FileKind
+from rmqtool.store.patched import BadRange, PatchedSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import ModuleType
 
     import numpy.typing as npt
 
     from rmqtool.check.findings import Finding
-    from rmqtool.store.bytes import ByteSource, OpenMode
+    from rmqtool.store.access import Access
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Queue, Store
 
@@ -43,13 +46,15 @@ _OPEN = 200
 class OpenFiles:
     """Sources of many files, the least recently used closed first."""
 
-    def __init__(self, mode: OpenMode) -> None:
-        self._mode = mode
-        self._open: OrderedDict[str, ByteSource] = OrderedDict()
+    def __init__(self, access: Access) -> None:
+        self._access = replace(access, mode="pread")
+        self._open: OrderedDict[str, PatchedSource] = OrderedDict()
 
-    def get(self, file: StoreFile) -> ByteSource:
-        """The open source of a file."""
-        source = self._open.pop(file.location, None) or file.open(self._mode)
+    def get(self, file: StoreFile) -> PatchedSource:
+        """The open source of a file; it copies, as the same units are looked at more than once."""
+        source = self._open.pop(file.location, None)
+        if source is None:
+            source = PatchedSource(file.open(self._access), file.size)
         self._open[file.location] = source
         if len(self._open) > _OPEN:
             self._open.popitem(last=False)[1].close()
@@ -63,9 +68,14 @@ class OpenFiles:
 
 
 class QueueUnits:
-    """One queue: its files in order, and how many of their units are known to be right."""
+    """One queue: its files in order, and how many of their units are known to be right.
 
-    def __init__(self, queue: Queue, files: OpenFiles) -> None:
+    Units that cannot be read are zero here, whole ones; `lost` tells which. until: in a live store, the
+    offset behind which units are not looked at (`check.live`); there a file may also have expired.
+    """
+
+    def __init__(self, queue: Queue, files: OpenFiles, until: int | None = None) -> None:
+        self._until = until
         self.topic = queue.topic or ""
         self.queue_id = queue.queue_id or 0
         self.batch = queue.kind is FileKind.BATCHCONSUMEQUEUE
@@ -75,9 +85,13 @@ class QueueUnits:
         bases = np.array([file.base_offset or 0 for file in self.files], np.int64)
         self._bases = bases // self.dtype.itemsize
         self._ends: dict[int, int] = {}
-        self.unreadable: dict[int, str] = {}
-        """files that cannot be read, with the reason; they count as full of units that nobody knows"""
+        self._outermost: dict[int, tuple[int, int]] = {}
+        self.sound: dict[int, int] = {}
+        """units of the files in which each is a message's, in ascending order"""
+        self.elsewhere: list[tuple[int, int]] = []
+        """queue offsets [low, high) of records whose unit lies at another slot"""
         self.matched = np.zeros(len(self.files), np.int64)
+        self._gone: dict[int, str | None] = {}
 
     @property
     def path(self) -> str:
@@ -85,25 +99,74 @@ class QueueUnits:
         return self.files[0].shown.rpartition("/")[0] if self.files else ""
 
     def units(self, number: int) -> Units:
-        """All units of a file up to its last that is not zero; none when it cannot be read."""
-        try:
-            source = self._files.get(self.files[number])
-            window = source.window(0, self.end(number))
-        except RmqtoolError as error:
-            self.unreadable[number] = str(error)
-        if number in self.unreadable:
-            return np.zeros(0, self.dtype)
-        return window[: len(window) // self.dtype.itemsize * self.dtype.itemsize].view(self.dtype)
+        """All units of a file up to its last that is not zero."""
+        return self._window(number, 0, self.end(number))
 
     def end(self, number: int) -> int:
         """Bytes of a file up to the end of its last unit that is not zero."""
         if number not in self._ends:
-            try:
-                self._ends[number] = data_end(self._files.get(self.files[number]), self.dtype.itemsize)
-            except RmqtoolError as error:
-                self.unreadable[number] = str(error)
-                self._ends[number] = self.files[number].size
+            self._ends[number] = self._find_end(number)
         return self._ends[number]
+
+    def _find_end(self, number: int) -> int:
+        source = self._source(number)
+        end = 0 if source is None else data_end(source, self.dtype.itemsize)
+        if self._until is None or not end:
+            return end
+        units = self._window(number, 0, end)
+        settled = np.flatnonzero((units["physical_offset"] <= self._until) & (units["size"] > 0))
+        return (int(settled[-1]) + 1) * self.dtype.itemsize if len(settled) else 0
+
+    def _source(self, number: int) -> PatchedSource | None:
+        """The bytes of a file; None when a live store has deleted it since it was listed."""
+        try:
+            return self._files.get(self.files[number])
+        except RmqtoolError as error:
+            expired = isinstance(error, VanishedError) and self._until is not None
+            self._gone[number] = None if expired else str(error)
+            return None
+
+    def _window(self, number: int, start: int, length: int) -> Units:
+        """Whole units of a file."""
+        size = self.dtype.itemsize
+        source = self._source(number)
+        if source is None:
+            return np.empty(0, self.dtype)
+        window = source.window(start, length)
+        units = window[: len(window) // size * size].view(self.dtype)
+        for bad in source.unreadable:
+            low, high = (bad.start - start) // size, -((start - bad.end) // size)
+            if low < len(units) and high > 0:
+                units = units.copy()
+                units[max(low, 0) : high] = np.zeros(1, self.dtype)
+        return units
+
+    def unreadable(self, number: int) -> list[BadRange]:
+        """Ranges of a file that could not be read, as far as it was looked at."""
+        if number in self._gone:
+            reason = self._gone[number]
+            return [] if reason is None else [BadRange(0, self.files[number].size, reason)]
+        source = self._source(number)
+        return [] if source is None else source.unreadable
+
+    def lost(self, slots: Ints) -> npt.NDArray[np.bool_]:
+        """Slots whose unit cannot be read, or has expired."""
+        found = np.zeros(len(slots), bool)
+        size = self.dtype.itemsize
+        for number, _, _ in self.files_of(slots):
+            first = self.first_slot(number)
+            if number in self._gone:
+                found |= (slots >= first) & (slots < first + self.files[number].size // size)
+            for bad in self.unreadable(number):
+                found |= (slots >= first + bad.start // size) & (slots < first - (-bad.end // size))
+        return found
+
+    def last_offset(self) -> int:
+        """Physical offset that the last unit points to, -1 without units."""
+        for number in reversed(range(len(self.files))):
+            if self.end(number):
+                return int(self._window(number, self.end(number) - self.dtype.itemsize, 1 << 6)[0][0])
+        return -1
 
     def first_slot(self, number: int) -> int:
         """Queue offset of a file's first unit."""
@@ -132,26 +195,63 @@ class QueueUnits:
     def _real(self, number: int) -> Ints:
         return np.flatnonzero(unit_states(self.units(number), None) == OK)
 
+    def part(self, number: int, low: int, high: int) -> Units:
+        """Units `[low, high)` of a file, counted from its first, as far as it holds any."""
+        size = self.dtype.itemsize
+        end = min(high * size, self.end(number))
+        low = max(low, 0)
+        return self._window(number, min(low * size, end), max(end - low * size, 0))
+
+    def files_of(self, slots: Ints) -> Iterator[tuple[int, int, int]]:
+        """Files that these slots lie in: number, lowest slot, and the one behind the highest."""
+        low, high = int(slots.min()), int(slots.max())
+        first, last = (np.searchsorted(self._bases, (low, high), side="right") - 1).tolist()
+        if first == last:
+            if first >= 0:
+                yield first, low, high + 1
+            return
+        numbers = np.searchsorted(self._bases, slots, side="right") - 1
+        for number in np.unique(numbers).tolist():
+            if number >= 0:
+                own = slots[numbers == number]
+                yield number, int(own.min()), int(own.max()) + 1
+
     def gather(self, slots: Ints) -> tuple[Ints, Ints, Ints]:
         """Offset, size, tags code of the units at `slots`; offset -1 where there is none."""
         offsets = np.full(len(slots), -1, np.int64)
         sizes, codes = np.zeros(len(slots), np.int64), np.zeros(len(slots), np.int64)
-        numbers = np.searchsorted(self._bases, slots, side="right") - 1
-        for number in np.unique(numbers):
-            if number < 0:
-                continue
-            units = self.units(int(number))
-            chosen = np.flatnonzero(numbers == number)
-            places = slots[chosen] - self._bases[number]
-            inside = places < len(units)
-            chosen, places = chosen[inside], places[inside]
-            found = units[places]
+        for number, low, high in self.files_of(slots):
+            first = self.first_slot(number)
+            units = self.part(number, low - first, high - first)
+            chosen = np.flatnonzero((slots >= low) & (slots < low + len(units)))
+            found = units[slots[chosen] - low]
             offsets[chosen], sizes[chosen], codes[chosen] = (
                 found["physical_offset"],
                 found["size"],
                 found["tags_code"],
             )
         return offsets, sizes, codes
+
+    def holds(self, offsets: Ints) -> npt.NDArray[np.bool_]:
+        """Which of these physical offsets have a unit somewhere in the queue."""
+        found = np.zeros(len(offsets), bool)
+        low, high = int(offsets.min()), int(offsets.max())
+        for number in range(len(self.files)):
+            if self._ascends(number):
+                first, last = self._outermost[number]
+                if last < low or high < first:
+                    continue
+            found |= np.isin(offsets, self.units(number)["physical_offset"].astype(np.int64))
+        return found
+
+    def _ascends(self, number: int) -> bool:
+        """Are the offsets in a file in order, so that its first and last tell its range?"""
+        if number not in self._outermost:
+            offsets = self.units(number)["physical_offset"].astype(np.int64)
+            in_order = len(offsets) > 0 and bool((offsets[1:] >= offsets[:-1]).all())
+            self._outermost[number] = (int(offsets[0]), int(offsets[-1])) if in_order else (0, -1)
+        first, last = self._outermost[number]
+        return first <= last or not self.end(number)
 
     def count_matched(self, slots: Ints) -> None:
         """These slots hold the unit of their record."""
@@ -160,39 +260,50 @@ class QueueUnits:
 
     def doubtful(self, number: int) -> bool:
         """Does the file hold units that no record was matched with?"""
-        states = unit_states(self.units(number), None)
-        return int((states == OK).sum()) != int(self.matched[number])
+        count = self.sound.get(number)
+        if count is None:
+            count = int((unit_states(self.units(number), None) == OK).sum())
+        return count != int(self.matched[number])
 
 
-def all_queues(store: Store, files: OpenFiles) -> dict[tuple[str, int], QueueUnits]:
-    """Every plain queue of the store that can hold units, by topic and number."""
+def queues_of(
+    store: Store, kind: FileKind, files: OpenFiles, until: int | None = None
+) -> dict[tuple[str, int], QueueUnits]:
+    """Every queue of one kind (plain or batch) that can hold units, by topic and number."""
     return {
-        (queue.topic, queue.queue_id): QueueUnits(queue, files)
-        for queue in store.queues(FileKind.CONSUMEQUEUE)
+        (queue.topic, queue.queue_id): QueueUnits(queue, files, until)
+        for queue in store.queues(kind)
         if queue.topic is not None and queue.queue_id is not None
     }
 
 
-def batch_queues(store: Store, files: OpenFiles) -> dict[tuple[str, int], QueueUnits]:
-    """Every 46-byte queue of the store, by topic and number."""
-    return {
-        (queue.topic, queue.queue_id): QueueUnits(queue, files)
-        for queue in store.queues(FileKind.BATCHCONSUMEQUEUE)
-        if queue.topic is not None and queue.queue_id is not None
-    }
+def check_units(queue: QueueUnits, kernels: ModuleType) -> Iterator[Finding]:
+    """Holes, units without meaning, wrong order, fillers behind data, in all files of a queue.
 
-
-def check_units(queue: QueueUnits) -> Iterator[Finding]:
-    """Holes, units without meaning, wrong order, fillers behind data, in all files of a queue."""
+    kernels: `scan.kernels.dispatch` or its twin.
+    """
     highest = -1
     used = [number for number in range(len(queue.files)) if queue.end(number)]
     for number, file in enumerate(queue.files[: used[-1] + 1 if used else 0]):
         units = queue.units(number)
+        last = number == used[-1]
+        behind_end = queue.end(number) // queue.dtype.itemsize, file.size // queue.dtype.itemsize
+        if not last and behind_end[0] < behind_end[1]:
+            rest = np.arange(*behind_end)
+            rest = rest[~queue.lost(queue.first_slot(number) + rest)]
+            yield from _runs("HOLE", queue, file, rest, None)
+        if not queue.batch and len(units):
+            reached = kernels.ascending_units(units.view(np.uint8), highest)
+            if reached >= 0:
+                highest, queue.sound[number] = int(reached), len(units)
+                continue
         states = unit_states(units, None)
         offsets = units["physical_offset"].astype(np.int64)
         real = states == OK
-        last = number == used[-1]
-        yield from _runs("HOLE", queue, file, np.flatnonzero(states == ZERO), units)
+        holes = np.flatnonzero(states == ZERO)
+        if len(holes):
+            holes = holes[~queue.lost(queue.first_slot(number) + holes)]
+        yield from _runs("HOLE", queue, file, holes, units)
         yield from _runs("INVALID", queue, file, np.flatnonzero(states == INVALID), units)
         started = np.flatnonzero(real)
         late = np.flatnonzero(states == PRE_BLANK)
@@ -205,21 +316,7 @@ def check_units(queue: QueueUnits) -> Iterator[Finding]:
             astray = _out_of_order(own, highest)
             yield from _runs("ORDER", queue, file, started[astray], units)
             highest = max([highest, *own[~astray][-1:].tolist()])
-        if not last and queue.end(number) < file.size // queue.dtype.itemsize * queue.dtype.itemsize:
-            rest = np.arange(queue.end(number) // queue.dtype.itemsize, file.size // queue.dtype.itemsize)
-            yield from _runs("HOLE", queue, file, rest, None)
     yield from _missing_files(queue)
-    for number, reason in sorted(queue.unreadable.items()):
-        yield finding(
-            "DIR-UNREADABLE",
-            path=queue.files[number].shown,
-            position=0,
-            length=queue.files[number].size,
-            found=reason,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            queue_offset=None if queue.batch else queue.first_slot(number),
-        )
 
 
 def _out_of_order(offsets: Ints, highest: int) -> npt.NDArray[np.bool_]:
@@ -254,6 +351,14 @@ def _runs(
             queue_id=queue.queue_id,
             queue_offset=(file.base_offset or 0) // size + first,
         )
+
+
+def place_of(queue: QueueUnits, slot: int) -> tuple[str, int]:
+    """File and position of a slot."""
+    for number in reversed(range(len(queue.files))):
+        if queue.first_slot(number) <= slot:
+            return queue.files[number].shown, (slot - queue.first_slot(number)) * queue.dtype.itemsize
+    return queue.path, 0
 
 
 def _missing_files(queue: QueueUnits) -> Iterator[Finding]:

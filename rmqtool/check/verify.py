@@ -3,39 +3,41 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from formats.checkpoint import parse_checkpoint
-from formats.commitlog import END_FILE_MIN_BLANK_LENGTH as BLANK_HEADER
 from rmqtool.check.causes import Causes
-from rmqtool.check.cross import Circumstances, CrossCheck, ghosts
+from rmqtool.check.cross import CrossCheck
 from rmqtool.check.doubtful import Damage, RecordsAt, UnitCheck, queue_times
 from rmqtool.check.findings import Tally, finding
+from rmqtool.check.ghosts import Circumstances, ghosts
 from rmqtool.check.index import IndexCheck
 from rmqtool.check.index import LogRange as IndexedLog
 from rmqtool.check.layout import check_layout
+from rmqtool.check.live import border, confirmed, listed_anew
 from rmqtool.check.log import LogCheck, blank_findings, gap_finding, tail_finding
+from rmqtool.check.log_reading import Expired, Filler, LogReader
 from rmqtool.check.lost import lost_end
-from rmqtool.check.queue_files import OpenFiles, all_queues, batch_queues, check_units
-from rmqtool.check.state import LogEnd, check_state
+from rmqtool.check.queue_files import OpenFiles, check_units, queues_of
+from rmqtool.check.state import LogEnd, check_state, is_unclean
 from rmqtool.check.topics import QueueEnds, in_rocksdb
-from rmqtool.errors import RmqtoolError, UnreadableError
+from rmqtool.errors import RmqtoolError
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.events import Blank, End, Event, Gap, Records, Tail
-from rmqtool.scan.fields import Field
+from rmqtool.scan.events import End, Event, Gap, Records, Tail, Unreadable
+from rmqtool.scan.fields import Field, Stop
 from rmqtool.scan.files import FileReader
 from rmqtool.scan.log import data_bytes
-from rmqtool.scan.parallel import in_order
-from rmqtool.scan.segment import SegmentScan
+from rmqtool.store.access import Access
 from rmqtool.store.layout import FileKind
-from rmqtool.store.lock import network_filesystem, probe
-from rmqtool.store.throttle import RateLimit, ThrottledSource
+from rmqtool.store.live import is_live
+from rmqtool.store.throttle import RateLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import ModuleType
 
     from rmqtool.check.findings import Finding
@@ -58,22 +60,6 @@ class Reading:
     advance: Callable[[int], object] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Filler:
-    """A blank record, and whether the bytes behind its header are not zero."""
-
-    blank: Blank
-    filled: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Lost:
-    """From `position` on the segment cannot be read."""
-
-    position: int
-    reason: str
-
-
 @dataclass
 class Verification:
     """One run over one store: iterate `findings`, then ask for the `summary`."""
@@ -88,114 +74,127 @@ class Verification:
     end_offset: int | None = None
     last_timestamp: int | None = None
     causes: Causes = field(default_factory=Causes)
+    compared_until: int | None = None
+    """of a live store: offset up to which log, queues and index are held against each other"""
+    expired_end: int = 0
+    """where the segments end that a live store has deleted since it was listed"""
     _started: float = field(default_factory=time.monotonic)
 
     @cached_property
-    def _careful(self) -> bool:
-        """Read with pread: a file of a live store may shrink, and so may one on a network file system."""
-        reading = self.reading
-        live = probe(self.store.lock_path).held is True
-        remote = network_filesystem(self.store.root) is not None
-        return reading.safe_io or reading.bytes_per_second is not None or live or remote
+    def _live(self) -> bool:
+        return is_live(self.store)
+
+    @cached_property
+    def _access(self) -> Access:
+        """How files are opened; one rate for all of them."""
+        rate = self.reading.bytes_per_second
+        careful = self.reading.safe_io or self._live
+        limit = RateLimit(rate) if rate else None
+        return Access("pread" if careful else "auto", limit, drop_behind=self._live)
 
     def findings(self) -> Iterator[Finding]:
         """All findings, those about the log in physical order."""
         return self.tally.counted(self.causes.told(self._all()))
 
     def _all(self) -> Iterator[Finding]:
-        store = self.store
-        kernels = choose_kernels(data_bytes(store.segments))
-        files = OpenFiles("pread" if self._careful else "auto")
+        files = OpenFiles(self._access)
         try:
-            with FileReader(store, "pread" if self._careful else "auto") as reader:
-                queues = all_queues(store, files)
-                batches = batch_queues(store, files)
-                cross = CrossCheck(queues, reader, kernels)
-                index = IndexCheck(store, kernels, self._careful)
-                yield from check_layout(store)
+            if self._live:
+                self.compared_until = border(self.store, files)
+                self.store = listed_anew(self.store)
+            store, until = self.store, self.compared_until
+            kernels = choose_kernels(data_bytes(store.segments))
+            with FileReader(store, replace(self._access, mode="pread")) as reader:
+                queues = queues_of(store, FileKind.CONSUMEQUEUE, files, until)
+                batches = queues_of(store, FileKind.BATCHCONSUMEQUEUE, files, until)
+                cross = CrossCheck(queues, batches, reader, kernels)
+                index = IndexCheck(store, kernels, self._access, until)
+                yield from self._looks(check_layout)
                 yield from self.causes.settled(self._log(kernels, cross, index))
                 yield from cross.close()
-                yield from self._queues(cross, batches, files)
+                yield from self._queues(cross, files)
                 yield from self._index(index)
                 yield from self._state([*queues.values(), *batches.values()], files)
         finally:
             files.close()
 
+    def _looks(self, check: Callable[[Store], Iterator[Finding]]) -> Iterator[Finding]:
+        """One look at a store at rest; at a live one a second, where the first finds something."""
+        if not self._live:
+            return check(self.store)
+        stores = iter((self.store,))
+        return confirmed(lambda: check(next(stores, None) or listed_anew(self.store)))
+
     def _state(self, queues: Sequence[QueueUnits], files: OpenFiles) -> Iterator[Finding]:
+        limit = self._access.limit
+        if limit is not None:
+            small = self.store.of_kind(FileKind.CHECKPOINT, FileKind.CONFIG, FileKind.CONFIG_BAK)
+            limit.take(sum(file.size for file in small))
         records = RecordsAt(self.store.segments, files)
         by_key = {(queue.topic, queue.queue_id): queue for queue in queues}
+        ends = _ends(queues)
 
         def times(topic: str, queue_id: int) -> tuple[int, int] | None:
             return queue_times(by_key[topic, queue_id], records)
 
-        yield from check_state(self.store, queues=_ends(queues), log_end=self._log_end(), times=times)
+        yield from self._looks(
+            lambda store: check_state(store, queues=ends, log_end=self._log_end(), times=times)
+        )
 
     def _log_end(self) -> LogEnd | None:
         if self.end_offset is None or not self.last_timestamp:
             return None
         return LogEnd(self.end_offset, self.last_timestamp)
 
+    @property
+    def _first_offset(self) -> int:
+        """Where the log begins, as far as it has not expired while it was read."""
+        return max(self.store.segments.first_offset, self.expired_end)
+
     def _index(self, index: IndexCheck) -> Iterator[Finding]:
         segments = self.store.segments
         known = None
         if len(segments) and self.end_offset is not None:
-            known = IndexedLog(segments.first_offset, self.end_offset)
-        yield from index.finish(known, self.causes.lost)
+            end = self.end_offset if self.compared_until is None else self.compared_until
+            known = IndexedLog(self._first_offset, end)
+        for one in index.finish(known, self.causes.lost):
+            if one.code == "IDX-UNREADABLE":
+                where = {"path": one.path, "position": one.position or 0, "length": one.length}
+                self.not_covered.append(where | {"reason": one.found})
+            yield one
 
     def _log(self, kernels: ModuleType, cross: CrossCheck, index: IndexCheck) -> Iterator[Finding]:
         """Scans segments side by side; what they hold is checked in the order of the log."""
         config = self.store.config
         check = LogCheck(config is not None and config.force_verify_prop_crc)
-        reading = self.reading
-        limit = RateLimit(reading.bytes_per_second) if reading.bytes_per_second else None
-        segments = list(self.store.segments)
-        with closing(in_order(segments, lambda one: self._scan(one, kernels, limit), reading.jobs)) as events:
-            for segment, event in events:
-                if isinstance(event, Records):
-                    self._count(event)
-                    yield from check.records(event, segment)
-                    yield from cross.take(event, segment.base)
-                    yield from index.records(event, segment.base)
-                elif isinstance(event, _Filler):
-                    yield from blank_findings(event.blank, segment, event.filled)
-                elif isinstance(event, _Lost):
-                    yield from self._unreadable(segment, event)
-                else:
-                    yield from self._other(event, segment)
+        how = self.reading
+        reader = LogReader(self.store.segments, self._access, kernels, how.jobs, self._live, how.advance)
+        for segment, event in reader.events():
+            if isinstance(event, Records):
+                self._count(event)
+                yield from check.records(event, segment)
+                yield from cross.take(self._settled(event, segment, 1), segment.base)
+                yield from index.records(self._settled(event, segment, 0), segment.base)
+            elif isinstance(event, Filler):
+                yield from blank_findings(event.blank, segment, event.filled)
+            elif isinstance(event, Unreadable):
+                yield self._unreadable(segment, event)
+            elif isinstance(event, Expired):
+                self.expired_end = segment.end
+            else:
+                yield from self._other(event, segment)
         yield from check.close(self._dispatched_timestamp())
 
-    def _scan(
-        self, segment: Segment, kernels: ModuleType, limit: RateLimit | None
-    ) -> Iterator[tuple[Segment, Event | _Filler | _Lost]]:
-        """Everything in a segment, for one thread; an unreadable rest is its last event."""
-        side_by_side = self.reading.jobs > 1
-        done = 0
-        try:
-            source = segment.open("pread" if self._careful or limit else "auto")
-            with ThrottledSource(source, limit) if limit else source as opened:
-                active = self.store.segments.is_active(segment)
-                for event in SegmentScan(opened, segment.base, active=active, kernels=kernels):
-                    if isinstance(event, Records):
-                        last = event.rows[-1]
-                        now = int(last[Field.POSITION] + last[Field.STORE_SIZE])
-                        rows = event.rows.copy() if side_by_side else event.rows
-                        yield segment, Records(rows, event.window, event.origin)
-                        self._advance(now - done)
-                        done = now
-                    elif isinstance(event, Blank):
-                        rest = opened.window(event.position, event.length)[BLANK_HEADER:]
-                        yield segment, _Filler(event, int(kernels.first_nonzero(rest, 0)) < rest.size)
-                    else:
-                        yield segment, event
-        except UnreadableError as error:
-            yield segment, _Lost(max(done, error.offset), error.reason)
-        except RmqtoolError as error:
-            yield segment, _Lost(done, str(error))
-        self._advance(segment.size - done)
+    def _settled(self, run: Records, segment: Segment, border: int) -> Records:
+        """The records of a run that units and items are complete for; `border`: 1 with the one at the border.
 
-    def _advance(self, count: int) -> None:
-        if self.reading.advance is not None:
-            self.reading.advance(count)
+        That one has its unit, while its index items may be to come.
+        """
+        if self.compared_until is None:
+            return run
+        last = self.compared_until - segment.base + border
+        count = int(np.searchsorted(run.rows[:, Field.POSITION], last))
+        return Records(run.rows[:count], run.window, run.origin)
 
     def _dispatched_timestamp(self) -> int | None:
         """`logicsMsgTimestamp` of the checkpoint, None without one."""
@@ -207,24 +206,15 @@ class Verification:
                 return None
         return None
 
-    def _unreadable(self, segment: Segment, lost: _Lost) -> Iterator[Finding]:
-        length = segment.size - lost.position
-        self.not_covered.append(
-            {
-                "path": segment.file.shown,
-                "position": lost.position,
-                "length": length,
-                "reason": lost.reason,
-            }
-        )
-        yield finding(
-            "DIR-UNREADABLE",
-            path=segment.file.shown,
-            position=lost.position,
-            physical_offset=segment.base + lost.position,
-            length=length,
-            found=lost.reason,
-        )
+    def _unreadable(self, segment: Segment, lost: Unreadable) -> Finding:
+        start = segment.base + lost.position
+        return self._not_read(segment.file.shown, lost, physical_offset=start)
+
+    def _not_read(self, path: str, lost: Unreadable, **place: Any) -> Finding:
+        """The finding that a range of a file cannot be read; what was not covered goes into the summary."""
+        where: dict[str, Any] = {"path": path, "position": lost.position, "length": lost.length}
+        self.not_covered.append(where | {"reason": lost.reason})
+        return finding("DIR-UNREADABLE", **where, **place, found=lost.reason)
 
     def _count(self, run: Records) -> None:
         self.records += len(run.rows)
@@ -233,6 +223,9 @@ class Verification:
 
     def _other(self, event: Event, segment: Segment) -> Iterator[Finding]:
         if isinstance(event, Gap):
+            if event.reason is Stop.TORN:  # what is unreadable beside it has its own finding
+                self.causes.add(segment.base + event.position, event.length, "DIR-UNREADABLE")
+                return
             yield gap_finding(event, segment, self.store.sizes[FileKind.COMMITLOG].value)
         elif isinstance(event, Tail):
             tail = tail_finding(event, segment)
@@ -241,39 +234,47 @@ class Verification:
         elif isinstance(event, End) and self.store.segments.is_active(segment):
             self.end_offset = segment.base + event.position
 
-    def _queues(
-        self, cross: CrossCheck, batches: Mapping[tuple[str, int], QueueUnits], files: OpenFiles
-    ) -> Iterator[Finding]:
+    def _queues(self, cross: CrossCheck, files: OpenFiles) -> Iterator[Finding]:
         store = self.store
-        queues = cross.queues
-        both = [*queues.values(), *batches.values()]
-        for queue in both:
-            yield from check_units(queue)
-            self.not_covered += [
-                {"path": queue.files[number].shown, "reason": reason}
-                for number, reason in sorted(queue.unreadable.items())
-            ]
-        live = probe(store.lock_path).held is True
-        if self.end_offset is not None and not live:
-            size = store.sizes[FileKind.COMMITLOG].value
-            yield from lost_end(both, store.segments, self.end_offset, size)
-        low = store.segments.first_offset
-        known = (low, store.segments.end_offset) if len(store.segments) else None
-        moving_end = self.end_offset if live else None
         records = RecordsAt(store.segments, files)
-        check = UnitCheck(records, Damage(self.causes.lost), known, moving_end)
-        for queue in both:
-            yield from check.check(queue)
-        if in_rocksdb(store) and not any(queue.files for queue in queues.values()):
+        known = (self._first_offset, store.segments.end_offset) if len(store.segments) else None
+        kernels = cross.kernels
+        readable = []
+        for queue in (*cross.queues.values(), *cross.batches.values()):
+            try:
+                yield from check_units(queue, kernels)
+                yield from self._bad_ranges(queue)
+                readable.append(queue)
+            except RmqtoolError as error:
+                yield self._lost_queue(queue, error)
+        if self.end_offset is not None and not self._live:
+            size = store.sizes[FileKind.COMMITLOG].value
+            yield from lost_end(readable, store.segments, self.end_offset, size)
+        check = UnitCheck(records, Damage(self.causes.lost), known)
+        for queue in readable:
+            try:
+                yield from check.check(queue)
+            except RmqtoolError as error:
+                yield self._lost_queue(queue, error)
+        if in_rocksdb(store) and not any(queue.files for queue in cross.queues.values()):
             yield finding("X-ROCKSDB", path="consumequeue")
         elif len(store.segments):
-            yield from ghosts(cross, queues, self._circumstances(batches))
+            yield from ghosts(cross, Circumstances(is_unclean(store), frozenset(store.topics)))
 
-    def _circumstances(self, batches: Mapping[tuple[str, int], QueueUnits]) -> Circumstances:
-        store = self.store
-        aborted = bool(store.of_kind(FileKind.ABORT)) or (store.root / "abort").is_dir()
-        live = bool(probe(store.lock_path).held)
-        return Circumstances(aborted or live, frozenset(store.topics), batches)
+    def _bad_ranges(self, queue: QueueUnits) -> Iterator[Finding]:
+        for number, file in enumerate(queue.files):
+            for bad in queue.unreadable(number):
+                yield self._not_read(
+                    file.shown,
+                    Unreadable(bad.start, bad.length, bad.reason),
+                    topic=queue.topic,
+                    queue_id=queue.queue_id,
+                    queue_offset=queue.first_slot(number) + bad.start // queue.dtype.itemsize,
+                )
+
+    def _lost_queue(self, queue: QueueUnits, error: RmqtoolError) -> Finding:
+        self.not_covered.append({"path": queue.path, "reason": str(error)})
+        return finding("DIR-UNREADABLE", path=queue.path, found=str(error))
 
     def summary(self) -> dict[str, Any]:
         """What was found and covered."""
@@ -287,6 +288,8 @@ class Verification:
             "seconds": round(time.monotonic() - self._started, 3),
             "complete": not self.not_covered,
         }
+        if self.compared_until is not None:
+            told["live"] = {"compared_until": self.compared_until}
         if self.not_covered:
             told |= {"incomplete_reason": "unreadable", "not_covered": self.not_covered}
         return told
@@ -295,5 +298,7 @@ class Verification:
 def _ends(queues: Iterable[QueueUnits]) -> dict[tuple[str, int], QueueEnds]:
     """Queue offsets that each queue holds units for; without those that cannot all be read."""
     return {
-        (queue.topic, queue.queue_id): QueueEnds(*queue.ends()) for queue in queues if not queue.unreadable
+        (queue.topic, queue.queue_id): QueueEnds(*queue.ends())
+        for queue in queues
+        if not any(queue.unreadable(number) for number in range(len(queue.files)))
     }

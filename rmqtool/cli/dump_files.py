@@ -98,7 +98,7 @@ def dump_files(
     total = sum(file.size for file in files)
     with (
         context.progress("reading", total) as progress,
-        FileReader(store, "pread" if read.safe_io or read.bytes_per_second else "auto") as reader,
+        FileReader(store) as reader,
         context.rows(
             SCHEMA, _columns(context, kinds), csv_columns=_csv_columns(kinds), banner=_banner
         ) as rows,
@@ -167,6 +167,9 @@ def _write_file(
                 rows.write_rows([row])
                 _count(counts, row["type"], 1)
                 counts.damaged += _is_damaged(row)
+                if row.get("reason") == "unreadable":
+                    place = {name: row[name] for name in ("path", "position", "length")}
+                    counts.not_covered.append(place | {"reason": row["error"]})
             if choose.full:
                 counts.limited = True
                 return

@@ -10,9 +10,10 @@ from rmqtool.output.messages import OMIT_NULL, MessageShape
 from rmqtool.output.tablerows import Column
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.events import Blank, End, Gap, Tail, TailContent
-from rmqtool.scan.log import LogScan, Piece, Unreadable, data_bytes, scan_log
+from rmqtool.scan.events import Blank, End, Gap, Tail, TailContent, Unreadable
+from rmqtool.scan.log import LogScan, Piece, data_bytes, scan_log
 from rmqtool.scan.sample import Sample
+from rmqtool.store.live import is_live
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
@@ -130,6 +131,7 @@ class _Listing:
         unwrap: bool,
     ) -> None:
         self._context = context
+        self._store = store
         self._segments = store.segments
         self._wanted = wanted
         self._read = read
@@ -161,6 +163,7 @@ class _Listing:
                     jobs=self._read.job_count,
                     safe_io=self._read.safe_io,
                     bytes_per_second=self._read.bytes_per_second,
+                    live=is_live(self._store),
                     advance=progress.advance,
                 ),
             )

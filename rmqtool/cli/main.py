@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
@@ -76,6 +77,9 @@ def main() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # started with the descriptor closed
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - for the process's life
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        # asked to end, as at Ctrl-C: the listing is closed with what was covered
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     code = run(sys.argv[1:])
     _settle()
     sys.exit(code)

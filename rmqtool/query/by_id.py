@@ -97,8 +97,10 @@ def _by_scan(store: Store, forms: frozenset[str], reading: Reading) -> Matches:
 
     from rmqtool.query.select import Selector
     from rmqtool.scan.engine import choose_kernels
+    from rmqtool.scan.events import Unreadable
     from rmqtool.scan.fields import Check
-    from rmqtool.scan.log import LogScan, Unreadable, data_bytes, scan_log
+    from rmqtool.scan.log import LogScan, data_bytes, scan_log
+    from rmqtool.store.live import is_live
 
     selector = Selector(MessageFilter(uniq_keys=forms), choose_kernels(data_bytes(store.segments)))
     how = LogScan(
@@ -108,6 +110,7 @@ def _by_scan(store: Store, forms: frozenset[str], reading: Reading) -> Matches:
         jobs=reading.jobs,
         safe_io=reading.safe_io,
         bytes_per_second=reading.bytes_per_second,
+        live=is_live(store),
         advance=reading.advance,
     )
     offsets: list[int] = []

@@ -13,6 +13,7 @@ from rmqtool.scan import kernels_python
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Blank, End, Gap, Records, Tail
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Issue, Status, Stop
+from rmqtool.scan.one import RecordReader
 from rmqtool.scan.segment import SegmentScan
 
 if TYPE_CHECKING:
@@ -94,17 +95,8 @@ def look_at(segments: SegmentSet, physical_offset: int) -> Place:
 
 def frame_at(source: ByteSource, base: int, position: int) -> tuple[list[int] | None, Stop, int, int]:
     """The row (`scan.fields.Field`) of the record at `position`, or None and why there is none."""
-    rows, status = np.empty((1, ROW_WIDTH), np.int64), np.zeros(STATUS_WIDTH, np.int64)
-    need = 1 << 12
-    while True:
-        window = source.window(position, need)
-        kernels_python.walk(window, 0, position, source.size, base, Check.ALL, rows, status)
-        count, _, stop, expected, found = status[: Status.FOUND + 1].tolist()
-        if count:
-            return rows[0].tolist(), Stop.ROWS_FULL, 0, 0
-        if stop != Stop.NEED_MORE or window.size < need:
-            return None, Stop(stop), expected, found
-        need = max(expected, need * 2)
+    row, _, stop, expected, found = RecordReader().read(source, base, position)
+    return row, stop, expected, found
 
 
 def record_bytes(place: Place) -> bytes:

@@ -12,13 +12,16 @@ import pyarrow as pa
 
 from formats.commitlog import SysFlag, compression_of
 from rmqtool.scan.fields import Field
+from rmqtool.scan.text import validity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    import numpy.typing as npt
+    from rmqtool.scan.events import Records
 
-PLAIN_LIMIT = 64 << 20
+    Plain = bytes | memoryview | None
+
+PLAIN_LIMIT = 32 << 20
 """bytes to which a body may grow; a broker takes 4 MiB by default (`maxMessageSize`)"""
 
 
@@ -26,10 +29,15 @@ class BodyError(ValueError):
     """A body that says it is compressed and is not, or that grows without end."""
 
 
+class BodyTooLongError(BodyError):
+    """A body that grows beyond the limit given."""
+
+
 def decompress(body: bytes, sys_flag: int, limit: int = PLAIN_LIMIT) -> bytes:
     """The body as the producer sent it (`MessageDecoder#decode`, `Compressor`).
 
-    No container records the plain size, so all three are read as streams. Raises BodyError.
+    No container records the plain size, so all three are read as streams. Raises `BodyError`, and
+    `BodyTooLongError` when there is more than `limit` bytes of it.
     """
     kind = compression_of(sys_flag)
     if kind is None or not body:
@@ -41,7 +49,7 @@ def decompress(body: bytes, sys_flag: int, limit: int = PLAIN_LIMIT) -> bytes:
     except (zlib.error, RuntimeError, EOFError, ValueError) as error:
         raise BodyError(f"not a {kind} stream: {error}") from error
     if len(plain) > limit:
-        raise BodyError(f"grows beyond {limit} bytes")
+        raise BodyTooLongError(f"grows beyond {limit} bytes")
     return plain
 
 
@@ -79,51 +87,60 @@ def _zstd(body: bytes, limit: int) -> bytes:
     raise EOFError("ends early")
 
 
-_ZSTD_STEP = 1024
+_ZSTD_STEP = 256
+"""bytes; a block of zeros needs four and gives 128 KiB, so a step gives at most 8 MiB"""
+
 _STREAMS: dict[str, Callable[[bytes, int], bytes]] = {"zlib": _zlib, "lz4": _lz4, "zstd": _zstd}
 
 
-class Bodies:
-    """Bodies of one batch, decompressed at most once. `positions` are in `window`."""
+def stored_bodies(records: Records) -> list[memoryview]:
+    """Bodies as they lie in the window, not copied."""
+    rows = records.rows
+    view = memoryview(records.window)  # type: ignore[arg-type]
+    starts = rows[:, Field.BODY_POSITION] - records.origin
+    ends = starts + np.maximum(rows[:, Field.BODY_LENGTH], 0)
+    return [view[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 
-    def __init__(
-        self, window: npt.NDArray[np.uint8], positions: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]
-    ) -> None:
-        self._window = window
-        self._positions = positions
-        self._lengths = np.maximum(rows[:, Field.BODY_LENGTH], 0)
-        self._flags = rows[:, Field.SYS_FLAG]
-        self._as_stored = not (self._flags & SysFlag.COMPRESSED).any()
+
+def inflate(stored: memoryview, sys_flag: int, limit: int = PLAIN_LIMIT) -> tuple[Plain, bool]:
+    """(the body as the producer sent it, True); (None, True) where that cannot be told.
+
+    (None, False) where it has more than `limit` bytes.
+    """
+    if not sys_flag & SysFlag.COMPRESSED:
+        return stored, True
+    try:
+        return decompress(bytes(stored), sys_flag, limit), True
+    except BodyTooLongError:
+        return None, False
+    except BodyError:
+        return None, True
+
+
+class Bodies:
+    """Bodies of one batch. plain: what they inflate to (`inflate`); without it that is found out here."""
+
+    def __init__(self, records: Records, plain: Sequence[Plain] | None = None) -> None:
+        self._records = records
+        self._given = plain
+        flags = records.rows[:, Field.SYS_FLAG]
+        self._as_stored = plain is None and not (flags & SysFlag.COMPRESSED).any()
         """the usual batch, in which no body is compressed: plain bodies are the stored ones"""
 
     @cached_property
     def _stored(self) -> list[memoryview]:
-        view = memoryview(self._window)  # type: ignore[arg-type]
-        return [
-            view[at : at + n] for at, n in zip(self._positions.tolist(), self._lengths.tolist(), strict=True)
-        ]
+        return stored_bodies(self._records)
 
     @cached_property
     def _joined(self) -> pa.Array:
-        """Stored bodies behind each other in one buffer."""
-        ends = np.cumsum(self._lengths)
-        offsets = np.concatenate(([0], ends)).astype(np.int32)
-        data = pa.py_buffer(b"".join(self._stored))
-        return pa.Array.from_buffers(pa.binary(), len(ends), [None, pa.py_buffer(offsets), data])
+        return _binary(self._stored)
 
     @cached_property
-    def _plain(self) -> list[bytes | memoryview | None]:
-        """None where the body cannot be decompressed."""
-        plain: list[bytes | memoryview | None] = []
-        for body, flag in zip(self._stored, self._flags.tolist(), strict=True):
-            if not flag & 1:
-                plain.append(body)
-                continue
-            try:
-                plain.append(decompress(bytes(body), flag))
-            except BodyError:
-                plain.append(None)
-        return plain
+    def _plain(self) -> Sequence[Plain]:
+        if self._given is not None:
+            return self._given
+        flags = self._records.rows[:, Field.SYS_FLAG].tolist()
+        return [inflate(body, flag)[0] for body, flag in zip(self._stored, flags, strict=True)]
 
     def stored(self) -> pa.Array:
         """As it lies in the log."""
@@ -131,14 +148,12 @@ class Bodies:
 
     def plain(self) -> pa.Array:
         """Decompressed; null where that fails."""
-        if self._as_stored:
-            return self._joined
-        return pa.array([None if body is None else bytes(body) for body in self._plain], pa.binary())
+        return self._joined if self._as_stored else _binary(self._plain)
 
     def plain_lengths(self) -> pa.Array:
         """Bytes after decompression; null where that fails."""
         if self._as_stored:
-            return pa.array(self._lengths, pa.int32())
+            return pa.array(np.maximum(self._records.rows[:, Field.BODY_LENGTH], 0), pa.int32())
         return pa.array([None if body is None else len(body) for body in self._plain], pa.int32())
 
     def stored_sha256(self) -> pa.Array:
@@ -150,3 +165,12 @@ class Bodies:
         return pa.array(
             [None if body is None else hashlib.sha256(body).hexdigest() for body in self._plain], pa.string()
         )
+
+
+def _binary(bodies: Sequence[Plain]) -> pa.Array:
+    """Bodies behind each other in one buffer of just their size."""
+    present = np.array([body is not None for body in bodies], bool)
+    ends = np.cumsum([0, *(len(body or b"") for body in bodies)])
+    data = pa.py_buffer(b"".join(body or b"" for body in bodies))
+    offsets = pa.py_buffer(ends.astype(np.int32))
+    return pa.Array.from_buffers(pa.binary(), len(bodies), [validity(present), offsets, data])

@@ -80,4 +80,13 @@ class End:
     found: int
 
 
-Event = Records | Blank | Gap | Tail | End
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Bytes that the medium did not give. What is left of records around them are gaps: `TORN`."""
+
+    position: int
+    length: int
+    reason: str
+
+
+Event = Records | Blank | Gap | Tail | Unreadable | End

@@ -109,6 +109,8 @@ class Stop(IntEnum):
     """fewer bytes than a blank header are left in the file"""
     BLANK_LENGTH = 13
     """a blank header whose length does not reach the end of the file, with records behind it"""
+    TORN = 14
+    """bytes of a record, or of what may be one, of which others cannot be read; `scan.readable` says so"""
 
 
 class Status(IntEnum):
@@ -122,6 +124,30 @@ class Status(IntEnum):
 
 
 STATUS_WIDTH = len(Status)
+
+
+class Column(IntEnum):
+    """Rows of the int64 matrix of records that want a unit (`kernels.dispatch.place`).
+
+    `CODE` is the hash of the tags, `OWNER` the record's row in its run.
+    """
+
+    LANE = 0
+    SLOT = 1
+    OFFSET = 2
+    SIZE = 3
+    CODE = 4
+    OWNER = 5
+
+
+class Lane(IntEnum):
+    """Columns of the int64 table of topics and queues that records go to. NAME: where its bytes begin."""
+
+    QUEUE_ID = 0
+    NAME = 1
+    NAME_LENGTH = 2
+    HASH = 3
+
 
 _V4 = HEADERS[(False, False)]
 

@@ -9,20 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 from formats.consumequeue import is_ext_address
 from rmqtool.scan.events import Gap, Tail
-from rmqtool.scan.units import LogRange, QueueFile, read_units
+from rmqtool.scan.units import BATCH_UNIT, UNIT, LogRange, QueueFile, read_units
+from rmqtool.store.access import Access
 from rmqtool.store.kinds import TOP_DIRECTORIES
 from rmqtool.store.layout import FileKind
+from rmqtool.store.patched import PatchedSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Self
 
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
     from rmqtool.scan.extension import ExtensionLookup
-    from rmqtool.store.bytes import OpenMode
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
+
+    Ints = npt.NDArray[np.int64]
 
 Row = dict[str, Any]
 
@@ -37,10 +42,13 @@ class Units:
 
 @dataclass
 class FileReader:
-    """Reads files of one store; what several files need is found once."""
+    """Reads files of one store; what several files need is found once.
+
+    access: how they are opened. They are small, and copied: what was read stays as it was.
+    """
 
     store: Store
-    mode: OpenMode = "auto"
+    access: Access = field(default_factory=lambda: Access("pread"))
     _extensions: dict[tuple[str, int], ExtensionLookup | None] = field(default_factory=dict)
     _open: ExitStack = field(default_factory=ExitStack)
 
@@ -49,6 +57,10 @@ class FileReader:
 
     def __exit__(self, *error: object) -> None:
         self._open.close()
+
+    def open(self, file: StoreFile) -> PatchedSource:
+        """The bytes of a file, copied, with zeros where they cannot be read."""
+        return PatchedSource(file.open(self.access), file.size)
 
     def read(self, file: StoreFile) -> Iterator[Units | Row]:
         """Everything in `file`, in file order.
@@ -88,7 +100,7 @@ class FileReader:
             around = self._beside(FileKind.CONSUMEQUEUE_EXT, topic, str(queue_id))
             queues = around.queues(FileKind.CONSUMEQUEUE_EXT) if around is not None else ()
             files = [
-                (file.base_offset or 0, self._open.enter_context(file.open(self.mode)))
+                (file.base_offset or 0, self._open.enter_context(file.open(self.access)))
                 for queue in queues
                 if (queue.topic, queue.queue_id) == key
                 for file in queue.files
@@ -104,6 +116,25 @@ def _event(kind: str, path: str, event: Gap | Tail) -> Row:
     return row | {"reason": event.reason.name.lower(), "expected": event.expected, "found": event.found}
 
 
+def _unreadable(file: StoreFile, source: PatchedSource) -> Iterator[Row]:
+    """The ranges of a file that could not be read, when it has been read to its end."""
+    source.notice_cut()
+    for bad in source.unreadable:
+        row = {"type": "gap", "path": file.shown, "position": bad.start, "length": bad.length}
+        yield row | {"reason": "unreadable", "error": bad.reason}
+
+
+def _readable(batch: pa.RecordBatch, starts: Ints, width: int, source: PatchedSource) -> pa.RecordBatch:
+    """The rows of a batch whose bytes, `width` from `starts` on, could be read."""
+    import numpy as np
+    import pyarrow as pa
+
+    lost = np.zeros(len(starts), bool)
+    for bad in source.unreadable:
+        lost |= (starts < bad.end) & (starts + width > bad.start)
+    return batch.filter(pa.array(~lost)) if lost.any() else batch
+
+
 def _undecoded(_: FileReader, file: StoreFile) -> Iterator[Units | Row]:
     reason = f"{file.kind} files are not decoded by this release"
     yield {"type": "undecoded", "path": file.shown, "kind": file.kind.value, "reason": reason}
@@ -113,12 +144,15 @@ def _queue(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
     place = QueueFile(file.shown, file.base_offset or 0, file.topic, file.queue_id)
     batch = file.kind is FileKind.BATCHCONSUMEQUEUE
     lookup = None if batch else reader.extension(file.topic, file.queue_id)
-    with file.open(reader.mode) as source:
+    width = (BATCH_UNIT if batch else UNIT).itemsize
+    with reader.open(file) as source:
         for item in read_units(source, place, batch=batch, log=reader.log_range):
             if isinstance(item, (Gap, Tail)):
                 yield _event("gap" if isinstance(item, Gap) else "tail", file.shown, item)
             else:
-                yield Units("unit", item if lookup is None else _resolved(item, lookup))
+                units = _readable(item, item["position"].to_numpy(), width, source)
+                yield Units("unit", units if lookup is None else _resolved(units, lookup))
+        yield from _unreadable(file, source)
 
 
 def _resolved(batch: pa.RecordBatch, lookup: ExtensionLookup) -> pa.RecordBatch:
@@ -133,7 +167,7 @@ def _resolved(batch: pa.RecordBatch, lookup: ExtensionLookup) -> pa.RecordBatch:
 def _extension(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
     from rmqtool.scan.extension import EndMarker, ExtensionUnit, read_extension
 
-    with file.open(reader.mode) as source:
+    with reader.open(file) as source:
         for item in read_extension(source, file.base_offset or 0):
             if isinstance(item, ExtensionUnit):
                 row = asdict(item)
@@ -144,15 +178,19 @@ def _extension(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
                 yield {"type": "ext_end", "path": file.shown, "position": item.position}
             else:
                 yield _event("gap" if isinstance(item, Gap) else "tail", file.shown, item)
+        yield from _unreadable(file, source)
 
 
 def _index(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
-    from formats.index import FIRST_ITEM
-    from rmqtool.scan.index import read_header, read_items, read_slots
+    import numpy as np
+
+    from formats.index import FIRST_ITEM, item_position, slot_position
+    from rmqtool.scan.index import ITEM, SLOT, read_header, read_items, read_slots
     from rmqtool.store.index_geometry import index_geometry
 
     geometry = index_geometry(file, reader.store.config)
-    with file.open(reader.mode) as source:
+    width = ITEM.itemsize
+    with reader.open(file) as source:
         header = read_header(source)
         if header is None:
             yield _short(file, 40)
@@ -176,10 +214,13 @@ def _index(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
             }
             return
         for batch in read_slots(source, file.shown, geometry.slots):
-            yield Units("index_slot", batch)
+            places = slot_position(0) + batch["slot"].to_numpy().astype(np.int64) * SLOT.itemsize
+            yield Units("index_slot", _readable(batch, places, SLOT.itemsize, source))
         end = min(header.index_count, geometry.items)
         for batch in read_items(source, file.shown, geometry.slots, end):
-            yield Units("index_item", batch)
+            places = item_position(0, geometry.slots) + batch["number"].to_numpy().astype(np.int64) * width
+            yield Units("index_item", _readable(batch, places, width, source))
+        yield from _unreadable(file, source)
 
 
 def _short(file: StoreFile, wanted: int) -> Row:
@@ -199,7 +240,7 @@ _TEXT_LIMIT = 64 << 20
 
 
 def _content(reader: FileReader, file: StoreFile) -> bytes:
-    with file.open(reader.mode) as source:
+    with file.open(reader.access) as source:
         return source.window(0, min(source.size, _TEXT_LIMIT)).tobytes()
 
 

@@ -96,6 +96,17 @@ def chain(buf: Bytes, first: int, slots: int, state: Ints, bad: Ints, count: int
     return count
 
 
+def compare_slots(buf: Bytes, state: Ints, wrong: Ints) -> tuple[int, int]:
+    """See `kernels.hashes.compare_slots`."""
+    import numpy as np
+
+    said = buf[: buf.size // 4 * 4].view(">i4").astype(np.int64)[: len(state)]
+    newest = state[: len(said)] & 0xFFFFFFFF
+    places = np.flatnonzero(said != newest)
+    wrong[: len(places)] = places[: len(wrong)]
+    return len(places), int(np.count_nonzero(newest))
+
+
 def lengths_of_chains(state: Ints, counts: Ints) -> None:
     """See `kernels.hashes.lengths_of_chains`."""
     import numpy as np

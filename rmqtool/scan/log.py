@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rmqtool.errors import RmqtoolError, UnreadableError
+from rmqtool.errors import RmqtoolError, VanishedError
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.events import Records
+from rmqtool.scan.events import Records, Unreadable
 from rmqtool.scan.fields import Check, Field
 from rmqtool.scan.parallel import in_order
+from rmqtool.scan.parts import Part, cut, parts
 from rmqtool.scan.segment import SegmentScan
-from rmqtool.store.throttle import RateLimit, ThrottledSource
+from rmqtool.store.access import Access
+from rmqtool.store.patched import PatchedSource
+from rmqtool.store.throttle import RateLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from types import ModuleType
 
     import pyarrow as pa
 
     from rmqtool.scan.events import Blank, End, Gap, Tail
-    from rmqtool.store.bytes import ByteSource
+    from rmqtool.scan.parallel import Lane
     from rmqtool.store.segments import Segment, SegmentSet
-
-BATCH_BYTES = 16 << 20
-"""bytes of records in one batch: with `_AHEAD` batches a job, memory stays bounded whatever records hold"""
-
-_MAY_GROW = 64
-"""times that a compressed body counts: few compress better, and a hostile one is alone in its batch"""
 
 
 @dataclass(frozen=True)
 class LogScan:
     """How to read a log.
 
-    columns: of the record table. choose: keeps some of the records of a run (segment base, path given).
+    columns: of the record table. choose: keeps some of the records of a run (segment base, path given), asked
+    from several threads.
     wanted: False skips a segment unread. bytes_per_second: reading rate, None without bound.
+    live: a broker may be writing (`store.live`).
     """
 
     columns: Sequence[str]
@@ -45,17 +44,9 @@ class LogScan:
     jobs: int = 1
     safe_io: bool = False
     bytes_per_second: int | None = None
+    live: bool = False
     advance: Callable[[int], object] | None = None
     """told how many bytes of a segment are done"""
-
-
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """The rest of a segment that the medium did not give."""
-
-    position: int
-    length: int
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,35 +68,58 @@ def scan_log(segments: SegmentSet, how: LogScan) -> Iterator[Piece]:
     chosen = [one for one in segments if how.wanted is None or how.wanted(one)]
     kernels = choose_kernels(data_bytes(chosen))
     limit = RateLimit(how.bytes_per_second) if how.bytes_per_second else None
+    access = Access("pread" if how.safe_io or how.live else "auto", limit, drop_behind=how.live)
 
-    def work(segment: Segment) -> Iterator[Piece]:
+    def work(segment: Segment, lane: Lane) -> Iterator[Piece]:
         active = segments.is_active(segment)
-        return _scan_one(segment, how, kernels, limit, active=active)
+        return _scan_one(segment, how, kernels, access, lane, active=active)
 
     return in_order(chosen, work, how.jobs)
 
 
-def _open(segment: Segment, how: LogScan, limit: RateLimit | None) -> ByteSource:
-    source = segment.open("pread" if how.safe_io or limit else "auto")
-    return ThrottledSource(source, limit) if limit else source
+def open_patched(segment: Segment, access: Access, lane: Lane) -> tuple[PatchedSource, bool]:
+    """The bytes of a segment, and whether its length has changed since it was listed: then it is copied."""
+    access = replace(access, stop=lane.stop)
+    source = segment.open(access)
+    changed = source.size != segment.size
+    if changed and source.zero_copy:
+        source.close()
+        source = segment.open(replace(access, mode="pread", drop_behind=True))
+    return PatchedSource(source, segment.size), changed
 
 
 def _scan_one(
-    segment: Segment, how: LogScan, kernels: ModuleType, limit: RateLimit | None, *, active: bool
+    segment: Segment,
+    how: LogScan,
+    kernels: ModuleType,
+    access: Access,
+    lane: Lane,
+    *,
+    active: bool,
 ) -> Iterator[Piece]:
     done = 0
     try:
-        with _open(segment, how, limit) as source:
-            for event in SegmentScan(source, segment.base, checks=how.checks, active=active, kernels=kernels):
+        source, changed = open_patched(segment, access, lane)
+        with source:
+            scan = SegmentScan(
+                source,
+                segment.base,
+                checks=how.checks,
+                active=active,
+                kernels=kernels,
+                moving=how.live or changed,
+                stop=lane.stop,
+            )
+            for event in scan:
                 if isinstance(event, Records):
-                    yield from _batches(event, segment, how, kernels)
+                    yield from _Batches(segment, how, kernels, source, scan, lane).of(event)
                     last = event.rows[-1]
                     done = _advance(how, done, int(last[Field.POSITION] + last[Field.STORE_SIZE]))
                 else:
                     yield Piece(segment, event)
-    except UnreadableError as error:
-        start = max(done, 0)
-        yield Piece(segment, Unreadable(start, segment.size - start, error.reason))
+    except VanishedError as error:
+        if not how.live:  # else it has expired since it was listed
+            yield Piece(segment, Unreadable(0, segment.size, str(error)))
     except RmqtoolError as error:
         yield Piece(segment, Unreadable(done, segment.size - done, str(error)))
     _advance(how, done, segment.size)
@@ -117,35 +131,69 @@ def _advance(how: LogScan, done: int, now: int) -> int:
     return now
 
 
-def _batches(records: Records, segment: Segment, how: LogScan, kernels: ModuleType) -> Iterator[Piece]:
-    from rmqtool.scan.table import bad_bodies, to_batch
+@dataclass(frozen=True, slots=True)
+class _Batches:
+    """Makes the batches of one segment; what they are made from must have been readable to the end."""
 
-    bad = bad_bodies(records)
-    path = segment.file.shown
-    if how.choose is not None:
-        records = how.choose(records, segment.base, path)
-    for part in _slices(records):
-        batch = to_batch(part, base=segment.base, path=path, kernels=kernels, columns=how.columns)
-        yield Piece(segment, batch, bad)
-        bad = 0
-    if bad:
-        empty = Records(records.rows[:0], records.window, records.origin)
-        batch = to_batch(empty, base=segment.base, path=path, kernels=kernels, columns=how.columns)
-        yield Piece(segment, batch, bad)
+    segment: Segment
+    how: LogScan
+    kernels: ModuleType
+    source: PatchedSource
+    scan: SegmentScan
+    lane: Lane
 
+    def of(self, records: Records, *, counted: bool = False) -> Iterator[Piece]:
+        """The records that are wanted, some at a time, with the number of bad bodies among all of them.
 
-def _slices(records: Records) -> Iterator[Records]:
-    """Runs that are short enough in bytes; compressed bodies count for what they may grow to."""
-    import numpy as np
+        counted: these bad bodies have been told.
+        """
+        from rmqtool.scan.table import bad_bodies
 
-    rows = records.rows
-    if not len(rows):
-        return
-    weights = rows[:, Field.STORE_SIZE] * np.where(rows[:, Field.SYS_FLAG] & 1, _MAY_GROW, 1)
-    summed = np.cumsum(weights)
-    start = 0
-    while start < len(rows):
-        before = int(summed[start - 1]) if start else 0
-        end = max(int(np.searchsorted(summed, before + BATCH_BYTES, side="right")), start + 1)
-        yield Records(rows[start:end], records.window, records.origin)
-        start = end
+        bad = 0 if counted else bad_bodies(records)
+        if self.how.choose is None:
+            bad = yield from self._all(records, bad)
+        else:
+            # a filter may look at text, so it is given no more at once than a batch holds
+            for some in cut(records):
+                kept = self.how.choose(some, self.segment.base, self.segment.file.shown)
+                if self.source.spoiled():
+                    yield from self._anew(some)
+                elif len(kept.rows):
+                    bad = yield from self._all(kept, bad)
+        if bad:
+            empty = Records(records.rows[:0], records.window, records.origin)
+            yield Piece(self.segment, self._batch(Part(empty)), bad)
+
+    def _all(self, records: Records, bad: int) -> Generator[Piece, None, int]:
+        """Batches of all these records, the first one with `bad`; answers what of it is left to be told."""
+        from rmqtool.scan.table import PLAIN_COLUMNS
+
+        plain = not PLAIN_COLUMNS.isdisjoint(self.how.columns)
+        for part in parts(records, self.lane, plain=plain):
+            batch = self._batch(part)
+            if self.source.spoiled():
+                yield from self._anew(part.records)
+                continue
+            yield Piece(self.segment, batch, bad)
+            bad = 0
+        return bad
+
+    def _anew(self, records: Records) -> Iterator[Piece]:
+        """Reads them again; from here on the source copies, so this happens once."""
+        for event in self.scan.anew(records):
+            if isinstance(event, Records):
+                yield from self.of(event, counted=True)
+            else:
+                yield Piece(self.segment, event)
+
+    def _batch(self, part: Part) -> pa.RecordBatch:
+        from rmqtool.scan.table import to_batch
+
+        return to_batch(
+            part.records,
+            base=self.segment.base,
+            path=self.segment.file.shown,
+            kernels=self.kernels,
+            columns=self.how.columns,
+            plain=part.plain,
+        )

@@ -1,110 +1,171 @@
-"""Work on several segments at once, results in order."""
+"""Work on several segments at once, results in order, within one byte budget."""
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from contextlib import contextmanager
-from queue import Empty, Full, Queue
 from threading import Event, Thread
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from rmqtool.errors import Stopped
+from rmqtool.scan.budget import MAX_WORKERS, Budget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+
+    Work = Callable[["Item", "Lane"], Iterable["Result"]]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _AHEAD = 4
-"""results that a worker may be ahead of its reader; bounds memory"""
+"""results that a worker may be ahead of its reader, however small they are"""
+
 _POLL = 0.1
+"""seconds; waits are bounded, so that an interrupt reaches the main thread"""
+
+_PATIENCE = 1.0
+"""seconds that workers have to stop; one that hangs in a read of a dying disk is left behind"""
+
+
+class Lane:
+    """What the work on one item shares with that on others. This one stands alone: nothing to wait for."""
+
+    stop: Event | None = None
+    """set when nobody reads results any more"""
+
+    def take(self, count: int) -> None:
+        """Wait for room for `count` bytes of the next result; the reader gives them back when it is done."""
 
 
 class _Done:
-    """Closes the queue of one item; carries the error that ended it."""
+    """Ends the results of one item; carries the error that ended them."""
 
     def __init__(self, error: BaseException | None) -> None:
         self.error = error
 
 
-def in_order(
-    items: Sequence[Item], work: Callable[[Item], Iterable[Result]], jobs: int
-) -> Generator[Result, None, None]:
-    """All results of `work(item)` for one item after the other, computed by up to `jobs` threads.
+class _Worker(Lane, Generic[Result]):
+    """One thread's lane, and its results on the way to the reader."""
 
-    Nothing is started that is more than `jobs` items ahead. An error surfaces where its results would stand;
-    the other workers stop. Closing the iterator stops them too.
+    def __init__(self, budget: Budget, stop: Event) -> None:
+        self.stop: Event = stop
+        self._budget = budget
+        self._results: deque[tuple[Result | _Done, int]] = deque()
+        self._taken = 0
+        self._first = False
+        self._awaited = False
+        """the reader has given everything back and waits for a result of this worker"""
+
+    def take(self, count: int) -> None:
+        """See `Lane.take`; raises `Stopped` when nobody reads any more."""
+        with self._budget.changed:
+            while not self._budget.has_room(count, first=self._first):
+                if self._awaited and not self._results:
+                    break  # without this result nothing moves
+                self._wait()
+            self._budget.add(count)
+            self._taken += count
+
+    def put(self, result: Result | _Done) -> None:
+        """Hand a result over; raises `Stopped` when nobody reads any more."""
+        with self._budget.changed:
+            while len(self._results) >= _AHEAD:
+                self._wait()
+            self._results.append((result, self._taken))
+            self._taken = 0
+            self._budget.changed.notify_all()
+
+    def _wait(self) -> None:
+        if self.stop.is_set():
+            raise Stopped
+        self._budget.changed.wait(_POLL)
+
+    def results(self) -> Iterator[Result]:
+        """For the reader: results until the work is done. Asking for the next gives the last one back."""
+        held = 0
+        self._first = True
+        while True:
+            with self._budget.changed:
+                self._budget.add(-held)
+                self._awaited = True
+                self._budget.changed.notify_all()
+                while not self._results:
+                    self._budget.changed.wait(_POLL)
+                self._awaited = False
+                result, held = self._results.popleft()
+                self._budget.changed.notify_all()
+            if isinstance(result, _Done):
+                with self._budget.changed:
+                    self._budget.add(-held)
+                if result.error is not None:
+                    raise result.error
+                return
+            yield result
+
+
+def in_order(
+    items: Sequence[Item], work: Work[Item, Result], jobs: int, budget: Budget | None = None
+) -> Generator[Result, None, None]:
+    """All results of `work(item, lane)` for one item after the other, computed by up to `jobs` threads.
+
+    Nothing is started that is more than `jobs` items ahead, and no more than `MAX_WORKERS` run at once.
+    Memory is bounded where `work` takes from its lane before it makes something large. An error surfaces
+    where its results would stand; the other workers stop. Closing the iterator stops them too.
     """
     if jobs <= 1 or len(items) <= 1:
         for item in items:
-            yield from work(item)
+            yield from work(item, Lane())
         return
-    stop = Event()
-    with _stopping(stop) as threads:
-        waiting: list[Queue[Result | _Done]] = []
+    with _stopping(budget or Budget()) as start:
         following = iter(items)
+        waiting: deque[_Worker[Result]] = deque()
         for item in following:
-            waiting.append(_start(item, work, stop, threads))
-            if len(waiting) == jobs:
+            waiting.append(start(item, work))
+            if len(waiting) == min(jobs, MAX_WORKERS):
                 break
         while waiting:
-            yield from _drain(waiting.pop(0))
+            yield from waiting.popleft().results()
             for item in following:
-                waiting.append(_start(item, work, stop, threads))
+                waiting.append(start(item, work))
                 break
 
 
 @contextmanager
-def _stopping(stop: Event) -> Iterator[list[Thread]]:
+def _stopping(budget: Budget) -> Iterator[Callable[[Item, Work[Item, Result]], _Worker[Result]]]:
+    """Gives what starts a thread on an item; in the end all of them are told to stop."""
+    stop = Event()
     threads: list[Thread] = []
+
+    def start(item: Item, work: Work[Item, Result]) -> _Worker[Result]:
+        worker: _Worker[Result] = _Worker(budget, stop)
+        thread = Thread(target=_run, args=(item, work, worker), daemon=True)
+        threads.append(thread)
+        thread.start()
+        return worker
+
     try:
-        yield threads
+        yield start
     finally:
         stop.set()
+        with budget.changed:
+            budget.changed.notify_all()
+        until = time.monotonic() + _PATIENCE
         for thread in threads:
-            thread.join()
+            thread.join(max(until - time.monotonic(), 0))
 
 
-def _start(
-    item: Item, work: Callable[[Item], Iterable[Result]], stop: Event, threads: list[Thread]
-) -> Queue[Result | _Done]:
-    queue: Queue[Result | _Done] = Queue(_AHEAD)
-    thread = Thread(target=_run, args=(item, work, stop, queue), daemon=True)
-    threads.append(thread)
-    thread.start()
-    return queue
-
-
-def _run(
-    item: Item, work: Callable[[Item], Iterable[Result]], stop: Event, queue: Queue[Result | _Done]
-) -> None:
-    error: BaseException | None = None
+def _run(item: Item, work: Work[Item, Result], worker: _Worker[Result]) -> None:
     try:
-        for result in work(item):
-            if not _put(queue, result, stop):
-                return
-    except BaseException as raised:  # noqa: BLE001 - handed to the reader, who raises it
-        error = raised
-    _put(queue, _Done(error), stop)
-
-
-def _put(queue: Queue[Result | _Done], entry: Result | _Done, stop: Event) -> bool:
-    while not stop.is_set():
+        error: BaseException | None = None
         try:
-            queue.put(entry, timeout=_POLL)
-        except Full:
-            continue
-        return True
-    return False
-
-
-def _drain(queue: Queue[Result | _Done]) -> Iterator[Result]:
-    while True:
-        try:
-            # a bounded wait, so that an interrupt reaches the main thread
-            entry = queue.get(timeout=_POLL)
-        except Empty:
-            continue
-        if isinstance(entry, _Done):
-            if entry.error is not None:
-                raise entry.error
-            return
-        yield entry
+            for result in work(item, worker):
+                worker.put(result)
+        except Stopped:
+            raise
+        except BaseException as raised:  # noqa: BLE001 - handed to the reader, who raises it
+            error = raised
+        worker.put(_Done(error))
+    except Stopped:
+        return

@@ -1,7 +1,7 @@
 """One segment file from its first byte to its last: records, blanks, gaps, tail.
 
 After bytes that are no record the scan looks for the next place that holds one, reports what lies between as
-a gap, and goes on there.
+a gap, and goes on there. So it does after bytes that cannot be read, when the source is a `PatchedSource`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from formats.commitlog import END_FILE_MIN_BLANK_LENGTH
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Blank, End, Event, Gap, Records, Tail, TailContent
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status, Stop
+from rmqtool.scan.moving import Settling
+from rmqtool.scan.readable import Readable
 from rmqtool.scan.windows import Windows
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Iterator
     from types import ModuleType
 
@@ -39,7 +42,9 @@ class SegmentScan:
     source: the bytes. base: physical offset of its first byte. checks: how much to look at. active: no later
     segment holds data, so what follows the last record is a tail rather than damage. previous_timestamp:
     store timestamp (ms) of the last record before this segment, when known. keep_stale: yield records behind
-    the end of the active segment as records instead of one `Tail`.
+    the end of the active segment as records instead of one `Tail`. moving: a broker may be writing, so what
+    looks bad in the active segment is read again before it is told (`moving.PATIENCE`). stop: once set, the
+    scan ends with `Stopped`.
     """
 
     def __init__(  # noqa: PLR0913 - all but two are options
@@ -54,10 +59,13 @@ class SegmentScan:
         start: int = 0,
         batch_rows: int = BATCH_ROWS,
         kernels: ModuleType | None = None,
+        moving: bool = False,
+        stop: threading.Event | None = None,
     ) -> None:
         import numpy as np
 
-        self._windows = Windows(source)
+        self._windows = Windows(source, stop)
+        self._stop = stop
         self._source = source
         self._size = source.size
         self._base = base
@@ -67,6 +75,9 @@ class SegmentScan:
         self._shift = 0
         self._keep_stale = keep_stale
         self._start = start
+        self._moving = moving and active
+        self._settling = Settling()
+        self._readable = Readable(source)
         self._kernels = kernels or choose_kernels(source.size)
         self._rows = np.empty((batch_rows, ROW_WIDTH), np.int64)
         self._scratch = np.empty((1, ROW_WIDTH), np.int64)
@@ -74,25 +85,53 @@ class SegmentScan:
         self._status = np.zeros(STATUS_WIDTH, np.int64)
 
     def __iter__(self) -> Iterator[Event]:
+        for event in self._events():
+            yield from self._readable.told(event)
+
+    def anew(self, run: Records) -> Iterator[Event]:
+        """The run with its bytes read once more, after `ByteSource.spoiled`, less what cannot be read."""
+        start = int(run.rows[0, Field.POSITION])
+        end = int(run.rows[-1, Field.POSITION] + run.rows[-1, Field.STORE_SIZE])
+        window = self._source.window(start, end - start)
+        yield from self._readable.told(Records(run.rows, window, start))
+
+    def _events(self) -> Iterator[Event]:
+        """As if every byte could be read."""
         position = self._start
         while True:
-            records, position, stop, expected, found = self._walk(position, self._rows)
+            records, at, stop, expected, found = self._walk(position, self._rows)
+            filler = stop is Stop.BLANK and expected == found
+            if self._moving and self._settling.waited(records, at, stop, whole=filler):
+                self._windows.forget()
+                continue
+            position = at
             if records is not None:
                 self._remember(records)
                 yield records
             if stop is Stop.ROWS_FULL:
                 continue
-            if stop is Stop.END or (stop is Stop.BLANK and expected == found):
-                if stop is Stop.BLANK:
+            if stop is Stop.END or filler:
+                if filler:
                     yield Blank(position, self._size - position, found)
                 yield End(position, stop, expected, found)
                 return
             valid_end = position
-            event, position = self._behind(position, stop, expected, found)
+            event, behind = self._behind(position, stop, expected, found)
+            if self._moving and self._written_meanwhile(position, stop, event):
+                continue
+            position = behind
             yield event
             if not isinstance(event, Gap) or position == self._size:
                 yield End(valid_end, stop, expected, found)
                 return
+
+    def _written_meanwhile(self, position: int, stop: Stop, event: Event) -> bool:
+        """Whether records begin at `position` now, after the search for the next one took its time."""
+        if isinstance(event, Tail) and event.content is TailContent.ZERO:
+            return False
+        self._windows.forget()
+        records, _, now, _, _ = self._walk(position, self._probe)
+        return records is not None or now is not stop
 
     def _walk(self, position: int, rows: npt.NDArray[np.int64]) -> tuple[Records | None, int, Stop, int, int]:
         """Read on from `position`, with a larger window where a record needs one."""
@@ -109,6 +148,8 @@ class SegmentScan:
                 rows,
                 self._status,
             )
+            if self._windows.spoiled():
+                continue
             count, at, stop, expected, found = self._status[: Status.FOUND + 1].tolist()
             if stop == Stop.NEED_MORE:
                 if count == 0:
@@ -157,6 +198,8 @@ class SegmentScan:
             window, origin = self._windows.at(data, 1)
             window = window[: data - origin + _STEP]
             at = origin + int(self._kernels.first_nonzero(window, data - origin))
+            if self._windows.spoiled():
+                continue
             if at < origin + window.size:
                 return at
             position = at
@@ -196,6 +239,8 @@ class SegmentScan:
                 self._scratch,
                 self._status,
             )
+            if self._windows.spoiled():
+                continue
             hit, at, stop, expected, _ = self._status[: Status.FOUND + 1].tolist()
             if hit:
                 return at, Stop(stop)
@@ -234,5 +279,6 @@ class SegmentScan:
             start=position,
             batch_rows=1024,
             kernels=self._kernels,
+            stop=self._stop,
         )
         return sum(len(event.rows) for event in inner if isinstance(event, Records))

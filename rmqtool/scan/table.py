@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from rmqtool.scan.bodies import Plain
     from rmqtool.scan.events import Records
 
 PROPERTIES = pa.map_(pa.string(), pa.string())
@@ -35,13 +36,18 @@ PROPERTIES = pa.map_(pa.string(), pa.string())
 class Batch:
     """One run of records on its way to columns. Parts that several columns need are computed once."""
 
-    rows: npt.NDArray[np.int64]
-    window: npt.NDArray[np.uint8]
-    origin: int
+    records: Records
     base: int
     path: str
     store: str | None
     kernels: ModuleType
+    plain: Sequence[Plain] | None
+    rows: npt.NDArray[np.int64] = field(init=False)
+    window: npt.NDArray[np.uint8] = field(init=False)
+    origin: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rows, self.window, self.origin = self.records.rows, self.records.window, self.records.origin
 
     def ints(self, column: Field) -> npt.NDArray[np.int64]:
         """One field of all records, contiguous."""
@@ -78,7 +84,7 @@ class Batch:
     @cached_property
     def bodies(self) -> Bodies:
         """Bodies of the batch."""
-        return Bodies(self.window, self.ints(Field.BODY_POSITION) - self.origin, self.rows)
+        return Bodies(self.records, self.plain)
 
     def span(self, position: Field, issue: Issue) -> pa.Array:
         """A text field as string column, null where it is absent."""
@@ -238,6 +244,9 @@ COLUMNS: dict[str, Column] = {
     )
 }
 
+PLAIN_COLUMNS = frozenset({"plain_length", "plain_body", "plain_body_sha256"})
+"""columns for which bodies are decompressed"""
+
 DEFAULT_COLUMNS = tuple(name for name, column in COLUMNS.items() if column.default)
 
 
@@ -254,9 +263,13 @@ def to_batch(
     kernels: ModuleType,
     columns: Sequence[str] = DEFAULT_COLUMNS,
     store: str | None = None,
+    plain: Sequence[Plain] | None = None,
 ) -> pa.RecordBatch:
-    """Rows of a scan (made with `Check.TEXT`) as one Arrow batch; the window may be dropped afterwards."""
-    batch = Batch(records.rows, records.window, records.origin, base, path, store, kernels)
+    """Rows of a scan (made with `Check.TEXT`) as one Arrow batch; the window may be dropped afterwards.
+
+    plain: the bodies as `bodies.inflate` gives them, where that is known already.
+    """
+    batch = Batch(records, base, path, store, kernels, plain)
     arrays = [COLUMNS[name].build(batch) for name in columns]
     return pa.RecordBatch.from_arrays(arrays, schema=table_schema(columns))
 

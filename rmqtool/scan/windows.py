@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rmqtool.errors import UnreadableError
+from rmqtool.errors import Stopped, UnreadableError
 
 if TYPE_CHECKING:
+    from threading import Event
+
     import numpy as np
     import numpy.typing as npt
 
@@ -14,23 +16,42 @@ if TYPE_CHECKING:
 
 
 class Windows:
-    """The last window read, and the next one when a position leaves it."""
+    """The last window read, and the next one when a position leaves it; none once `stop` is set."""
 
-    def __init__(self, source: ByteSource) -> None:
+    def __init__(self, source: ByteSource, stop: Event | None = None) -> None:
         self._source = source
-        self._bytes = source.size if source.zero_copy else source.window_bytes
+        self._stop = stop
         self._window: npt.NDArray[np.uint8] | None = None
         self._origin = 0
 
+    def forget(self) -> None:
+        """The next window is read anew, even where the last one would do."""
+        self._window = None
+
+    def spoiled(self) -> bool:
+        """Whether the last window may be wrong (`ByteSource.spoiled`); the next one is read anew then."""
+        if not self._source.spoiled():
+            return False
+        self.forget()
+        return True
+
     def at(self, position: int, need: int = 0) -> tuple[npt.NDArray[np.uint8], int]:
-        """A window that holds `need` bytes from `position` on, as far as the file goes; where it begins."""
+        """A window that holds `need` bytes from `position` on, as far as the file goes; where it begins.
+
+        Raises `Stopped` when the reader has left, `UnreadableError` where the medium gives less.
+        """
+        if self._stop is not None and self._stop.is_set():
+            raise Stopped
         if self._window is not None:
             end = self._origin + self._window.size
             inside = self._origin <= position and position + max(need, 1) <= end
             if inside or (self._origin <= position <= end == self._source.size):
                 return self._window, self._origin
-        origin = 0 if self._source.zero_copy else position
-        window = self._source.window(origin, max(self._bytes, need))
+        self._window = None  # one less in memory while the next is read
+        whole = self._source.zero_copy
+        origin = 0 if whole else position
+        length = self._source.size if whole else max(self._source.window_bytes, need)
+        window = self._source.window(origin, length)
         wanted = min(max(need, 1), self._source.size - position)
         if origin + window.size < position + wanted:
             raise UnreadableError(

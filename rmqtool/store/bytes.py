@@ -10,26 +10,25 @@ import contextlib
 import errno
 import mmap
 import os
-import stat
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
+import weakref
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from rmqtool.errors import StoreIOError, UnreadableError, UsageError
-from rmqtool.store import lock
+from rmqtool.errors import StoreIOError, UnreadableError
+from rmqtool.store import faults
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
 Window: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.uint8]]"
-OpenMode = Literal["auto", "map", "pread"]
 
 BLOCK = 4096
 """Granularity in bytes in which unreadable ranges are reported."""
 
-WINDOW_BYTES = 32 << 20
-"""bytes read at once from a source that copies"""
+WINDOW_BYTES = 2 << 20
+"""bytes read at once from a source that copies: few enough that the allocator reuses the memory"""
 
 _MEDIA_ERRORS = frozenset(
     {errno.EIO, errno.ENODATA, errno.ETIMEDOUT, errno.ESTALE, errno.EREMOTEIO, errno.EBADMSG}
@@ -65,6 +64,18 @@ class ByteSource(Protocol):
 
     def next_data(self, offset: int) -> int | None:
         """Where bytes that may not be zero begin, at or after `offset`; None when only holes are left."""
+        ...
+
+    def size_now(self) -> int:
+        """Length in bytes at this moment."""
+        ...
+
+    def spoiled(self) -> bool:
+        """Whether windows handed out since the last question may show zeros in place of unreadable bytes.
+
+        Whoever has worked on a window asks this before the result counts. After True the source copies:
+        ask for the window again and repeat the work.
+        """
         ...
 
     def window(self, offset: int, length: int) -> Window:
@@ -105,6 +116,14 @@ class _Source:
     def next_data(self, offset: int) -> int | None:
         """See `ByteSource.next_data`; a source that knows of no holes has data everywhere."""
         return offset if offset < self._size else None
+
+    def size_now(self) -> int:
+        """See `ByteSource.size_now`."""
+        return self._size
+
+    def spoiled(self) -> bool:
+        """See `ByteSource.spoiled`; a copy cannot change any more."""
+        return False
 
     @property
     def name(self) -> str:
@@ -151,6 +170,10 @@ class _FileSource(_Source):
         self._descriptor = descriptor
         super().__init__(name, os.fstat(descriptor).st_size)
 
+    def size_now(self) -> int:
+        """See `ByteSource.size_now`; 0 once closed."""
+        return os.fstat(self._descriptor).st_size if self._descriptor >= 0 else 0
+
     def next_data(self, offset: int) -> int | None:
         """See `ByteSource.next_data`: holes of a sparse file are skipped where the file system tells them."""
         if offset >= self._size:
@@ -160,17 +183,8 @@ class _FileSource(_Source):
         except OSError as error:
             return None if error.errno == errno.ENXIO else offset
 
-    def close(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-
-class PreadSource(_FileSource):
-    """Reads with `preadv`: copies, but a bad block or a file that shrinks is an answer, no SIGBUS."""
-
-    def window(self, offset: int, length: int) -> Window:
-        """See `ByteSource.window`; a file cut since it was opened gives a shorter window."""
+    def _copy(self, offset: int, length: int) -> Window:
+        """A window read with `preadv`; shorter where the file was cut since it was opened."""
         wanted = self._clamp(offset, length, self._size)
         buffer = np.empty(wanted, dtype=np.uint8)
         view = memoryview(buffer.data)
@@ -185,42 +199,110 @@ class PreadSource(_FileSource):
         return buffer
 
     def _read(self, target: memoryview, offset: int) -> int:
-        try:
-            return os.preadv(self._descriptor, [target], offset)
-        except OSError as error:
-            if error.errno not in _MEDIA_ERRORS:
-                raise StoreIOError(f"{self._name}: {error.strerror}") from error
-        # A large request may fail as a whole although its first blocks are sound: ask for the one block at
-        # `offset`.
-        block = min(BLOCK - offset % BLOCK, len(target))
-        try:
-            return os.preadv(self._descriptor, [target[:block]], offset)
-        except OSError as error:
-            raise UnreadableError(self._name, offset, block, error.strerror or "I/O error") from error
+        """At least one block of what is wanted.
+
+        A large request may fail as a whole although its first blocks are sound. Halves of it are asked for,
+        down to one block, so that a bad block is met a few times only: a disk may take seconds over each.
+        """
+        length = len(target)
+        while True:
+            try:
+                return os.preadv(self._descriptor, [target[:length]], offset)
+            except OSError as error:
+                if error.errno not in _MEDIA_ERRORS:
+                    raise StoreIOError(f"{self._name}: {error.strerror}") from error
+                block = min(BLOCK - offset % BLOCK, length)
+                if length == block:
+                    reason = error.strerror or "I/O error"
+                    raise UnreadableError(self._name, offset, block, reason) from error
+                half = (offset + length // 2) // BLOCK * BLOCK - offset
+                length = max(half, block)
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class PreadSource(_FileSource):
+    """Reads with `preadv`: copies, but a bad block or a file that shrinks is an answer, no SIGBUS.
+
+    drop_behind: what was read is dropped from the page cache when the next window is asked for, so that
+    reading a whole store does not push a running broker's pages out.
+    """
+
+    def __init__(self, descriptor: int, name: str, *, drop_behind: bool = False) -> None:
+        super().__init__(descriptor, name)
+        self._drop_behind = drop_behind
+        self._behind = (0, 0)
+
+    def window(self, offset: int, length: int) -> Window:
+        """See `ByteSource.window`; a file cut since it was opened gives a shorter window."""
+        window = self._copy(offset, length)
+        if self._drop_behind:
+            self._drop()
+            self._behind = (offset, window.size)
+        return window
+
+    def _drop(self) -> None:
+        start, length = self._behind
+        if length and self._descriptor >= 0:
+            with contextlib.suppress(OSError):
+                os.posix_fadvise(self._descriptor, start, length, os.POSIX_FADV_DONTNEED)
+
+    def close(self) -> None:
+        """Gives back the descriptor, and the pages of the last window."""
+        if self._drop_behind:
+            self._drop()
+        super().close()
 
 
 class MappedSource(_FileSource):
     """One read-only mapping of the whole file; windows are views of it, nothing is copied.
 
     The length is asked again before each window, so that a file cut by somebody else gives a short window.
-    Between that question and the access a cut or a bad block still ends the process (SIGBUS): for evidence
-    on failing media open with `mode="pread"`.
-    """
+    Where bytes are touched that are gone by then, or lie on a bad block, they read as zeros (`store.faults`,
+    once the compiled kernels are loaded; without them the process ends by SIGBUS, so `auto` does not map).
+    `spoiled` tells it, and from then on windows are read with `pread`.
 
-    zero_copy = True
+    Raises ValueError when the file is shorter than it was a moment ago, OSError when it cannot be mapped.
+    """
 
     def __init__(self, descriptor: int, name: str) -> None:
         super().__init__(descriptor, name)
         self._map: mmap.mmap | None = None
         self._data = _empty()
+        self._guard: faults.Guard | None = None
+        self._copies = False
         if self._size > 0:
             self._map = mmap.mmap(descriptor, self._size, access=mmap.ACCESS_READ)
             self._data = np.frombuffer(self._map, dtype=np.uint8)
+            self._guard = faults.guard(self._data.ctypes.data, self._size)
+            if self._guard is not None:
+                weakref.finalize(self._map, self._guard.end).atexit = False
+
+    @property
+    def guarded(self) -> bool:
+        """Whether a byte that cannot be read is an answer."""
+        return self._size == 0 or (faults.installed() and self._guard is not None)
+
+    @property
+    def zero_copy(self) -> bool:  # type: ignore[override]
+        """See `ByteSource.zero_copy`; False after the first fault."""
+        return not self._copies
+
+    def spoiled(self) -> bool:
+        """See `ByteSource.spoiled`."""
+        if self._copies or self._guard is None or not self._guard.faults:
+            return False
+        self._copies = True
+        return True
 
     def window(self, offset: int, length: int) -> Window:
         """See `ByteSource.window`."""
-        now = min(os.fstat(self._descriptor).st_size, self._size) if self._descriptor >= 0 else 0
-        return self._data[offset : offset + self._clamp(offset, length, now)]
+        if self._copies:
+            return self._copy(offset, length)
+        return self._data[offset : offset + self._clamp(offset, length, min(self.size_now(), self._size))]
 
     def close(self) -> None:
         """Drops the mapping; windows handed out before stay valid, the last of them unmaps the file."""
@@ -228,75 +310,7 @@ class MappedSource(_FileSource):
         if self._map is not None:
             with contextlib.suppress(BufferError):
                 self._map.close()
+                if self._guard is not None:
+                    self._guard.end()
             self._map = None
         super().close()
-
-
-def _open_descriptor(path: str, name: str) -> int:
-    try:
-        found = os.stat(path)
-        if stat.S_ISDIR(found.st_mode):
-            raise UsageError(f"{name} is a directory, not a file")
-        if not stat.S_ISREG(found.st_mode):
-            raise UsageError(f"{name} is {describe_mode(found.st_mode)}, not a regular file")
-        # O_NONBLOCK: if a FIFO takes the name between the two calls, open must still return at once.
-        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
-        try:
-            descriptor = os.open(path, flags | getattr(os, "O_NOATIME", 0))
-        except PermissionError:
-            descriptor = os.open(path, flags)
-    except FileNotFoundError as error:
-        raise UsageError(f"{name}: no such file or directory") from error
-    except OSError as error:
-        raise StoreIOError(f"{name}: {error.strerror}") from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise UsageError(f"{name} is not a regular file")
-    return descriptor
-
-
-def describe_mode(mode: int) -> str:
-    """English name of a file type that is neither file nor directory, for messages."""
-    names = (
-        (stat.S_ISFIFO, "a FIFO"),
-        (stat.S_ISSOCK, "a socket"),
-        (stat.S_ISCHR, "a character device"),
-        (stat.S_ISBLK, "a block device"),
-        (stat.S_ISLNK, "a symbolic link"),
-    )
-    return next((text for test, text in names if test(mode)), "a special file")
-
-
-def open_source(
-    path: str | os.PathLike[str], mode: OpenMode = "auto", *, name: str | None = None
-) -> ByteSource:
-    """Opens a regular file for reading.
-
-    `mode`: `map` (one mapping), `pread` (survives bad blocks and shrinking files), `auto` (a mapping, or
-    `pread` where the file system cannot map). `name` is used in messages instead of the path. Raises
-    `UsageError` when there is no regular file of that name, `StoreIOError` when it may not be opened.
-
-    A `lock` file that this very process has locked is answered from memory: opening and closing it would
-    drop the lock (POSIX record locks, see `rmqtool.store.lock`).
-    """
-    location = os.fspath(path)
-    label = location if name is None else name
-    held = lock.held_content(location)
-    if held is not None:
-        return MemorySource(held, label)
-    descriptor = _open_descriptor(location, label)
-    if mode == "pread":
-        return PreadSource(descriptor, label)
-    try:
-        return MappedSource(descriptor, label)
-    except OSError as error:
-        if mode == "auto":
-            return PreadSource(descriptor, label)
-        os.close(descriptor)
-        raise StoreIOError(f"{label}: cannot be mapped: {error.strerror}") from error
-    except ValueError as error:
-        # The file was cut between fstat and mmap.
-        if mode == "auto":
-            return PreadSource(descriptor, label)
-        os.close(descriptor)
-        raise StoreIOError(f"{label}: cannot be mapped: {error}") from error

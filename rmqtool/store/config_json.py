@@ -147,7 +147,7 @@ def _parse_leniently(text: str, remarks: list[str], strict: Exception) -> Parsed
 
 def load_json_config(path: str | os.PathLike[str]) -> ParsedConfig:
     """Reads one configuration file. Never raises: a file that cannot be read is a state with its reason."""
-    from rmqtool.store.bytes import open_source
+    from rmqtool.store.access import open_source
 
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):

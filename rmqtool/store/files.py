@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rmqtool.store.bytes import OpenMode, open_source
+from rmqtool.store.access import OpenMode, open_source
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from formats.index import DEFAULT_ITEMS, DEFAULT_SLOTS, file_size
 from rmqtool.errors import RmqtoolError
-from rmqtool.store.index_solver import HEADER, ITEM, SLOT, fits, solve_index
+from rmqtool.store.index_solver import HEADER, ITEM, SLOT, fits, sample_fits, solve_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,6 +81,9 @@ def geometry_of(source: ByteSource, configured: tuple[int, int] | None = None) -
         if _settings_fit(source, *configured):
             return _geometry(configured, Source.GIVEN, length, "by the settings given")
         misfit = "; the settings given ({} slots, {} items) do not fit".format(*configured)
+    if length == DEFAULT_LENGTH and sample_fits(source, DEFAULT_SLOTS):
+        default = DEFAULT_SLOTS, DEFAULT_ITEMS
+        return _geometry(default, Source.DEFAULT, length, f"by the default length{misfit}")
     solved = solve_index(source)
     if solved is not None and solved != (DEFAULT_SLOTS, DEFAULT_ITEMS):
         return _geometry(solved, Source.INFERRED, length, f"solved from length and chains{misfit}")

@@ -11,7 +11,7 @@ import stat
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rmqtool.store.bytes import describe_mode
+from rmqtool.store.access import describe_mode
 from rmqtool.store.files import StoreDirectory, StoreFile
 from rmqtool.store.kinds import ROCKSDB_ROLE, FileKind, Placement, Role, role_of
 

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import RmqtoolError
-from rmqtool.store.bytes import open_source
+from rmqtool.store.access import open_source
 from rmqtool.store.kinds import CONFIG_NAMES, FileKind, is_rocksdb_name
 from rmqtool.store.names import parse_base_offset, parse_queue_id
 from rmqtool.store.sniff import sniff
@@ -98,7 +98,7 @@ def _sniff_numbered(directories: Iterable[str]) -> FileKind | None:
             if probes > _PROBES:
                 return None
             try:
-                with open_source(os.path.join(here, name)) as source:
+                with open_source(os.path.join(here, name), "pread") as source:
                     kind = sniff(source)
             except RmqtoolError:
                 continue

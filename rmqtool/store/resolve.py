@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import NotAStoreError, RmqtoolError, StoreIOError, UsageError
-from rmqtool.store.bytes import describe_mode, open_source
+from rmqtool.store.access import describe_mode, open_source
 from rmqtool.store.kinds import TOP_DIRECTORIES, FileKind, is_rocksdb_name, role_of
 from rmqtool.store.names import escape_name, parse_base_offset
 from rmqtool.store.recognise import by_content, list_names, place_of, quiet_names
@@ -221,7 +221,7 @@ def _resolve_file(location: str, shown: str, forced: FileKind | None) -> Target:
     if forced is not None:
         return Target(StoreForm.FILE, root, parts, parts, "given by --as", forced)
     named = by_name(name)
-    with open_source(location, name=shown) as source:
+    with open_source(location, "pread", name=shown) as source:
         seen = sniff(source)
         size = source.size
     if named is not None and not (named is FileKind.CHECKPOINT and seen is FileKind.DLEDGER_TEXT):

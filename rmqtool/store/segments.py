@@ -19,7 +19,8 @@ from rmqtool.errors import RmqtoolError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rmqtool.store.bytes import ByteSource, OpenMode
+    from rmqtool.store.access import OpenMode
+    from rmqtool.store.bytes import ByteSource
     from rmqtool.store.files import StoreFile
 
 _RECORD_MAGICS = tuple(magic.to_bytes(4, "big", signed=True) for magic in MESSAGE_MAGIC_CODES)

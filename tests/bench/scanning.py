@@ -9,7 +9,7 @@ from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check, CrcState, Field
 from rmqtool.scan.segment import SegmentScan
-from rmqtool.store.bytes import open_source
+from rmqtool.store.access import open_source
 from tests.bench.data import UNITS_IN_A_FILE
 from tests.bench.measure import Figure, in_turn
 

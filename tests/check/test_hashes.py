@@ -175,3 +175,13 @@ def test_agreement_is_seen_alike(items: list[tuple[int, int, int]], begin: int, 
     offsets, times = np.array([0, 1], np.int64), np.array([1700, 4000], np.int64)
     given_to = (made.view(np.uint8), hashes, owners, offsets, times, begin, relative)
     assert hashes_python.agree(*given_to) == compiled.agree(*given_to)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_an_item_before_the_beginning_of_its_file_has_zero_seconds(module: ModuleType) -> None:
+    made = np.zeros(1, dtype_of(Item))
+    owners, offsets, times = np.zeros(1, np.int32), np.zeros(1, np.int64), np.array([1700], np.int64)
+    for seconds, agreed in ((0, 1), (-1, 0)):
+        made["time_diff"] = seconds
+        hashes = np.zeros(1, np.int32)
+        assert module.agree(made.view(np.uint8), hashes, owners, offsets, times, 2200, True) == agreed

@@ -280,7 +280,7 @@ def test_only_the_files_without_a_log(fresh_golden: Fresh) -> None:
 
     root = fresh_golden("v498-basic").path
     change(index_paths(root)[0], item_at(40, "prev"), 41, 4)
-    check = IndexCheck(Store.open(root), kernels_python, safe_io=True)
+    check = IndexCheck(Store.open(root), kernels_python, "pread")
     assert [one.code for one in check.finish(None, ())] == ["IDX-CYCLE"]
 
 

@@ -97,7 +97,7 @@ def test_the_limit(flags: int, extra: int) -> None:
 
 @pytest.mark.parametrize("flags", [ZLIB, LZ4, ZSTD])
 def test_a_bomb_takes_no_more_memory_than_the_limit(flags: int) -> None:
-    """192 MiB of zeros in a body, a limit of four; Zstandard may overshoot by what 1 KiB of input holds."""
+    """192 MiB of zeros in a body, a limit of four; Zstandard may overshoot by what 256 bytes of input hold."""
     body = COMPRESS[flags](bytes(192 << 20))
     limit = 4 << 20
     tracemalloc.start()
@@ -107,11 +107,11 @@ def test_a_bomb_takes_no_more_memory_than_the_limit(flags: int) -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 96 << 20
+    assert peak < 32 << 20
 
 
 def test_the_limit_is_far_above_what_brokers_take() -> None:
-    assert PLAIN_LIMIT >= 4 << 20
+    assert PLAIN_LIMIT >= 8 * (4 << 20)
 
 
 def test_columns_of_compressed_bodies(kernels: ModuleType) -> None:

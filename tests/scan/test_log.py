@@ -7,18 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 import fixtures
 from fixtures.builder import HandmadeLog, zero_block
 from rmqtool.errors import StoreIOError, UnreadableError
-from rmqtool.scan import log as scan_log_module
+from rmqtool.scan import parts as parts_module
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.events import Blank, End, Gap, Records, Tail
-from rmqtool.scan.fields import Check, Field
-from rmqtool.scan.log import LogScan, Unreadable, data_bytes, scan_log
+from rmqtool.scan.events import Blank, End, Gap, Records, Tail, Unreadable
+from rmqtool.scan.fields import Check
+from rmqtool.scan.log import LogScan, data_bytes, scan_log
 from rmqtool.store.bytes import PreadSource
 from rmqtool.store.layout import Store
 from rmqtool.store.segments import Segment, SegmentSet
@@ -229,47 +228,8 @@ def test_bad_bodies_are_counted_though_nobody_chose_them(tmp_path: Path) -> None
 # ---- batches are bounded by the bytes of their bodies --------------------------------------------
 
 
-def run_of(lengths: list[int]) -> Records:
-    rows = np.zeros((len(lengths), len(Field)), np.int64)
-    rows[:, Field.BODY_LENGTH] = lengths
-    rows[:, Field.STORE_SIZE] = np.maximum(lengths, 0) + 91
-    rows[:, Field.SYS_FLAG] = 0
-    rows[:, Field.POSITION] = range(len(lengths))
-    return Records(rows, np.zeros(1, np.uint8), 0)
-
-
-@pytest.mark.parametrize(
-    "lengths",
-    [
-        [],
-        [0],
-        [5],
-        [100] * 40,
-        [-1] * 10,
-        [1 << 20] * 20,
-        [9 << 20] * 3,
-        [0, 9 << 20, 0, 0, 8 << 20, 1, -5, 8 << 20],
-    ],
-)
-def test_slices(lengths: list[int]) -> None:
-    records = run_of(lengths)
-    parts = list(scan_log_module._slices(records))
-    assert [p for part in parts for p in part.rows[:, Field.POSITION].tolist()] == list(range(len(lengths)))
-    for part in parts:
-        total = int(part.rows[:, Field.STORE_SIZE].sum())
-        assert len(part.rows) == 1 or total <= scan_log_module.BATCH_BYTES
-
-
-def test_compressed_bodies_count_for_what_they_may_grow_to() -> None:
-    records = run_of([1 << 18] * 4)
-    records.rows[:, Field.SYS_FLAG] = 1
-    assert [len(part.rows) for part in scan_log_module._slices(records)] == [1] * 4
-    records.rows[:, Field.SYS_FLAG] = 0
-    assert [len(part.rows) for part in scan_log_module._slices(records)] == [4]
-
-
 def test_batches_are_split_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan_log_module, "BATCH_BYTES", 450)
+    monkeypatch.setattr(parts_module, "BATCH_BYTES", 450)
     log = make_log(tmp_path, segments=1)
     segments = Store.open(tmp_path).segments
 
@@ -279,6 +239,22 @@ def test_batches_are_split_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     assert sum(sizes(("topic",))) == len(log.records) == 5
     assert 1 < len(sizes(("topic",))) <= 5
+
+
+def test_a_filter_sees_no_more_at_once_than_a_batch_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts_module, "BATCH_BYTES", 450)
+    log = make_log(tmp_path, segments=1)
+    seen = []
+
+    def choose(records: Records, base: int, path: str) -> Records:
+        seen.append(len(records.rows))
+        return records
+
+    pieces = scan_log(Store.open(tmp_path).segments, LogScan(COLUMNS, choose=choose))
+    assert len(offsets(pieces)) == sum(seen) == len(log.records)
+    assert max(seen) < len(log.records)
 
 
 # ---- engine --------------------------------------------------------------------------------------

@@ -23,7 +23,8 @@ from formats.commitlog import MESSAGE_MAGIC_CODE, Blank, encode_message
 from rmqtool.scan.events import Blank as BlankEvent
 from rmqtool.scan.events import End, Gap, Tail, TailContent
 from rmqtool.scan.fields import CrcState, Field, Stop
-from rmqtool.store.bytes import MappedSource, PreadSource, open_source
+from rmqtool.store.access import open_source
+from rmqtool.store.bytes import MappedSource, PreadSource
 from rmqtool.store.throttle import RateLimit, ThrottledSource
 from tests.scan.test_kernels import SOUP
 from tests.scan.test_walk import segments
@@ -580,9 +581,9 @@ def test_a_sparse_segment_is_not_read_through(kernels: ModuleType, tmp_path: Pat
 def seconds(data: bytes, kernels: ModuleType, **options: Any) -> float:
     best = 1e9
     for _ in range(2):
-        began = time.perf_counter()
+        began = time.thread_time()
         assert_tiles(scan(data, kernels, BASE, **options), len(data))
-        best = min(best, time.perf_counter() - began)
+        best = min(best, time.thread_time() - began)
     return best
 
 

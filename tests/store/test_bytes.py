@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from rmqtool.errors import StoreIOError, UnreadableError, UsageError
-from rmqtool.store.bytes import BLOCK, MappedSource, MemorySource, PreadSource, open_source
+from rmqtool.store.access import open_source
+from rmqtool.store.bytes import BLOCK, MappedSource, MemorySource, PreadSource
 
 DATA = bytes(range(256)) * 64
 

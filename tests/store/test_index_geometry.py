@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formats.index import DEFAULT_ITEMS, DEFAULT_SLOTS, file_size
-from rmqtool.store.bytes import MemorySource, open_source
+from rmqtool.store.access import open_source
+from rmqtool.store.bytes import MemorySource
 from rmqtool.store.config import StoreConfig
 from rmqtool.store.index_geometry import DEFAULT_LENGTH, Source, geometry_of, index_geometry, likely_pairs
 from rmqtool.store.index_solver import solve_index

@@ -9,7 +9,8 @@ import time
 import pytest
 
 from rmqtool.store import lock
-from rmqtool.store.bytes import MemorySource, open_source
+from rmqtool.store.access import open_source
+from rmqtool.store.bytes import MemorySource
 from tests.helpers import ROOT
 
 HOLDER = """

@@ -93,7 +93,7 @@ ENTRIES = (
     Code(
         "IDX-MORE",
         Severity.ERROR,
-        "{found} further items have a wrong prev",
+        "{found} further findings {part} of this file are not listed",
         "rmqtool dump of the file shows its items",
     ),
     Code(

@@ -3,10 +3,12 @@
 Every kernel takes a window of a segment (`buf`, uint8), where in the segment it begins (`origin`) and how
 long the segment is (`file_size`), releases the GIL, writes int64 rows (`fields.Field`) and an int64 status
 (`fields.Status`). No kernel reads outside `buf`, whatever the bytes say.
+Loading this package also guards mapped files (`faulting`).
 """
 
 from __future__ import annotations
 
+from rmqtool.scan.kernels import faulting as _faulting  # noqa: F401 - loading it guards mapped files
 from rmqtool.scan.kernels.checksum import HAVE_ISAL, crc_at
 from rmqtool.scan.kernels.spans import first_nonzero, gather, property_spans
 from rmqtool.scan.kernels.text import utf8_ok

@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-from numba import config, njit
+from numba import cfunc, config, njit
 
 _PACKAGE = Path(__file__).parent
 _uncached_said = False
@@ -23,9 +23,11 @@ def _digest() -> str:
     import formats.commitlog
     import formats.primitives
     from rmqtool.scan import crc, fields, legal
+    from rmqtool.store import faults
 
     loaded = b"isal" if crc.load_isal_symbol() else b"table"
-    others = [module.__file__ for module in (formats.commitlog, formats.primitives, crc, fields, legal)]
+    modules = formats.commitlog, formats.primitives, crc, fields, legal, faults
+    others = [module.__file__ for module in modules]
     parts = [*sorted(_PACKAGE.glob("*.py")), *(Path(name) for name in others if name)]
     return hashlib.sha256(b"".join([loaded, *(part.read_bytes() for part in parts)])).hexdigest()[:16]
 
@@ -42,21 +44,26 @@ _DIRECTORY = _cache_directory()
 
 def kernel(**options):
     """`njit` with the disk cache where one can be written, else compiled anew in each process."""
+    return lambda function: _cached(lambda cache: njit(cache=cache, nogil=True, **options)(function))
 
-    def wrap(function):
-        global _uncached_said
-        before = config.CACHE_DIR
-        config.CACHE_DIR = _DIRECTORY or before
-        try:
-            return njit(cache=True, nogil=True, **options)(function)
-        except RuntimeError as error:
-            if "no locator" not in str(error):
-                raise
-            if not _uncached_said:
-                _uncached_said = True
-                sys.stderr.write("rmqtool: no writable cache directory, compiling for this run only\n")
-            return njit(nogil=True, **options)(function)
-        finally:
-            config.CACHE_DIR = before
 
-    return wrap
+def callback(signature):
+    """`cfunc` likewise: a function with an address, for C to call; it must not raise."""
+    return lambda function: _cached(lambda cache: cfunc(signature, cache=cache)(function))
+
+
+def _cached(compiled):
+    global _uncached_said
+    before = config.CACHE_DIR
+    config.CACHE_DIR = _DIRECTORY or before
+    try:
+        return compiled(True)
+    except RuntimeError as error:
+        if "no locator" not in str(error):
+            raise
+        if not _uncached_said:
+            _uncached_said = True
+            sys.stderr.write("rmqtool: no writable cache directory, compiling for this run only\n")
+        return compiled(False)
+    finally:
+        config.CACHE_DIR = before

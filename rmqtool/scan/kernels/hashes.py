@@ -82,7 +82,7 @@ def _extend_odd(h, address, length):
 
 
 @kernel(forceinline=True)
-def _extend(h, address, length):
+def extend(h, address, length):
     """`String#hashCode` of a string with hash `h` and these UTF-8 bytes behind it; the low 32 bits count."""
     i = 0
     while i + 8 <= length:
@@ -103,7 +103,8 @@ def _extend(h, address, length):
 
 
 @kernel(forceinline=True)
-def _same(a, b, length):
+def same(a, b, length):
+    """Are the bytes at two addresses the same?"""
     i = 0
     while i + 8 <= length:
         if u64(a + i) != u64(b + i):
@@ -152,13 +153,13 @@ def key_hashes(buf, origin, rows, start, hashes, owners):
         topic = base + rows[r, TOPIC_POSITION]
         width = rows[r, TOPIC_LENGTH]
         place = (width + np.int64(u8(topic + width - 1)) * 5) % CACHED if width > 0 else 0
-        if lengths[place] != width or not _same(tops[place], topic, width):
+        if lengths[place] != width or not same(tops[place], topic, width):
             tops[place] = topic
             lengths[place] = width
-            begun[place] = _extend(NONE, topic, width) * P1 + HASH
+            begun[place] = extend(NONE, topic, width) * P1 + HASH
         prefix = begun[place]
         if uniq > 0:
-            hashes[count] = _folded(_extend(prefix, base + rows[r, UNIQ_POSITION], uniq))
+            hashes[count] = _folded(extend(prefix, base + rows[r, UNIQ_POSITION], uniq))
             owners[count] = r
             count += 1
         if length > 0:
@@ -167,7 +168,7 @@ def key_hashes(buf, origin, rows, start, hashes, owners):
             for i in range(length + 1):
                 if i == length or u8(keys + i) == 0x20:
                     if i > first:
-                        hashes[count] = _folded(_extend(prefix, keys + first, i - first))
+                        hashes[count] = _folded(extend(prefix, keys + first, i - first))
                         owners[count] = r
                         count += 1
                     first = i + 1
@@ -191,7 +192,8 @@ def agree(buf, hashes, owners, offsets, times, begin, relative):
             elapsed = times[owner] - begin
             seconds = be32(item + TIME_DIFF)
             low = seconds * 1000
-            if elapsed >= low + 1000 or (elapsed < low and (seconds != 0 or elapsed >= 0)):
+            late = elapsed >= low + 1000
+            if late or seconds < 0 or (elapsed < low and (seconds != 0 or elapsed >= 0)):
                 return k
     return hashes.size
 
@@ -241,6 +243,25 @@ def chain(buf, first, slots, state, bad, count):
                 count += 1
         state[slot] = ((here >> 32) + 1) << 32 | number
     return count
+
+
+@kernel()
+def compare_slots(buf, state, wrong):
+    """Slots of the file against the newest items that `chain` found.
+
+    `wrong` gets the first slots that differ. Returns how many do, and how many slots have items.
+    """
+    base = buf.ctypes.data
+    count = 0
+    used = 0
+    for slot in range(min(state.size, buf.size // 4)):
+        newest = state[slot] & LOW
+        used += newest != 0
+        if be32(base + 4 * slot) != newest:
+            if count < wrong.size:
+                wrong[count] = slot
+            count += 1
+    return count, used
 
 
 @kernel()

@@ -1,0 +1,102 @@
+"""Items of an index file by number, less those that cannot be read, or not yet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formats.index import FIRST_ITEM, Item, slot_position
+from formats.primitives import dtype_of
+from rmqtool.store.bytes import BLOCK
+from rmqtool.store.patched import PatchedSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from rmqtool.check.index_file import IndexFile
+    from rmqtool.store.access import OpenMode
+
+ITEM = dtype_of(Item)
+CHUNK = 1 << 16
+"""items that are read at once"""
+
+_BACKWARDS = 1 << 20
+_SLOT_BYTES = 4
+
+
+def open_patched(index: IndexFile, mode: OpenMode) -> PatchedSource:
+    """The bytes of an index file, zeros where they cannot be read."""
+    return PatchedSource(index.file.open(mode), index.file.size)
+
+
+def lost_item(index: IndexFile, number: int) -> bool:
+    """Whether a byte of an item cannot be read."""
+    return _touches(index, index.position(number), ITEM.itemsize)
+
+
+def lost_slot(index: IndexFile, slot: int, newest: int) -> bool:
+    """Whether a slot, or the item that it holds, cannot be read."""
+    return _touches(index, slot_position(slot), _SLOT_BYTES) or (newest > 0 and lost_item(index, newest))
+
+
+def _touches(index: IndexFile, start: int, length: int) -> bool:
+    return any(bad.start < start + length and start < bad.end for bad in index.lost)
+
+
+def settled(source: PatchedSource, index: IndexFile, until: int) -> int:
+    """`count` without the items at its end that point to `until` or behind: a broker adds in that order."""
+    end = index.count
+    while end > FIRST_ITEM:
+        start = max(end - CHUNK, FIRST_ITEM)
+        offsets = items_from(source, index, start, end - start)["physical_offset"]
+        before = np.flatnonzero(offsets < until)
+        if len(before):
+            return start + int(before[-1]) + 1
+        end = start
+    return FIRST_ITEM
+
+
+def chunks(source: PatchedSource, index: IndexFile) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+    """All used items that can be read, as (number of the first, items)."""
+    for first in range(FIRST_ITEM, index.count, CHUNK):
+        items = items_from(source, index, first, min(CHUNK, index.count - first))
+        if not len(items):
+            return
+        if not index.lost:
+            yield first, items
+            continue
+        there = np.array([not lost_item(index, first + k) for k in range(len(items))])
+        for span in np.split(np.arange(len(items)), np.flatnonzero(np.diff(there)) + 1):
+            if there[span[0]]:
+                yield first + int(span[0]), items[span[0] : span[-1] + 1]
+
+
+def items_from(source: PatchedSource, index: IndexFile, first: int, count: int) -> npt.NDArray[Any]:
+    """Items from number `first` on, as far as the file goes."""
+    raw = source.window(min(index.position(first), source.size), count * ITEM.itemsize)
+    index.lost = source.unreadable
+    return raw[: len(raw) // ITEM.itemsize * ITEM.itemsize].view(ITEM)
+
+
+def used(source: PatchedSource, index: IndexFile) -> int:
+    """Number of the next item: what the header says where the bytes agree, else by the last used byte."""
+    room = min(index.items, (source.size - index.position(0)) // ITEM.itemsize)
+    said = index.header.index_count if index.header is not None else 0
+    if FIRST_ITEM < said <= room:
+        raw = items_from(source, index, said - 1, 2).view(np.uint8)
+        if raw[: ITEM.itemsize].any() and (said == room or not raw[ITEM.itemsize :].any()):
+            return said
+    if said <= FIRST_ITEM and not items_from(source, index, FIRST_ITEM, BLOCK).view(np.uint8).any():
+        return FIRST_ITEM
+    start = index.position(FIRST_ITEM)
+    end = index.position(room)
+    while end > start:
+        low = max(end - _BACKWARDS, start)
+        filled = np.flatnonzero(source.window(low, end - low))
+        if len(filled):
+            return (low + int(filled[-1]) - index.position(0)) // ITEM.itemsize + 1
+        end = low
+    return FIRST_ITEM

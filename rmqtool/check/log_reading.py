@@ -1,0 +1,116 @@
+"""The log of a store, read for its checks: segments side by side, events in physical order.
+
+Segments are always copied, never mapped: the checks look at a run of records more than once and from more
+than one thread, and must see the same bytes each time, whatever happens to the file. A whole verification is
+no slower for it.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from formats.commitlog import END_FILE_MIN_BLANK_LENGTH as BLANK_HEADER
+from rmqtool.errors import RmqtoolError, VanishedError
+from rmqtool.scan.events import Blank, Records, Unreadable
+from rmqtool.scan.fields import Field
+from rmqtool.scan.log import open_patched
+from rmqtool.scan.parallel import in_order
+from rmqtool.scan.segment import SegmentScan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import ModuleType
+
+    from rmqtool.scan.events import Event
+    from rmqtool.scan.parallel import Lane
+    from rmqtool.store.access import Access
+    from rmqtool.store.patched import PatchedSource
+    from rmqtool.store.segments import Segment, SegmentSet
+
+_PART = 2 << 20
+"""bytes of a filler that are looked at together"""
+
+
+@dataclass(frozen=True, slots=True)
+class Filler:
+    """A blank record, and whether the bytes behind its header are not zero."""
+
+    blank: Blank
+    filled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """A segment of a live store that was deleted after it was listed."""
+
+
+@dataclass(frozen=True)
+class LogReader:
+    """access: how files are opened. live: a broker may be writing. advance: told how many bytes are done."""
+
+    segments: SegmentSet
+    access: Access
+    kernels: ModuleType
+    jobs: int = 1
+    live: bool = False
+    advance: Callable[[int], object] | None = None
+
+    def events(self) -> Iterator[tuple[Segment, Event | Filler | Expired]]:
+        """Everything in all segments, as `SegmentScan` tells it."""
+        with closing(in_order(list(self.segments), self._one, self.jobs)) as found:
+            yield from found
+
+    def _one(self, segment: Segment, lane: Lane) -> Iterator[tuple[Segment, Event | Filler | Expired]]:
+        """One segment, for one thread."""
+        done = 0
+        try:
+            source, changed = open_patched(segment, replace(self.access, mode="pread"), lane)
+            with source:
+                for event in self._scan(segment, source, lane, moving=self.live or changed):
+                    if isinstance(event, Records):
+                        last = event.rows[-1]
+                        now = int(last[Field.POSITION] + last[Field.STORE_SIZE])
+                        lane.take(event.rows.nbytes + event.window.nbytes)
+                        rows = event.rows.copy() if self.jobs > 1 else event.rows
+                        yield segment, Records(rows, event.window, event.origin)
+                        self._advance(now - done)
+                        done = now
+                    else:
+                        yield segment, event
+        except VanishedError as error:
+            yield segment, Expired() if self.live else Unreadable(0, segment.size, str(error))
+        except RmqtoolError as error:
+            yield segment, Unreadable(done, segment.size - done, str(error))
+        self._advance(segment.size - done)
+
+    def _scan(
+        self, segment: Segment, source: PatchedSource, lane: Lane, *, moving: bool
+    ) -> Iterator[Event | Filler]:
+        scan = SegmentScan(
+            source,
+            segment.base,
+            active=self.segments.is_active(segment),
+            kernels=self.kernels,
+            moving=moving,
+            stop=lane.stop,
+        )
+        for event in scan:
+            yield Filler(event, self._filled(source, event)) if isinstance(event, Blank) else event
+
+    def _filled(self, source: PatchedSource, blank: Blank) -> bool:
+        """Whether a filler has bytes behind its header; they are read to the end, holes are not."""
+        at: int | None = blank.position + BLANK_HEADER
+        while at is not None and at < source.size:
+            at = source.next_data(at)
+            if at is not None:
+                part = source.window(at, _PART)
+                if int(self.kernels.first_nonzero(part, 0)) < part.size:
+                    return True
+                at += part.size
+        return False
+
+    def _advance(self, count: int) -> None:
+        if self.advance is not None:
+            self.advance(count)

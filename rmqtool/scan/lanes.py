@@ -1,0 +1,116 @@
+"""Records sorted by topic and queue, in columns, as dispatch would hand them to the consume queues."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formats.errors import FormatError
+from formats.properties import decode
+from formats.tags_code import SCHEDULE_TOPIC, tags_code_of
+from rmqtool.scan.fields import Column, Field, Lane
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+
+    import numpy.typing as npt
+
+    from rmqtool.scan.events import Records
+
+    Ints = npt.NDArray[np.int64]
+
+_FIRST_LANES = 256
+_FIRST_NAMES = 1 << 16
+
+
+def dispatch_kernels(kernels: ModuleType) -> ModuleType:
+    """The dispatch kernels that go with the kernels of the scan."""
+    if kernels.__name__ == "rmqtool.scan.kernels":
+        from rmqtool.scan.kernels import dispatch
+
+        return dispatch
+    from rmqtool.scan import dispatch_python
+
+    return dispatch_python
+
+
+class Lanes:
+    """Columns (`fields.Column`) of up to `room` records that want a unit.
+
+    Prepared and rolled back records want none (`CommitLogDispatcherBuildConsumeQueue#dispatch`). `keys` are
+    the topics and queue numbers seen so far, by lane. Memory: `room` columns of 48 bytes, and some hundred
+    bytes for each topic and queue.
+    """
+
+    def __init__(self, kernels: ModuleType, room: int) -> None:
+        self._kernels = dispatch_kernels(kernels)
+        self._lanes = np.empty((_FIRST_LANES, len(Lane)), np.int64)
+        self._names = np.empty(_FIRST_NAMES, np.uint8)
+        self._table = np.zeros(4 * _FIRST_LANES, np.int32)
+        self._counts = np.zeros(3, np.int64)
+        self._order = np.empty(room, np.int64)
+        self.columns: Ints = np.empty((len(Column), room), np.int64)
+        self.keys: list[tuple[str, int]] = []
+        self._scheduled: set[int] = set()
+
+    def __len__(self) -> int:
+        return int(self._counts[2])
+
+    def take(self, run: Records, segment_base: int) -> Iterator[None]:
+        """Adds a run of records, made with `Check.TEXT`; yields where the columns are full, for a `clear`."""
+        start = 0
+        while start < len(run.rows):
+            before = len(self)
+            known = self._lanes, self._names, self._table
+            start = self._kernels.place(
+                run.window, run.origin, run.rows, start, segment_base, known, self._counts, self.columns
+            )
+            self._name_new_lanes()
+            if self._scheduled:
+                self._set_delivery_times(run, before)
+            if len(self) == self.columns.shape[1]:
+                yield
+            elif start < len(run.rows):
+                self._grow()
+
+    def clear(self) -> None:
+        """Makes room; lanes stay."""
+        self._counts[2] = 0
+
+    def groups(self) -> Iterator[tuple[tuple[str, int], Ints]]:
+        """Topic and queue, and the places of its records in `columns`, in log order."""
+        starts = np.zeros(len(self.keys) + 1, np.int64)
+        self._kernels.by_lane(self.columns, len(self), starts, self._order)
+        for lane, (start, end) in enumerate(pairwise(starts.tolist())):
+            if start < end:
+                yield self.keys[lane], self._order[start:end]
+
+    def _name_new_lanes(self) -> None:
+        for row in self._lanes[len(self.keys) : self._counts[0]].tolist():
+            start = row[Lane.NAME]
+            topic = self._names[start : start + row[Lane.NAME_LENGTH]].tobytes().decode()
+            if topic == SCHEDULE_TOPIC:
+                self._scheduled.add(len(self.keys))
+            self.keys.append((topic, row[Lane.QUEUE_ID]))
+
+    def _grow(self) -> None:
+        self._lanes = np.concatenate([self._lanes, np.empty_like(self._lanes)])
+        self._names = np.concatenate([self._names, np.empty_like(self._names)])
+        self._table = np.zeros(2 * len(self._table), np.int32)
+        self._kernels.rehash(self._lanes, len(self.keys), self._table)
+
+    def _set_delivery_times(self, run: Records, before: int) -> None:
+        """A delayed message has the time of its delivery in place of the hash of its tags."""
+        lanes = self.columns[Column.LANE, before : len(self)]
+        for place in before + np.flatnonzero(np.isin(lanes, list(self._scheduled))):
+            row = run.rows[self.columns[Column.OWNER, place]]
+            start = int(row[Field.PROPERTIES_POSITION]) - run.origin
+            raw = run.window[start : start + max(int(row[Field.PROPERTIES_LENGTH]), 0)].tobytes()
+            try:
+                code = tags_code_of(SCHEDULE_TOPIC, decode(raw), int(row[Field.STORE_TIMESTAMP]))
+            except FormatError:
+                code = 0
+            self.columns[Column.CODE, place] = code

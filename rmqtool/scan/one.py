@@ -1,0 +1,49 @@
+"""One record at a known place, without a scan: what single answers and doubtful units need."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rmqtool.scan import kernels_python
+from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Status, Stop
+
+if TYPE_CHECKING:
+    from rmqtool.store.bytes import ByteSource, Window
+
+_HEAD = 1 << 12
+"""bytes read at first; most records need no more"""
+
+
+class RecordReader:
+    """Reads records one by one; the plain-Python kernel answers, as a compiler would take longer to load.
+
+    Rows (`scan.fields.Field`) are reused: a row is good until the next `read`.
+    """
+
+    def __init__(self, checks: Check = Check.ALL) -> None:
+        self._checks = int(checks)
+        self._rows = np.empty((1, ROW_WIDTH), np.int64)
+        self._status = np.zeros(STATUS_WIDTH, np.int64)
+
+    def read(
+        self, source: ByteSource, base: int, position: int
+    ) -> tuple[list[int] | None, Window, Stop, int, int]:
+        """The row of the record at `position` of a segment, or None; the bytes read, which begin there.
+
+        Then why there is none: stop, expected, found. base: physical offset of the segment. Raises
+        `UnreadableError` or `StoreIOError`.
+        """
+        need = _HEAD
+        while True:
+            window = source.window(position, need)
+            kernels_python.walk(
+                window, 0, position, source.size, base, self._checks, self._rows, self._status
+            )
+            count, _, stop, expected, found = self._status[: Status.FOUND + 1].tolist()
+            if count:
+                return self._rows[0].tolist(), window, Stop.ROWS_FULL, 0, 0
+            if stop != Stop.NEED_MORE or window.size < need:
+                return None, window, Stop(stop), expected, found
+            need = max(expected, need * 2)

@@ -1,0 +1,95 @@
+"""Events of a scan without the bytes that could not be read.
+
+A scan sees zeros there (`store.patched`), so that it frames and finds everything around them as ever. What
+touches them is then taken out of its events and told by name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rmqtool.scan.events import End, Gap, Records, Tail, Unreadable
+from rmqtool.scan.fields import Field, Stop
+from rmqtool.store.patched import PatchedSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rmqtool.scan.events import Event
+    from rmqtool.store.bytes import ByteSource
+    from rmqtool.store.patched import BadRange
+
+
+class Readable:
+    """Feed `told` with every event of one source in physical order."""
+
+    def __init__(self, source: ByteSource) -> None:
+        self._source = source if isinstance(source, PatchedSource) else None
+        self._done = 0
+        """unreadable ranges before this position have been told"""
+
+    def told(self, event: Event) -> Iterator[Event]:
+        """The event, or what is left of it, with the unreadable ranges up to its end."""
+        if self._source is None:
+            yield event
+        elif isinstance(event, End):
+            self._source.notice_cut()
+            yield from self._ranges(self._source.size)
+            yield event
+        elif not self._source.unreadable:
+            yield event
+        elif isinstance(event, Records):
+            yield from self._records(event)
+        elif isinstance(event, (Gap, Tail)):
+            yield from self._rest(event)
+        else:
+            yield from self._ranges(event.position)
+            yield event
+
+    def _touching(self, start: int, end: int) -> list[BadRange]:
+        bad = self._source.unreadable if self._source is not None else []
+        return [one for one in bad if one.start < end and one.end > start]
+
+    def _ranges(self, end: int) -> Iterator[Unreadable]:
+        """Ranges that begin before `end` and were not told yet."""
+        for one in self._touching(self._done, end):
+            start = max(one.start, self._done)
+            self._done = one.end
+            yield Unreadable(start, one.end - start, one.reason)
+
+    def _records(self, run: Records) -> Iterator[Event]:
+        rows = run.rows
+        starts = rows[:, Field.POSITION]
+        ends = starts + rows[:, Field.STORE_SIZE]
+        lost = np.zeros(len(rows), bool)
+        for bad in self._touching(int(starts[0]), int(ends[-1])):
+            lost |= (starts < bad.end) & (ends > bad.start)
+        for part in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(lost)) + 1):
+            first, last = int(part[0]), int(part[-1])
+            if lost[first]:
+                yield from self._cut(int(starts[first]), int(ends[last]))
+            else:
+                yield from self._ranges(int(starts[first]))
+                yield Records(rows[first : last + 1], run.window, run.origin)
+
+    def _cut(self, start: int, end: int) -> Iterator[Event]:
+        """Bytes `[start, end)`, of which some are unreadable: those, and gaps around them."""
+        at = start
+        for bad in self._touching(start, end):
+            if bad.start > at:
+                yield Gap(at, bad.start - at, Stop.TORN, 0, 0)
+            yield from self._ranges(min(bad.end, end))
+            at = bad.end
+        if at < end:
+            yield Gap(at, end - at, Stop.TORN, 0, 0)
+
+    def _rest(self, event: Gap | Tail) -> Iterator[Event]:
+        """A gap next to unreadable bytes may be their work; a tail is what it is, as far as it was read."""
+        end = event.position + event.length
+        if isinstance(event, Gap) and self._touching(event.position, end):
+            yield from self._cut(event.position, end)
+            return
+        yield from self._ranges(event.position)
+        yield event

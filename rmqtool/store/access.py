@@ -1,0 +1,118 @@
+"""How a file is opened: by mapping or with `pread`, how fast, and what stays in the page cache."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from rmqtool.errors import StoreIOError, UsageError, VanishedError
+from rmqtool.store import lock
+from rmqtool.store.bytes import MappedSource, MemorySource, PreadSource
+
+if TYPE_CHECKING:
+    from threading import Event
+
+    from rmqtool.store.bytes import ByteSource
+    from rmqtool.store.throttle import RateLimit
+
+Mode = Literal["auto", "map", "pread"]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How the files of one command are opened.
+
+    mode: `map` (one mapping), `pread`, or `auto` (a mapping where one is possible and guarded, see
+    `store.faults`, else `pread`). limit: reading rate, which excludes mappings. drop_behind: leave no page
+    in the cache that was not there before, as far as the system follows (`pread` only). stop: once set, who
+    waits for the rate ends with `Stopped`.
+    """
+
+    mode: Mode = "auto"
+    limit: RateLimit | None = None
+    drop_behind: bool = False
+    stop: Event | None = None
+
+
+OpenMode: TypeAlias = Mode | Access
+
+
+def _open_descriptor(path: str, name: str) -> int:
+    try:
+        found = os.stat(path)
+        if stat.S_ISDIR(found.st_mode):
+            raise UsageError(f"{name} is a directory, not a file")
+        if not stat.S_ISREG(found.st_mode):
+            raise UsageError(f"{name} is {describe_mode(found.st_mode)}, not a regular file")
+        # O_NONBLOCK: if a FIFO takes the name between the two calls, open must still return at once.
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+        try:
+            descriptor = os.open(path, flags | getattr(os, "O_NOATIME", 0))
+        except PermissionError:
+            descriptor = os.open(path, flags)
+    except FileNotFoundError as error:
+        raise VanishedError(f"{name}: no such file or directory") from error
+    except OSError as error:
+        raise StoreIOError(f"{name}: {error.strerror}") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise UsageError(f"{name} is not a regular file")
+    return descriptor
+
+
+def describe_mode(mode: int) -> str:
+    """English name of a file type that is neither file nor directory, for messages."""
+    names = (
+        (stat.S_ISFIFO, "a FIFO"),
+        (stat.S_ISSOCK, "a socket"),
+        (stat.S_ISCHR, "a character device"),
+        (stat.S_ISBLK, "a block device"),
+        (stat.S_ISLNK, "a symbolic link"),
+    )
+    return next((text for test, text in names if test(mode)), "a special file")
+
+
+def open_source(
+    path: str | os.PathLike[str], mode: OpenMode = "auto", *, name: str | None = None
+) -> ByteSource:
+    """Opens a regular file for reading; `name` is used in messages instead of the path.
+
+    Raises `UsageError` when there is no regular file of that name (`VanishedError` when there is nothing),
+    `StoreIOError` when it may not be opened, or not mapped with `map`.
+
+    A `lock` file that this very process has locked is answered from memory: opening and closing it would
+    drop the lock (POSIX record locks, see `rmqtool.store.lock`).
+    """
+    how = mode if isinstance(mode, Access) else Access(mode)
+    location = os.fspath(path)
+    label = location if name is None else name
+    held = lock.held_content(location)
+    if held is not None:
+        return MemorySource(held, label)
+    descriptor = _open_descriptor(location, label)
+    if how.mode == "pread" or how.limit is not None:
+        return _copying(descriptor, label, how)
+    try:
+        mapped = MappedSource(descriptor, label)
+    except (OSError, ValueError) as error:  # ValueError: the file was cut between fstat and mmap
+        if how.mode == "auto":
+            return _copying(descriptor, label, how)
+        os.close(descriptor)
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise StoreIOError(f"{label}: cannot be mapped: {reason}") from error
+    if how.mode == "auto" and not mapped.guarded:
+        again = os.dup(descriptor)
+        mapped.close()
+        return _copying(again, label, how)
+    return mapped
+
+
+def _copying(descriptor: int, label: str, how: Access) -> ByteSource:
+    source = PreadSource(descriptor, label, drop_behind=how.drop_behind)
+    if how.limit is None:
+        return source
+    from rmqtool.store.throttle import ThrottledSource
+
+    return ThrottledSource(source, how.limit, how.stop)

@@ -1,0 +1,18 @@
+"""Whether somebody may be writing in a store while it is read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rmqtool.store.lock import network_filesystem, probe
+
+if TYPE_CHECKING:
+    from rmqtool.store.layout import Store
+
+
+def is_live(store: Store) -> bool:
+    """A process holds the store, or it lies where a holder on another host may not be seen.
+
+    A file whose length is another one than when it was listed is taken for live by itself.
+    """
+    return probe(store.lock_path).held is True or network_filesystem(store.root) is not None

@@ -1,0 +1,92 @@
+"""Ctrl-C and SIGTERM while a command reads: it ends soon, with a summary, however slow the reading is."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fixtures.builder import HandmadeLog
+from tests.helpers import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# A shell ignores SIGINT for what it runs in the background, and children inherit that.
+DRIVER = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from rmqtool.cli.main import main
+main()
+"""
+
+SEGMENT = 1 << 20
+SEGMENTS = 4
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Segments that take a minute in all at the rate of these tests; the second holds no record at all."""
+    log = HandmadeLog(segment_size=SEGMENT)
+    for number in range(SEGMENTS):
+        for _ in range(9):
+            log.put("TopicTest", b"x" * 100_000, {"TAGS": f"T{number}"})
+        if number + 1 < SEGMENTS:
+            log.roll()
+    root = tmp_path_factory.mktemp("slow") / "store"
+    log.write(root / "commitlog")
+    (root / "commitlog" / f"{SEGMENT:020d}").write_bytes(b"no record" * (SEGMENT // 9 + 1))
+    return root
+
+
+def started(arguments: Sequence[object], output: Path) -> subprocess.Popen[bytes]:
+    """The program, once it has segments open and has had time to wait for its turn to read."""
+    with output.open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-c", DRIVER, *map(str, arguments)],
+            stdout=out,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+    until = time.monotonic() + 60
+    while not _reads(process.pid):
+        assert process.poll() is None and time.monotonic() < until
+        time.sleep(0.02)
+    time.sleep(0.3)
+    return process
+
+
+def _reads(pid: int) -> bool:
+    places = []
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            places.append(os.readlink(descriptor))
+        except OSError:
+            continue
+    return any("/commitlog/0" in place for place in places)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc to see what is open")
+@pytest.mark.parametrize("command", ["dump", "verify"])
+@pytest.mark.parametrize(("sent", "jobs"), [("SIGINT", 4), ("SIGINT", 1), ("SIGTERM", 2)])
+def test_a_throttled_read_ends_soon(log: Path, tmp_path: Path, command: str, sent: str, jobs: int) -> None:
+    options = ["--format", "ndjson", "--quiet", "--max-read-rate", "64KiB", "--jobs", jobs]
+    process = started([command, log, *options], tmp_path / "out")
+    try:
+        process.send_signal(getattr(signal, sent))
+        began = time.monotonic()
+        error = process.communicate(timeout=30)[1]
+        assert time.monotonic() - began < 2
+    finally:
+        process.kill()
+    assert (process.returncode, error) == (130, b"")
+    summary = json.loads((tmp_path / "out").read_bytes().splitlines()[-1])
+    assert (summary["type"], summary["complete"]) == ("summary", False)
+    assert summary["incomplete_reason"] == "interrupted"

@@ -1,0 +1,106 @@
+"""A store that the real Java store writes and rolls while it is read: nothing wrong is found in it.
+
+And what is wrong with it is found although it is being written.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.helpers import rmq_process
+from tests.interop.traffic import varied
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.interop.javastore import JavaStore
+
+pytestmark = pytest.mark.interop
+
+SEGMENT = 65536
+SETTINGS = {
+    "mappedFileSizeCommitLog": SEGMENT,
+    "mappedFileSizeConsumeQueue": 2000,
+    "maxHashSlotNum": 50,
+    "maxIndexNum": 200,
+}
+SECONDS = 5
+LEAST_ROUNDS = 2
+
+
+@contextmanager
+def being_written(store: JavaStore) -> Iterator[None]:
+    """Traffic of all kinds for as long as the block lasts."""
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            varied(store, count=33)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        writer.join()
+
+
+def serious(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    return [row for row in rows if row.get("severity") in {"warning", "error"}]
+
+
+def test_verify_and_dump_find_nothing_wrong_while_java_writes(
+    java_store: Callable[..., JavaStore], tmp_path: Path
+) -> None:
+    root = tmp_path / "store"
+    store = java_store(root, **SETTINGS)
+    varied(store, count=66)
+    seen: list[int] = []
+    with being_written(store):
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end or len(seen) < LEAST_ROUNDS:
+            for options in ((), ("--jobs", "1")):
+                found = rmq_process("verify", root, "--format", "ndjson", *options)
+                assert (found.exit_code, serious(found.rows)) == (0, []), found.stderr
+                seen.append(found.rows[-1]["live"]["compared_until"])
+            dumped = rmq_process("dump", root, "--format", "ndjson", "--body", "none")
+            assert (dumped.exit_code, dumped.of_type("gap")) == (0, [])
+            assert {row["content"] for row in dumped.of_type("tail")} <= {"zero"}
+            units = rmq_process("dump", root / "consumequeue", "--format", "ndjson")
+            assert units.exit_code == 0
+    assert seen == sorted(seen)
+    assert seen[-1] - seen[0] > 2 * SEGMENT, "Java has not rolled while it was read"
+    store.close()
+    whole = rmq_process("verify", root, "--format", "ndjson")
+    assert (whole.exit_code, serious(whole.rows)) == (0, [])
+
+
+def test_damage_in_a_live_store_is_found(java_store: Callable[..., JavaStore], tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    store = java_store(root, **SETTINGS)
+    varied(store, count=330)
+    store.call("drain")
+    record = next(one for one in store.records() if one["topic"] == "TopicB" and one["bodyLength"] > 3)
+    offset = record["physicalOffset"]
+    segment = root / "commitlog" / f"{offset // SEGMENT * SEGMENT:020d}"
+    unit = root / "consumequeue" / "TopicA" / "0" / f"{0:020d}"
+    with segment.open("r+b") as log, unit.open("r+b") as queue:
+        place = offset % SEGMENT + 88
+        (old,) = os.pread(log.fileno(), 1, place)
+        os.pwrite(log.fileno(), bytes([old ^ 0x40]), place)
+        os.pwrite(queue.fileno(), bytes(20), 40)
+    with being_written(store):
+        found = rmq_process("verify", root, "--format", "ndjson")
+    assert found.exit_code == 1
+    told = {(row["code"], row["physical_offset"], row["position"]) for row in serious(found.rows)}
+    assert ("CL-CRC", offset, offset % SEGMENT) in told
+    assert {row["code"] for row in serious(found.rows)} == {"CL-CRC", "CQ-HOLE", "X-GHOST"}
+    assert {row["queue_offset"] for row in serious(found.rows) if row["code"] != "CL-CRC"} == {2}
