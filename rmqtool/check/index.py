@@ -285,6 +285,7 @@ class IndexCheck:
         yield finding(
             code,
             path="index",
+            caused_by="IDX-UNREADABLE" if lost else None,
             severity=Severity.NOTE if self._unclean else None,
             physical_offset=tail.start,
             length=tail.end - tail.start,

@@ -212,6 +212,7 @@ class FileCheck:
     def _slots(self, source: PatchedSource, state: Ints, bad: list[list[int]]) -> Iterator[Finding]:
         index, header = self._index, self._index.header
         raw = source.window(slot_position(0), index.slots * SLOT.itemsize)
+        index.lost = source.unreadable or index.lost
         found = raw[: len(raw) // SLOT.itemsize * SLOT.itemsize].view(SLOT)
         odd = np.empty(2 * MOST, np.int64)
         count, in_use = self._hashes.compare_slots(raw, state, odd)

@@ -77,7 +77,7 @@ def chunks(source: PatchedSource, index: IndexFile) -> Iterator[tuple[int, npt.N
 def items_from(source: PatchedSource, index: IndexFile, first: int, count: int) -> npt.NDArray[Any]:
     """Items from number `first` on, as far as the file goes."""
     raw = source.window(min(index.position(first), source.size), count * ITEM.itemsize)
-    index.lost = source.unreadable
+    index.lost = source.unreadable or index.lost
     return raw[: len(raw) // ITEM.itemsize * ITEM.itemsize].view(ITEM)
 
 

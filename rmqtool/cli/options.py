@@ -141,7 +141,7 @@ class ReadOptions:
         bool,
         typer.Option(
             "--safe-io",
-            help="Read with pread instead of a mapping: survives unreadable blocks and files that shrink.",
+            help="Never map files, read them with pread: gentler with a dying disk.",
             rich_help_panel=_READING,
         ),
     ] = False

@@ -182,6 +182,13 @@ def _extension(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
 
 
 def _index(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
+    with reader.open(file) as source:
+        yield from _index_parts(reader, file, source)
+        yield from _unreadable(file, source)
+
+
+def _index_parts(reader: FileReader, file: StoreFile, source: PatchedSource) -> Iterator[Units | Row]:
+    """Header, slots and items; without a header that can be read nobody knows how many there are."""
     import numpy as np
 
     from formats.index import FIRST_ITEM, item_position, slot_position
@@ -190,37 +197,37 @@ def _index(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
 
     geometry = index_geometry(file, reader.store.config)
     width = ITEM.itemsize
-    with reader.open(file) as source:
-        header = read_header(source)
-        if header is None:
-            yield _short(file, 40)
-            return
+    header = read_header(source)
+    if source.unreadable:
+        return
+    if header is None:
+        yield _short(file, 40)
+        return
+    yield {
+        "type": "index_header",
+        "path": file.shown,
+        **asdict(header),
+        "slots": geometry.slots,
+        "items": geometry.items,
+        "geometry_source": geometry.source.value,
+    }
+    if header.index_count <= FIRST_ITEM:
+        return
+    if geometry.slots is None or geometry.items is None:
         yield {
-            "type": "index_header",
+            "type": "undecoded",
             "path": file.shown,
-            **asdict(header),
-            "slots": geometry.slots,
-            "items": geometry.items,
-            "geometry_source": geometry.source.value,
+            "kind": file.kind.value,
+            "reason": geometry.detail,
         }
-        if header.index_count <= FIRST_ITEM:
-            return
-        if geometry.slots is None or geometry.items is None:
-            yield {
-                "type": "undecoded",
-                "path": file.shown,
-                "kind": file.kind.value,
-                "reason": geometry.detail,
-            }
-            return
-        for batch in read_slots(source, file.shown, geometry.slots):
-            places = slot_position(0) + batch["slot"].to_numpy().astype(np.int64) * SLOT.itemsize
-            yield Units("index_slot", _readable(batch, places, SLOT.itemsize, source))
-        end = min(header.index_count, geometry.items)
-        for batch in read_items(source, file.shown, geometry.slots, end):
-            places = item_position(0, geometry.slots) + batch["number"].to_numpy().astype(np.int64) * width
-            yield Units("index_item", _readable(batch, places, width, source))
-        yield from _unreadable(file, source)
+        return
+    for batch in read_slots(source, file.shown, geometry.slots):
+        places = slot_position(0) + batch["slot"].to_numpy().astype(np.int64) * SLOT.itemsize
+        yield Units("index_slot", _readable(batch, places, SLOT.itemsize, source))
+    end = min(header.index_count, geometry.items)
+    for batch in read_items(source, file.shown, geometry.slots, end):
+        places = item_position(0, geometry.slots) + batch["number"].to_numpy().astype(np.int64) * width
+        yield Units("index_item", _readable(batch, places, width, source))
 
 
 def _short(file: StoreFile, wanted: int) -> Row:

@@ -150,28 +150,33 @@ class _Batches:
         from rmqtool.scan.table import bad_bodies
 
         bad = 0 if counted else bad_bodies(records)
+        mapped = self.source.zero_copy
         if self.how.choose is None:
-            bad = yield from self._all(records, bad)
+            bad = yield from self._all(records, bad, mapped=mapped)
         else:
             # a filter may look at text, so it is given no more at once than a batch holds
             for some in cut(records):
                 kept = self.how.choose(some, self.segment.base, self.segment.file.shown)
-                if self.source.spoiled():
+                if self._spoiled(mapped=mapped):
                     yield from self._anew(some)
                 elif len(kept.rows):
-                    bad = yield from self._all(kept, bad)
+                    bad = yield from self._all(kept, bad, mapped=mapped)
         if bad:
             empty = Records(records.rows[:0], records.window, records.origin)
             yield Piece(self.segment, self._batch(Part(empty)), bad)
 
-    def _all(self, records: Records, bad: int) -> Generator[Piece, None, int]:
+    def _spoiled(self, *, mapped: bool) -> bool:
+        """Whether bytes of a run, and of all that follows in it, may be wrong; `mapped`: they are no copy."""
+        return self.source.spoiled() or (mapped and not self.source.zero_copy)
+
+    def _all(self, records: Records, bad: int, *, mapped: bool) -> Generator[Piece, None, int]:
         """Batches of all these records, the first one with `bad`; answers what of it is left to be told."""
         from rmqtool.scan.table import PLAIN_COLUMNS
 
         plain = not PLAIN_COLUMNS.isdisjoint(self.how.columns)
         for part in parts(records, self.lane, plain=plain):
             batch = self._batch(part)
-            if self.source.spoiled():
+            if self._spoiled(mapped=mapped):
                 yield from self._anew(part.records)
                 continue
             yield Piece(self.segment, batch, bad)
@@ -179,7 +184,7 @@ class _Batches:
         return bad
 
     def _anew(self, records: Records) -> Iterator[Piece]:
-        """Reads them again; from here on the source copies, so this happens once."""
+        """Reads them again; from here on the source copies, so nothing is read three times."""
         for event in self.scan.anew(records):
             if isinstance(event, Records):
                 yield from self.of(event, counted=True)

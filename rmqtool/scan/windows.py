@@ -23,6 +23,7 @@ class Windows:
         self._stop = stop
         self._window: npt.NDArray[np.uint8] | None = None
         self._origin = 0
+        self._mapped = False
 
     def forget(self) -> None:
         """The next window is read anew, even where the last one would do."""
@@ -42,6 +43,8 @@ class Windows:
         """
         if self._stop is not None and self._stop.is_set():
             raise Stopped
+        if self._mapped and not self._source.zero_copy:
+            self._window = None  # spoiled, as somebody else has been told
         if self._window is not None:
             end = self._origin + self._window.size
             inside = self._origin <= position and position + max(need, 1) <= end
@@ -57,5 +60,5 @@ class Windows:
             raise UnreadableError(
                 self._source.name, position, wanted, "the file became shorter while it was read"
             )
-        self._window, self._origin = window, origin
+        self._window, self._origin, self._mapped = window, origin, whole
         return window, origin

@@ -73,8 +73,8 @@ class ByteSource(Protocol):
     def spoiled(self) -> bool:
         """Whether windows handed out since the last question may show zeros in place of unreadable bytes.
 
-        Whoever has worked on a window asks this before the result counts. After True the source copies:
-        ask for the window again and repeat the work.
+        Whoever has worked on a window asks this before the result counts. After True, told once, the source
+        copies (`zero_copy` is False): no window from before is good, ask again and repeat the work.
         """
         ...
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from formats.index import DEFAULT_ITEMS, DEFAULT_SLOTS, file_size
 from rmqtool.errors import RmqtoolError
 from rmqtool.store.index_solver import HEADER, ITEM, SLOT, fits, sample_fits, solve_index
+from rmqtool.store.patched import PatchedSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +64,7 @@ def index_geometry(file: StoreFile, config: StoreConfig | None = None) -> IndexG
     or one too damaged to tell, is ambiguous. Raises `StoreIOError` or `UnreadableError` when the file
     cannot be read.
     """
-    with file.open("pread") as source:
+    with PatchedSource(file.open("pread"), file.size) as source:
         return geometry_of(source, _configured(config))
 
 
