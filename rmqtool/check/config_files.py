@@ -7,7 +7,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.check.findings import Severity, finding
-from rmqtool.store.config_json import ParseState, load_json_config, parse_config
+from rmqtool.store.config_json import ParseState, parse_config, read_json_config
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 
@@ -109,10 +109,8 @@ def _pair(store: Store, name: str) -> Iterator[Finding]:
 
 
 def _load(store: Store, name: str) -> tuple[ParsedConfig, View]:
-    path = store.root / name
-    parsed = load_json_config(path)
-    doubtful = parsed.state in (ParseState.EMPTY, ParseState.UNPARSABLE)
-    return parsed, view(parsed, path.read_bytes() if doubtful else b"")
+    parsed, raw = read_json_config(store.root / name)
+    return parsed, view(parsed, raw)
 
 
 def _offer(backup: ParsedConfig, other: View) -> str:

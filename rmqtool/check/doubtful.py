@@ -131,18 +131,10 @@ class _Run:
 class UnitCheck:
     """Looks at the files of a queue that hold units which no record claimed."""
 
-    def __init__(
-        self,
-        records: RecordsAt,
-        damage: Damage,
-        log_range: tuple[int, int] | None,
-        moving_end: int | None = None,
-    ) -> None:
-        """moving_end: where the log ended when it was read, if a broker goes on writing behind it."""
+    def __init__(self, records: RecordsAt, damage: Damage, log_range: tuple[int, int] | None) -> None:
         self._records = records
         self._damage = damage
         self._log = log_range
-        self._moving_end = moving_end
 
     def check(self, queue: QueueUnits) -> Iterator[Finding]:
         """Findings about one queue."""
@@ -172,8 +164,6 @@ class UnitCheck:
         prefix = "BCQ" if queue.batch else "CQ"
         if offset < self._log[0]:
             return {"code": f"{prefix}-EXPIRED"}
-        if self._moving_end is not None and offset >= self._moving_end:
-            return None
         cause = self._damage.code_at(offset)
         try:
             record = self._records.get(offset)

@@ -220,7 +220,7 @@ class Verification:
         store, kernels = self.store, cross.kernels
         both = [*cross.queues.values(), *cross.batches.values()]
         for queue in both:
-            yield from check_units(queue, kernels)
+            yield from _guarded(queue, check_units(queue, kernels))
             yield from unreadable_units(queue)
         if self.covered.end_offset is not None and not self.live:
             size = store.sizes[FileKind.COMMITLOG].value
@@ -228,7 +228,7 @@ class Verification:
         known = (self._first_offset, store.segments.end_offset) if len(store.segments) else None
         check = UnitCheck(RecordsAt(store.segments, files), Damage(self.causes.lost), known)
         for queue in both:
-            yield from check.check(queue)
+            yield from _guarded(queue, check.check(queue))
         if in_rocksdb(store) and not any(queue.files for queue in cross.queues.values()):
             yield finding("X-ROCKSDB", path="consumequeue")
         elif len(store.segments):
@@ -257,3 +257,12 @@ class Verification:
     def left(self, reason: Incomplete) -> list[Row]:
         """What is not covered if the run ends now, besides what the summary has."""
         return self.covered.left(self.store, reason)
+
+
+def _guarded(queue: QueueUnits, findings: Iterator[Finding]) -> Iterator[Finding]:
+    """The findings about a queue, up to where it cannot be read."""
+    try:
+        yield from findings
+    except RmqtoolError as error:
+        queue.whole = False
+        yield finding("DIR-UNREADABLE", path=queue.path, found=str(error))

@@ -193,18 +193,24 @@ def _parse_leniently(text: str, remarks: list[str], strict: Exception) -> Parsed
 
 def load_json_config(path: str | os.PathLike[str]) -> ParsedConfig:
     """Reads one configuration file. Never raises: a file that cannot be read is a state with its reason."""
+    return read_json_config(path)[0]
+
+
+def read_json_config(path: str | os.PathLike[str]) -> tuple[ParsedConfig, bytes]:
+    """The same, with the bytes that were parsed."""
     from rmqtool.store.access import open_source
 
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            return ParsedConfig(None, ParseState.UNREADABLE, "is not a regular file")
+            return ParsedConfig(None, ParseState.UNREADABLE, "is not a regular file"), b""
         with open_source(path, "pread") as source:
             raw = source.window(0, source.size).tobytes()
     except FileNotFoundError:
-        return ParsedConfig(None, ParseState.MISSING, None)
+        return ParsedConfig(None, ParseState.MISSING, None), b""
     except (OSError, RmqtoolError) as error:
-        return ParsedConfig(None, ParseState.UNREADABLE, getattr(error, "strerror", None) or str(error))
-    return parse_config(raw)
+        reason = getattr(error, "strerror", None) or str(error)
+        return ParsedConfig(None, ParseState.UNREADABLE, reason), b""
+    return parse_config(raw), raw
 
 
 @dataclass(frozen=True, slots=True)

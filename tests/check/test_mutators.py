@@ -6,7 +6,7 @@ import errno
 import os
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -64,7 +64,10 @@ def circumstances(mutator: Mutator, root: Path) -> Iterator[None]:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
     try:
-        with mock.patch("os.open", opened):
+        with ExitStack() as patches:
+            patches.enter_context(mock.patch("os.open", opened))
+            for name, value in mutator.limits:
+                patches.enter_context(mock.patch(name, value))
             yield
     finally:
         if holder is not None:

@@ -139,16 +139,16 @@ ENTRIES = (
         SHOW,
     ),
     Code(
-        "X-LOST",
-        Severity.ERROR,
-        "queues know of {found} records behind the end of the log, up to offset {expected}: they are lost",
-        "look for them in replicas; a broker cuts the queues here when it starts",
-    ),
-    Code(
         "X-MORE",
         Severity.WARNING,
         "{found} more records of this queue have no unit at their slot; the first 4,096 runs are listed",
         "rmqtool dump STORE --topic TOPIC lists the records",
+    ),
+    Code(
+        "X-LOST",
+        Severity.ERROR,
+        "queues know of {found} records behind the end of the log, up to offset {expected}: they are lost",
+        "look for them in replicas; a broker cuts the queues here when it starts",
     ),
     Code(
         "X-ROCKSDB",
