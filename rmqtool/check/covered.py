@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rmqtool.check.levels import PHASE_PATHS, Phase
 from rmqtool.scan.fields import Field
 from rmqtool.store.coverage import Incomplete, coverage, rest_of_log, unopened, unreadable
-from rmqtool.store.kinds import TOP_DIRECTORIES, FileKind
+from rmqtool.store.kinds import ROOT_FILES, TOP_DIRECTORIES, FileKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -64,9 +65,13 @@ class Covered:
             self.not_covered.append(row)
 
     def note_entries(self, store: Store) -> None:
-        """Entries among the files of a store that are none: FIFO, device, dead link."""
+        """Entries in the places of files that are none: FIFO, device, dead link."""
+        further = {str(root) for root in store.roots[1:]}
         for file in store.of_kind(FileKind.UNKNOWN):
-            if file.path.split("/")[0] in TOP_DIRECTORIES and (row := unopened(file)) is not None:
+            top = file.path.partition("/")[0]
+            own = top in TOP_DIRECTORIES or top in ROOT_FILES or top.startswith("dledger-")
+            own |= os.path.dirname(file.location) in further
+            if own and (row := unopened(file)) is not None:
                 self.not_covered.append(row)
 
     def left(self, store: Store, reason: Incomplete) -> list[Row]:
