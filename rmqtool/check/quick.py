@@ -9,7 +9,8 @@ from rmqtool.check.findings import finding
 from rmqtool.check.index import IndexCheck
 from rmqtool.check.levels import Phase
 from rmqtool.check.log import blank_findings, gap_finding, tail_finding
-from rmqtool.check.queue_files import OpenFiles, QueueUnits, check_units, unreadable_units
+from rmqtool.check.queue_files import OpenFiles, QueueUnits
+from rmqtool.check.queue_order import check_units, unreadable_units
 from rmqtool.check.topics import QueueEnds
 from rmqtool.errors import RmqtoolError, VanishedError
 from rmqtool.scan.engine import choose_kernels

@@ -22,7 +22,8 @@ from rmqtool.check.live import border, confirmed, listed_anew, settled
 from rmqtool.check.log import LogCheck, blank_findings, gap_finding, tail_finding
 from rmqtool.check.log_reading import Expired, Filler, LogReader, Run
 from rmqtool.check.lost import lost_end
-from rmqtool.check.queue_files import OpenFiles, check_units, queues_of, unreadable_units
+from rmqtool.check.queue_files import OpenFiles, queues_of
+from rmqtool.check.queue_order import check_units, unreadable_units
 from rmqtool.check.reading import Reading
 from rmqtool.check.state import LogEnd, check_state, is_unclean
 from rmqtool.check.topics import QueueEnds, in_rocksdb

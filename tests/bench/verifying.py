@@ -11,7 +11,8 @@ from rmqtool.check.cross import CrossCheck
 from rmqtool.check.index import IndexCheck, LogRange
 from rmqtool.check.log import LogCheck
 from rmqtool.check.log_reading import BATCH_ROWS
-from rmqtool.check.queue_files import OpenFiles, check_units, queues_of
+from rmqtool.check.queue_files import OpenFiles, queues_of
+from rmqtool.check.queue_order import check_units
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Records
 from rmqtool.scan.files import FileReader
