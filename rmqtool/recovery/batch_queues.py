@@ -38,6 +38,8 @@ class BatchQueueModel:
         self.misplaced = 0
         self.blanked = 0
         self.recovered_max = 0
+        self.phantom: int | None = None
+        self.doubled = 0
         self._mode = mode
         self._whole = files.size // BYTES
         self._fresh: dict[MappedFile, Units] = {}

@@ -7,22 +7,26 @@ from typing import TYPE_CHECKING
 from rmqtool.recovery.config_tables import Loads, config_outcomes
 from rmqtool.recovery.load import Refusal, RefusedError
 from rmqtool.recovery.loss import LostPart, measure_loss
-from rmqtool.recovery.outcome import Mode, Outcome, QueueOutcome, TimingDependent, Truncation
+from rmqtool.recovery.outcome import Mode, Outcome, TimingDependent, Truncation
+from rmqtool.recovery.passed_over import behind_filler
+from rmqtool.recovery.queue_ends import queue_outcomes
 from rmqtool.recovery.reading import Reading
 from rmqtool.recovery.record import StopReason
 from rmqtool.recovery.settings import StartSettings, settings_of
-from rmqtool.recovery.start import AnyQueue, Key, Start
+from rmqtool.recovery.spans import look_back
+from rmqtool.recovery.start import Start
 from rmqtool.recovery.traits import traits_of
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import data_bytes
 from rmqtool.store.lock import LockState, probe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import ModuleType
 
     from rmqtool.recovery.config_tables import ConfigOutcome
     from rmqtool.recovery.outcome import StartPlan
+    from rmqtool.recovery.passed_over import PassedOver
     from rmqtool.store.layout import Store
 
 BROKER_TABLES = (
@@ -34,8 +38,6 @@ BROKER_TABLES = (
     "consumerOrderInfo.json",
 )
 """a broker loads these before its store, and ends when one of them refuses (`BrokerController#initialize`)"""
-_ALWAYS_THERE = ("%LMQ%", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_", "rmq_sys_", "TRANS_CHECK_MAX_TIME_TOPIC")
-"""topics that need no entry in the topic table"""
 _LARGE_RECORD = 64 << 20
 """bytes that not every broker's heap has to spare; records may have 4 MiB"""
 DELAY_TABLE = "delayOffset.json"
@@ -86,6 +88,8 @@ class Foretelling:
         self.start = Start(store, self.traits, self.settings, self.reading)
         self.config = tuple(self._config())
         self._unread: list[str] = []
+        self._looked_back = True
+        self._passed_over: tuple[PassedOver, ...] = ()
         self._deletes: tuple[str, ...] = ()
         self._loaded_max: dict[tuple[str, int], int] = {}
         self._log_ends = (-1, 0)
@@ -128,9 +132,26 @@ class Foretelling:
         start = self.start
         before = start.loaded[: start.first_file]
         if wanted:
-            self._unread = start.spans.look_back(before, self.reading)
+            self._unread = look_back(before, self.reading, start.see)
         else:
             self._unread = [one.path for one in before]
+        self._looked_back = not self._unread
+        self._passed_over = tuple(self._behind_fillers())
+
+    def _behind_fillers(self) -> Iterator[PassedOver]:
+        """Records that recovery or dispatching passed over because a filler stands in front of them."""
+        start, size = self.start, self.start.log.size
+        places = {(one, position) for one, position in (start.end.fillers if start.end else ())}
+        for offset in start.reput.fillers if start.reput else ():
+            places |= {
+                (n, offset - one.base)
+                for n, one in enumerate(start.loaded)
+                if one.base <= offset < one.base + size
+            }
+        for number, position in sorted(places):
+            found = behind_filler(start.loaded[number], position, size, self.reading, start.spans.take)
+            if found is not None:
+                yield found
 
     def _config(self) -> list[ConfigOutcome]:
         found = config_outcomes(self.store, self.traits)
@@ -179,45 +200,13 @@ class Foretelling:
             deletes=self._deletes,
             truncates=self._truncates(),
             index_dropped=start.index.deleted,
-            queues=self._queues(),
+            queues=queue_outcomes(start, self._loaded_max, whole=self._looked_back),
             config=self.config,
             lock=self.lock,
             loss=loss,
             assumed_settings=self.settings.assumed,
             timing_dependent=self._timing(),
             not_looked_at=(*self._left_out(), *self._unread, *unreadable),
-        )
-
-    def _queues(self) -> tuple[QueueOutcome, ...]:
-        if self.settings.rocksdb_queues:
-            return ()
-        queues, spans = self.start.queues, self._spans()
-        return tuple(self._queue(key, queues.get(key), spans.get(key)) for key in sorted({*queues, *spans}))
-
-    def _spans(self) -> dict[Key, tuple[int, int]]:
-        """Queue offsets in the log; those of a topic that was deleted are nobody's any more."""
-        spans = self.start.spans.of()
-        topics = self.store.topics
-        return {key: span for key, span in spans.items() if not topics or self._is_wanted(key[0])}
-
-    def _is_wanted(self, topic: str) -> bool:
-        return topic in self.store.topics or topic.startswith(_ALWAYS_THERE)
-
-    def _queue(self, key: Key, queue: AnyQueue | None, span: tuple[int, int] | None) -> QueueOutcome:
-        if queue is None:
-            low, high = span or (0, 0)
-            return QueueOutcome(*key, 0, 0, 0, repeated=high, hidden=high - low)
-        first, end, loaded = queue.min_offset, queue.max_offset, self._loaded_max.get(key, 0)
-        low, high = span or (first, end)
-        return QueueOutcome(
-            *key,
-            first,
-            end,
-            loaded,
-            misplaced=queue.misplaced,
-            lost=max(queue.recovered_max - loaded, 0),
-            repeated=max(high - end, 0),
-            hidden=max(first - low, queue.blanked, 0),
         )
 
     def _lost_parts(self) -> list[LostPart]:

@@ -42,7 +42,8 @@ class QueueOutcome:
     loaded_max: max directly after the load. misplaced: units that were put at another slot than that of
     their message. lost: units that were there and are taken away.
     repeated: offsets that the next messages get although messages in the log have them. hidden: offsets of
-    messages in the log that lie before the queue's beginning, or that the start fills with blank units.
+    messages in the log that lie before the queue's beginning, or whose unit is zero, blank or in a file that
+    is not there; hidden_from: the lowest. doubled: messages that get no unit as another has their slot.
     """
 
     topic: str
@@ -54,6 +55,8 @@ class QueueOutcome:
     lost: int = 0
     repeated: int = 0
     hidden: int = 0
+    hidden_from: int | None = None
+    doubled: int = 0
 
 
 @dataclass(frozen=True, slots=True)

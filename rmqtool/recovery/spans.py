@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formats.commitlog import SysFlag
+from rmqtool.errors import RmqtoolError
 from rmqtool.scan import text
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check, CrcState, Field, Issue
@@ -18,7 +19,7 @@ from rmqtool.scan.parallel import in_order
 from rmqtool.scan.segment import SegmentScan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import ModuleType
 
     from rmqtool.recovery.mapped import MappedFile
@@ -63,41 +64,39 @@ class QueueSpans:
             known = self._spans.get(key, (low, high + 1))
             self._spans[key] = min(known[0], low), max(known[1], high + 1)
 
-    def look_back(self, files: list[MappedFile], reading: Reading) -> list[str]:
-        """Records of files that recovery does not read; the paths that could not be read to their end."""
-        unread: list[str] = []
-        for one, run in in_order(
-            files, lambda one, lane: self._runs(one, reading, unread, lane), reading.jobs
-        ):
-            self.take(run, one.base)
-        return unread
 
-    def _runs(
-        self, one: MappedFile, reading: Reading, unread: list[str], lane: Lane
-    ) -> Iterator[tuple[MappedFile, Records]]:
-        from rmqtool.errors import RmqtoolError
+def look_back(files: list[MappedFile], reading: Reading, see: Callable[[Records, int], object]) -> list[str]:
+    """Records of files that recovery does not read; the paths that could not be read to their end."""
+    unread: list[str] = []
+    for one, run in in_order(files, lambda one, lane: _runs(one, reading, unread, lane), reading.jobs):
+        see(run, one.base)
+    return unread
 
-        if one.file is None:
-            return
-        done = 0
-        try:
-            with reading.open(one.file, lane) as source:
-                for event in SegmentScan(
-                    source,
-                    one.base,
-                    checks=Check.TEXT,
-                    active=False,
-                    kernels=reading.kernels,
-                    stop=lane.stop,
-                ):
-                    if isinstance(event, Records):
-                        lane.take(event.rows.nbytes + event.window.nbytes)
-                        yield one, Records(event.rows.copy(), event.window, event.origin)
-                        end = int(event.rows[-1, Field.POSITION])
-                        if reading.advance is not None:
-                            reading.advance(end - done)
-                        done = end
-        except RmqtoolError:
-            unread.append(one.path)
-        if reading.advance is not None:
-            reading.advance(one.file.size - done)
+
+def _runs(
+    one: MappedFile, reading: Reading, unread: list[str], lane: Lane
+) -> Iterator[tuple[MappedFile, Records]]:
+    if one.file is None:
+        return
+    done = 0
+    try:
+        with reading.open(one.file, lane) as source:
+            for event in SegmentScan(
+                source,
+                one.base,
+                checks=Check.TEXT,
+                active=False,
+                kernels=reading.kernels,
+                stop=lane.stop,
+            ):
+                if isinstance(event, Records):
+                    lane.take(event.rows.nbytes + event.window.nbytes)
+                    yield one, Records(event.rows.copy(), event.window, event.origin)
+                    end = int(event.rows[-1, Field.POSITION])
+                    if reading.advance is not None:
+                        reading.advance(end - done)
+                    done = end
+    except RmqtoolError:
+        unread.append(one.path)
+    if reading.advance is not None:
+        reading.advance(one.file.size - done)
