@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rmqtool.recovery.config_tables import Loads, config_outcomes
+from rmqtool.recovery.consequences.foreseen import consequences_of
+from rmqtool.recovery.consequences.scene import Scene
 from rmqtool.recovery.load import Refusal, RefusedError
 from rmqtool.recovery.loss import LostPart, measure_loss
 from rmqtool.recovery.outcome import Mode, Outcome, TimingDependent, Truncation
@@ -182,7 +185,7 @@ class Foretelling:
         start, plan = self.start, self.start.plan
         end = start.end
         loss, unreadable = measure_loss(self._lost_parts(), self._log_ends, self.reading)
-        return Outcome(
+        outcome = Outcome(
             version=self.release,
             mode=Mode.NORMAL if start.clean else Mode.ABNORMAL,
             starts=refusal is None,
@@ -208,6 +211,7 @@ class Foretelling:
             timing_dependent=self._timing(),
             not_looked_at=(*self._left_out(), *self._unread, *unreadable),
         )
+        return replace(outcome, consequences=consequences_of(Scene(start, outcome, self._passed_over)))
 
     def _lost_parts(self) -> list[LostPart]:
         start = self.start

@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from rmqtool.check.catalogue import Severity
+
 if TYPE_CHECKING:
     from rmqtool.recovery.config_tables import ConfigOutcome
+    from rmqtool.recovery.consequences.consequence import Consequence
     from rmqtool.recovery.load import Refusal
     from rmqtool.recovery.loss import Loss
     from rmqtool.recovery.record import StopReason
@@ -85,7 +88,7 @@ class Outcome:
     confirm_offset: what the checkpoint will say, None where the release writes none. reput_from: where
     dispatching goes on.
     skipped: ranges that dispatching passes over for good. not_looked_at: parts of the store that have a say
-    and were not modelled.
+    and were not modelled. consequences: what follows from all that, the worst first.
     """
 
     version: str
@@ -112,6 +115,7 @@ class Outcome:
     assumed_settings: dict[str, Any] = field(default_factory=dict)
     timing_dependent: tuple[TimingDependent, ...] = ()
     not_looked_at: tuple[str, ...] = ()
+    consequences: tuple[Consequence, ...] = ()
 
     @property
     def safe_to_start(self) -> bool | None:
@@ -119,10 +123,7 @@ class Outcome:
 
         Index items that a start drops do not count.
         """
-        harmed = self.loss is not None and self.loss.messages > 0
-        harmed |= any(one.lost or one.misplaced or one.repeated or one.hidden for one in self.queues)
-        harmed |= bool(self.skipped) or any(one.loses for one in self.config)
-        if harmed or not self.starts or (self.lock is not None and self.lock.held):
+        if not self.starts or any(one.severity is Severity.ERROR for one in self.consequences):
             return False
         return True if self.complete else None
 

@@ -6,6 +6,7 @@ that begins higher hides messages.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,16 +28,29 @@ if TYPE_CHECKING:
     from rmqtool.scan.parallel import Lane
 
 
+@dataclass(frozen=True, slots=True)
+class LastMessage:
+    """The message of a queue with the highest queue offset. end: physical offset behind it, as stated."""
+
+    slot: int
+    end: int
+
+
 class QueueSpans:
     """Fed with runs of records; `of` then answers for each queue. Memory depends on the number of queues."""
 
     def __init__(self, kernels: ModuleType) -> None:
         self._kernels = kernels
         self._spans: dict[tuple[str, int], tuple[int, int]] = {}
+        self._last: dict[tuple[str, int], LastMessage] = {}
 
     def of(self) -> dict[tuple[str, int], tuple[int, int]]:
         """(topic, queue id) → lowest queue offset of a record with a unit, highest plus one."""
         return self._spans
+
+    def last_of(self, topic: str, queue_id: int) -> LastMessage | None:
+        """The last message of a queue, None when none was seen."""
+        return self._last.get((topic, queue_id))
 
     def take(self, run: Records, base: int) -> None:
         """A run of records whose topics were looked at; `base` does not matter."""
@@ -59,9 +73,16 @@ class QueueSpans:
         slots = rows[order, Field.QUEUE_OFFSET]
         lowest, highest = np.minimum.reduceat(slots, starts), np.maximum.reduceat(slots, starts)
         names = encoded.dictionary.to_pylist()
-        for start, low, high in zip(order[starts].tolist(), lowest.tolist(), highest.tolist(), strict=True):
+        ends = (rows[:, Field.STORED_PHYSICAL_OFFSET] + rows[:, Field.STORE_SIZE])[order]
+        tops = np.maximum.reduceat(
+            np.where(slots == np.repeat(highest, np.diff([*starts, len(slots)])), ends, -1), starts
+        )
+        found = (order[starts].tolist(), lowest.tolist(), highest.tolist(), tops.tolist())
+        for start, low, high, end in zip(*found, strict=True):
             key = names[codes[start]], int(ids[start])
             known = self._spans.get(key, (low, high + 1))
+            if key not in self._last or high >= self._last[key].slot:
+                self._last[key] = LastMessage(high, end)
             self._spans[key] = min(known[0], low), max(known[1], high + 1)
 
 

@@ -1,0 +1,23 @@
+"""What the consequences are computed from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rmqtool.recovery.outcome import Outcome
+    from rmqtool.recovery.passed_over import PassedOver
+    from rmqtool.recovery.start import Start
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """start: the start that was gone through, as far as it came. outcome: what is told of it already.
+
+    passed_over: messages behind fillers.
+    """
+
+    start: Start
+    outcome: Outcome
+    passed_over: tuple[PassedOver, ...] = ()
