@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rmqtool.recovery.config_tables import Loads, config_outcomes
 from rmqtool.recovery.consequences.foreseen import consequences_of
 from rmqtool.recovery.consequences.scene import Scene
-from rmqtool.recovery.load import Refusal, RefusedError
+from rmqtool.recovery.load import Refusal, RefusedError, refused_by_wheel
 from rmqtool.recovery.loss import LostPart, measure_loss
 from rmqtool.recovery.outcome import Mode, Outcome, TimingDependent, Truncation
 from rmqtool.recovery.passed_over import behind_filler
@@ -16,7 +16,7 @@ from rmqtool.recovery.queue_ends import queue_outcomes
 from rmqtool.recovery.reading import Reading
 from rmqtool.recovery.record import StopReason
 from rmqtool.recovery.settings import StartSettings, settings_of
-from rmqtool.recovery.spans import look_back
+from rmqtool.recovery.spans import Looked, look_back
 from rmqtool.recovery.start import Start
 from rmqtool.recovery.traits import traits_of
 from rmqtool.scan.engine import choose_kernels
@@ -90,8 +90,7 @@ class Foretelling:
         self.lock = lock or probe(store.lock_path)
         self.start = Start(store, self.traits, self.settings, self.reading)
         self.config = tuple(self._config())
-        self._unread: list[str] = []
-        self._looked_back = True
+        self._looked = Looked()
         self._passed_over: tuple[PassedOver, ...] = ()
         self._deletes: tuple[str, ...] = ()
         self._loaded_max: dict[tuple[str, int], int] = {}
@@ -99,7 +98,7 @@ class Foretelling:
 
     def run(self, on_plan: Callable[[StartPlan], object] | None = None, *, look_back: bool = True) -> Outcome:
         """Goes through the start."""
-        refusal = self._refused_by_table(BROKER_TABLES)
+        refusal = self._refused_by_table(BROKER_TABLES) or refused_by_wheel(self.start)
         if refusal is not None:
             return self._outcome(refusal)
         try:
@@ -135,10 +134,9 @@ class Foretelling:
         start = self.start
         before = start.loaded[: start.first_file]
         if wanted:
-            self._unread = look_back(before, self.reading, start.see)
+            self._looked = look_back(before, self.reading, start.see)
         else:
-            self._unread = [one.path for one in before]
-        self._looked_back = not self._unread
+            self._looked = Looked([one.path for one in before])
         self._passed_over = tuple(self._behind_fillers())
 
     def _behind_fillers(self) -> Iterator[PassedOver]:
@@ -203,15 +201,18 @@ class Foretelling:
             deletes=self._deletes,
             truncates=self._truncates(),
             index_dropped=start.index.deleted,
-            queues=queue_outcomes(start, self._loaded_max, whole=self._looked_back),
+            queues=queue_outcomes(start, self._loaded_max, whole=not self._looked.unread),
             config=self.config,
             lock=self.lock,
             loss=loss,
             assumed_settings=self.settings.assumed,
             timing_dependent=self._timing(),
-            not_looked_at=(*self._left_out(), *self._unread, *unreadable),
+            not_looked_at=(*self._left_out(), *self._looked.unread, *unreadable),
         )
-        return replace(outcome, consequences=consequences_of(Scene(start, outcome, self._passed_over)))
+        return replace(
+            outcome,
+            consequences=consequences_of(Scene(start, outcome, self._passed_over, tuple(self._looked.gaps))),
+        )
 
     def _lost_parts(self) -> list[LostPart]:
         start = self.start

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from formats.commitlog import BLANK_MAGIC_CODE, MESSAGE_MAGIC_CODE, MESSAGE_MAGIC_CODE_V2
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check, CrcState, Field
@@ -18,11 +19,14 @@ if TYPE_CHECKING:
 
     from rmqtool.recovery.mapped import MappedFile
     from rmqtool.recovery.reading import Reading
+    from rmqtool.store.bytes import ByteSource
+
+_MAGICS = (BLANK_MAGIC_CODE, MESSAGE_MAGIC_CODE, MESSAGE_MAGIC_CODE_V2)
 
 
 @dataclass(frozen=True, slots=True)
 class PassedOver:
-    """path, position: the filler. messages, bytes: intact records behind it in the file."""
+    """path, position: the filler. messages, bytes: intact records behind the one that it replaces."""
 
     path: str
     position: int
@@ -43,7 +47,7 @@ def behind_filler(
     try:
         with reading.open(one.file) as source:
             stated = int.from_bytes(source.window(position, 4).tobytes(), "big", signed=True)
-            if stated == size - position:
+            if stated == size - position or not _was_record(source, position + stated):
                 return None
             scan = SegmentScan(
                 source, one.base, checks=Check.ALL, active=False, start=position + 8, kernels=reading.kernels
@@ -60,4 +64,10 @@ def behind_filler(
                     see(run, one.base)
     except RmqtoolError:
         return None
-    return PassedOver(one.path, position, messages, length) if messages else None
+    return PassedOver(one.path, position, messages, length)
+
+
+def _was_record(source: ByteSource, end: int) -> bool:
+    """Whether what states its size in front of `end` is a record, by what follows it."""
+    magic = source.window(end + 4, 4).tobytes() if 0 < end <= source.size - 8 else b""
+    return int.from_bytes(magic, "big", signed=True) in _MAGICS

@@ -56,6 +56,8 @@ class QueueModel:
         """`max_offset` after the queue's own recovery"""
         self.phantom: int | None = None
         """queue offset of a unit of size 0 that truncation takes for a message"""
+        self.astray = 0
+        """units appended for records that lie elsewhere than they state"""
         self.doubled = 0
         """records that get no unit because their slot is taken"""
         self._mode = mode
@@ -249,6 +251,7 @@ class QueueModel:
         slots = self._next_slot() + np.arange(len(run), dtype=np.int64)
         self.misplaced += int((slots != run.slots).sum())
         self.appended += len(run)
+        self.astray += int((~run.ordinary).sum())
         kept = ~run.ordinary | (run.offsets < self._ordinary)
         if kept[0]:
             self._keep_last()

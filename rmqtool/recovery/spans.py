@@ -6,7 +6,7 @@ that begins higher hides messages.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from formats.commitlog import SysFlag
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan import text
-from rmqtool.scan.events import Records
+from rmqtool.scan.events import Gap, Records
 from rmqtool.scan.fields import Check, CrcState, Field, Issue
 from rmqtool.scan.parallel import in_order
 from rmqtool.scan.segment import SegmentScan
@@ -86,17 +86,30 @@ class QueueSpans:
             self._spans[key] = min(known[0], low), max(known[1], high + 1)
 
 
-def look_back(files: list[MappedFile], reading: Reading, see: Callable[[Records, int], object]) -> list[str]:
-    """Records of files that recovery does not read; the paths that could not be read to their end."""
-    unread: list[str] = []
-    for one, run in in_order(files, lambda one, lane: _runs(one, reading, unread, lane), reading.jobs):
-        see(run, one.base)
-    return unread
+@dataclass
+class Looked:
+    """unread: paths not read to their end. gaps: (path, offset, length) of what is no record."""
+
+    unread: list[str] = field(default_factory=list)
+    gaps: list[tuple[str, int, int]] = field(default_factory=list)
+
+
+def look_back(files: list[MappedFile], reading: Reading, see: Callable[[Records, int], object]) -> Looked:
+    """Goes through files that recovery does not read; `see` is told their records."""
+    looked = Looked()
+    for one, event in in_order(
+        files, lambda one, lane: _runs(one, reading, looked.unread, lane), reading.jobs
+    ):
+        if isinstance(event, Gap):
+            looked.gaps.append((one.path, one.base + event.position, event.length))
+        else:
+            see(event, one.base)
+    return looked
 
 
 def _runs(
     one: MappedFile, reading: Reading, unread: list[str], lane: Lane
-) -> Iterator[tuple[MappedFile, Records]]:
+) -> Iterator[tuple[MappedFile, Records | Gap]]:
     if one.file is None:
         return
     done = 0
@@ -110,7 +123,9 @@ def _runs(
                 kernels=reading.kernels,
                 stop=lane.stop,
             ):
-                if isinstance(event, Records):
+                if isinstance(event, Gap):
+                    yield one, event
+                elif isinstance(event, Records):
                     lane.take(event.rows.nbytes + event.window.nbytes)
                     yield one, Records(event.rows.copy(), event.window, event.origin)
                     end = int(event.rows[-1, Field.POSITION])

@@ -67,7 +67,12 @@ class Start:
 
     @property
     def _has_border(self) -> bool:
-        return self.clean and self.traits.normal_start is NormalStart.QUEUES
+        """Whether a record that begins where the queues end is missed; batch queues tell where one begins."""
+        if not self.clean or self.traits.normal_start is not NormalStart.QUEUES:
+            return False
+        return any(
+            isinstance(one, QueueModel) and one.max_physical == self.known for one in self.queues.values()
+        )
 
     @property
     def dispatcher(self) -> Dispatcher:
@@ -195,7 +200,7 @@ class Start:
         rules = Rules(self.traits, self.settings, check_crc=self.settings.check_crc, read_body=True)
         files = self.log.files
         before = self.log.max_offset
-        known, confirmed = self.known, self.confirm
+        known, confirmed, has_border = self.known, self.confirm, self._has_border
         dispatch = taker(
             self._dispatcher.take,
             self.traits,
@@ -207,7 +212,7 @@ class Start:
 
         def take(run: Records, base: int) -> None:
             self.see(run, base)
-            if self._has_border:
+            if has_border:
                 self.border |= bool((run.rows[:, Field.STORED_PHYSICAL_OFFSET] == known).any())
             dispatch(run, base)
 

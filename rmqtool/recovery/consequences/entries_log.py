@@ -67,9 +67,17 @@ LOG = (
         "rmqtool show STORE OFFSET shows the record",
     ),
     Entry(
+        "DR-UNREAD-DAMAGE",
+        W,
+        "{count} ranges ({bytes} bytes) in files that recovery does not look at are no records, first at "
+        "{offset}: an abnormal start, or one without queues, ends the log there",
+        "rmqtool verify STORE lists them",
+    ),
+    Entry(
         "DR-FILLER-HIDES",
         W,
-        "a filler in the middle of a file hides {messages} intact messages from recovery and dispatching",
+        "a filler stands where a record was: recovery and dispatching miss it and {messages} intact messages "
+        "behind it in the file",
         "rmqtool dump STORE lists what lies behind it",
     ),
     Entry(
@@ -98,8 +106,8 @@ LOG = (
     Entry(
         "DR-DISPATCHED",
         N,
-        "{messages} messages are handed to queues and index during the start",
-        "nothing to do; those that have their unit already are left out",
+        "{messages} messages are handed to queues and index during the start, and {units} units are built",
+        "nothing to do",
     ),
     Entry(
         "DR-DIRECTORY-IGNORED",
@@ -139,7 +147,7 @@ INDEX = (
     Entry(
         "DR-INDEX-ITEMS-MISSING",
         W,
-        "{items} index items for messages before {offset} are in the files that are deleted, and are not "
+        "index items ({items}) for messages before {offset} are in the files that are deleted, and are not "
         "built again: queries by key miss them",
         "with the checkpoint moved away the whole log is indexed again",
     ),

@@ -12,7 +12,8 @@ QUEUES = (
     Entry(
         "DR-QUEUE-CUT",
         E,
-        "{topic}/{queue_id} loses its last {count} units: it ends at {end} instead of {before}",
+        "{topic}/{queue_id} loses its last {count} units: it ends at {end} instead of "
+        "{before}, and new messages get these offsets again",
         "copy the store before the start",
     ),
     Entry(
@@ -27,6 +28,12 @@ QUEUES = (
         E,
         "{topic}/{queue_id}: {count} units are written at other slots than their messages have",
         _VERIFY,
+    ),
+    Entry(
+        "DR-ASTRAY",
+        E,
+        "{topic}/{queue_id}: {count} units are built with the offset that a record states, not where it lies",
+        "rmqtool show STORE OFFSET shows the record",
     ),
     Entry(
         "DR-NOT-REBUILT",

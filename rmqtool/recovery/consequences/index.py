@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from formats.index import FIRST_ITEM, Header
@@ -29,10 +30,13 @@ def index(scene: Scene) -> Iterator[Consequence]:
     if dropped:
         yield consequence("DR-INDEX-DROPPED", *dropped, count=len(dropped), offset=first)
         missing = [(path, _before(scene, path, first or 0)) for path in dropped]
-        items = sum(count for _, count in missing)
-        if items:
-            paths = [path for path, count in missing if count]
-            yield consequence("DR-INDEX-ITEMS-MISSING", *paths, items=items, offset=first)
+        paths = [path for path, count in missing if count != 0]
+        if paths:
+            known = [count for _, count in missing if count is not None]
+            items = sum(known) if len(known) == len(missing) else None
+            shown = "number unknown" if items is None else items
+            found = consequence("DR-INDEX-ITEMS-MISSING", *paths, items=shown, offset=first)
+            yield replace(found, facts={"items": items, "offset": first})
     yield from _newest(scene)
 
 
@@ -63,14 +67,19 @@ def _header(scene: Scene, path: str) -> Any:
         return None
 
 
-def _before(scene: Scene, path: str, offset: int) -> int:
-    """Items of a file for records of the log before `offset`; they are in the order of the log."""
+def _before(scene: Scene, path: str, offset: int) -> int | None:
+    """Items of a file for records of the log before `offset`; they are in the order of the log.
+
+    None when the file has some and its geometry is not known.
+    """
     store, file = scene.start.store, scene.start.store.file(path)
     header = _header(scene, path)
     geometry = store.index_geometry.get(path)
-    if file is None or header is None or geometry is None or geometry.slots is None:
-        return 0
     floor = max(scene.start.log.min_offset, 0)
+    if file is None or header is None or not floor <= int(header.begin_physical_offset) < offset:
+        return 0
+    if geometry is None or geometry.slots is None:
+        return None
     first = geometry.item_position(0)
     count = min(int(header.index_count), (file.size - first) // ITEM)
     with file.open("pread") as source:

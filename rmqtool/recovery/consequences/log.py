@@ -81,6 +81,12 @@ def unnoticed(scene: Scene) -> Iterator[Consequence]:
     ):
         if found.count and found.first is not None:
             yield consequence(code, *_file_at(scene, found.first), count=found.count, offset=found.first)
+    if scene.gaps:
+        paths = sorted({path for path, _, _ in scene.gaps})
+        length = sum(length for _, _, length in scene.gaps)
+        yield consequence(
+            "DR-UNREAD-DAMAGE", *paths, count=len(scene.gaps), bytes=length, offset=scene.gaps[0][1]
+        )
     for one in scene.passed_over:
         yield consequence(
             "DR-FILLER-HIDES", one.path, position=one.position, messages=one.messages, bytes=one.bytes
@@ -96,8 +102,10 @@ def dispatching(scene: Scene) -> Iterator[Consequence]:
     """What is handed on during the start, and what is left out for good."""
     start = scene.start
     if start.dispatched:
-        yield consequence("DR-DISPATCHED", messages=start.dispatched)
-    if start.border:
+        units = sum(queue.appended for queue in start.queues.values())
+        yield consequence("DR-DISPATCHED", messages=start.dispatched, units=units)
+    covered = start.dispatcher.covered
+    if start.border and (covered is None or covered[0] > start.known):
         yield consequence("DR-BORDER-RECORD", *_file_at(scene, start.known), offset=start.known)
     if start.dispatcher.unlisted:
         yield consequence("DR-LMQ-SKIPPED", count=start.dispatcher.unlisted)

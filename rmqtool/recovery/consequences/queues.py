@@ -48,6 +48,8 @@ def _bounds(one: QueueOutcome, path: str, facts: dict[str, object]) -> Iterator[
 def _states(scene: Scene, queue: AnyQueue, path: str, facts: dict[str, object]) -> Iterator[Consequence]:
     start = scene.start
     end = start.log.max_offset
+    if queue.astray:
+        yield consequence("DR-ASTRAY", path, **facts, count=queue.astray)
     if queue.phantom is not None:
         yield consequence("DR-PHANTOM-UNIT", path, **facts, start=queue.phantom)
     if not isinstance(queue, QueueModel) or not queue.files.files or start.plan is None:
@@ -57,7 +59,7 @@ def _states(scene: Scene, queue: AnyQueue, path: str, facts: dict[str, object]) 
     elif queue.max_physical > end:
         yield consequence("DR-STALE-MAX", path, **facts, offset=queue.max_physical, end=end)
     floor = start.log.min_offset
-    expired = queue.max_offset and 0 <= queue.max_physical <= floor and not queue.appended
+    expired = queue.max_offset and 0 < queue.max_physical <= floor and not queue.appended
     if expired and not start.traits.min_offset_by_search:
         yield consequence("DR-EXPIRED-QUEUE", path, **facts, end=queue.max_offset)
     last = start.spans.last_of(queue.topic, queue.queue_id)

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 class Scene:
     """start: the start that was gone through, as far as it came. outcome: what is told of it already.
 
-    passed_over: messages behind fillers.
+    passed_over: messages behind fillers. gaps: (path, offset, length) of damage in files that recovery does
+    not read.
     """
 
     start: Start
     outcome: Outcome
     passed_over: tuple[PassedOver, ...] = ()
+    gaps: tuple[tuple[str, int, int], ...] = ()

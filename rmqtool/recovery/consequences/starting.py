@@ -8,6 +8,7 @@ from formats.checkpoint import min_timestamp
 from rmqtool.recovery.consequences.consequence import Consequence, consequence
 from rmqtool.recovery.outcome import Mode
 from rmqtool.recovery.record import StopReason
+from rmqtool.recovery.traits import NormalStart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,14 +70,16 @@ def recovery(scene: Scene) -> Iterator[Consequence]:
         yield from _full_scan(scene)
     if outcome.mode is Mode.ABNORMAL and start.witness.latest is not None:
         until = min_timestamp(start.checkpoint)
-        if until > start.witness.latest:
+        loss = outcome.loss
+        if until > start.witness.latest and not (loss is not None and loss.messages):
             yield consequence("DR-CHECKPOINT-FUTURE", "checkpoint", until=until, latest=start.witness.latest)
 
 
 def _full_scan(scene: Scene) -> Iterator[Consequence]:
     """Recovery from the first file on although there are others."""
     start, known = scene.start, scene.start.known
-    if len(start.loaded) == 1:
+    last_three = start.traits.normal_start is NormalStart.LAST_THREE
+    if len(start.loaded) == 1 or (scene.outcome.mode is Mode.NORMAL and last_three):
         return
     if scene.outcome.mode is Mode.NORMAL:
         reason = "no queue says how far it got" if known < 0 else "no queue got further than the first file"
