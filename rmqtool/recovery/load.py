@@ -66,7 +66,7 @@ def load_files(entries: list[Entry], size: int, directory: str, traits: Traits) 
 
 
 def refused_by_wheel(start: Start) -> Refusal | None:
-    """A timer wheel of another length than its own ends the broker before it loads anything (`TimerWheel`)."""
+    """A timer wheel of another length than its own ends the broker at once (`TimerWheel`)."""
     file = start.store.file("timerwheel")
     if file is None or not (start.traits.timer_wheel and start.settings.timer_wheel):
         return None
