@@ -13,21 +13,21 @@ PAGE = Path(__file__).parent / "consequences.md"
 HEAD = """\
 # Consequences
 
-What `rmqtool doctor` foretells of a start. Codes are stable. Severities: **error**, the start costs something,
-or there is none: the store is not safe to start, and every unsafe one has an error that says why; **warning**,
-the start itself costs nothing, but something will be missed, or go wrong later; **note**, worth knowing, as a
-sound store may look like that too.
+What `rmqtool doctor` foretells of a start. Codes are stable. Severities: **error**, the start costs
+something, or there is none: the store is not safe to start, and every unsafe one has an error that says why;
+**warning**, the start itself costs nothing, but something will be missed, or go wrong later; **note**, worth
+knowing, as a sound store may look like that too.
 
-In JSON a consequence has `code`, `severity`, `message`, `hint`, `paths` (files and directories concerned, relative
-to the store), and the facts that its sentence names in angle brackets; `topic` and `queue_id` where it is about
-one queue, which then has a consequence of its own. Offsets of the log are `offset`, `start`, `end`.
+In JSON a consequence has `code`, `severity`, `message`, `hint`, `paths` (files and directories concerned,
+relative to the store), and the facts that its sentence names in angle brackets. Each queue that comes to harm
+has consequences of its own, with `topic` and `queue_id`.
 
 """
 BEHAVIOUR = """\
 ## What brokers do
 
-The behaviours behind the codes. `start`: what a start makes of what lies there; `run`: what a running broker does
-with a bad record; `seen`: observed with the real stores of 4.9.8 and 5.3.3.
+The behaviours behind the codes. `start`: what a start makes of what lies there; `run`: what a running broker
+does with a bad record; `seen`: observed with the real stores of 4.9.8 and 5.3.3; `more`: what else is told.
 
 | | behaviour | codes |
 | --- | --- | --- |

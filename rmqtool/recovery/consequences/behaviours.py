@@ -1,6 +1,6 @@
 """What is known of starting and running brokers, and which codes speak of it.
 
-`start-N`: what lies on disk and what a start makes of it. `run-N`: what a running broker does with a bad record.
+`start-N`: what a start makes of what lies there. `run-N`: what a running broker does with a bad record.
 `seen-N`: observed in runs of the real stores of 4.9.8 and 5.3.3.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """One row. why: what else shows it, or why a store bears no trace of it; must stand where no code does."""
+    """One row. why: what else shows it, or why a store bears no trace of it, where no code does."""
 
     id: str
     what: str
@@ -30,7 +30,7 @@ BEHAVIOURS = (
     ),
     Behaviour(
         "start-2",
-        "abort: recovery from the last file that begins before the checkpoint; without checkpoint the whole log",
+        "abort: recovery from the last file that begins before the checkpoint; without one the whole log",
         ("DR-ABNORMAL", "DR-FULL-SCAN", "DR-CHECKPOINT-FUTURE"),
     ),
     Behaviour(
@@ -73,7 +73,7 @@ BEHAVIOURS = (
     ),
     Behaviour(
         "run-1",
-        "dispatching at a bad record: a master skips what is readable of the file, a slave stays there for ever",
+        "dispatching at a bad record: a master skips what is readable of the file, a slave stays for ever",
         ("DR-SKIPPED", "DR-REFUSE-STUCK", "DR-NOT-REBUILT"),
         "rmqtool verify STORE finds what an earlier run has left out (X-GHOST)",
     ),
@@ -86,7 +86,7 @@ BEHAVIOURS = (
     ),
     Behaviour(
         "seen-1",
-        "5.3.3, clean stop, queues deleted: CRC scan of the whole log, one bad record deletes all later files",
+        "5.3.3, clean stop, queues deleted: CRC scan of the whole log, a bad record deletes all later files",
         ("DR-FULL-SCAN", "DR-SEGMENTS-DELETED", "DR-MESSAGES-LOST"),
     ),
     Behaviour("seen-2", "after a truncation of the log new messages are not indexed", ("DR-NOT-INDEXED",)),
@@ -98,7 +98,7 @@ BEHAVIOURS = (
     ),
     Behaviour(
         "seen-4",
-        "queues behind the log and abort: units before the start segment are never built, later ones misplaced",
+        "queues behind the log and abort: units before the start segment are never built, others misplaced",
         ("DR-NOT-REBUILT", "DR-MISPLACED", "DR-DISPATCHED"),
     ),
     Behaviour(
@@ -153,8 +153,8 @@ BEHAVIOURS = (
     ),
     Behaviour(
         "seen-13",
-        "configuration files: `null` and `[]` are empty tables, byte order marks and single quotes are forgiven, "
-        "an unusable .bak matters only when the file is unusable, too",
+        "configuration files: `null` and `[]` are empty tables, byte order marks and single quotes are "
+        "forgiven, an unusable .bak matters only when the file is unusable, too",
         ("DR-CONFIG-EMPTY", "DR-CONFIG-FORGIVEN", "DR-CONFIG-BAK-BAD", "DR-REFUSE-CONFIG"),
     ),
     Behaviour(
