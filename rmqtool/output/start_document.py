@@ -54,6 +54,7 @@ def start_document(outcome: Outcome) -> dict[str, Any]:
         "loss": _loss(outcome.loss),
         "skipped": [{"from": start, "to": end} for start, end in outcome.skipped],
         "timing_dependent": [{"what": one.what, "message": one.message} for one in outcome.timing_dependent],
+        "consequences": [one.row() for one in outcome.consequences],
         "safe_to_start": outcome.safe_to_start,
         "not_looked_at": list(outcome.not_looked_at),
         "complete": outcome.complete,

@@ -38,6 +38,9 @@ class BatchQueueModel:
         self.misplaced = 0
         self.blanked = 0
         self.recovered_max = 0
+        self.phantom: int | None = None
+        self.astray = 0
+        self.doubled = 0
         self._mode = mode
         self._whole = files.size // BYTES
         self._fresh: dict[MappedFile, Units] = {}
@@ -105,6 +108,7 @@ class BatchQueueModel:
             if file.first_in_queue and self.min_offset == -1:
                 self._revise_min()
         self.appended += len(fresh)
+        self.astray += int((~run.ordinary[fresh]).sum())
 
     def correct_min(self, floor: int) -> None:
         """`#correctMinOffset`: behind the first units of the first file that point below `floor`."""

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rmqtool.recovery.config_tables import Loads, config_outcomes
-from rmqtool.recovery.load import Refusal, RefusedError
+from rmqtool.recovery.consequences.foreseen import consequences_of
+from rmqtool.recovery.consequences.scene import Scene
+from rmqtool.recovery.load import Refusal, RefusedError, refused_by_wheel
 from rmqtool.recovery.loss import LostPart, measure_loss
-from rmqtool.recovery.outcome import Mode, Outcome, QueueOutcome, TimingDependent, Truncation
+from rmqtool.recovery.outcome import Mode, Outcome, TimingDependent, Truncation
+from rmqtool.recovery.passed_over import behind_filler
+from rmqtool.recovery.queue_ends import queue_outcomes
 from rmqtool.recovery.reading import Reading
 from rmqtool.recovery.record import StopReason
 from rmqtool.recovery.settings import StartSettings, settings_of
-from rmqtool.recovery.start import AnyQueue, Key, Start
+from rmqtool.recovery.spans import Looked, look_back
+from rmqtool.recovery.start import Start
 from rmqtool.recovery.traits import traits_of
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import data_bytes
 from rmqtool.store.lock import LockState, probe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import ModuleType
 
     from rmqtool.recovery.config_tables import ConfigOutcome
     from rmqtool.recovery.outcome import StartPlan
+    from rmqtool.recovery.passed_over import PassedOver
     from rmqtool.store.layout import Store
 
 BROKER_TABLES = (
@@ -34,8 +41,6 @@ BROKER_TABLES = (
     "consumerOrderInfo.json",
 )
 """a broker loads these before its store, and ends when one of them refuses (`BrokerController#initialize`)"""
-_ALWAYS_THERE = ("%LMQ%", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_", "rmq_sys_", "TRANS_CHECK_MAX_TIME_TOPIC")
-"""topics that need no entry in the topic table"""
 _LARGE_RECORD = 64 << 20
 """bytes that not every broker's heap has to spare; records may have 4 MiB"""
 DELAY_TABLE = "delayOffset.json"
@@ -85,14 +90,15 @@ class Foretelling:
         self.lock = lock or probe(store.lock_path)
         self.start = Start(store, self.traits, self.settings, self.reading)
         self.config = tuple(self._config())
-        self._unread: list[str] = []
+        self._looked = Looked()
+        self._passed_over: tuple[PassedOver, ...] = ()
         self._deletes: tuple[str, ...] = ()
         self._loaded_max: dict[tuple[str, int], int] = {}
         self._log_ends = (-1, 0)
 
     def run(self, on_plan: Callable[[StartPlan], object] | None = None, *, look_back: bool = True) -> Outcome:
         """Goes through the start."""
-        refusal = self._refused_by_table(BROKER_TABLES)
+        refusal = self._refused_by_table(BROKER_TABLES) or refused_by_wheel(self.start)
         if refusal is not None:
             return self._outcome(refusal)
         try:
@@ -128,9 +134,25 @@ class Foretelling:
         start = self.start
         before = start.loaded[: start.first_file]
         if wanted:
-            self._unread = start.spans.look_back(before, self.reading)
+            self._looked = look_back(before, self.reading, start.see)
         else:
-            self._unread = [one.path for one in before]
+            self._looked = Looked([one.path for one in before])
+        self._passed_over = tuple(self._behind_fillers())
+
+    def _behind_fillers(self) -> Iterator[PassedOver]:
+        """Records that recovery or dispatching passed over because a filler stands in front of them."""
+        start, size = self.start, self.start.log.size
+        places = {(one, position) for one, position in (start.end.fillers if start.end else ())}
+        for offset in start.reput.fillers if start.reput else ():
+            places |= {
+                (n, offset - one.base)
+                for n, one in enumerate(start.loaded)
+                if one.base <= offset < one.base + size
+            }
+        for number, position in sorted(places):
+            found = behind_filler(start.loaded[number], position, size, self.reading, start.spans.take)
+            if found is not None:
+                yield found
 
     def _config(self) -> list[ConfigOutcome]:
         found = config_outcomes(self.store, self.traits)
@@ -161,7 +183,7 @@ class Foretelling:
         start, plan = self.start, self.start.plan
         end = start.end
         loss, unreadable = measure_loss(self._lost_parts(), self._log_ends, self.reading)
-        return Outcome(
+        outcome = Outcome(
             version=self.release,
             mode=Mode.NORMAL if start.clean else Mode.ABNORMAL,
             starts=refusal is None,
@@ -179,45 +201,17 @@ class Foretelling:
             deletes=self._deletes,
             truncates=self._truncates(),
             index_dropped=start.index.deleted,
-            queues=self._queues(),
+            queues=queue_outcomes(start, self._loaded_max, whole=not self._looked.unread),
             config=self.config,
             lock=self.lock,
             loss=loss,
             assumed_settings=self.settings.assumed,
             timing_dependent=self._timing(),
-            not_looked_at=(*self._left_out(), *self._unread, *unreadable),
+            not_looked_at=(*self._left_out(), *self._looked.unread, *unreadable),
         )
-
-    def _queues(self) -> tuple[QueueOutcome, ...]:
-        if self.settings.rocksdb_queues:
-            return ()
-        queues, spans = self.start.queues, self._spans()
-        return tuple(self._queue(key, queues.get(key), spans.get(key)) for key in sorted({*queues, *spans}))
-
-    def _spans(self) -> dict[Key, tuple[int, int]]:
-        """Queue offsets in the log; those of a topic that was deleted are nobody's any more."""
-        spans = self.start.spans.of()
-        topics = self.store.topics
-        return {key: span for key, span in spans.items() if not topics or self._is_wanted(key[0])}
-
-    def _is_wanted(self, topic: str) -> bool:
-        return topic in self.store.topics or topic.startswith(_ALWAYS_THERE)
-
-    def _queue(self, key: Key, queue: AnyQueue | None, span: tuple[int, int] | None) -> QueueOutcome:
-        if queue is None:
-            low, high = span or (0, 0)
-            return QueueOutcome(*key, 0, 0, 0, repeated=high, hidden=high - low)
-        first, end, loaded = queue.min_offset, queue.max_offset, self._loaded_max.get(key, 0)
-        low, high = span or (first, end)
-        return QueueOutcome(
-            *key,
-            first,
-            end,
-            loaded,
-            misplaced=queue.misplaced,
-            lost=max(queue.recovered_max - loaded, 0),
-            repeated=max(high - end, 0),
-            hidden=max(first - low, queue.blanked, 0),
+        return replace(
+            outcome,
+            consequences=consequences_of(Scene(start, outcome, self._passed_over, tuple(self._looked.gaps))),
         )
 
     def _lost_parts(self) -> list[LostPart]:

@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from rmqtool.check.catalogue import Severity
+
 if TYPE_CHECKING:
     from rmqtool.recovery.config_tables import ConfigOutcome
+    from rmqtool.recovery.consequences.consequence import Consequence
     from rmqtool.recovery.load import Refusal
     from rmqtool.recovery.loss import Loss
     from rmqtool.recovery.record import StopReason
@@ -42,7 +45,8 @@ class QueueOutcome:
     loaded_max: max directly after the load. misplaced: units that were put at another slot than that of
     their message. lost: units that were there and are taken away.
     repeated: offsets that the next messages get although messages in the log have them. hidden: offsets of
-    messages in the log that lie before the queue's beginning, or that the start fills with blank units.
+    messages in the log that lie before the queue's beginning, or whose unit is zero, blank or in a file that
+    is not there; hidden_from: the lowest. doubled: messages that get no unit as another has their slot.
     """
 
     topic: str
@@ -54,6 +58,8 @@ class QueueOutcome:
     lost: int = 0
     repeated: int = 0
     hidden: int = 0
+    hidden_from: int | None = None
+    doubled: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +88,7 @@ class Outcome:
     confirm_offset: what the checkpoint will say, None where the release writes none. reput_from: where
     dispatching goes on.
     skipped: ranges that dispatching passes over for good. not_looked_at: parts of the store that have a say
-    and were not modelled.
+    and were not modelled. consequences: what follows from all that, the worst first.
     """
 
     version: str
@@ -109,6 +115,7 @@ class Outcome:
     assumed_settings: dict[str, Any] = field(default_factory=dict)
     timing_dependent: tuple[TimingDependent, ...] = ()
     not_looked_at: tuple[str, ...] = ()
+    consequences: tuple[Consequence, ...] = ()
 
     @property
     def safe_to_start(self) -> bool | None:
@@ -116,10 +123,7 @@ class Outcome:
 
         Index items that a start drops do not count.
         """
-        harmed = self.loss is not None and self.loss.messages > 0
-        harmed |= any(one.lost or one.misplaced or one.repeated or one.hidden for one in self.queues)
-        harmed |= bool(self.skipped) or any(one.loses for one in self.config)
-        if harmed or not self.starts or (self.lock is not None and self.lock.held):
+        if not self.starts or any(one.severity is Severity.ERROR for one in self.consequences):
             return False
         return True if self.complete else None
 

@@ -18,16 +18,16 @@ from rmqtool.recovery.queues import NegativePositionError, QueueModel
 from rmqtool.recovery.record import Rules, StopReason
 from rmqtool.recovery.reput import Reput
 from rmqtool.recovery.spans import QueueSpans
+from rmqtool.recovery.taking import taker
 from rmqtool.recovery.traits import NormalStart, ReputStart
-from rmqtool.scan.events import Records
+from rmqtool.recovery.witness import Witness
 from rmqtool.scan.fields import Field
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rmqtool.recovery.reading import Reading
     from rmqtool.recovery.settings import StartSettings
     from rmqtool.recovery.traits import Traits
+    from rmqtool.scan.events import Records
     from rmqtool.store.layout import Store
 
 Key = tuple[str, int]
@@ -55,7 +55,29 @@ class Start:
         self.reput: Reput | None = None
         self._batch_topics: set[str] = set()
         self.spans = QueueSpans(reading.kernels)
+        self.witness = Witness(reading.kernels)
+        self.border = False
+        """a record begins exactly where the queues end, and is therefore not dispatched"""
         self._dispatcher = Dispatcher(self._queue, self._is_batch, reading.kernels, traits, settings)
+
+    def see(self, run: Records, base: int) -> None:
+        """A run of records of the log, whether it is dispatched or not."""
+        self.spans.take(run, base)
+        self.witness.take(run, base)
+
+    @property
+    def _has_border(self) -> bool:
+        """Whether a record that begins where the queues end is missed; batch queues tell where one begins."""
+        if not self.clean or self.traits.normal_start is not NormalStart.QUEUES:
+            return False
+        return any(
+            isinstance(one, QueueModel) and one.max_physical == self.known for one in self.queues.values()
+        )
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """What it handed on, and what not."""
+        return self._dispatcher
 
     @property
     def dispatched(self) -> int:
@@ -178,10 +200,20 @@ class Start:
         rules = Rules(self.traits, self.settings, check_crc=self.settings.check_crc, read_body=True)
         files = self.log.files
         before = self.log.max_offset
-        dispatch = self._taker()
+        known, confirmed, has_border = self.known, self.confirm, self._has_border
+        dispatch = taker(
+            self._dispatcher.take,
+            self.traits,
+            self.settings,
+            clean=self.clean,
+            known=known,
+            confirmed=confirmed,
+        )
 
         def take(run: Records, base: int) -> None:
-            self.spans.take(run, base)
+            self.see(run, base)
+            if has_border:
+                self.border |= bool((run.rows[:, Field.STORED_PHYSICAL_OFFSET] == known).any())
             dispatch(run, base)
 
         try:
@@ -207,22 +239,6 @@ class Start:
         if self.settings.duplication:
             return self.confirm
         return 0 if self.settings.sync_flush and self.traits.confirms_flushed else full
-
-    def _taker(self) -> Callable[[Records, int], None]:
-        """What recovery does with records: dispatches all, none, or those behind a bound."""
-        take = self._dispatcher.take
-        if self.clean:
-            if self.traits.normal_start is NormalStart.LAST_THREE:
-                return _leave
-            known = self.known
-            return lambda run, base: _some(run, base, _offsets(run) > known, take)
-        if not self.settings.duplication:
-            return take
-        confirmed = self.confirm
-        if self.traits.confirmed_by_end:
-            sizes = Field.STORE_SIZE
-            return lambda run, base: _some(run, base, _offsets(run) + run.rows[:, sizes] <= confirmed, take)
-        return lambda run, base: _some(run, base, _offsets(run) < confirmed, take)
 
     def _correct_min(self) -> None:
         floor = self.log.min_offset
@@ -273,19 +289,3 @@ class Start:
     def _from_queues(self) -> int:
         known = max((queue.max_physical for queue in self.queues.values()), default=-1)
         return max(known, self.log.min_offset, 0)
-
-
-def _leave(run: Records, base: int) -> None:
-    """A run that is not dispatched."""
-    del run, base
-
-
-def _offsets(run: Records) -> Any:
-    return run.rows[:, Field.STORED_PHYSICAL_OFFSET]
-
-
-def _some(run: Records, base: int, which: Any, take: Callable[[Records, int], None]) -> None:
-    if which.all():
-        take(run, base)
-    elif which.any():
-        take(Records(run.rows[which], run.window, run.origin), base)
