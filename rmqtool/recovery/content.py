@@ -149,3 +149,21 @@ def _from_disk(source: ByteSource | None, at: int, take: int) -> tuple[Ints, Int
         units = raw[: len(raw) // UNIT.itemsize * UNIT.itemsize].view(UNIT)
         offsets[: len(units)], sizes[: len(units)] = units["physical_offset"], units["size"]
     return offsets, sizes
+
+
+def first_at(offsets: Ints, floor: int) -> int | None:
+    """Number of the unit that the binary search of `#correctMinOffset` settles on."""
+    low, high = 0, (len(offsets) - 1) * UNIT.itemsize
+    while high - low > UNIT.itemsize:
+        middle = (low + high) // 2 // UNIT.itemsize * UNIT.itemsize
+        value = int(offsets[middle // UNIT.itemsize])
+        if value > floor:
+            high = middle
+        elif value == floor:
+            low = high = middle
+        else:
+            low = middle
+    for place in range(low, high + 1, UNIT.itemsize):
+        if int(offsets[place // UNIT.itemsize]) >= floor:
+            return place // UNIT.itemsize
+    return None

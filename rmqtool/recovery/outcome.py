@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rmqtool.recovery.load import Refusal
     from rmqtool.recovery.loss import Loss
     from rmqtool.recovery.record import StopReason
+    from rmqtool.recovery.spans import Lag
     from rmqtool.store.lock import LockState
 
 
@@ -76,18 +77,19 @@ class TimingDependent:
 class Outcome:
     """What happens when a broker of `version` starts on the store.
 
-    starts: the process stays. refusal: why not. stop_offset: where recovery ends. min and
+    starts: the process stays, None when that could not be found out in time. refusal: why not. stop_offset: where recovery ends. min and
     max_physical_offset: of the commit log after the load, -1 and 0 without files. deletes: files that
     recovery removes and does not make anew. index_dropped: those of them that are index files.
     confirm_offset: what the checkpoint will say, None where the release writes none. reput_from: where
     dispatching goes on.
-    skipped: ranges that dispatching passes over for good. not_looked_at: parts of the store that have a say
-    and were not modelled.
+    skipped: ranges that dispatching passes over for good. lags: what queues lack of the log before the start,
+    where recovery reads it. not_looked_at: parts of the store that have a say
+    and were not modelled. out_of_time: the budget ended first.
     """
 
     version: str
     mode: Mode
-    starts: bool
+    starts: bool | None
     refusal: Refusal | None = None
     start_segment: int | None = None
     bytes_to_scan: int = 0
@@ -106,9 +108,11 @@ class Outcome:
     config: tuple[ConfigOutcome, ...] = ()
     lock: LockState | None = None
     loss: Loss | None = None
+    lags: tuple[Lag, ...] = ()
     assumed_settings: dict[str, Any] = field(default_factory=dict)
     timing_dependent: tuple[TimingDependent, ...] = ()
     not_looked_at: tuple[str, ...] = ()
+    out_of_time: bool = False
 
     @property
     def safe_to_start(self) -> bool | None:
@@ -119,7 +123,7 @@ class Outcome:
         harmed = self.loss is not None and self.loss.messages > 0
         harmed |= any(one.lost or one.misplaced or one.repeated or one.hidden for one in self.queues)
         harmed |= bool(self.skipped) or any(one.loses for one in self.config)
-        if harmed or not self.starts or (self.lock is not None and self.lock.held):
+        if harmed or self.starts is False or (self.lock is not None and self.lock.held):
             return False
         return True if self.complete else None
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formats.consumequeue import PRE_BLANK_SIZE
-from rmqtool.recovery.content import Overlay, chunks, valid_prefix
+from rmqtool.recovery.content import Overlay, chunks, first_at, valid_prefix
 from rmqtool.recovery.java import div, rem, wrap64
 from rmqtool.scan.units import UNIT
 
@@ -38,11 +38,22 @@ class QueueModel:
     """State of one plain queue in memory of the broker.
 
     max_physical: end of the last message it knows, -1 at first. min_logical: first byte that counts.
-    floor: physical offset that every ordinary record lies behind (the log's first byte).
+    floor: physical offset that every ordinary record lies behind (the log's first byte). keep_units: keep
+    every appended unit as it is, for who asks what the files hold afterwards (`aftermath`).
     """
 
-    def __init__(self, topic: str, queue_id: int, files: MappedFiles, mode: OpenMode, floor: int) -> None:
+    def __init__(
+        self,
+        topic: str,
+        queue_id: int,
+        files: MappedFiles,
+        mode: OpenMode,
+        floor: int,
+        *,
+        keep_units: bool = False,
+    ) -> None:
         self.topic, self.queue_id = topic, queue_id
+        self._keep_units = keep_units
         self.files = files
         self.max_physical = -1
         self.min_logical = 0
@@ -165,7 +176,7 @@ class QueueModel:
         if start >= first.wrote or (intact and self._offset_at(first, start // BYTES) >= floor):
             return
         parts = [part.offsets for part in chunks(first, self._mode, first.wrote // BYTES, self._ordinary)]
-        found = _search(np.concatenate(parts)[start // BYTES :], floor)
+        found = first_at(np.concatenate(parts)[start // BYTES :], floor)
         if found is not None:
             self.min_logical = first.base + start + found * BYTES
 
@@ -238,7 +249,7 @@ class QueueModel:
         slots = self._next_slot() + np.arange(len(run), dtype=np.int64)
         self.misplaced += int((slots != run.slots).sum())
         self.appended += len(run)
-        kept = ~run.ordinary | (run.offsets < self._ordinary)
+        kept = ~run.ordinary | (run.offsets < self._ordinary) | self._keep_units
         if kept[0]:
             self._keep_last()
         kept[:-1] |= kept[1:]
@@ -274,21 +285,3 @@ def _overlay(file: MappedFile) -> Overlay:
         number = file.wrote // BYTES
         file.overlay = Overlay(number, number)
     return file.overlay
-
-
-def _search(offsets: Ints, floor: int) -> int | None:
-    """Number of the unit that the binary search of `#correctMinOffset` settles on."""
-    low, high = 0, (len(offsets) - 1) * BYTES
-    while high - low > BYTES:
-        middle = (low + high) // 2 // BYTES * BYTES
-        value = int(offsets[middle // BYTES])
-        if value > floor:
-            high = middle
-        elif value == floor:
-            low = high = middle
-        else:
-            low = middle
-    for place in range(low, high + 1, BYTES):
-        if int(offsets[place // BYTES]) >= floor:
-            return place // BYTES
-    return None

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.scan.events import Records
+from rmqtool.scan.fields import Field
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     import numpy.typing as npt
 
@@ -41,3 +46,21 @@ class Run:
 
     def __len__(self) -> int:
         return len(self.offsets)
+
+
+def leave(run: Records, base: int) -> None:
+    """A run that is not dispatched."""
+    del run, base
+
+
+def offsets(run: Records) -> Any:
+    """Physical offset fields of a run."""
+    return run.rows[:, Field.STORED_PHYSICAL_OFFSET]
+
+
+def some(run: Records, base: int, which: Any, take: Callable[[Records, int], None]) -> None:
+    """Hands over those records of a run that `which` chooses, if there are any."""
+    if which.all():
+        take(run, base)
+    elif which.any():
+        take(Records(run.rows[which], run.window, run.origin), base)

@@ -6,34 +6,62 @@ that begins higher hides messages.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from formats.commitlog import SysFlag
 from rmqtool.scan import text
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import Check, CrcState, Field, Issue
-from rmqtool.scan.parallel import in_order
-from rmqtool.scan.segment import SegmentScan
+from rmqtool.scan.fields import CrcState, Field, Issue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
     from types import ModuleType
 
-    from rmqtool.recovery.mapped import MappedFile
-    from rmqtool.recovery.reading import Reading
-    from rmqtool.scan.parallel import Lane
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
+
+Key: TypeAlias = tuple[str, int]
+_ENDLESS = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """Messages of a queue that are in the log and not in the queue. oldest_timestamp: store time, ms."""
+
+    topic: str
+    queue_id: int
+    messages: int
+    bytes: int
+    oldest_timestamp: int
+
+    def plus(self, other: Lag) -> Lag:
+        """Both together."""
+        oldest = min(self.oldest_timestamp, other.oldest_timestamp)
+        return Lag(
+            self.topic, self.queue_id, self.messages + other.messages, self.bytes + other.bytes, oldest
+        )
 
 
 class QueueSpans:
     """Fed with runs of records; `of` then answers for each queue. Memory depends on the number of queues."""
 
-    def __init__(self, kernels: ModuleType) -> None:
+    def __init__(self, kernels: ModuleType, known: Callable[[Key], int] = lambda _: _ENDLESS) -> None:
+        """known: the queue offset from which on a queue has no unit yet."""
         self._kernels = kernels
-        self._spans: dict[tuple[str, int], tuple[int, int]] = {}
+        self.known = known
+        self._spans: dict[Key, tuple[int, int]] = {}
+        self._lags: dict[Key, Lag] = {}
 
-    def of(self) -> dict[tuple[str, int], tuple[int, int]]:
+    @property
+    def lags(self) -> tuple[Lag, ...]:
+        """Queues with records that had no unit, by name."""
+        return tuple(self._lags[key] for key in sorted(self._lags))
+
+    def of(self) -> dict[Key, tuple[int, int]]:
         """(topic, queue id) → lowest queue offset of a record with a unit, highest plus one."""
         return self._spans
 
@@ -58,46 +86,32 @@ class QueueSpans:
         slots = rows[order, Field.QUEUE_OFFSET]
         lowest, highest = np.minimum.reduceat(slots, starts), np.maximum.reduceat(slots, starts)
         names = encoded.dictionary.to_pylist()
-        for start, low, high in zip(order[starts].tolist(), lowest.tolist(), highest.tolist(), strict=True):
-            key = names[codes[start]], int(ids[start])
-            known = self._spans.get(key, (low, high + 1))
-            self._spans[key] = min(known[0], low), max(known[1], high + 1)
+        firsts = order[starts]
+        keys = [(names[c], n) for c, n in zip(codes[firsts].tolist(), ids[firsts].tolist(), strict=True)]
+        for key, low, high in zip(keys, lowest.tolist(), highest.tolist(), strict=True):
+            self._widen(key, low, high + 1)
+        self._count(keys, rows[order], slots, starts)
 
-    def look_back(self, files: list[MappedFile], reading: Reading) -> list[str]:
-        """Records of files that recovery does not read; the paths that could not be read to their end."""
-        unread: list[str] = []
-        for one, run in in_order(
-            files, lambda one, lane: self._runs(one, reading, unread, lane), reading.jobs
-        ):
-            self.take(run, one.base)
-        return unread
+    def add(self, other: QueueSpans) -> None:
+        """The spans of other records too."""
+        for key, (low, end) in other.of().items():
+            self._widen(key, low, end)
 
-    def _runs(
-        self, one: MappedFile, reading: Reading, unread: list[str], lane: Lane
-    ) -> Iterator[tuple[MappedFile, Records]]:
-        from rmqtool.errors import RmqtoolError
+    def _widen(self, key: Key, low: int, end: int) -> None:
+        known = self._spans.get(key, (low, end))
+        self._spans[key] = min(known[0], low), max(known[1], end)
 
-        if one.file is None:
+    def _count(self, keys: list[Key], rows: Ints, slots: Ints, starts: Ints) -> None:
+        """Adds the records without a unit; rows are grouped by queue, `starts` are the groups."""
+        bounds = np.array([self.known(key) for key in keys], np.int64)
+        late = slots >= np.repeat(bounds, np.diff(np.append(starts, len(rows))))
+        if not late.any():
             return
-        done = 0
-        try:
-            with reading.open(one.file, lane) as source:
-                for event in SegmentScan(
-                    source,
-                    one.base,
-                    checks=Check.TEXT,
-                    active=False,
-                    kernels=reading.kernels,
-                    stop=lane.stop,
-                ):
-                    if isinstance(event, Records):
-                        lane.take(event.rows.nbytes + event.window.nbytes)
-                        yield one, Records(event.rows.copy(), event.window, event.origin)
-                        end = int(event.rows[-1, Field.POSITION])
-                        if reading.advance is not None:
-                            reading.advance(end - done)
-                        done = end
-        except RmqtoolError:
-            unread.append(one.path)
-        if reading.advance is not None:
-            reading.advance(one.file.size - done)
+        messages = np.add.reduceat(late.astype(np.int64), starts)
+        sizes = np.add.reduceat(np.where(late, rows[:, Field.STORE_SIZE], 0), starts)
+        oldest = np.minimum.reduceat(np.where(late, rows[:, Field.STORE_TIMESTAMP], _ENDLESS), starts)
+        for group in np.flatnonzero(messages).tolist():
+            key = keys[group]
+            added = Lag(*key, int(messages[group]), int(sizes[group]), int(oldest[group]))
+            before = self._lags.get(key)
+            self._lags[key] = added if before is None else before.plus(added)

@@ -17,9 +17,9 @@ from rmqtool.recovery.outcome import Mode, StartPlan
 from rmqtool.recovery.queues import NegativePositionError, QueueModel
 from rmqtool.recovery.record import Rules, StopReason
 from rmqtool.recovery.reput import Reput
-from rmqtool.recovery.spans import QueueSpans
+from rmqtool.recovery.run import leave, offsets, some
+from rmqtool.recovery.spans import Key, QueueSpans
 from rmqtool.recovery.traits import NormalStart, ReputStart
-from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Field
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from rmqtool.recovery.reading import Reading
     from rmqtool.recovery.settings import StartSettings
     from rmqtool.recovery.traits import Traits
+    from rmqtool.scan.events import Records
     from rmqtool.store.layout import Store
 
-Key = tuple[str, int]
 AnyQueue: TypeAlias = QueueModel | BatchQueueModel
 _KINDS = ("consumequeue", "batchconsumequeue")
 
@@ -38,11 +38,21 @@ _KINDS = ("consumequeue", "batchconsumequeue")
 class Start:
     """Call `load`, then `recover`, then `catch_up`; each may raise `RefusedError`.
 
-    What was found up to then stays readable: `log`, `queues`, `index`, `plan`, `end`.
+    What was found up to then stays readable: `log`, `queues`, `index`, `plan`, `end`. keep_units: keep what
+    is appended to queues, for `aftermath`.
     """
 
-    def __init__(self, store: Store, traits: Traits, settings: StartSettings, reading: Reading) -> None:
+    def __init__(
+        self,
+        store: Store,
+        traits: Traits,
+        settings: StartSettings,
+        reading: Reading,
+        *,
+        keep_units: bool = False,
+    ) -> None:
         self.store, self.traits, self.settings, self.reading = store, traits, settings, reading
+        self._keep_units = keep_units
         self.listing = Listing(store)
         self.log = MappedFiles(settings.commit_log_size, "commitlog")
         self.loaded: list[MappedFile] = []
@@ -54,8 +64,13 @@ class Start:
         self.confirm = -1
         self.reput: Reput | None = None
         self._batch_topics: set[str] = set()
-        self.spans = QueueSpans(reading.kernels)
+        self.spans = QueueSpans(reading.kernels, self._indexed)
         self._dispatcher = Dispatcher(self._queue, self._is_batch, reading.kernels, traits, settings)
+
+    def _indexed(self, key: Key) -> int:
+        """Where a queue ended before anything was dispatched to it."""
+        queue = self.queues.get(key)
+        return 0 if queue is None else queue.recovered_max
 
     @property
     def dispatched(self) -> int:
@@ -93,6 +108,7 @@ class Start:
             index_timestamp=int(self.checkpoint.index_msg_timestamp),
         )
         for queue in self.queues.values():
+            self.reading.told(0)
             queue.recover()
         self._plan()
 
@@ -131,7 +147,8 @@ class Start:
     def _model(self, topic: str, number: int, files: MappedFiles, kind: str) -> AnyQueue:
         if kind == _KINDS[1]:
             return BatchQueueModel(topic, number, files, "pread")
-        return QueueModel(topic, number, files, "pread", max(self.log.min_offset, 0))
+        floor = max(self.log.min_offset, 0)
+        return QueueModel(topic, number, files, "pread", floor, keep_units=self._keep_units)
 
     def _queue(self, topic: str, number: int) -> AnyQueue:
         found = self.queues.get((topic, number))
@@ -213,16 +230,16 @@ class Start:
         take = self._dispatcher.take
         if self.clean:
             if self.traits.normal_start is NormalStart.LAST_THREE:
-                return _leave
+                return leave
             known = self.known
-            return lambda run, base: _some(run, base, _offsets(run) > known, take)
+            return lambda run, base: some(run, base, offsets(run) > known, take)
         if not self.settings.duplication:
             return take
         confirmed = self.confirm
         if self.traits.confirmed_by_end:
             sizes = Field.STORE_SIZE
-            return lambda run, base: _some(run, base, _offsets(run) + run.rows[:, sizes] <= confirmed, take)
-        return lambda run, base: _some(run, base, _offsets(run) < confirmed, take)
+            return lambda run, base: some(run, base, offsets(run) + run.rows[:, sizes] <= confirmed, take)
+        return lambda run, base: some(run, base, offsets(run) < confirmed, take)
 
     def _correct_min(self) -> None:
         floor = self.log.min_offset
@@ -273,19 +290,3 @@ class Start:
     def _from_queues(self) -> int:
         known = max((queue.max_physical for queue in self.queues.values()), default=-1)
         return max(known, self.log.min_offset, 0)
-
-
-def _leave(run: Records, base: int) -> None:
-    """A run that is not dispatched."""
-    del run, base
-
-
-def _offsets(run: Records) -> Any:
-    return run.rows[:, Field.STORED_PHYSICAL_OFFSET]
-
-
-def _some(run: Records, base: int, which: Any, take: Callable[[Records, int], None]) -> None:
-    if which.all():
-        take(run, base)
-    elif which.any():
-        take(Records(run.rows[which], run.window, run.origin), base)
