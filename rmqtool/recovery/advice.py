@@ -34,7 +34,6 @@ class Asked:
     store: str
     options: tuple[str, ...] = ()
     release: str | None = None
-    full: bool = False
 
     def line(self, verb: str, *words: str, path: str | None = None) -> str:
         """A command on this store, or on a path in it."""
@@ -93,16 +92,14 @@ def _about(one: Outcome, asked: Asked) -> Iterator[Advice]:
     release = ("--as-version", asked.release) if asked.release else ()
     if any(queue.repeated or queue.misplaced or queue.hidden for queue in one.queues):
         cures = ("delete-consumequeue", "delete-consumequeue+remove-checkpoint")
-        words = tuple(word for cure in cures for word in ("--what-if", cure))
+        treated = tuple(word for cure in cures for word in ("--what-if", cure))
         yield Advice(
-            asked.line("doctor", *words, *release),
+            asked.line("doctor", *treated, *release),
             "whether building the queues anew would help; nothing is deleted by asking",
         )
 
 
 def _uncertain(outcomes: Sequence[Outcome], asked: Asked) -> Iterator[Advice]:
     release = ("--as-version", asked.release) if asked.release else ()
-    if not asked.full or any(one.out_of_time for one in outcomes):
-        yield Advice(
-            asked.line("doctor", "--full", *release), "looks at everything, however long that takes"
-        )
+    if any(one.unread_by_choice for one in outcomes):
+        yield Advice(asked.line("doctor", "--full", *release), "looks at everything, however long that takes")

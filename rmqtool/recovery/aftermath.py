@@ -1,4 +1,4 @@
-"""The store as a start that was foretold leaves it, stopped in order or refused: what the next start meets."""
+"""The store as a foretold start leaves it, stopped in order or refused: what the next start meets."""
 
 from __future__ import annotations
 

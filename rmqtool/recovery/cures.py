@@ -78,7 +78,7 @@ def parse_cure(text: str, store: Store) -> Cure:
 
 def _path_in(store: Store, given: str) -> str:
     """The path of a file or directory of the store, given relative to its root or to anything else."""
-    known = {one.path for one in (*store.files, *store.directories)}
+    known = {one.path for one in store.files} | {one.path for one in store.directories}
     inside = os.path.normpath(given)
     if inside not in known:
         inside = os.path.relpath(os.path.abspath(given), os.path.abspath(store.root))

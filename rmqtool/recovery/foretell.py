@@ -12,7 +12,6 @@ from rmqtool.recovery.outcome import Mode, Outcome, QueueOutcome, TimingDependen
 from rmqtool.recovery.reading import BudgetEndedError, Reading
 from rmqtool.recovery.record import StopReason
 from rmqtool.recovery.settings import StartSettings, settings_of
-from rmqtool.recovery.spans import Key
 from rmqtool.recovery.start import AnyQueue, Start
 from rmqtool.recovery.taken import lost_parts, truncations
 from rmqtool.recovery.traits import traits_of
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from rmqtool.recovery.config_tables import ConfigOutcome
     from rmqtool.recovery.outcome import StartPlan
+    from rmqtool.recovery.spans import Key
     from rmqtool.store.layout import Store
 
 BROKER_TABLES = (
@@ -93,6 +93,7 @@ class Foretelling:
         """parts of the log that were given up before"""
         self.config = tuple(self._config())
         self._unread: list[str] = []
+        self._by_choice = False
         self._deletes: tuple[str, ...] = ()
         self._loaded_max: dict[tuple[str, int], int] = {}
         self._log_ends = (-1, 0)
@@ -112,7 +113,10 @@ class Foretelling:
         if self.start.end is not None:
             # what the start itself does not read
             before = self.start.loaded[: self.start.first_file]
-            self._unread += (look_back or LookBack()).take(before, self.start.spans, self.reading)
+            back = look_back or LookBack()
+            unread = back.take(before, self.start.spans, self.reading)
+            self._unread += unread
+            self._by_choice = bool(unread) and back.is_spent
         return self._outcome(refusal, loss)
 
     def _refusal(self, on_plan: Callable[[StartPlan], object] | None) -> Refusal | None:
@@ -189,7 +193,7 @@ class Foretelling:
             lock=self.lock,
             assumed_settings=self.settings.assumed,
             not_looked_at=(*self._left_out(), *(one.path for one in start.loaded[first:]), "consumequeue"),
-            out_of_time=True,
+            unread_by_choice=True,
         )
 
     def _outcome(self, refusal: Refusal | None, loss: Loss | None = None) -> Outcome:
@@ -221,6 +225,7 @@ class Foretelling:
             assumed_settings=self.settings.assumed,
             timing_dependent=self._timing(),
             not_looked_at=(*self._left_out(), *self._unread),
+            unread_by_choice=self._by_choice,
         )
 
     def _queues(self) -> tuple[QueueOutcome, ...]:

@@ -37,6 +37,11 @@ class LookBack:
     _seen: dict[str, QueueSpans] = field(default_factory=dict)
     _failed: set[str] = field(default_factory=set)
 
+    @property
+    def is_spent(self) -> bool:
+        """Files stay unread because the allowance or the time was over."""
+        return self.allowance == 0
+
     def take(self, files: list[MappedFile], spans: QueueSpans, reading: Reading) -> list[str]:
         """Adds what the files hold to `spans`; the paths that were not read, or not to their end.
 

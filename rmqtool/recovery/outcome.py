@@ -77,14 +77,14 @@ class TimingDependent:
 class Outcome:
     """What happens when a broker of `version` starts on the store.
 
-    starts: the process stays, None when that could not be found out in time. refusal: why not. stop_offset: where recovery ends. min and
-    max_physical_offset: of the commit log after the load, -1 and 0 without files. deletes: files that
-    recovery removes and does not make anew. index_dropped: those of them that are index files.
-    confirm_offset: what the checkpoint will say, None where the release writes none. reput_from: where
-    dispatching goes on.
-    skipped: ranges that dispatching passes over for good. lags: what queues lack of the log before the start,
-    where recovery reads it. not_looked_at: parts of the store that have a say
-    and were not modelled. out_of_time: the budget ended first.
+    starts: the process stays, None when that could not be found out in time. refusal: why not. stop_offset:
+    where recovery ends. min and max_physical_offset: of the commit log after the load, -1 and 0 without
+    files. deletes: files that recovery removes and does not make anew. index_dropped: those of them that are
+    index files. confirm_offset: what the checkpoint will say, None where the release writes none. reput_from:
+    where dispatching goes on. skipped: ranges that dispatching passes over for good. lags: what queues lack
+    of the log before the start, where recovery reads it. not_looked_at: parts of the store that have a say
+    and were not modelled or read. unread_by_choice: some of them for want of time, or because they were not
+    asked for.
     """
 
     version: str
@@ -112,7 +112,7 @@ class Outcome:
     assumed_settings: dict[str, Any] = field(default_factory=dict)
     timing_dependent: tuple[TimingDependent, ...] = ()
     not_looked_at: tuple[str, ...] = ()
-    out_of_time: bool = False
+    unread_by_choice: bool = False
 
     @property
     def safe_to_start(self) -> bool | None:

@@ -26,6 +26,7 @@ BATCH_ROWS = 16_384
 
 COPIED = Access("pread")
 
+
 class BudgetEndedError(Exception):
     """The time given to the work is over; `Reading.advance` raises it."""
 

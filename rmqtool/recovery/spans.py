@@ -13,7 +13,6 @@ import numpy as np
 
 from formats.commitlog import SysFlag
 from rmqtool.scan import text
-from rmqtool.scan.events import Records
 from rmqtool.scan.fields import CrcState, Field, Issue
 
 if TYPE_CHECKING:
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     import numpy.typing as npt
+
+    from rmqtool.scan.events import Records
 
     Ints = npt.NDArray[np.int64]
 

@@ -82,6 +82,4 @@ def _make_parents(store: Store, path: str, known: dict[str, StoreDirectory]) -> 
         place = "/".join(parts[:count])
         if place not in known:
             role = role_of(tuple(parts[:count]))
-            known[place] = StoreDirectory(
-                place, str(store.root / place), 1, None, role.topic, role.queue_id
-            )
+            known[place] = StoreDirectory(place, str(store.root / place), 1, None, role.topic, role.queue_id)

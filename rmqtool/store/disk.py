@@ -1,4 +1,4 @@
-"""Room on the store's disk, and what a running broker would delete for want of it (`CleanCommitLogService`)."""
+"""Room on the store's disk, and what a broker deletes for want of it (`CleanCommitLogService`)."""
 
 from __future__ import annotations
 

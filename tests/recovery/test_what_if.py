@@ -132,7 +132,11 @@ def test_deleting_the_queues_of_a_cleanly_stopped_store_makes_one_bad_record_fat
     assert (after.mode, after.start_segment, after.stop_reason) == ("normal", 0, "bad_crc")
     assert after.stop_offset is not None
     assert segments[1].covers(after.stop_offset)
-    assert list(after.deletes) == [one.file.shown for one in segments[2:]] == case.result["filesAfterLoad"]["deleted"]
+    assert (
+        list(after.deletes)
+        == [one.file.shown for one in segments[2:]]
+        == case.result["filesAfterLoad"]["deleted"]
+    )
     assert after.loss is not None
     assert after.loss.messages > 0
     assert after.safe_to_start is False
