@@ -117,7 +117,7 @@ class StartPage:
         self._more(len(lags))
 
     def _disk(self, disk: dict[str, Any]) -> None:
-        self._page.heading("Disk")
+        self._page.heading("Disk: a broker cleans for the first time 60 s after its start")
         self._page.facts(disk_facts(disk))
         self._page.table(DISK, disk["thresholds"])
         self._list("past fileReservedTime, deleted by the next cleaning", disk["expired"])

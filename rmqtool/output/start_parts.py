@@ -30,15 +30,15 @@ _STOPS = {
 def start_facts(outcome: Outcome) -> list[tuple[str, Any]]:
     """What recovery does, in short."""
     refusal, lock = outcome.refusal, outcome.lock
-    where = f" ({refusal.path})" if refusal and refusal.path else ""
     unclean = "abnormal: abort exists, it was not stopped in order"
     reason = outcome.stop_reason
     return [
-        ("starts", f"no: {refusal.message}{where}" if refusal else _STARTS[outcome.starts]),
+        ("starts", f"no: {refusal.message}" if refusal else _STARTS[outcome.starts]),
+        ("refused over", refusal.path if refusal else None),
         ("lock", None if lock is None else f"{'held' if lock.held else 'free'} ({lock.reason})"),
         ("recovery", "normal: it was stopped in order" if outcome.mode.value == "normal" else unclean),
         ("begins at", None if outcome.start_segment is None else f"segment {outcome.start_segment}"),
-        ("scans at most", human_bytes(outcome.bytes_to_scan)),
+        ("scans at most", None if outcome.start_segment is None else human_bytes(outcome.bytes_to_scan)),
         ("stops at", outcome.stop_offset),
         ("because of", None if reason is None else _STOPS[reason.value]),
         ("log afterwards", _range(outcome)),
@@ -48,7 +48,7 @@ def start_facts(outcome: Outcome) -> list[tuple[str, Any]]:
 
 
 def _range(outcome: Outcome) -> str | None:
-    if outcome.starts is None:
+    if outcome.starts is None or (outcome.refusal is not None and outcome.start_segment is None):
         return None
     return f"{outcome.min_physical_offset} to {outcome.max_physical_offset}"
 

@@ -125,6 +125,7 @@ class Status(IntEnum):
 
 STATUS_WIDTH = len(Status)
 
+
 class Column(IntEnum):
     """Rows of the int64 matrix of records that want a unit (`kernels.dispatch.place`).
 

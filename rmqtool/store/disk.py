@@ -17,7 +17,7 @@ _HOUR_NS = 3600 * 10**9
 _EFFECTS = {
     "diskMaxUsedSpaceRatio": "segments older than fileReservedTime are deleted at any hour",
     "diskSpaceCleanForciblyRatio": "the oldest segments are deleted whatever their age",
-    "diskSpaceWarningLevelRatio": "the broker refuses new messages, and deletes the oldest segments",
+    "diskSpaceWarningLevelRatio": "new messages are refused, the oldest segments deleted",
 }
 
 
