@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from formats.commitlog import SysFlag
 from rmqtool.scan import text
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 Key: TypeAlias = tuple[str, int]
 _ENDLESS = (1 << 63) - 1
+_LOWEST_ID = -(1 << 31)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,26 +74,37 @@ class QueueSpans:
         rows = run.rows
         kind = rows[:, Field.SYS_FLAG] & int(SysFlag.TRANSACTION_MASK)
         wants = (kind != int(SysFlag.PREPARED)) & (kind != int(SysFlag.ROLLBACK))
-        rows = rows[wants & (rows[:, Field.CRC_STATE] != CrcState.BAD)]
+        wants &= rows[:, Field.CRC_STATE] != CrcState.BAD
+        if not wants.all():
+            rows = rows[wants]
         if not len(rows):
             return
+        keys, queue = self._queues(run, rows)
+        slots = np.ascontiguousarray(rows[:, Field.QUEUE_OFFSET])
+        lowest, highest = np.full(len(keys), _ENDLESS), np.full(len(keys), -_ENDLESS)
+        np.minimum.at(lowest, queue, slots)
+        np.maximum.at(highest, queue, slots)
+        for key, low, high in zip(keys, lowest.tolist(), highest.tolist(), strict=True):
+            self._widen(key, low, high + 1)
+        bounds = np.array([self.known(key) for key in keys], np.int64)
+        if (highest >= bounds).any():
+            late = slots >= bounds[queue]
+            self._count(keys, queue[late], rows[late])
+
+    def _queues(self, run: Records, rows: Ints) -> tuple[list[Key], Ints]:
+        """The queues that occur, and the number of its queue for each record."""
         places = np.ascontiguousarray(rows[:, Field.TOPIC_POSITION]) - run.origin
         lengths = np.ascontiguousarray(rows[:, Field.TOPIC_LENGTH])
         ill = (rows[:, Field.ISSUES] & int(Issue.TOPIC_UTF8)) != 0
         present = np.ones(len(rows), np.bool_)
-        encoded = text.strings(self._kernels, run.window, places, lengths, present, ill).dictionary_encode()
-        codes, ids = encoded.indices.to_numpy(), rows[:, Field.QUEUE_ID]
-        order = np.lexsort((ids, codes))
-        changes = (np.diff(codes[order]) != 0) | (np.diff(ids[order]) != 0)
-        starts = np.concatenate(([0], np.flatnonzero(changes) + 1))
-        slots = rows[order, Field.QUEUE_OFFSET]
-        lowest, highest = np.minimum.reduceat(slots, starts), np.maximum.reduceat(slots, starts)
-        names = encoded.dictionary.to_pylist()
-        firsts = order[starts]
-        keys = [(names[c], n) for c, n in zip(codes[firsts].tolist(), ids[firsts].tolist(), strict=True)]
-        for key, low, high in zip(keys, lowest.tolist(), highest.tolist(), strict=True):
-            self._widen(key, low, high + 1)
-        self._count(keys, rows[order], slots, starts)
+        topics = text.strings(self._kernels, run.window, places, lengths, present, ill).dictionary_encode()
+        names = topics.dictionary.to_pylist()
+        ids = np.ascontiguousarray(rows[:, Field.QUEUE_ID])
+        packed = (topics.indices.to_numpy().astype(np.int64) << 32) + ids - _LOWEST_ID
+        encoded = pa.array(packed).dictionary_encode()
+        found = encoded.dictionary.to_pylist()
+        keys = [(names[one >> 32], (one & 0xFFFFFFFF) + _LOWEST_ID) for one in found]
+        return keys, encoded.indices.to_numpy().astype(np.int64)
 
     def add(self, other: QueueSpans) -> None:
         """The spans of other records too."""
@@ -102,17 +115,14 @@ class QueueSpans:
         known = self._spans.get(key, (low, end))
         self._spans[key] = min(known[0], low), max(known[1], end)
 
-    def _count(self, keys: list[Key], rows: Ints, slots: Ints, starts: Ints) -> None:
-        """Adds the records without a unit; rows are grouped by queue, `starts` are the groups."""
-        bounds = np.array([self.known(key) for key in keys], np.int64)
-        late = slots >= np.repeat(bounds, np.diff(np.append(starts, len(rows))))
-        if not late.any():
-            return
-        messages = np.add.reduceat(late.astype(np.int64), starts)
-        sizes = np.add.reduceat(np.where(late, rows[:, Field.STORE_SIZE], 0), starts)
-        oldest = np.minimum.reduceat(np.where(late, rows[:, Field.STORE_TIMESTAMP], _ENDLESS), starts)
-        for group in np.flatnonzero(messages).tolist():
-            key = keys[group]
-            added = Lag(*key, int(messages[group]), int(sizes[group]), int(oldest[group]))
+    def _count(self, keys: list[Key], queue: Ints, rows: Ints) -> None:
+        """Adds records without a unit; `queue` is the number of its queue for each."""
+        messages = np.bincount(queue, minlength=len(keys))
+        sizes, oldest = np.zeros(len(keys), np.int64), np.full(len(keys), _ENDLESS)
+        np.add.at(sizes, queue, rows[:, Field.STORE_SIZE])
+        np.minimum.at(oldest, queue, rows[:, Field.STORE_TIMESTAMP])
+        for number in np.flatnonzero(messages).tolist():
+            key = keys[number]
+            added = Lag(*key, int(messages[number]), int(sizes[number]), int(oldest[number]))
             before = self._lags.get(key)
             self._lags[key] = added if before is None else before.plus(added)
