@@ -26,6 +26,11 @@ BATCH_ROWS = 16_384
 
 COPIED = Access("pread")
 
+
+class BudgetEndedError(Exception):
+    """The time given to the work is over; `Reading.advance` raises it."""
+
+
 ALONE = Lane()
 """of work that has no other beside it"""
 
@@ -34,13 +39,18 @@ ALONE = Lane()
 class Reading:
     """How to read. access: how files are opened; they are copied, so that a dying disk ends in an error.
 
-    advance: told how many bytes are done; raising from it ends the work.
+    advance: told how many bytes are done; it raises `BudgetEndedError` to end the work.
     """
 
     kernels: ModuleType
     access: Access = COPIED
     jobs: int = 1
     advance: Callable[[int], object] | None = None
+
+    def told(self, count: int) -> None:
+        """`count` more bytes are done; with 0 only a chance to end the work."""
+        if self.advance is not None:
+            self.advance(count)
 
     def open(self, file: StoreFile, lane: Lane = ALONE) -> ByteSource:
         """A file of the log, for the thread of this lane."""
