@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import RmqtoolError
-from rmqtool.recovery.reading import BudgetEndedError
+from rmqtool.recovery.reading import BudgetEndedError, copied_bytes
 from rmqtool.recovery.spans import QueueSpans
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check, Field
@@ -98,7 +98,7 @@ def _runs(
             )
             for event in scan:
                 if isinstance(event, Records):
-                    lane.take(event.rows.nbytes + event.window.nbytes)
+                    lane.take(event.rows.nbytes + copied_bytes(source, event))
                     end = int(event.rows[-1, Field.POSITION])
                     yield one, Records(event.rows.copy(), event.window, event.origin)
                     reading.told(end - done)
