@@ -98,7 +98,8 @@ class Consultation:
     def _conditions(self, progress: Progress) -> Conditions:
         store, read = self.store, self.read
         limit = RateLimit(read.bytes_per_second) if read.bytes_per_second else None
-        access = Access("pread", limit, drop_behind=is_live(store))
+        live = is_live(store)
+        access = Access("pread" if read.safe_io or live else "auto", limit, drop_behind=live)
 
         def advance(count: int) -> None:
             if self._until is not None and time.monotonic() > self._until:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import RmqtoolError
-from rmqtool.recovery.reading import BudgetEndedError
+from rmqtool.recovery.reading import BudgetEndedError, copied_bytes
 from rmqtool.recovery.spans import QueueSpans
 from rmqtool.recovery.witness import Witness
 from rmqtool.scan.events import Gap, Records
@@ -123,7 +123,7 @@ def _events(
                 if isinstance(event, Gap):
                     yield one, event
                 elif isinstance(event, Records):
-                    lane.take(event.rows.nbytes + event.window.nbytes)
+                    lane.take(event.rows.nbytes + copied_bytes(source, event))
                     end = int(event.rows[-1, Field.POSITION])
                     yield one, Records(event.rows.copy(), event.window, event.origin)
                     reading.told(end - done)
