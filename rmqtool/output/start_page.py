@@ -6,7 +6,16 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.output.sizes import human_bytes
-from rmqtool.output.start_parts import DISK, LAG, QUEUES, WHAT_IF, disk_facts, start_facts, what_if_row
+from rmqtool.output.start_parts import (
+    DISK,
+    LAG,
+    QUEUES,
+    WHAT_IF,
+    consequence_lines,
+    disk_facts,
+    start_facts,
+    what_if_row,
+)
 from rmqtool.output.verdict import STYLES, verdict
 
 if TYPE_CHECKING:
@@ -90,6 +99,7 @@ class StartPage:
         self._list("passes over", [f"{start} to {end}" for start, end in outcome.skipped])
         self._list("depends on timing", [one.message for one in outcome.timing_dependent])
         self._list("not looked at", outcome.not_looked_at)
+        self._list("consequences", consequence_lines(outcome))
         odd = [one for one in outcome.queues if one.lost or one.misplaced or one.repeated or one.hidden]
         if odd:
             self._page.heading("Queues that come to harm")

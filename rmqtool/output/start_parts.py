@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rmqtool.check.catalogue import Severity
 from rmqtool.output.sizes import human_bytes
 from rmqtool.output.tablerows import Column
 
@@ -51,6 +52,18 @@ def _range(outcome: Outcome) -> str | None:
     if outcome.starts is None or (outcome.refusal is not None and outcome.start_segment is None):
         return None
     return f"{outcome.min_physical_offset} to {outcome.max_physical_offset}"
+
+
+def consequence_lines(outcome: Outcome) -> list[str]:
+    """Errors and warnings, a line for each code: its first case, and how many there are more."""
+    kinds: dict[str, list[str]] = {}
+    for one in outcome.consequences:
+        if one.severity is not Severity.NOTE:
+            kinds.setdefault(one.code, []).append(one.message)
+    return [
+        f"{code}: {messages[0]}{f' (and {len(messages) - 1:,} more like it)' if messages[1:] else ''}"
+        for code, messages in kinds.items()
+    ]
 
 
 def what_if_row(number: int, outcome: Outcome, safe: bool | None) -> dict[str, Any]:

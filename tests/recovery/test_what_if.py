@@ -12,6 +12,7 @@ import pytest
 
 from fixtures import damage_case, damage_cases
 from fixtures.damage import apply_operation, copy_base
+from rmqtool.check.catalogue import Severity
 from rmqtool.errors import UsageError
 from rmqtool.recovery.cures import parse_cure
 from rmqtool.recovery.foretell import foretell, reading_for
@@ -161,6 +162,27 @@ def test_a_second_start_finds_what_the_first_left(damaged: Callable[[str], Path]
     assert twice.loss.messages == once.loss.messages
     bounds = {(one.topic, one.queue_id): (one.min_offset, one.max_offset) for one in once.queues}
     assert bounds == {(one.topic, one.queue_id): (one.min_offset, one.max_offset) for one in twice.queues}
+
+
+def test_what_the_first_of_two_starts_did_is_told_once(damaged: Callable[[str], Path]) -> None:
+    store, release = opened(damaged, "v533-record-body-middle-first-abort0")
+    once, twice = foretell(store, release), outcome_of(store, release, "start-twice")
+    told = [one.code for one in twice.consequences]
+    assert {one.code for one in once.consequences if one.severity is Severity.ERROR} <= set(told)
+    assert told.count("DR-MESSAGES-LOST") == 1
+    assert twice.loss is not None
+    lost = next(one for one in twice.consequences if one.code == "DR-MESSAGES-LOST")
+    assert lost.facts["messages"] == twice.loss.messages
+    assert "DR-ABNORMAL" not in told
+
+
+def test_every_start_that_looks_back_tells_the_same(damaged: Callable[[str], Path]) -> None:
+    """Files are read once for all starts; what was found in them counts for each."""
+    store, release = opened(damaged, "v533-record-magic-flip-middle-mid-clean")
+    conditions = Conditions(settings_of(store), reading_for(store, quick()))
+    first, second = (conditions.start(store, release) for _ in range(2))
+    assert "DR-UNREAD-DAMAGE" in {one.code for one in first.consequences}
+    assert first.consequences == second.consequences
 
 
 def test_files_may_be_named_in_any_way(damaged: Callable[[str], Path]) -> None:
