@@ -85,6 +85,10 @@ class BatchQueueModel:
             break
         self._revise()
 
+    def content_of(self, one: MappedFile) -> bytes:
+        """Bytes of a file once the start is through."""
+        return self._units(one, self._whole).tobytes().ljust(self.files.size, b"\0")
+
     def append(self, run: Run) -> None:
         """`#putBatchMessagePositionInfo` for each record that lies behind the last one known."""
         before = np.maximum.accumulate(np.concatenate(([self.max_physical], run.offsets)))[:-1]

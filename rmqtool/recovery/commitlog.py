@@ -128,6 +128,5 @@ def walk_file(
         for item in FileWalk(source, one.base, limit, rules, reading.kernels, lane).walk(0):
             yield item
             end = int(item.rows[-1, Field.POSITION]) if isinstance(item, Records) else limit
-            if reading.advance is not None:
-                reading.advance(end - done)
+            reading.told(end - done)
             done = end

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 
+class NegativePositionError(Exception):
+    """Correcting the minimum throws `IllegalArgumentException`: an empty last file behind a full one."""
+
+
 def first_at_or_behind(offsets: Ints, floor: int) -> int | None:
     """Number of the unit that the search settles on, None when it finds none. floor: the log's first byte."""
     low, high = 0, (len(offsets) - 1) * UNIT.itemsize

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rmqtool.recovery.load import Refusal
     from rmqtool.recovery.loss import Loss
     from rmqtool.recovery.record import StopReason
+    from rmqtool.recovery.spans import Lag
     from rmqtool.store.lock import LockState
 
 
@@ -82,18 +83,19 @@ class TimingDependent:
 class Outcome:
     """What happens when a broker of `version` starts on the store.
 
-    starts: the process stays. refusal: why not. stop_offset: where recovery ends. min and
-    max_physical_offset: of the commit log after the load, -1 and 0 without files. deletes: files that
-    recovery removes and does not make anew. index_dropped: those of them that are index files.
-    confirm_offset: what the checkpoint will say, None where the release writes none. reput_from: where
-    dispatching goes on.
-    skipped: ranges that dispatching passes over for good. not_looked_at: parts of the store that have a say
-    and were not modelled. consequences: what follows from all that, the worst first.
+    starts: the process stays, None when that could not be found out in time. refusal: why not. stop_offset:
+    where recovery ends. min and max_physical_offset: of the commit log after the load, -1 and 0 without
+    files. deletes: files that recovery removes and does not make anew. index_dropped: those of them that are
+    index files. confirm_offset: what the checkpoint will say, None where the release writes none. reput_from:
+    where dispatching goes on. skipped: ranges that dispatching passes over for good. lags: what queues lack
+    of the log before the start, where recovery reads it. not_looked_at: parts of the store that have a say
+    and were not modelled or read. unread_by_choice: some of them for want of time, or because they were not
+    asked for. consequences: what follows from all that, the worst first.
     """
 
     version: str
     mode: Mode
-    starts: bool
+    starts: bool | None
     refusal: Refusal | None = None
     start_segment: int | None = None
     bytes_to_scan: int = 0
@@ -112,9 +114,11 @@ class Outcome:
     config: tuple[ConfigOutcome, ...] = ()
     lock: LockState | None = None
     loss: Loss | None = None
+    lags: tuple[Lag, ...] = ()
     assumed_settings: dict[str, Any] = field(default_factory=dict)
     timing_dependent: tuple[TimingDependent, ...] = ()
     not_looked_at: tuple[str, ...] = ()
+    unread_by_choice: bool = False
     consequences: tuple[Consequence, ...] = ()
 
     @property
@@ -123,7 +127,7 @@ class Outcome:
 
         Index items that a start drops do not count.
         """
-        if not self.starts or any(one.severity is Severity.ERROR for one in self.consequences):
+        if self.starts is False or any(one.severity is Severity.ERROR for one in self.consequences):
             return False
         return True if self.complete else None
 

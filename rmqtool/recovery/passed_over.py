@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from formats.commitlog import BLANK_MAGIC_CODE, MESSAGE_MAGIC_CODE, MESSAGE_MAGIC_CODE_V2
 from rmqtool.errors import RmqtoolError
+from rmqtool.recovery.spans import QueueSpans
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check, CrcState, Field
 from rmqtool.scan.segment import SegmentScan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rmqtool.recovery.mapped import MappedFile
     from rmqtool.recovery.reading import Reading
+    from rmqtool.recovery.start import Start
     from rmqtool.store.bytes import ByteSource
 
 _MAGICS = (BLANK_MAGIC_CODE, MESSAGE_MAGIC_CODE, MESSAGE_MAGIC_CODE_V2)
@@ -34,13 +34,29 @@ class PassedOver:
     bytes: int
 
 
-def behind_filler(
-    one: MappedFile, position: int, size: int, reading: Reading, see: Callable[[Records, int], object]
-) -> PassedOver | None:
-    """What a filler at `position` hides, None for one that covers the rest as it should.
+def behind_fillers(start: Start) -> tuple[PassedOver, ...]:
+    """Records that recovery or dispatching passed over; their queue offsets count as those of the others."""
+    size = start.log.size
+    places = set(start.end.fillers if start.end else ())
+    for offset in start.reput.fillers if start.reput else ():
+        places |= {
+            (number, offset - one.base)
+            for number, one in enumerate(start.loaded)
+            if one.base <= offset < one.base + size
+        }
+    hidden = QueueSpans(start.reading.kernels)
+    found = [
+        _behind(start.loaded[number], position, size, start.reading, hidden)
+        for number, position in sorted(places)
+    ]
+    start.spans.add(hidden)
+    return tuple(one for one in found if one is not None)
 
-    size: bytes of the file. see: told the runs that are hidden.
-    """
+
+def _behind(
+    one: MappedFile, position: int, size: int, reading: Reading, hidden: QueueSpans
+) -> PassedOver | None:
+    """What a filler at `position` of a file of `size` bytes hides, None for one that covers the rest."""
     if one.file is None:
         return None
     messages = length = 0
@@ -61,7 +77,7 @@ def behind_filler(
                     )
                     messages += len(run.rows)
                     length += int(run.rows[:, Field.STORE_SIZE].sum())
-                    see(run, one.base)
+                    hidden.take(run, one.base)
     except RmqtoolError:
         return None
     return PassedOver(one.path, position, messages, length)

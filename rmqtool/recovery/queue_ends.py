@@ -10,7 +10,8 @@ from rmqtool.recovery.outcome import QueueOutcome
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rmqtool.recovery.start import AnyQueue, Key, Start
+    from rmqtool.recovery.spans import Key, Lag
+    from rmqtool.recovery.start import AnyQueue, Start
 
 _ALWAYS_THERE = ("%LMQ%", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_", "rmq_sys_", "TRANS_CHECK_MAX_TIME_TOPIC")
 """topics that need no entry in the topic table"""
@@ -30,14 +31,22 @@ def queue_outcomes(start: Start, loaded_max: Mapping[Key, int], *, whole: bool) 
     )
 
 
+def lags(start: Start) -> tuple[Lag, ...]:
+    """What queues lacked of the log before the start."""
+    if start.settings.rocksdb_queues:
+        return ()
+    return tuple(one for one in start.spans.lags if _is_somebodys(start, one.topic))
+
+
 def _wanted_spans(start: Start) -> dict[Key, tuple[int, int]]:
-    """Queue offsets in the log; those of a topic that was deleted are nobody's any more."""
+    """Queue offsets in the log."""
+    return {key: span for key, span in start.spans.of().items() if _is_somebodys(start, key[0])}
+
+
+def _is_somebodys(start: Start, topic: str) -> bool:
+    """Not of a topic that was deleted."""
     topics = start.store.topics
-    return {
-        key: span
-        for key, span in start.spans.of().items()
-        if not topics or key[0] in topics or key[0].startswith(_ALWAYS_THERE)
-    }
+    return not topics or topic in topics or topic.startswith(_ALWAYS_THERE)
 
 
 def _outcome(

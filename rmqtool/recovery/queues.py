@@ -13,7 +13,7 @@ import numpy as np
 from formats.consumequeue import PRE_BLANK_SIZE
 from rmqtool.recovery.content import Overlay, chunks, valid_prefix
 from rmqtool.recovery.java import div, rem, wrap64
-from rmqtool.recovery.min_search import first_at_or_behind
+from rmqtool.recovery.min_search import NegativePositionError, first_at_or_behind
 from rmqtool.scan.units import UNIT
 
 if TYPE_CHECKING:
@@ -31,19 +31,26 @@ RECOVERED_FILES = 3
 """recovery begins at the last file but two"""
 
 
-class NegativePositionError(Exception):
-    """Correcting the minimum throws `IllegalArgumentException`: an empty last file behind a full one."""
-
-
 class QueueModel:
     """State of one plain queue in memory of the broker.
 
     max_physical: end of the last message it knows, -1 at first. min_logical: first byte that counts.
-    floor: physical offset that every ordinary record lies behind (the log's first byte).
+    floor: physical offset that every ordinary record lies behind (the log's first byte). keep_units: keep
+    every appended unit as it is, for who asks what the files hold afterwards (`aftermath`).
     """
 
-    def __init__(self, topic: str, queue_id: int, files: MappedFiles, mode: OpenMode, floor: int) -> None:
+    def __init__(
+        self,
+        topic: str,
+        queue_id: int,
+        files: MappedFiles,
+        mode: OpenMode,
+        floor: int,
+        *,
+        keep_units: bool = False,
+    ) -> None:
         self.topic, self.queue_id = topic, queue_id
+        self._keep_units = keep_units
         self.files = files
         self.max_physical = -1
         self.min_logical = 0
@@ -252,7 +259,7 @@ class QueueModel:
         self.misplaced += int((slots != run.slots).sum())
         self.appended += len(run)
         self.astray += int((~run.ordinary).sum())
-        kept = ~run.ordinary | (run.offsets < self._ordinary)
+        kept = ~run.ordinary | (run.offsets < self._ordinary) | self._keep_units
         if kept[0]:
             self._keep_last()
         kept[:-1] |= kept[1:]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rmqtool.recovery.queues import QueueModel
 from rmqtool.recovery.traits import NormalStart
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Field
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from rmqtool.recovery.settings import StartSettings
     from rmqtool.recovery.traits import Traits
@@ -34,6 +35,12 @@ def taker(
         sizes = Field.STORE_SIZE
         return lambda run, base: _some(run, base, _offsets(run) + run.rows[:, sizes] <= confirmed, take)
     return lambda run, base: _some(run, base, _offsets(run) < confirmed, take)
+
+
+def has_border(queues: Iterable[object], known: int, traits: Traits) -> bool:
+    """Whether a record that begins where the queues end is missed; batch queues tell where one begins."""
+    plain = [one for one in queues if isinstance(one, QueueModel)]
+    return traits.normal_start is NormalStart.QUEUES and any(one.max_physical == known for one in plain)
 
 
 def _leave(run: Records, base: int) -> None:

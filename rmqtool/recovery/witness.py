@@ -39,6 +39,11 @@ class Counted:
             self.first = low if self.first is None else min(self.first, low)
             self.count += len(offsets)
 
+    def plus(self, other: Counted) -> Counted:
+        """Both together."""
+        firsts = [one for one in (self.first, other.first) if one is not None]
+        return Counted(self.count + other.count, min(firsts, default=None))
+
 
 @dataclass
 class Witness:
@@ -64,7 +69,17 @@ class Witness:
         self.displaced.add(places[rows[:, Field.STORED_PHYSICAL_OFFSET] != places])
         self.torn.add(places[(rows[:, Field.ISSUES] & int(Issue.TOPIC_NUL | Issue.PROPERTIES_NUL)) != 0])
         self.poison.add(places[_poison(run, self.kernels)])
-        youngest = int(rows[:, Field.STORE_TIMESTAMP].max())
+        self._note_time(int(rows[:, Field.STORE_TIMESTAMP].max()))
+
+    def add(self, other: Witness) -> None:
+        """What was noted about other records too."""
+        self.displaced = self.displaced.plus(other.displaced)
+        self.torn = self.torn.plus(other.torn)
+        self.poison = self.poison.plus(other.poison)
+        if other.latest is not None:
+            self._note_time(other.latest)
+
+    def _note_time(self, youngest: int) -> None:
         self.latest = youngest if self.latest is None else max(self.latest, youngest)
 
 
