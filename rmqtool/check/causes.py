@@ -26,7 +26,10 @@ _NO_RECORD = frozenset({*GAP_CODES.values(), "CL-TAIL", "DIR-GAP", "DIR-SIZE", "
 _HARMLESS = frozenset({"CL-BLANK-LENGTH", "CL-BLANK-REST", "CL-STALE", "DIR-EMPTY-FILE", "DIR-OVERLAP"})
 """findings of the log that nothing else comes from"""
 
-_WHOLE_FILE = frozenset({"DIR-SIZE", "DIR-TWIN", "DIR-OVERLAP"})
+_BY_CONTENT = frozenset({"CQ-TAGS", "CQ-EXT", "IDX-HASH", "IDX-MISSING", "IDX-BEHIND", "IDX-ABSENT"})
+"""what properties that cannot be read may explain: the record itself is whole and lies where it lay"""
+
+_WHOLE_FILE = frozenset({"DIR-SIZE", "DIR-EMPTY-FILE", "DIR-TWIN", "DIR-OVERLAP"})
 """findings that explain whatever else is odd in the same file"""
 
 _FRAMES = frozenset({*GAP_CODES.values(), "CL-BLANK-LENGTH", "CL-TAIL"})
@@ -121,6 +124,8 @@ class Causes:
             place = _containing(self._log, one.physical_offset)
             return place[2] if place is not None and place[0] == one.physical_offset else None
         place = _containing(self._log, one.physical_offset)
+        if place is not None and place[2] == "CL-PROPERTIES" and one.code not in _BY_CONTENT:
+            place = None
         if place is None and one.code.startswith("IDX-"):
             return self._cause_in_index(one)
         queue = one.topic, one.queue_id
@@ -132,6 +137,10 @@ class Causes:
             if queue in self._batches:
                 return self._batches[queue]
             place = _overlapping(self._slots.get(queue, []), one.queue_offset, one.queue_offset + one.found)
+            if place is None and one.path in self._files:
+                return self._files[one.path]
+        elif place is None and one.code in ("CQ-BEHIND", "BCQ-BEHIND") and one.path in self._files:
+            return self._files[one.path]
         elif place is None:
             place = self._at_position(one)
         return None if place is None or place[2] == one.code else place[2]

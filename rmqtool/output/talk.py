@@ -62,6 +62,8 @@ def _left(row: Mapping[str, Any]) -> str:
 
 def _part(name: str, value: Any) -> str:
     words = name.replace("_", " ")
+    if name == "by_severity":
+        return ", ".join(f"{severity} {count:,}" for severity, count in value.items() if count)
     if isinstance(value, bool) or value is None or isinstance(value, (list, dict)):
         return f"{words} {str(value).lower()}" if isinstance(value, bool) else ""
     if isinstance(value, int) and not name.endswith(("offset", "timestamp")):
