@@ -181,9 +181,9 @@ class IndexCheck:
         """The same finding; a slot or chain that leads over an item without a record comes from that."""
         if one.code not in ("IDX-CHAIN", "IDX-SLOT"):
             return one
-        numbers = [number for number in (one.expected, one.found) if number > 0]
-        loose = [(each.first, each.first + each.count) for each in self._matcher.loose if each.index is index]
-        led = any(low <= number < high for low, high in loose for number in numbers)
+        own = [each for each in self._matcher.loose if each.index is index]
+        loose = [range(each.first, each.first + each.count) for each in own]
+        led = any(one.expected in each or one.found in each for each in loose)
         return replace(one, caused_by="IDX-DANGLING") if led else one
 
     def stats(self) -> list[dict[str, Any]]:

@@ -64,9 +64,7 @@ class QueueUnits:
     what files of the queue usually have; 0 when that is not known.
     """
 
-    def __init__(
-        self, queue: Queue, files: OpenFiles, until: int | None = None, file_size: int = 0
-    ) -> None:
+    def __init__(self, queue: Queue, files: OpenFiles, until: int | None = None, file_size: int = 0) -> None:
         self._until = until
         self.file_size = file_size
         self.topic = queue.topic or ""

@@ -91,3 +91,17 @@ def test_a_throttled_read_ends_soon(log: Path, tmp_path: Path, command: str, sen
     summary = json.loads((tmp_path / "out").read_bytes().splitlines()[-1])
     assert (summary["type"], summary["complete"]) == ("summary", False)
     assert summary["incomplete_reason"] == "interrupted"
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc to see what is open")
+@pytest.mark.parametrize("command", ["dump", "verify"])
+def test_an_interrupted_table_says_what_is_left(log: Path, tmp_path: Path, command: str) -> None:
+    process = started([command, log, "--max-read-rate", "64KiB"], tmp_path / "out")
+    try:
+        process.send_signal(signal.SIGINT)
+        error = process.communicate(timeout=30)[1].decode()
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert "incomplete (interrupted), left: commitlog/" in error
+    assert "internal" not in error
