@@ -26,7 +26,12 @@ _NO_RECORD = frozenset({*GAP_CODES.values(), "CL-TAIL", "DIR-GAP", "DIR-SIZE", "
 _HARMLESS = frozenset({"CL-BLANK-LENGTH", "CL-BLANK-REST", "CL-STALE", "DIR-EMPTY-FILE", "DIR-OVERLAP"})
 """findings of the log that nothing else comes from"""
 
-_WHOLE_FILE = frozenset({"DIR-SIZE", "DIR-TWIN", "DIR-OVERLAP"})
+_BY_CONTENT = frozenset({"CQ-TAGS", "CQ-EXT", "IDX-HASH", "IDX-MISSING", "IDX-BEHIND", "IDX-ABSENT"})
+"""what properties that cannot be read may explain: the record itself is whole and lies where it lay"""
+
+_WITHOUT_UNIT = frozenset({"CFG-OFFSET-BEYOND", "X-GHOST", "CQ-BEHIND", "BCQ-BEHIND"})
+
+_WHOLE_FILE = frozenset({"DIR-SIZE", "DIR-EMPTY-FILE", "DIR-TWIN", "DIR-OVERLAP"})
 """findings that explain whatever else is odd in the same file"""
 
 _FRAMES = frozenset({*GAP_CODES.values(), "CL-BLANK-LENGTH", "CL-TAIL"})
@@ -81,7 +86,8 @@ class Causes:
         yield from held
 
     def _note_index(self, one: Finding, root: str) -> None:
-        if one.code in ("IDX-SIZE", "IDX-UNREADABLE") or (one.code == "DIR-EMPTY-FILE" and _in_index(one)):
+        of_a_file = one.code in ("DIR-EMPTY-FILE", "DIR-UNREADABLE") and _in_index(one)
+        if one.code in ("IDX-SIZE", "IDX-UNREADABLE") or of_a_file:
             self._index_lost = self._index_lost or one.code
         elif one.code == "IDX-AHEAD":
             insort(self._log, (one.expected, one.found + 1, root))
@@ -121,20 +127,29 @@ class Causes:
             place = _containing(self._log, one.physical_offset)
             return place[2] if place is not None and place[0] == one.physical_offset else None
         place = _containing(self._log, one.physical_offset)
-        if place is None and one.code.startswith("IDX-"):
+        if place is not None and (place[2] != "CL-PROPERTIES" or one.code in _BY_CONTENT):
+            return None if place[2] == one.code else place[2]
+        if one.code.startswith("IDX-"):
             return self._cause_in_index(one)
+        if one.code in _WITHOUT_UNIT:
+            return self._cause_of_absence(one)
+        place = self._at_position(one)
+        return None if place is None or place[2] == one.code else place[2]
+
+    def _cause_of_absence(self, one: Finding) -> str | None:
+        """Why records have no unit, or a group's offset has no queue to point into."""
         queue = one.topic, one.queue_id
         if one.code == "CFG-OFFSET-BEYOND":
             return self._shortened.get(queue)
-        if place is None and one.code == "X-GHOST" and one.queue_offset is not None:
+        if one.code == "X-GHOST" and one.queue_offset is not None:
             if one.physical_offset in self._elsewhere:
                 return self._elsewhere[one.physical_offset]
             if queue in self._batches:
                 return self._batches[queue]
             place = _overlapping(self._slots.get(queue, []), one.queue_offset, one.queue_offset + one.found)
-        elif place is None:
-            place = self._at_position(one)
-        return None if place is None or place[2] == one.code else place[2]
+            if place is not None:
+                return None if place[2] == one.code else place[2]
+        return self._files.get(one.path)
 
     def _at_position(self, one: Finding) -> Range | None:
         if not one.length or one.position is None:
@@ -157,7 +172,7 @@ class Causes:
 
 
 def _in_index(one: Finding) -> bool:
-    return (one.path or "").startswith("index/")
+    return (one.path or "").partition("/")[0] == "index"
 
 
 def _containing(ranges: list[Range], offset: int | None) -> Range | None:

@@ -52,7 +52,7 @@ def view(parsed: ParsedConfig, raw: bytes) -> View:
     if state is ParseState.EMPTY:
         return View.EMPTY if not raw else View.UNPARSABLE if b"\0" in raw else View.DEPENDS
     if state is ParseState.UNPARSABLE:
-        if detail.startswith(("holds a list", "holds a NoneType")):
+        if detail.startswith(("holds a list", "holds null")):
             return View.NOTHING
         # the table behind a broken dataVersion is loaded by some, given up by others
         beside = _VERSION.sub(b"", raw, count=1)

@@ -40,8 +40,19 @@ def ghosts(check: CrossCheck, around: Circumstances) -> Iterator[Finding]:
             continue
         if unplaced.behind.count:
             code = "BCQ-BEHIND" if queue.batch else "CQ-BEHIND"
-            yield _not_dispatched(code, queue.path, unplaced.behind, facts, check, around)
+            path, place = _end_of(queue, unplaced.behind)
+            yield _not_dispatched(code, path, unplaced.behind, facts | place, check, around)
         yield from _of_batches(queue, unplaced, facts) if queue.batch else _runs(queue, unplaced, facts)
+
+
+def _end_of(queue: QueueUnits, behind: Behind) -> tuple[str, dict[str, Any]]:
+    """Where the first unit is due that a queue has not: in its last file, or in one that is not there."""
+    path, position = place_of(queue, queue.next_slot)
+    if position >= max((file.size for file in queue.files if file.shown == path), default=0):
+        return queue.path, {}
+    if queue.batch:
+        return path, {"position": position}
+    return path, {"position": position, "length": behind.count * queue.dtype.itemsize}
 
 
 def _of_batches(queue: QueueUnits, unplaced: Unplaced, facts: dict[str, Any]) -> Iterator[Finding]:

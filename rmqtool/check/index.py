@@ -6,7 +6,7 @@ columns that are compared side by side (`IndexService#buildIndex`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -143,7 +143,7 @@ class IndexCheck:
         for index in self._files:
             if index.path not in self._unreadable:
                 slots = self._guarded(index, self._check(index).chains())
-                yield from (one for one in slots if not self._explained(index, one))
+                yield from (self._told(index, one) for one in slots if not self._explained(index, one))
         yield from self._lost()
         if log is not None:
             for loose in self._matcher.loose:
@@ -153,7 +153,7 @@ class IndexCheck:
             for number, one in sorted(index.damaged_items.items()):
                 known = (index.path, index.position(number)) in self._reported
                 if not known and not self._explained(index, one):
-                    yield one
+                    yield self._told(index, one)
         for path, count in sorted(self._matcher.more_loose.items()):
             yield finding("IDX-MORE", path=path, part="IDX-DANGLING", found=count)
         yield from self._caps.closing()
@@ -176,6 +176,15 @@ class IndexCheck:
             return False
         places = {index.position(number) for number in (one.expected, one.found) if number > 0}
         return any((index.path, place) in self._wrong_hashes for place in places)
+
+    def _told(self, index: IndexFile, one: Finding) -> Finding:
+        """The same finding; a slot or chain that leads over an item without a record comes from that."""
+        if one.code not in ("IDX-CHAIN", "IDX-SLOT"):
+            return one
+        own = [each for each in self._matcher.loose if each.index is index]
+        loose = [range(each.first, each.first + each.count) for each in own]
+        led = any(one.expected in each or one.found in each for each in loose)
+        return replace(one, caused_by="IDX-DANGLING") if led else one
 
     def stats(self) -> list[dict[str, Any]]:
         """Facts about every file: use and the longest chains (those after `finish`)."""

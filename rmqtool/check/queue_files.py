@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmqtool.errors import RmqtoolError, VanishedError
-from rmqtool.scan.units import (
-    BATCH_UNIT,
-    OK,
-    UNIT,
-    data_end,
-    unit_states,
-)
+from rmqtool.scan.units import BATCH_UNIT, OK, UNIT, data_end, unit_states
 from rmqtool.store.layout import FileKind
 from rmqtool.store.patched import BadRange, PatchedSource
 
@@ -66,11 +60,13 @@ class QueueUnits:
     """One queue: its files in order, and how many of their units are known to be right.
 
     Units that cannot be read are zero here, whole ones; `lost` tells which. until: in a live store, the
-    offset behind which units are not looked at (`check.live`); there a file may also have expired.
+    offset behind which units are not looked at (`check.live`); there a file may also have expired. file_size:
+    what files of the queue usually have; 0 when that is not known.
     """
 
-    def __init__(self, queue: Queue, files: OpenFiles, until: int | None = None) -> None:
+    def __init__(self, queue: Queue, files: OpenFiles, until: int | None = None, file_size: int = 0) -> None:
         self._until = until
+        self.file_size = file_size
         self.topic = queue.topic or ""
         self.queue_id = queue.queue_id or 0
         self.batch = queue.kind is FileKind.BATCHCONSUMEQUEUE
@@ -287,7 +283,7 @@ def queues_of(
 ) -> dict[tuple[str, int], QueueUnits]:
     """Every queue of one kind (plain or batch) that can hold units, by topic and number."""
     return {
-        (queue.topic, queue.queue_id): QueueUnits(queue, files, until)
+        (queue.topic, queue.queue_id): QueueUnits(queue, files, until, store.sizes[kind].value)
         for queue in store.queues(kind)
         if queue.topic is not None and queue.queue_id is not None
     }

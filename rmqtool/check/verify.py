@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from formats.checkpoint import parse_checkpoint
+from rmqtool.check.caps import capped
 from rmqtool.check.causes import Causes
 from rmqtool.check.covered import Covered
 from rmqtool.check.cross import CrossCheck
@@ -75,7 +76,8 @@ class Verification:
 
     def findings(self) -> Iterator[Finding]:
         """All findings, those about the log in physical order."""
-        return self.tally.counted(self.covered.watched(self.causes.told(self._to_the_end())))
+        told = self.causes.told(self._to_the_end())
+        return self.tally.counted(capped(self.covered.watched(told)))
 
     def _to_the_end(self) -> Iterator[Finding]:
         if self.reading.level is Level.QUICK:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from rmqtool.cli.context import Context
-from rmqtool.cli.options import OutputOptions, ReadOptions, StoreOptions
+from rmqtool.cli.options import KindOptions, OutputOptions, ReadOptions, StoreOptions
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, UsageError, worst
-from rmqtool.store.coverage import Incomplete, Row, coverage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rmqtool.check.verify import Verification
+    from rmqtool.store.coverage import Incomplete, Row
 
 _ORDER = ("note", "warning", "error")
 
@@ -27,6 +27,7 @@ _ORDER = ("note", "warning", "error")
         "rmqtool verify --quick /data/store",
         "rmqtool verify --deep /data/store --format ndjson",
         "rmqtool verify /backup/*/store --fail-on error --quiet",
+        "rmqtool verify /tmp/copied/20261121093752154 --as index",
     ]
 )
 def command(
@@ -55,6 +56,7 @@ def command(
     ] = False,
     *,
     store: StoreOptions,
+    kind: KindOptions,
     read: ReadOptions,
     output: OutputOptions,
 ) -> ExitCode:
@@ -72,22 +74,23 @@ def command(
     columns = [
         Column("severity", style="yellow"),
         Column("code", style="bold"),
-        Column("path", shrinks=True),
+        Column("path"),
         Column("position", right=True),
         Column("physical_offset", "offset", right=True),
-        Column("message", shrinks=True),
+        Column("message"),
     ]
+    paths: list[str | None] = [*stores] if stores else [None]
+    # all of them before the first is read: a wrong path must not end a run that took hours
+    all_opened = [open_store(context, path, store, as_kind=kind.as_kind) for path in paths]
     runs: list[Verification] = []
     with context.rows(
         "rmqtool.verify/1",
         columns,
         csv_columns=["severity", "code", "path", "position", "length", "physical_offset", "message"],
     ) as rows:
-        paths: list[str | None] = [*stores] if stores else [None]
         rows.covered = lambda: _summary(runs)
         rows.left = lambda reason: _left(runs, paths, reason)
-        for path in paths:
-            opened = open_store(context, path, store)
+        for opened in all_opened:
             with context.progress("verifying", sum(one.size for one in opened.segments)) as progress:
                 reading = Reading(
                     read.job_count, level, read.safe_io, read.bytes_per_second, progress.advance
@@ -102,6 +105,8 @@ def command(
 
 
 def _summary(runs: list[Verification]) -> dict[str, Any]:
+    from rmqtool.store.coverage import coverage
+
     if len(runs) == 1:
         return runs[0].summary()
     parts = [run.summary() | {"store": str(run.store.given)} for run in runs]

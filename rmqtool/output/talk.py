@@ -57,11 +57,15 @@ def describe(summary: Mapping[str, Any]) -> str:
 def _left(row: Mapping[str, Any]) -> str:
     """Where reading stopped; what could not be read has a warning of its own."""
     files = f" in {row['files']} files" if "files" in row else ""
-    return f", left: {row['path']} from {row['position']} on, {row['length']:,} bytes{files}"
+    start = f" from {row['position']} on" if "position" in row else ""
+    length = f", {row['length']:,} bytes" if "length" in row else ""
+    return f", left: {row['path']}{start}{length}{files}"
 
 
 def _part(name: str, value: Any) -> str:
     words = name.replace("_", " ")
+    if name == "by_severity":
+        return ", ".join(f"{severity} {count:,}" for severity, count in value.items() if count)
     if isinstance(value, bool) or value is None or isinstance(value, (list, dict)):
         return f"{words} {str(value).lower()}" if isinstance(value, bool) else ""
     if isinstance(value, int) and not name.endswith(("offset", "timestamp")):

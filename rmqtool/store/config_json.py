@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _LEVELS = 128
 """levels of objects and arrays; settings of a broker have about five"""
 _DEEP = f"is nested more than {_LEVELS} levels deep"
+_JSON_NAMES = {list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
 _BARE_KEY = re.compile(r'("(?:[^"\\]|\\.)*")|([{,]\s*)(-?\d+)(?=\s*:)', re.DOTALL)
 
 
@@ -164,7 +165,8 @@ def parse_config(raw: bytes) -> ParsedConfig:
         remarks.append(f"has duplicate keys: {', '.join(repr(key) for key in duplicates.keys[:3])}")
     remarks += numbers.remarks
     if not isinstance(data, dict):
-        return ParsedConfig(None, ParseState.UNPARSABLE, f"holds a {type(data).__name__}, not an object")
+        what = _JSON_NAMES.get(type(data), "a number")
+        return ParsedConfig(None, ParseState.UNPARSABLE, f"holds {what}, not an object")
     if _too_deep(data):
         return ParsedConfig(None, ParseState.UNPARSABLE, _DEEP)
     if remarks:

@@ -114,3 +114,17 @@ def test_doctor_says_that_it_is_not_the_whole_answer(log: Path, tmp_path: Path, 
     document = json.loads((tmp_path / "out").read_bytes())
     assert (document["schema"], document["safe_to_start"]) == ("rmqtool.doctor/1", None)
     assert (document["complete"], document["incomplete_reason"]) == (False, "interrupted")
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc to see what is open")
+@pytest.mark.parametrize("command", ["dump", "verify"])
+def test_an_interrupted_table_says_what_is_left(log: Path, tmp_path: Path, command: str) -> None:
+    process = started([command, log, "--max-read-rate", "64KiB"], tmp_path / "out")
+    try:
+        process.send_signal(signal.SIGINT)
+        error = process.communicate(timeout=30)[1].decode()
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert "incomplete (interrupted), left: commitlog/" in error
+    assert "internal" not in error

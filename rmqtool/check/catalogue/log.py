@@ -173,4 +173,10 @@ ENTRIES = (
         "bytes behind the last record are neither zero nor a record",
         "a broker cuts them off when it starts",
     ),
+    Code(
+        "CL-MORE",
+        Severity.ERROR,
+        "{found} further findings {part} of this file are not listed",
+        "rmqtool dump of the file shows its records",
+    ),
 )

@@ -80,6 +80,12 @@ ENTRIES = (
         "a start with the queues behind may not build all of them",
     ),
     Code(
+        "CQ-MORE",
+        Severity.ERROR,
+        "{found} further findings {part} of this file are not listed",
+        "rmqtool dump of the file shows its units",
+    ),
+    Code(
         "BCQ-HOLE",
         Severity.ERROR,
         "{found} batch units are zero in front of others",
