@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from fixtures.mutators import HEALTHY, INCIDENTS, codes_of
 from rmqtool.check.catalogue import CATALOGUE
 
 PAGE = Path(__file__).parent / "findings.md"
@@ -19,8 +22,8 @@ index may then merely be behind.
 
 A finding has `path`, `position`, `physical_offset` and `length` of the whole record, unit, item or range
 concerned, `field` for the part of it, `expected` and `found`. What disagrees with its record has the record's
-`physical_offset`; what merely points into damage has `caused_by`, the code of that damage. Words in angle
-brackets stand for facts of the finding.
+`physical_offset`; what merely points into damage, or follows from another finding, has `caused_by`, the code
+of that. Words in angle brackets stand for facts of the finding.
 
 """
 
@@ -36,6 +39,17 @@ AREAS = {
 }
 
 
+INCIDENT_HEAD = """\
+## Incidents
+
+What happened to a store, and the codes that its traces get. Units and index items that point into the damage
+are found as well; they carry `caused_by`. Tests make every one of these traces and hold the findings to it.
+
+| no. | incident | codes |
+| --- | --- | --- |
+"""
+
+
 def page() -> str:
     """The whole page."""
     parts = [HEAD]
@@ -49,6 +63,10 @@ def page() -> str:
             anchor = f'<a id="{entry.anchor}"></a>`{entry.code}`'
             parts.append(f"| {anchor} | {entry.severity} | {sentence} | {entry.hint} |\n")
         parts.append("\n")
+    parts.append(INCIDENT_HEAD)
+    for number, title in INCIDENTS.items():
+        codes = ", ".join(f"[`{code}`](#{CATALOGUE[code].anchor})" for code in codes_of(number))
+        parts.append(f"| {number} | {title} | {codes or HEALTHY[number]} |\n")
     return "".join(parts).rstrip("\n") + "\n"
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.check.findings import Severity, finding
-from rmqtool.store.config_json import ParseState, load_json_config
+from rmqtool.store.config_json import ParseState, parse_config, read_json_config
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
 
 
+_TOPICS = "config/topics.json"
+_BESIDE = ("consumerOffset", "subscriptionGroup")
+"""a broker writes them, a store that only producers of the library used has none"""
+
+
 class View(Enum):
     """What a broker makes of one file."""
 
@@ -27,22 +33,30 @@ class View(Enum):
     EMPTY = auto()
     """no bytes; counts as missing"""
     UNPARSABLE = auto()
+    DEPENDS = auto()
+    """one release loads it or an empty table, another takes it for unparsable"""
     MISSING = auto()
     UNREADABLE = auto()
 
 
-def view(parsed: ParsedConfig, size: int | None) -> View:
-    """As observed with 4.9.7 and 5.3.3. size: bytes of the file, None without one."""
+_VERSION = re.compile(rb'"dataVersion"\s*:\s*[\[{][^\[\]{}]*[\]}]\s*,?')
+
+
+def view(parsed: ParsedConfig, raw: bytes) -> View:
+    """As observed with 4.9.7 and 5.3.3. raw: bytes of the file."""
     state, detail = parsed.state, parsed.detail or ""
     if state is ParseState.MISSING:
         return View.MISSING
     if state is ParseState.UNREADABLE:
         return View.UNREADABLE
     if state is ParseState.EMPTY:
-        return View.UNPARSABLE if size else View.EMPTY
+        return View.EMPTY if not raw else View.UNPARSABLE if b"\0" in raw else View.DEPENDS
     if state is ParseState.UNPARSABLE:
-        nothing = detail.startswith(("holds a list", "holds a NoneType"))
-        return View.NOTHING if nothing else View.UNPARSABLE
+        if detail.startswith(("holds a list", "holds null")):
+            return View.NOTHING
+        # the table behind a broken dataVersion is loaded by some, given up by others
+        beside = _VERSION.sub(b"", raw, count=1)
+        return View.DEPENDS if beside != raw and parse_config(beside).state.has_data else View.UNPARSABLE
     # fastjson forgives a byte order mark, NUL bytes at the end, single quotes, but no other text behind
     return View.UNPARSABLE if "bytes follow behind" in detail else View.LOADS
 
@@ -56,6 +70,16 @@ def check_config(store: Store) -> Iterator[Finding]:
         yield from _pair(store, name)
 
 
+def check_table(store: Store, topics_on_disk: int) -> Iterator[Finding]:
+    """Queues, and what a broker writes beside its topic table, but no topic table at all."""
+    if store.file(_TOPICS) is not None or store.file(_TOPICS + ".bak") is not None:
+        return
+    beside = any(store.file(f"config/{name}.json") is not None for name in _BESIDE)
+    in_rocksdb = any(file.path.startswith("config/") for file in store.of_kind(FileKind.ROCKSDB))
+    if beside and topics_on_disk and not in_rocksdb:
+        yield finding("CFG-NO-TABLE", path=_TOPICS, found=topics_on_disk)
+
+
 def _pair(store: Store, name: str) -> Iterator[Finding]:
     primary, own = _load(store, name)
     backup, other = _load(store, name + ".bak")
@@ -65,6 +89,8 @@ def _pair(store: Store, name: str) -> Iterator[Finding]:
         yield finding("CFG-UNREADABLE", **place, found=why)
     elif own is View.NOTHING:
         yield finding("CFG-NOTHING", **place, found=why, expected=_offer(backup, other))
+    elif own is View.DEPENDS:
+        yield finding("CFG-DEPENDS", **place, found=why, expected=_offer(backup, other))
     elif own is View.LOADS:
         if primary.state is ParseState.LENIENT:
             yield finding("CFG-ODD", **place, found=why)
@@ -74,6 +100,8 @@ def _pair(store: Store, name: str) -> Iterator[Finding]:
         yield finding("CFG-PRIMARY", **place, found=why, expected=_offer(backup, other))
     elif other in (View.UNPARSABLE, View.UNREADABLE):
         yield finding("CFG-REFUSED", **place, found=why, expected=backup.detail)
+    elif other is View.DEPENDS:
+        yield finding("CFG-DEPENDS", **place, found=f".bak {backup.detail}", expected="nothing")
     elif other is View.NOTHING or own is not View.MISSING:
         yield finding("CFG-LOST", **place, found=why)
     else:
@@ -81,9 +109,8 @@ def _pair(store: Store, name: str) -> Iterator[Finding]:
 
 
 def _load(store: Store, name: str) -> tuple[ParsedConfig, View]:
-    file = store.file(name)
-    parsed = load_json_config(store.root / name)
-    return parsed, view(parsed, None if file is None else file.size)
+    parsed, raw = read_json_config(store.root / name)
+    return parsed, view(parsed, raw)
 
 
 def _offer(backup: ParsedConfig, other: View) -> str:

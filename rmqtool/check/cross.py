@@ -115,6 +115,8 @@ class CrossCheck:
                         "CQ-EXT", queue, int(slots[index]), int(offsets[index]), None, int(unit_codes[index])
                     )
                 differs[index] = found is not None and found != codes[index]
+                if found is not None:
+                    unit_codes[index] = found
         for index in np.flatnonzero(differs):
             yield _unit_finding(
                 "CQ-TAGS",
@@ -134,12 +136,17 @@ class CrossCheck:
         if not len(offsets):
             return
         batch = self.batches.get(key)
-        if batch is not None:
-            missing = ~batch.holds(offsets)
-            if missing.any():
-                self._unplaced(key).add_inside(offsets[missing], slots[missing])
+        holder = batch or queue
+        if holder is not None and holder.files:
+            # a unit at another slot is shifted, which is found with the units
+            missing = ~holder.holds(offsets)
+            offsets, slots = offsets[missing], slots[missing]
+        if not len(offsets):
             return
-        end = queue.next_slot if queue is not None and queue.files else None
+        if holder is None or not holder.files:
+            end = None
+        else:
+            end = holder.ends()[1] if holder.batch else holder.next_slot
         behind = np.ones(len(slots), bool) if end is None else slots >= end
         self._unplaced(key).behind.add(offsets[behind], slots[behind])
         self._unplaced(key).add_inside(offsets[~behind], slots[~behind])

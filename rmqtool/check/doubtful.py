@@ -84,16 +84,48 @@ class RecordsAt:
         )
 
 
-@dataclass
-class _Shift:
-    """Neighbouring units whose records belong the same number of slots away."""
+_IN_RUNS = ("-SHIFT", "-DANGLING", "-EXPIRED")
 
-    amount: int
+
+def queue_times(queue: QueueUnits, records: RecordsAt) -> tuple[int, int] | None:
+    """Store times (ms) of the first and the last message that a queue has a unit for and the log a record."""
+    found: list[int] = []
+    for numbers in (range(len(queue.files)), reversed(range(len(queue.files)))):
+        time = next((time for number in numbers if (time := _time(queue, number, records, not found))), None)
+        if time is None:
+            return None
+        found.append(time)
+    return found[0], found[1]
+
+
+def _time(queue: QueueUnits, number: int, records: RecordsAt, first: bool) -> int | None:
+    """Time of the first, or of the last, message of a queue file."""
+    units = queue.units(number)
+    offsets = units["physical_offset"][unit_states(units, None) == OK].tolist()
+    for offset in offsets if first else reversed(offsets):
+        try:
+            record = records.get(offset)
+        except RmqtoolError:  # told when the log was read
+            continue
+        if record is not None:
+            return record.store_timestamp
+    return None
+
+
+@dataclass
+class _Run:
+    """Neighbouring units of which the same is to be said. slots and place are those of the first."""
+
+    facts: dict[str, Any]
     first: int
     last: int
     path: str
     position: int
     offset: int
+
+    def goes_on(self, facts: dict[str, Any], slot: int) -> bool:
+        """Whether a unit belongs to the run."""
+        return slot == self.last + 1 and facts == self.facts and facts["code"].endswith(_IN_RUNS)
 
 
 class UnitCheck:
@@ -103,58 +135,41 @@ class UnitCheck:
         self._records = records
         self._damage = damage
         self._log = log_range
-        self.expired = 0
-        """units whose records were deleted with the oldest files"""
 
     def check(self, queue: QueueUnits) -> Iterator[Finding]:
         """Findings about one queue."""
-        shift: _Shift | None = None
+        run: _Run | None = None
         for number, file in enumerate(queue.files):
             if not queue.doubtful(number):
                 continue
             units = queue.units(number)
-            states = unit_states(units, None)
-            for index in np.flatnonzero(states == OK).tolist():
-                facts = self._judge(queue, units[index], queue.first_slot(number) + index)
-                if isinstance(facts, int):
-                    slot = queue.first_slot(number) + index
-                    place = file.shown, index * queue.dtype.itemsize
-                    offset = int(units[index]["physical_offset"])
-                    if shift and (shift.amount, shift.last) == (facts, slot - 1):
-                        shift.last = slot
-                    else:
-                        yield from _shifted(shift, queue)
-                        shift = _Shift(facts, slot, slot, *place, offset)
-                elif facts is not None:
-                    code = facts.pop("code")
-                    yield finding(
-                        code,
-                        path=file.shown,
-                        position=index * queue.dtype.itemsize,
-                        length=queue.dtype.itemsize,
-                        physical_offset=int(units[index]["physical_offset"]),
-                        topic=queue.topic,
-                        queue_id=queue.queue_id,
-                        queue_offset=queue.first_slot(number) + index,
-                        **facts,
-                    )
-        yield from _shifted(shift, queue)
+            for index in np.flatnonzero(unit_states(units, None) == OK).tolist():
+                slot = queue.first_slot(number) + index
+                facts = self._judge(queue, units[index], slot)
+                if facts is None:
+                    continue
+                if run is not None and run.goes_on(facts, slot):
+                    run.last = slot
+                    continue
+                yield from _told(run, queue)
+                place = file.shown, index * queue.dtype.itemsize
+                run = _Run(facts, slot, slot, *place, int(units[index]["physical_offset"]))
+        yield from _told(run, queue)
 
-    def _judge(self, queue: QueueUnits, unit: Any, slot: int) -> dict[str, Any] | int | None:
-        """What is wrong with a unit: facts of a finding, a shift in slots, or nothing."""
+    def _judge(self, queue: QueueUnits, unit: Any, slot: int) -> dict[str, Any] | None:
+        """What is wrong with a unit: facts of a finding, or nothing."""
         offset = int(unit["physical_offset"])
         if self._log is None:
             return None
-        if offset < self._log[0]:
-            self.expired += 1
-            return None
         prefix = "BCQ" if queue.batch else "CQ"
+        if offset < self._log[0]:
+            return {"code": f"{prefix}-EXPIRED"}
         cause = self._damage.code_at(offset)
         try:
             record = self._records.get(offset)
         except RmqtoolError:
             return {"code": f"{prefix}-DANGLING", "caused_by": "DIR-UNREADABLE"}
-        if record is None or (cause is not None and cause != "CL-CRC" and cause.startswith("CL-")):
+        if record is None or cause is not None:
             return {"code": f"{prefix}-DANGLING", "caused_by": cause}
         if record.transaction in (1, 3):
             return {"code": f"{prefix}-TRANSACTION", "part": "sys_flag"}
@@ -162,14 +177,12 @@ class UnitCheck:
             return self._judge_batch(queue, unit, record)
         return self._judge_plain(queue, unit, record, slot)
 
-    def _judge_plain(
-        self, queue: QueueUnits, unit: Any, record: Found, slot: int
-    ) -> dict[str, Any] | int | None:
+    def _judge_plain(self, queue: QueueUnits, unit: Any, record: Found, slot: int) -> dict[str, Any] | None:
         expected = _expected_slot(queue, record)
         if expected is None:
             return {"code": "CQ-FOREIGN", "found": f"{record.topic}/{record.queue_id}"}
         if expected != slot:
-            return expected - slot
+            return {"code": "CQ-SHIFT", "part": "queue_offset", "shift": expected - slot}
         if int(unit["size"]) != record.size:
             return {"code": "CQ-SIZE", "part": "size", "expected": record.size, "found": int(unit["size"])}
         return None
@@ -208,20 +221,25 @@ def _expected_slot(queue: QueueUnits, record: Found) -> int | None:
     return None
 
 
-def _shifted(shift: _Shift | None, queue: QueueUnits) -> Iterator[Finding]:
-    if shift is None:
+def _told(run: _Run | None, queue: QueueUnits) -> Iterator[Finding]:
+    """The one finding about a run; `found` is how many units of lost records, the first slot of a shift."""
+    if run is None:
         return
-    count = shift.last - shift.first + 1
+    facts = dict(run.facts)
+    code, shift = facts.pop("code"), facts.pop("shift", None)
+    count = run.last - run.first + 1
+    if code.endswith(("-DANGLING", "-EXPIRED")):
+        facts["found"] = count
+    if shift is not None:
+        facts |= {"expected": run.first + shift, "found": run.first}
     yield finding(
-        "CQ-SHIFT",
-        path=shift.path,
-        position=shift.position,
+        code,
+        path=run.path,
+        position=run.position,
         length=count * queue.dtype.itemsize,
-        physical_offset=shift.offset,
-        part="queue_offset",
-        expected=shift.first + shift.amount,
-        found=shift.first,
+        physical_offset=run.offset,
         topic=queue.topic,
         queue_id=queue.queue_id,
-        queue_offset=shift.first,
+        queue_offset=run.first,
+        **facts,
     )

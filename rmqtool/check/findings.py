@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.check.catalogue import CATALOGUE, Severity
+from rmqtool.scan.fields import Field
 from rmqtool.store.names import topic_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Finding", "Severity", "Tally", "finding"]
+    import numpy as np
+    import numpy.typing as npt
+
+    from rmqtool.store.segments import Segment
+
+    Rows = npt.NDArray[np.int64]
+
+__all__ = ["Finding", "Severity", "Tally", "about", "finding"]
+
+
+_RARE = ("caused_by", "first_timestamp", "last_timestamp")
+"""fields that are there only where they say something"""
 
 
 class Reason(StrEnum):
@@ -28,7 +41,8 @@ class Finding:
 
     `position`, `physical_offset` and `length` cover the whole record, unit, item or lost range concerned;
     `part` (in JSON `field`) names the part of it. What disagrees with its record has the record's
-    `physical_offset`; what merely points into damage carries `caused_by`, the code of that damage.
+    `physical_offset`; what merely points into damage carries `caused_by`, the code of that damage. Times are
+    store times of the messages concerned, ms.
     """
 
     code: str
@@ -44,6 +58,8 @@ class Finding:
     queue_id: int | None = None
     queue_offset: int | None = None
     caused_by: str | None = None
+    first_timestamp: int | None = None
+    last_timestamp: int | None = None
     severity: Severity = Severity.ERROR
     hint: str = ""
 
@@ -51,9 +67,9 @@ class Finding:
         """The finding in the words of the contract."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         values["field"] = values.pop("part")
-        caused_by = values.pop("caused_by")
+        rare = {name: value for name in _RARE if (value := values.pop(name)) is not None}
         row = {"type": "finding", **values, **topic_keys(self.topic), "severity": self.severity.value}
-        return row if caused_by is None else row | {"caused_by": caused_by}
+        return row | rare
 
 
 def finding(code: str, *, severity: Severity | None = None, **facts: Any) -> Finding:
@@ -62,9 +78,35 @@ def finding(code: str, *, severity: Severity | None = None, **facts: Any) -> Fin
     `severity` lowers or raises what the catalogue says, where the place decides (a lost tail under `abort`).
     """
     entry = CATALOGUE[code]
-    shown = {name: "" if value is None else value for name, value in facts.items()}
+    shown = {name: _shown(name, value) for name, value in facts.items()}
     message = entry.sentence.format_map(_Blank(shown))
     return Finding(code, message, severity=severity or entry.severity, hint=entry.hint, **facts)
+
+
+def about(code: str, row: Rows, segment: Segment, **facts: Any) -> Finding:
+    """A finding about a whole record, a row of the matrix."""
+    position = int(row[Field.POSITION])
+    return finding(
+        code,
+        path=segment.file.shown,
+        position=position,
+        physical_offset=segment.base + position,
+        length=int(row[Field.STORE_SIZE]),
+        queue_id=int(row[Field.QUEUE_ID]),
+        queue_offset=int(row[Field.QUEUE_OFFSET]),
+        **facts,
+    )
+
+
+def _shown(name: str, value: Any) -> Any:
+    if value is None:
+        return ""
+    if not name.endswith("_timestamp"):
+        return value
+    try:
+        return datetime.fromtimestamp(value / 1000, UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return value
 
 
 class _Blank(dict[str, Any]):

@@ -39,8 +39,34 @@ def ghosts(check: CrossCheck, around: Circumstances) -> Iterator[Finding]:
             yield _not_dispatched(code, where, unplaced.behind, facts, check, around)
             continue
         if unplaced.behind.count:
-            yield _not_dispatched("CQ-BEHIND", queue.path, unplaced.behind, facts, check, around)
-        yield from _runs(queue, unplaced, facts)
+            code = "BCQ-BEHIND" if queue.batch else "CQ-BEHIND"
+            path, place = _end_of(queue, unplaced.behind)
+            yield _not_dispatched(code, path, unplaced.behind, facts | place, check, around)
+        yield from _of_batches(queue, unplaced, facts) if queue.batch else _runs(queue, unplaced, facts)
+
+
+def _end_of(queue: QueueUnits, behind: Behind) -> tuple[str, dict[str, Any]]:
+    """Where the first unit is due that a queue has not: in its last file, or in one that is not there."""
+    path, position = place_of(queue, queue.next_slot)
+    if position >= max((file.size for file in queue.files if file.shown == path), default=0):
+        return queue.path, {}
+    if queue.batch:
+        return path, {"position": position}
+    return path, {"position": position, "length": behind.count * queue.dtype.itemsize}
+
+
+def _of_batches(queue: QueueUnits, unplaced: Unplaced, facts: dict[str, Any]) -> Iterator[Finding]:
+    """One finding for all: a record has no place of its own in a queue of batches."""
+    if unplaced.runs:
+        first = unplaced.runs[0]
+        yield finding(
+            "X-GHOST",
+            path=queue.path,
+            physical_offset=first.offset,
+            queue_offset=first.slot,
+            found=sum(run.count for run in unplaced.runs) + unplaced.more,
+            **facts,
+        )
 
 
 def _not_dispatched(

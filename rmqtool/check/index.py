@@ -6,7 +6,7 @@ columns that are compared side by side (`IndexService#buildIndex`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,9 +19,11 @@ from rmqtool.check.index_known import known_files
 from rmqtool.check.index_match import Keys, Matcher
 from rmqtool.check.index_reading import CHUNK, items_from, open_patched
 from rmqtool.check.index_stream import ItemStream
+from rmqtool.check.live import settled
 from rmqtool.check.state import is_unclean
 from rmqtool.errors import RmqtoolError, VanishedError
 from rmqtool.scan.fields import Field
+from rmqtool.scan.keys import hash_kernels, key_hashes
 from rmqtool.store.layout import StoreForm
 
 if TYPE_CHECKING:
@@ -34,9 +36,6 @@ if TYPE_CHECKING:
     from rmqtool.scan.events import Records
     from rmqtool.store.access import OpenMode
     from rmqtool.store.layout import Store
-
-_MOST_KEYS = 1 << 15
-"""a record has fewer: its properties have 32,767 bytes at most"""
 
 _BY_DAMAGE = "CL-MAGIC"
 
@@ -60,7 +59,7 @@ class IndexCheck:
         self, store: Store, kernels: ModuleType, mode: OpenMode = "auto", until: int | None = None
     ) -> None:
         self._store = store
-        self._hashes = _hash_kernels(kernels)
+        self._hashes = hash_kernels(kernels)
         self._mode: OpenMode = mode
         self._until = until
         self._unclean = is_unclean(store)
@@ -91,25 +90,25 @@ class IndexCheck:
             self._unreadable.add(index.path)
             if self._until is not None:  # expired since it was listed
                 return []
-            return [finding("IDX-UNREADABLE", path=index.path, found=str(error))]
+            return [_unread(index, error)]
         except RmqtoolError as error:
             self._unreadable.add(index.path)
-            return [finding("IDX-UNREADABLE", path=index.path, found=str(error))]
+            return [_unread(index, error)]
+
+    def heads(self) -> Iterator[Finding]:
+        """Sizes and headers only: for a check that reads neither slots nor records."""
+        yield from self._remarks
+        yield from self._heads
 
     def keys(self, run: Records, segment_base: int) -> Keys:
         """What a broker puts into the index for these records. Touches nothing else: any thread may ask."""
-        rows = run.rows
-        start = 0
-        parts: list[tuple[Any, Any]] = []
-        while start < len(rows):
-            hashes = np.empty(_MOST_KEYS + 2 * len(rows), np.int32)
-            owners = np.empty(len(hashes), np.int32)
-            count, start = self._hashes.key_hashes(run.window, run.origin, rows, start, hashes, owners)
-            parts.append((hashes[:count], owners[:count]))
+        settled_run = settled(run, segment_base, self._until, border=0)
+        hashes, owners = key_hashes(self._hashes, settled_run)
+        rows = settled_run.rows
         offsets = segment_base + rows[:, Field.POSITION]
         return Keys(
-            parts[0][0] if len(parts) == 1 else np.concatenate([one for one, _ in parts]),
-            parts[0][1] if len(parts) == 1 else np.concatenate([one for _, one in parts]),
+            hashes,
+            owners,
             offsets,
             offsets + rows[:, Field.STORE_SIZE],
             rows[:, Field.STORE_TIMESTAMP].copy(),
@@ -117,8 +116,7 @@ class IndexCheck:
 
     def records(self, run: Records, segment_base: int) -> Iterator[Finding]:
         """Compares one run of records with their items."""
-        if len(run.rows):
-            yield from self.match(self.keys(run, segment_base))
+        yield from self.match(self.keys(run, segment_base))
 
     def match(self, keys: Keys) -> Iterator[Finding]:
         """The second half of `records`, which must be called in physical order."""
@@ -145,7 +143,7 @@ class IndexCheck:
         for index in self._files:
             if index.path not in self._unreadable:
                 slots = self._guarded(index, self._check(index).chains())
-                yield from (one for one in slots if not self._explained(index, one))
+                yield from (self._told(index, one) for one in slots if not self._explained(index, one))
         yield from self._lost()
         if log is not None:
             for loose in self._matcher.loose:
@@ -155,7 +153,7 @@ class IndexCheck:
             for number, one in sorted(index.damaged_items.items()):
                 known = (index.path, index.position(number)) in self._reported
                 if not known and not self._explained(index, one):
-                    yield one
+                    yield self._told(index, one)
         for path, count in sorted(self._matcher.more_loose.items()):
             yield finding("IDX-MORE", path=path, part="IDX-DANGLING", found=count)
         yield from self._caps.closing()
@@ -178,6 +176,15 @@ class IndexCheck:
             return False
         places = {index.position(number) for number in (one.expected, one.found) if number > 0}
         return any((index.path, place) in self._wrong_hashes for place in places)
+
+    def _told(self, index: IndexFile, one: Finding) -> Finding:
+        """The same finding; a slot or chain that leads over an item without a record comes from that."""
+        if one.code not in ("IDX-CHAIN", "IDX-SLOT"):
+            return one
+        own = [each for each in self._matcher.loose if each.index is index]
+        loose = [range(each.first, each.first + each.count) for each in own]
+        led = any(one.expected in each or one.found in each for each in loose)
+        return replace(one, caused_by="IDX-DANGLING") if led else one
 
     def stats(self) -> list[dict[str, Any]]:
         """Facts about every file: use and the longest chains (those after `finish`)."""
@@ -204,6 +211,7 @@ class IndexCheck:
             yield last.head(
                 "IDX-AHEAD",
                 "end_physical_offset",
+                physical_offset=last.header.end_physical_offset,
                 caused_by="IDX-HEADER" if any(one.path == last.path for one in self._heads) else None,
                 expected=log.end,
                 found=last.header.end_physical_offset,
@@ -262,6 +270,8 @@ class IndexCheck:
             return
         if self._store.form is not StoreForm.STORE:
             return
+        if any(one.code == "IDX-GEOMETRY" for one in self._remarks):
+            return  # what a file that cannot be checked holds is not missing
         matcher = self._matcher
         if matcher.more_missing:
             yield finding("IDX-MORE", path="index", part="IDX-MISSING", found=matcher.more_missing)
@@ -290,12 +300,5 @@ class IndexCheck:
         )
 
 
-def _hash_kernels(kernels: ModuleType) -> ModuleType:
-    """The hash kernels that go with the kernels of the scan."""
-    if kernels.__name__ == "rmqtool.scan.kernels":
-        from rmqtool.scan.kernels import hashes
-
-        return hashes
-    from rmqtool.scan import hashes_python
-
-    return hashes_python
+def _unread(index: IndexFile, error: RmqtoolError) -> Finding:
+    return finding("IDX-UNREADABLE", path=index.path, position=0, length=index.file.size, found=str(error))

@@ -135,7 +135,7 @@ class FileCheck:
 
     def _empty(self) -> Iterator[Finding]:
         header = self._index.header
-        if self._index.moving:
+        if self._index.moving or self._index.cut:
             return
         if header is not None and not 0 <= header.index_count <= FIRST_ITEM:
             yield self._index.head("IDX-COUNT", "index_count", expected=FIRST_ITEM, found=header.index_count)

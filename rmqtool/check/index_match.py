@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from rmqtool.check.index_leftover import Leftover
 from rmqtool.check.index_times import header_times, item_times
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class Matcher:
         item_places, key_places = np.flatnonzero(on & alike[at]), np.flatnonzero(alike[keys.owners])
         same = hashes[item_places] == keys.hashes[key_places]
         self.matched += int(np.count_nonzero(same))
-        loose = _Leftover(pieces, hashes, ~on)
+        loose = Leftover(pieces, hashes, ~on)
         begun_late: set[int] = set()
         lacking = set(np.flatnonzero((given == 0) & (wanted > 0)).tolist())
         odd = set(np.flatnonzero(~alike & (given > 0)).tolist()) | set(at[item_places[~same]].tolist())
@@ -165,10 +166,21 @@ class Matcher:
         if on.any():
             self.last_item = int(offsets[on][-1])
         self._ranges(keys, given, np.array(sorted(lacking), np.int64), begun_late)
+        self._give_back(pieces, loose.places)
         self._keep_loose(pieces, loose.places)
 
+    def _give_back(self, pieces: Sequence[Items], places: Bools) -> None:
+        """Items astray at the end, which no record claimed, may be those of the first of the next run."""
+        last = pieces[-1]
+        own = places[len(places) - len(last) :]
+        kept = np.flatnonzero(~(own & last.astray))
+        start = int(kept[-1]) + 1 if len(kept) else 0
+        if start < len(last):
+            own[start:] = False
+            self._stream.give_back(last.part(start, len(last)))
+
     def _record(
-        self, keys: Keys, record: int, loose: _Leftover, own_items: Ints, own_keys: list[int]
+        self, keys: Keys, record: int, loose: Leftover, own_items: Ints, own_keys: list[int]
     ) -> Generator[Finding, None, bool]:
         """Items of one record that are not just its keys in order; answers whether keys are missing."""
         offset = int(keys.offsets[record])
@@ -244,52 +256,6 @@ class Matcher:
             self.loose.append(Loose(piece.index, first, count, astray))
         else:
             self.more_loose[piece.index.path] += 1
-
-
-class _Leftover:
-    """Items of a run that are at no record, by hash; a record that lacks a key may claim one."""
-
-    def __init__(self, pieces: Sequence[Items], hashes: Int32s, places: Bools) -> None:
-        self._pieces = pieces
-        self.hashes = hashes
-        self.places = places
-        self._by_hash: dict[int, list[int]] | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self.places.any())
-
-    def item(self, place: int) -> tuple[Items, int]:
-        """Piece and item number of a place in the joined columns."""
-        for piece in self._pieces:
-            if place < len(piece):
-                return piece, piece.first + place
-            place -= len(piece)
-        raise IndexError(place)
-
-    def claim(self, wanted: list[int], offset: int) -> Generator[Finding, None, bool]:
-        """Items whose hash is one of these keys: their offset is wrong. Answers whether all were found."""
-        if self._by_hash is None:
-            self._by_hash = {}
-            for place in np.flatnonzero(self.places).tolist():
-                self._by_hash.setdefault(int(self.hashes[place]), []).append(place)
-        complete = True
-        for value in wanted:
-            places = self._by_hash.get(value)
-            if not places:
-                complete = False
-                continue
-            place = places.pop(0)
-            self.places[place] = False
-            piece, number = self.item(place)
-            yield piece.index.item(
-                "IDX-OFFSET",
-                number,
-                physical_offset=offset,
-                part="physical_offset",
-                expected=offset,
-                found=int(piece.offsets[number - piece.first]),
-            )
-        return complete
 
 
 def _joined(parts: list[Column]) -> Column:

@@ -8,7 +8,7 @@ import numpy as np
 
 from formats.index import FIRST_ITEM, Item, slot_position
 from formats.primitives import dtype_of
-from rmqtool.store.bytes import BLOCK
+from rmqtool.scan.index import next_item
 from rmqtool.store.patched import PatchedSource
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ ITEM = dtype_of(Item)
 CHUNK = 1 << 16
 """items that are read at once"""
 
-_BACKWARDS = 1 << 20
 _SLOT_BYTES = 4
 
 
@@ -82,21 +81,8 @@ def items_from(source: PatchedSource, index: IndexFile, first: int, count: int) 
 
 
 def used(source: PatchedSource, index: IndexFile) -> int:
-    """Number of the next item: what the header says where the bytes agree, else by the last used byte."""
-    room = min(index.items, (source.size - index.position(0)) // ITEM.itemsize)
+    """Number of the next item: see `next_item`."""
     said = index.header.index_count if index.header is not None else 0
-    if FIRST_ITEM < said <= room:
-        raw = items_from(source, index, said - 1, 2).view(np.uint8)
-        if raw[: ITEM.itemsize].any() and (said == room or not raw[ITEM.itemsize :].any()):
-            return said
-    if said <= FIRST_ITEM and not items_from(source, index, FIRST_ITEM, BLOCK).view(np.uint8).any():
-        return FIRST_ITEM
-    start = index.position(FIRST_ITEM)
-    end = index.position(room)
-    while end > start:
-        low = max(end - _BACKWARDS, start)
-        filled = np.flatnonzero(source.window(low, end - low))
-        if len(filled):
-            return (low + int(filled[-1]) - index.position(0)) // ITEM.itemsize + 1
-        end = low
-    return FIRST_ITEM
+    number = next_item(source, said, index.slots, index.items)
+    index.lost = source.unreadable or index.lost
+    return number

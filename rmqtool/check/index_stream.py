@@ -45,6 +45,7 @@ class Items:
     astray: Bools
     order: Ints
     """ascending: the offset, or that of the item before one that is astray"""
+    raw: npt.NDArray[Any]
 
     def __len__(self) -> int:
         return len(self.hashes)
@@ -60,6 +61,7 @@ class Items:
             self.time_diffs[chosen],
             self.astray[chosen],
             self.order[chosen],
+            self.raw[chosen],
         )
 
 
@@ -97,6 +99,14 @@ class ItemStream:
                 return taken
             del self._waiting[0]
         return taken
+
+    def give_back(self, items: Items) -> None:
+        """Puts items from the end of what was taken last in front again."""
+        index, first, raw = items.index, items.first, items.raw
+        if self._waiting and self._waiting[0][0] is index:
+            self._waiting[0] = (index, first, np.concatenate([raw, self._waiting[0][2]]))
+        else:
+            self._waiting.insert(0, (index, first, raw))
 
     def _joined(self) -> _Chunk:
         """The first chunk, with what follows in its file where little of it is left.
@@ -155,9 +165,8 @@ class ItemStream:
                     for first, items in chunks(source, index):
                         yield index, first, items
             except RmqtoolError as error:
-                self.unreadable.append(
-                    finding("IDX-UNREADABLE", path=index.path, length=index.file.size, found=str(error))
-                )
+                whole: dict[str, Any] = {"position": 0, "length": index.file.size}
+                self.unreadable.append(finding("IDX-UNREADABLE", path=index.path, **whole, found=str(error)))
 
 
 def _columns(index: IndexFile, first: int, items: npt.NDArray[Any], floor: int) -> Items:
@@ -171,6 +180,7 @@ def _columns(index: IndexFile, first: int, items: npt.NDArray[Any], floor: int) 
         items["time_diff"].astype(np.int32),
         astray,
         order,
+        items,
     )
 
 

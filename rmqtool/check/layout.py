@@ -174,8 +174,11 @@ def _order(store: Store, segments: SegmentSet, kind: FileKind) -> Iterator[Findi
                 expected=twin.base,
                 found=twins[0].file.shown,
             )
+    strangers: set[int] = set()
     for first, second in segments.overlaps():
         if first.size <= usual:
+            explained = first.base in strangers
+            strangers.add(second.base)
             yield finding(
                 "DIR-OVERLAP",
                 path=second.file.shown,
@@ -184,6 +187,7 @@ def _order(store: Store, segments: SegmentSet, kind: FileKind) -> Iterator[Findi
                 length=min(first.end, second.end) - second.base,
                 expected=first.end,
                 found=second.base,
+                caused_by="DIR-OVERLAP" if explained else None,
             )
 
 

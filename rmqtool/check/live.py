@@ -11,9 +11,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from rmqtool.check.findings import Severity
 from rmqtool.check.queue_files import queues_of
 from rmqtool.errors import RmqtoolError
+from rmqtool.scan.events import Records
+from rmqtool.scan.fields import Field
 from rmqtool.scan.moving import PATIENCE
 from rmqtool.store.layout import FileKind, Store
 
@@ -34,6 +38,17 @@ def border(store: Store, files: OpenFiles) -> int:
             except RmqtoolError:  # deleted meanwhile, or told when the queue is checked
                 continue
     return highest
+
+
+def settled(run: Records, segment_base: int, until: int | None, *, border: int = 1) -> Records:
+    """The records of a run that units (or items, `border` 0) are complete for; all when `until` is None.
+
+    until: the border. The record at it has its unit, while its index items may be to come.
+    """
+    if until is None:
+        return run
+    count = int(np.searchsorted(run.rows[:, Field.POSITION], until - segment_base + border))
+    return Records(run.rows[:count], run.window, run.origin)
 
 
 def listed_anew(store: Store) -> Store:

@@ -8,7 +8,9 @@ import numpy as np
 
 from formats.crc_trailer import TRAILER_SIZE, CrcTrailer, value_of
 from formats.errors import FormatError
-from rmqtool.check.findings import finding
+from rmqtool.check.findings import about, finding
+from rmqtool.check.foreign import foreign_findings
+from rmqtool.check.times import TimeCheck
 from rmqtool.scan.crc import crc32
 from rmqtool.scan.events import Blank, Gap, Tail, TailContent
 from rmqtool.scan.fields import CrcState, Field, Issue, Stop
@@ -19,13 +21,11 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.check.findings import Finding
+    from rmqtool.check.times import Wrong
     from rmqtool.scan.events import Records
     from rmqtool.store.segments import Segment
 
     Rows = npt.NDArray[np.int64]
-
-DAY_MS = 86_400_000
-"""a record that lies further than this from both its neighbours in time has a wrong store time"""
 
 GAP_CODES = {
     Stop.ZERO: "CL-ZERO",
@@ -57,21 +57,23 @@ _PARTS = {
 class LogCheck:
     """Fed with everything that a scan of one segment after the other yields, in physical order."""
 
-    def __init__(self) -> None:
-        self._carried: list[tuple[Segment, Rows]] = []
-        """the last two records before the run: whether a time is out of place shows with its neighbours"""
+    def __init__(self, force_verify_prop_crc: bool = False) -> None:
+        """force_verify_prop_crc: a broker with this setting takes a record without `__CRC32#` for broken."""
+        self._times = TimeCheck()
+        self._wants_trailer = force_verify_prop_crc
 
     def records(self, run: Records, segment: Segment) -> Iterator[Finding]:
-        """A run of records. The store time of its last one is judged with the next run."""
+        """A run of records. Store times may be judged some runs later."""
         rows = run.rows
         yield from self._crc(rows, segment)
         yield from self._issues(rows, segment)
         yield from self._trailers(run, segment)
-        yield from self._times(rows, segment)
+        yield from foreign_findings(run, segment)
+        yield from _times(self._times.records(rows, segment))
 
     def _crc(self, rows: Rows, segment: Segment) -> Iterator[Finding]:
         for row in rows[rows[:, Field.CRC_STATE] == CrcState.BAD]:
-            yield _about(
+            yield about(
                 "CL-CRC", row, segment, part="body", expected=int(row[Field.BODY_CRC]), found="another CRC"
             )
 
@@ -82,16 +84,17 @@ class LogCheck:
             if issues & Issue.OFFSET:
                 place = segment.base + int(row[Field.POSITION])
                 stored = int(row[Field.STORED_PHYSICAL_OFFSET])
-                yield _about("CL-OFFSET", row, segment, part="physical_offset", expected=place, found=stored)
-            if issues & (Issue.TOPIC_UTF8 | Issue.TOPIC_CHARACTERS):
-                yield _about("CL-TOPIC", row, segment, part="topic")
+                yield about("CL-OFFSET", row, segment, part="physical_offset", expected=place, found=stored)
+            torn = bool(issues & Issue.TOPIC_NUL)
+            if issues & Issue.TOPIC_UTF8 or (issues & Issue.TOPIC_CHARACTERS and not torn):
+                yield about("CL-TOPIC", row, segment, part="topic")
             if issues & (Issue.TOPIC_NUL | Issue.PROPERTIES_NUL):
                 part = "topic" if issues & Issue.TOPIC_NUL else "properties"
-                yield _about("CL-NUL", row, segment, part=part)
+                yield about("CL-NUL", row, segment, part=part)
             if issues & Issue.PROPERTIES_UTF8:
-                yield _about("CL-UTF8", row, segment, part="properties")
+                yield about("CL-UTF8", row, segment, part="properties")
             if issues & Issue.PROPERTIES_SYNTAX:
-                yield _about("CL-PROPERTIES", row, segment, part="properties")
+                yield about("CL-PROPERTIES", row, segment, part="properties")
 
     def _trailers(self, run: Records, segment: Segment) -> Iterator[Finding]:
         """`__CRC32#` where a record ends in one: over all of the record in front of it."""
@@ -101,61 +104,32 @@ class LogCheck:
         mark = np.frombuffer(_TRAILER_NAME, np.uint8)
         # most records have none: the first byte tells
         maybe = window[ends - TRAILER_SIZE] == mark[0]
-        if not maybe.any():
+        if not maybe.any() and not self._wants_trailer:
             return
         long, ends = long[maybe], ends[maybe]
         heads = window[(ends - TRAILER_SIZE)[:, None] + np.arange(len(mark))]
-        for index in long[(heads == mark).all(axis=1)]:
+        sealed = long[(heads == mark).all(axis=1)]
+        if self._wants_trailer and len(sealed) < len(rows):
+            bare = rows[np.setdiff1d(np.arange(len(rows)), sealed)[0]]
+            self._wants_trailer = False
+            yield about("CL-NO-CRC32", bare, segment, part="properties")
+        for index in sealed:
             row = rows[index]
             start = int(row[Field.POSITION]) - run.origin
             record = window[start : start + int(row[Field.STORE_SIZE])].tobytes()
             expected, found = _trailer(record)
             if expected != found:
-                yield _about("CL-CRC32", row, segment, part="properties", expected=expected, found=found)
-
-    def _times(self, rows: Rows, segment: Segment) -> Iterator[Finding]:
-        stamps = np.ascontiguousarray(rows[:, Field.STORE_TIMESTAMP])
-        placed = stamps > 0
-        for row in rows[~placed]:
-            yield _about(
-                "CL-TIME", row, segment, part="store_timestamp", found=int(row[Field.STORE_TIMESTAMP])
-            )
-        own, stamps = (rows, stamps) if placed.all() else (rows[placed], stamps[placed])
-        known = [row[Field.STORE_TIMESTAMP] for _, row in self._carried]
-        times = np.concatenate([known, stamps])
-        before, middle, after = times[:-2], times[1:-1], times[2:]
-        far = (np.abs(middle - before) > DAY_MS) & (np.abs(middle - after) > DAY_MS)
-        far &= np.abs(after - before) <= DAY_MS
-        for index in np.flatnonzero(far):
-            place, row = self._at(int(index) + 1, own, segment)
-            yield _about(
-                "CL-TIME",
-                row,
-                place,
-                part="store_timestamp",
-                expected=int(before[index]),
-                found=int(middle[index]),
-            )
-        self._carried = (self._carried + [(segment, row.copy()) for row in own[-2:]])[-2:]
+                yield about("CL-CRC32", row, segment, part="properties", expected=expected, found=found)
 
     def close(self, dispatched_timestamp: int | None) -> Iterator[Finding]:
-        """The store time of the last record, which has one neighbour only.
+        """What can be said when no record follows; see `TimeCheck.close`."""
+        yield from _times(self._times.close(dispatched_timestamp))
 
-        `dispatched_timestamp`: what the checkpoint says of the last record that was dispatched (ms).
-        """
-        if len(self._carried) < 2 or not dispatched_timestamp:
-            return
-        (_, before), (segment, last) = self._carried
-        own, previous = int(last[Field.STORE_TIMESTAMP]), int(before[Field.STORE_TIMESTAMP])
-        if abs(own - previous) > DAY_MS and abs(own - dispatched_timestamp) > DAY_MS:
-            yield _about(
-                "CL-TIME", last, segment, part="store_timestamp", expected=dispatched_timestamp, found=own
-            )
 
-    def _at(self, index: int, own: Rows, segment: Segment) -> tuple[Segment, Rows]:
-        """The record at a place in the carried ones and those of the run."""
-        carried = len(self._carried)
-        return self._carried[index] if index < carried else (segment, own[index - carried])
+def _times(wrong: Iterator[Wrong]) -> Iterator[Finding]:
+    for segment, row, before in wrong:
+        time = int(row[Field.STORE_TIMESTAMP])
+        yield about("CL-TIME", row, segment, part="store_timestamp", expected=before, found=time)
 
 
 _TRAILER_NAME = b"__CRC32#\x01"
@@ -169,24 +143,14 @@ def _trailer(record: bytes) -> tuple[int, int | None]:
     return crc32(record[:-TRAILER_SIZE]), stored
 
 
-def _about(code: str, row: Rows, segment: Segment, **facts: Any) -> Finding:
-    position = int(row[Field.POSITION])
+def gap_finding(event: Gap, segment: Segment, usual: int) -> Finding:
+    """Bytes that are no record. usual: bytes of a segment file; a shorter one was cut."""
+    code = GAP_CODES[event.reason]
+    at_end = event.position + event.length == segment.size < usual
+    if event.reason is Stop.EXCEEDS_FILE and at_end and (event.found or 0) <= usual - event.position:
+        code = "CL-SHORT"
     return finding(
         code,
-        path=segment.file.shown,
-        position=position,
-        physical_offset=segment.base + position,
-        length=int(row[Field.STORE_SIZE]),
-        queue_id=int(row[Field.QUEUE_ID]),
-        queue_offset=int(row[Field.QUEUE_OFFSET]),
-        **facts,
-    )
-
-
-def gap_finding(event: Gap, segment: Segment) -> Finding:
-    """Bytes that are no record."""
-    return finding(
-        GAP_CODES[event.reason],
         path=segment.file.shown,
         position=event.position,
         physical_offset=segment.base + event.position,

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from formats.commitlog import END_FILE_MIN_BLANK_LENGTH as BLANK_HEADER
+from rmqtool.check.levels import Level
 from rmqtool.errors import RmqtoolError, VanishedError
 from rmqtool.scan.events import Blank, Records, Unreadable
 from rmqtool.scan.fields import Field
@@ -23,14 +25,32 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import ModuleType
 
+    from rmqtool.check.findings import Finding
+    from rmqtool.check.index import IndexCheck
+    from rmqtool.check.index_match import Keys
+    from rmqtool.check.reading import Reading
     from rmqtool.scan.events import Event
     from rmqtool.scan.parallel import Lane
     from rmqtool.store.access import Access
     from rmqtool.store.patched import PatchedSource
     from rmqtool.store.segments import Segment, SegmentSet
 
+    Deep = Callable[[Records, Segment, ModuleType], list[Finding]]
+
+BATCH_ROWS = 4096
+"""records that are looked at together: their bytes are then still in the cache when keys are hashed"""
+
 _PART = 2 << 20
 """bytes of a filler that are looked at together"""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Records, what they put into the index, and what is wrong inside of their bodies."""
+
+    records: Records
+    keys: Keys
+    inside: list[Finding]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +68,30 @@ class Expired:
 
 @dataclass(frozen=True)
 class LogReader:
-    """access: how files are opened. live: a broker may be writing. advance: told how many bytes are done."""
+    """access: how files are opened. index: is asked for keys. live: a broker may be writing."""
 
     segments: SegmentSet
+    reading: Reading
     access: Access
     kernels: ModuleType
-    jobs: int = 1
+    index: IndexCheck
     live: bool = False
-    advance: Callable[[int], object] | None = None
 
-    def events(self) -> Iterator[tuple[Segment, Event | Filler | Expired]]:
-        """Everything in all segments, as `SegmentScan` tells it."""
-        with closing(in_order(list(self.segments), self._one, self.jobs)) as found:
+    def events(self) -> Iterator[tuple[Segment, Event | Run | Filler | Expired]]:
+        """Everything in all segments, as `SegmentScan` tells it; records as a `Run`."""
+        with closing(in_order(list(self.segments), self._one, self.reading.jobs)) as found:
             yield from found
 
-    def _one(self, segment: Segment, lane: Lane) -> Iterator[tuple[Segment, Event | Filler | Expired]]:
+    @cached_property
+    def _deep(self) -> Deep | None:
+        """What looks into bodies, at the level that does."""
+        if self.reading.level is not Level.DEEP:
+            return None
+        from rmqtool.check.deep import inside
+
+        return inside
+
+    def _one(self, segment: Segment, lane: Lane) -> Iterator[tuple[Segment, Event | Run | Filler | Expired]]:
         """One segment, for one thread."""
         done = 0
         try:
@@ -73,9 +102,8 @@ class LogReader:
                         last = event.rows[-1]
                         now = int(last[Field.POSITION] + last[Field.STORE_SIZE])
                         lane.take(event.rows.nbytes + event.window.nbytes)
-                        rows = event.rows.copy() if self.jobs > 1 else event.rows
-                        yield segment, Records(rows, event.window, event.origin)
-                        self._advance(now - done)
+                        yield segment, self._run(event, segment)
+                        self.reading.done(now - done)
                         done = now
                     else:
                         yield segment, event
@@ -83,7 +111,14 @@ class LogReader:
             yield segment, Expired() if self.live else Unreadable(0, segment.size, str(error))
         except RmqtoolError as error:
             yield segment, Unreadable(done, segment.size - done, str(error))
-        self._advance(segment.size - done)
+        self.reading.done(segment.size - done)
+
+    def _run(self, found: Records, segment: Segment) -> Run:
+        """A run with all that can be said of it without the runs before."""
+        inside = self._deep(found, segment, self.kernels) if self._deep is not None else []
+        rows = found.rows.copy() if self.reading.jobs > 1 else found.rows
+        keys = self.index.keys(found, segment.base)
+        return Run(Records(rows, found.window, found.origin), keys, inside)
 
     def _scan(
         self, segment: Segment, source: PatchedSource, lane: Lane, *, moving: bool
@@ -92,6 +127,7 @@ class LogReader:
             source,
             segment.base,
             active=self.segments.is_active(segment),
+            batch_rows=BATCH_ROWS,
             kernels=self.kernels,
             moving=moving,
             stop=lane.stop,
@@ -110,7 +146,3 @@ class LogReader:
                     return True
                 at += part.size
         return False
-
-    def _advance(self, count: int) -> None:
-        if self.advance is not None:
-            self.advance(count)

@@ -1,42 +1,32 @@
-"""The units of consume queues, reached by slot, and what is wrong with them by themselves."""
+"""The units of consume queues, reached by slot."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmqtool.check.findings import finding
-from rmqtool.errors import VanishedError
-from rmqtool.scan.units import (
-    BATCH_UNIT,
-    INVALID,
-    OK,
-    PRE_BLANK,
-    UNIT,
-    ZERO,
-    data_end,
-    unit_states,
-)
+from rmqtool.errors import RmqtoolError, VanishedError
+from rmqtool.scan.units import BATCH_UNIT, OK, UNIT, data_end, unit_states
 from rmqtool.store.layout import FileKind
 from rmqtool.store.patched import BadRange, PatchedSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import ModuleType
 
     import numpy.typing as npt
 
-    from rmqtool.check.findings import Finding
     from rmqtool.store.access import Access
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Queue, Store
 
     Units = npt.NDArray[Any]
     Ints = npt.NDArray[np.int64]
+
+_TOGETHER = 4096
+"""units that are looked at together"""
 
 _OPEN = 200
 """queue files that are open at once; a store may have more than a process may open"""
@@ -70,11 +60,13 @@ class QueueUnits:
     """One queue: its files in order, and how many of their units are known to be right.
 
     Units that cannot be read are zero here, whole ones; `lost` tells which. until: in a live store, the
-    offset behind which units are not looked at (`check.live`); there a file may also have expired.
+    offset behind which units are not looked at (`check.live`); there a file may also have expired. file_size:
+    what files of the queue usually have; 0 when that is not known.
     """
 
-    def __init__(self, queue: Queue, files: OpenFiles, until: int | None = None) -> None:
+    def __init__(self, queue: Queue, files: OpenFiles, until: int | None = None, file_size: int = 0) -> None:
         self._until = until
+        self.file_size = file_size
         self.topic = queue.topic or ""
         self.queue_id = queue.queue_id or 0
         self.batch = queue.kind is FileKind.BATCHCONSUMEQUEUE
@@ -85,8 +77,11 @@ class QueueUnits:
         self._bases = bases // self.dtype.itemsize
         self._ends: dict[int, int] = {}
         self._outermost: dict[int, tuple[int, int]] = {}
+        self._reach: tuple[int, int] | None = None
         self.sound: dict[int, int] = {}
         """units of the files in which each is a message's, in ascending order"""
+        self.whole = True
+        """no part of a file could not be read, as far as they were checked"""
         self.matched = np.zeros(len(self.files), np.int64)
         self._gone: dict[int, str | None] = {}
 
@@ -107,7 +102,9 @@ class QueueUnits:
 
     def _find_end(self, number: int) -> int:
         source = self._source(number)
-        end = 0 if source is None else data_end(source, self.dtype.itemsize)
+        if source is None:
+            return 0 if self._gone[number] is None else self.files[number].size
+        end = data_end(source, self.dtype.itemsize)
         if self._until is None or not end:
             return end
         units = self._window(number, 0, end)
@@ -115,14 +112,12 @@ class QueueUnits:
         return (int(settled[-1]) + 1) * self.dtype.itemsize if len(settled) else 0
 
     def _source(self, number: int) -> PatchedSource | None:
-        """The bytes of a file; None when a live store has deleted it since it was listed."""
+        """The bytes of a file; None when it cannot be opened, or a live store has deleted it."""
         try:
             return self._files.get(self.files[number])
-        except VanishedError as error:
-            if self._until is None:
-                self._gone[number] = str(error)
-            else:
-                self._gone[number] = None
+        except RmqtoolError as error:
+            expired = self._until is not None and isinstance(error, VanishedError)
+            self._gone[number] = None if expired else str(error)
             return None
 
     def _window(self, number: int, start: int, length: int) -> Units:
@@ -163,7 +158,7 @@ class QueueUnits:
     def last_offset(self) -> int:
         """Physical offset that the last unit points to, -1 without units."""
         for number in reversed(range(len(self.files))):
-            if self.end(number):
+            if self.end(number) and number not in self._gone:
                 return int(self._window(number, self.end(number) - self.dtype.itemsize, 1 << 6)[0][0])
         return -1
 
@@ -173,11 +168,41 @@ class QueueUnits:
 
     @property
     def next_slot(self) -> int:
-        """Queue offset behind the last unit."""
-        if not self.files:
-            return 0
-        last = len(self.files) - 1
-        return self.first_slot(last) + self.end(last) // self.dtype.itemsize
+        """Slot behind the last unit; files made in advance do not count."""
+        for number in reversed(range(len(self.files))):
+            if self.end(number):
+                return self.first_slot(number) + self.end(number) // self.dtype.itemsize
+        return self.first_slot(0) if self.files else 0
+
+    def ends(self) -> tuple[int, int]:
+        """Queue offsets of the first message that has a unit and behind the last one."""
+        if self._reach is None:
+            self._reach = self._find_ends()
+        return self._reach
+
+    def _find_ends(self) -> tuple[int, int]:
+        numbers = range(len(self.files))
+        first = next((found for number in numbers if (found := self._outer(number, last=False))), None)
+        last = next(
+            (found for number in reversed(numbers) if (found := self._outer(number, last=True))), None
+        )
+        if first is None or last is None:
+            return self.next_slot, self.next_slot
+        if not self.batch:
+            return first[0], last[0] + 1
+        return int(first[1]["base_offset"]), int(last[1]["base_offset"]) + int(last[1]["batch_size"])
+
+    def _outer(self, number: int, *, last: bool) -> tuple[int, Any] | None:
+        """Slot and unit of the first, or the last, message of a file."""
+        count = self.end(number) // self.dtype.itemsize
+        starts = range(0, count, _TOGETHER)
+        for low in reversed(starts) if last else starts:
+            units = self.part(number, low, low + _TOGETHER)
+            real = np.flatnonzero(unit_states(units, None) == OK)
+            if len(real):
+                at = int(real[-1 if last else 0])
+                return self.first_slot(number) + low + at, units[at]
+        return None
 
     def part(self, number: int, low: int, high: int) -> Units:
         """Units `[low, high)` of a file, counted from its first, as far as it holds any."""
@@ -214,6 +239,7 @@ class QueueUnits:
                 found["size"],
                 found["tags_code"],
             )
+        offsets[(offsets == 0) & (sizes == 0)] = -1  # zeros, not the unit of the record at 0
         return offsets, sizes, codes
 
     def holds(self, offsets: Ints) -> npt.NDArray[np.bool_]:
@@ -225,7 +251,9 @@ class QueueUnits:
                 first, last = self._outermost[number]
                 if last < low or high < first:
                     continue
-            found |= np.isin(offsets, self.units(number)["physical_offset"].astype(np.int64))
+            units = self.units(number)
+            real = units[units["size"] > 0]  # a unit that was lost to zeros points to no record at 0
+            found |= np.isin(offsets, real["physical_offset"].astype(np.int64))
         return found
 
     def _ascends(self, number: int) -> bool:
@@ -255,75 +283,10 @@ def queues_of(
 ) -> dict[tuple[str, int], QueueUnits]:
     """Every queue of one kind (plain or batch) that can hold units, by topic and number."""
     return {
-        (queue.topic, queue.queue_id): QueueUnits(queue, files, until)
+        (queue.topic, queue.queue_id): QueueUnits(queue, files, until, store.sizes[kind].value)
         for queue in store.queues(kind)
         if queue.topic is not None and queue.queue_id is not None
     }
-
-
-def check_units(queue: QueueUnits, kernels: ModuleType) -> Iterator[Finding]:
-    """Holes, units without meaning, wrong order, fillers behind data, in all files of a queue.
-
-    kernels: `scan.kernels.dispatch` or its twin.
-    """
-    highest = -1
-    for number, file in enumerate(queue.files):
-        units = queue.units(number)
-        last = number == len(queue.files) - 1
-        behind_end = queue.end(number) // queue.dtype.itemsize, file.size // queue.dtype.itemsize
-        if not last and behind_end[0] < behind_end[1]:
-            rest = np.arange(*behind_end)
-            rest = rest[~queue.lost(queue.first_slot(number) + rest)]
-            yield from _runs("HOLE", queue, file, rest, None)
-        if not queue.batch and len(units):
-            reached = kernels.ascending_units(units.view(np.uint8), highest)
-            if reached >= 0:
-                highest, queue.sound[number] = int(reached), len(units)
-                continue
-        states = unit_states(units, None)
-        offsets = units["physical_offset"].astype(np.int64)
-        real = states == OK
-        holes = np.flatnonzero(states == ZERO)
-        if len(holes):
-            holes = holes[~queue.lost(queue.first_slot(number) + holes)]
-        yield from _runs("HOLE", queue, file, holes, units)
-        yield from _runs("INVALID", queue, file, np.flatnonzero(states == INVALID), units)
-        started = np.flatnonzero(real)
-        late = np.flatnonzero(states == PRE_BLANK)
-        behind = late[late > (started[0] if started.size else len(units))]
-        if highest >= 0:
-            behind = late
-        yield from _runs("PRE-BLANK", queue, file, behind, units)
-        own = offsets[started]
-        running = np.maximum.accumulate(np.concatenate(([highest], own)))
-        wrong = started[own <= running[:-1]]
-        yield from _runs("ORDER", queue, file, wrong, units)
-        highest = int(running[-1])
-    yield from _missing_files(queue)
-
-
-def _runs(
-    what: str, queue: QueueUnits, file: StoreFile, places: npt.NDArray[Any], units: Units | None
-) -> Iterator[Finding]:
-    """One finding for each run of neighbouring units."""
-    if not len(places):
-        return
-    breaks = np.flatnonzero(np.diff(places) != 1) + 1
-    for run in np.split(places, breaks):
-        first = int(run[0])
-        size = queue.dtype.itemsize
-        offset = None if units is None else int(units[first]["physical_offset"])
-        yield finding(
-            f"{'BCQ' if queue.batch else 'CQ'}-{what}",
-            path=file.shown,
-            position=first * size,
-            length=len(run) * size,
-            physical_offset=offset if what == "ORDER" else None,
-            found=len(run),
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            queue_offset=(file.base_offset or 0) // size + first,
-        )
 
 
 def place_of(queue: QueueUnits, slot: int) -> tuple[str, int]:
@@ -332,21 +295,3 @@ def place_of(queue: QueueUnits, slot: int) -> tuple[str, int]:
         if queue.first_slot(number) <= slot:
             return queue.files[number].shown, (slot - queue.first_slot(number)) * queue.dtype.itemsize
     return queue.path, 0
-
-
-def _missing_files(queue: QueueUnits) -> Iterator[Finding]:
-    ordered = queue.files
-    for before, after in pairwise(ordered):
-        end = (before.base_offset or 0) + before.size
-        if (after.base_offset or 0) > end:
-            yield finding(
-                "CQ-MISSING-FILE",
-                path=after.shown,
-                position=0,
-                length=(after.base_offset or 0) - end,
-                expected=end,
-                found=after.base_offset,
-                topic=queue.topic,
-                queue_id=queue.queue_id,
-                queue_offset=end // queue.dtype.itemsize,
-            )

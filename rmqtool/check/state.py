@@ -10,7 +10,7 @@ from formats.errors import FormatError
 from formats.primitives import offset_of
 from rmqtool.check.config_files import check_config
 from rmqtool.check.findings import finding
-from rmqtool.check.topics import QueueEnds, check_offsets, check_topics, in_rocksdb
+from rmqtool.check.topics import QueueEnds, Times, check_offsets, check_topics, in_rocksdb
 from rmqtool.errors import RmqtoolError
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.layout import StoreForm
@@ -48,11 +48,13 @@ def check_state(
     *,
     queues: Mapping[tuple[str, int], QueueEnds] | None = None,
     log_end: LogEnd | None = None,
+    times: Times | None = None,
 ) -> Iterator[Finding]:
     """Findings about everything that is neither log nor derived from it.
 
     queues: ends of every plain and batch queue; without them (None) offsets are not compared. log_end:
-    without it (None) checkpoint times are not compared.
+    without it (None) checkpoint times are not compared. times: of the messages of a queue, told with
+    messages that nobody can reach.
     """
     unclean = is_unclean(store)
     yield from _markers(store)
@@ -61,7 +63,7 @@ def check_state(
     if store.form is not StoreForm.STORE:
         return
     if not in_rocksdb(store):
-        yield from check_topics(store, queues or {})
+        yield from check_topics(store, queues or {}, times)
         if queues is not None:
             yield from check_offsets(store, queues, unclean=unclean)
 

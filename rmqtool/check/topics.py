@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from formats.tags_code import SCHEDULE_TOPIC
+from rmqtool.check.config_files import check_table
 from rmqtool.check.findings import Severity, finding
 from rmqtool.store.kinds import FileKind
 
@@ -45,15 +48,22 @@ def _on_disk(store: Store) -> dict[str, set[int]]:
     return found
 
 
-def check_topics(store: Store, queues: Mapping[tuple[str, int], QueueEnds]) -> Iterator[Finding]:
-    """Topic table against queue directories; silent without a table in JSON."""
+Times = Callable[[str, int], tuple[int, int] | None]
+"""Topic, queue → store times (ms) of the first and the last message that has a unit; None when unknown."""
+
+
+def check_topics(
+    store: Store, queues: Mapping[tuple[str, int], QueueEnds], times: Times | None = None
+) -> Iterator[Finding]:
+    """Topic table against queue directories; little is said without a table in JSON."""
     topics = store.topics
-    if not topics:
-        return
     disk = _on_disk(store)
+    if not topics:
+        yield from check_table(store, len(disk))
+        return
     for _, topic in sorted(topics.items()):
         yield from _settings(topic)
-        yield from _unreachable(topic, queues)
+        yield from _unreachable(topic, queues, times)
     for name in sorted(disk.keys() - topics.keys()):
         if not name.startswith(_LMQ):
             yield finding("CFG-NO-TOPIC", path=_TOPICS, topic=name, found=len(disk[name]))
@@ -78,12 +88,15 @@ def _settings(topic: TopicConfig) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _unreachable(topic: TopicConfig, queues: Mapping[tuple[str, int], QueueEnds]) -> Iterator[Finding]:
+def _unreachable(
+    topic: TopicConfig, queues: Mapping[tuple[str, int], QueueEnds], times: Times | None
+) -> Iterator[Finding]:
     """Queues that consumers are not told of."""
     first = topic.read_queue_nums if topic.readable else 0
     for (name, queue_id), ends in sorted(queues.items()):
         count = ends.max_offset - ends.min_offset
         if name == topic.name and queue_id >= first and count > 0:
+            span = times(name, queue_id) if times is not None else None
             yield finding(
                 "CFG-UNREACHABLE",
                 path=_TOPICS,
@@ -93,6 +106,8 @@ def _unreachable(topic: TopicConfig, queues: Mapping[tuple[str, int], QueueEnds]
                 part="readQueueNums",
                 expected=topic.read_queue_nums,
                 found=count,
+                first_timestamp=None if span is None else span[0],
+                last_timestamp=None if span is None else span[1],
             )
 
 
@@ -127,7 +142,7 @@ def check_offsets(
 
 
 def _offsets(store: Store) -> Iterator[tuple[str, str, str, int, Any]]:
-    """(path, topic, group, queue, offset) of both offset files."""
+    """(path, topic, group, queue, offset) of all offset files; delay level n is queue n - 1."""
     for path, table in ((_OFFSETS, "offsetTable"), (_LMQ_OFFSETS, "lmqOffsetTable")):
         data = store.config_pair(path.rpartition("/")[2]).data
         entries = data.get(table) if isinstance(data, dict) else None
@@ -138,6 +153,10 @@ def _offsets(store: Store) -> Iterator[tuple[str, str, str, int, Any]]:
                     yield path, topic, group, _number(number), offset
             else:
                 yield path, topic, group, 0, value
+    data = store.config_pair("delayOffset.json").data
+    levels = data.get("offsetTable") if isinstance(data, dict) else None
+    for level, offset in levels.items() if isinstance(levels, dict) else ():
+        yield "config/delayOffset.json", SCHEDULE_TOPIC, f"level {level}", _number(level) - 1, offset
 
 
 def _number(text: Any) -> int:

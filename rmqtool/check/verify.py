@@ -4,58 +4,50 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from formats.checkpoint import parse_checkpoint
+from rmqtool.check.caps import capped
+from rmqtool.check.causes import Causes
+from rmqtool.check.covered import Covered
 from rmqtool.check.cross import CrossCheck
-from rmqtool.check.doubtful import Damage, RecordsAt, UnitCheck
+from rmqtool.check.doubtful import Damage, RecordsAt, UnitCheck, queue_times
 from rmqtool.check.findings import Tally, finding
 from rmqtool.check.ghosts import Circumstances, ghosts
 from rmqtool.check.index import IndexCheck
 from rmqtool.check.index import LogRange as IndexedLog
 from rmqtool.check.layout import check_layout
-from rmqtool.check.live import border, confirmed, listed_anew
+from rmqtool.check.levels import NOT_LOOKED_AT, Level, Phase
+from rmqtool.check.live import border, confirmed, listed_anew, settled
 from rmqtool.check.log import LogCheck, blank_findings, gap_finding, tail_finding
-from rmqtool.check.log_reading import Expired, Filler, LogReader
-from rmqtool.check.queue_files import OpenFiles, check_units, queues_of
+from rmqtool.check.log_reading import Expired, Filler, LogReader, Run
+from rmqtool.check.lost import lost_end
+from rmqtool.check.queue_files import OpenFiles, queues_of
+from rmqtool.check.queue_order import check_units, unreadable_units
+from rmqtool.check.reading import Reading
 from rmqtool.check.state import LogEnd, check_state, is_unclean
 from rmqtool.check.topics import QueueEnds, in_rocksdb
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.events import End, Event, Gap, Records, Tail, Unreadable
-from rmqtool.scan.fields import CrcState, Field, Stop
+from rmqtool.scan.events import End, Event, Gap, Tail, Unreadable
+from rmqtool.scan.fields import Stop
 from rmqtool.scan.files import FileReader
 from rmqtool.scan.log import data_bytes
-from rmqtool.store.access import Access
 from rmqtool.store.layout import FileKind
 from rmqtool.store.live import is_live
-from rmqtool.store.throttle import RateLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import ModuleType
 
     from rmqtool.check.findings import Finding
     from rmqtool.check.queue_files import QueueUnits
+    from rmqtool.check.topics import Times
+    from rmqtool.store.access import Access
+    from rmqtool.store.coverage import Incomplete, Row
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import Segment
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How to read.
-
-    jobs: segments scanned at once. bytes_per_second: None without bound. advance: told how many bytes are
-    done.
-    """
-
-    jobs: int = 1
-    safe_io: bool = False
-    bytes_per_second: int | None = None
-    advance: Callable[[int], object] | None = None
 
 
 @dataclass
@@ -65,124 +57,132 @@ class Verification:
     store: Store
     reading: Reading = field(default_factory=Reading)
     tally: Tally = field(default_factory=Tally)
-    not_covered: list[dict[str, Any]] = field(default_factory=list)
-    records: int = 0
-    bytes: int = 0
-    units: int = 0
-    end_offset: int | None = None
-    last_timestamp: int | None = None
+    covered: Covered = field(default_factory=Covered)
     compared_until: int | None = None
     """of a live store: offset up to which log, queues and index are held against each other"""
-    expired_end: int = 0
-    """where the segments end that a live store has deleted since it was listed"""
-    _damage: list[tuple[int, int, str]] = field(default_factory=list)
+    causes: Causes = field(default_factory=Causes)
+    index_check: IndexCheck | None = None
     _started: float = field(default_factory=time.monotonic)
 
     @cached_property
-    def _live(self) -> bool:
+    def live(self) -> bool:
+        """Whether a broker may be writing."""
         return is_live(self.store)
 
     @cached_property
-    def _access(self) -> Access:
-        """How files are opened; one rate for all of them."""
-        rate = self.reading.bytes_per_second
-        careful = self.reading.safe_io or self._live
-        limit = RateLimit(rate) if rate else None
-        return Access("pread" if careful else "auto", limit, drop_behind=self._live)
+    def access(self) -> Access:
+        """How files are opened."""
+        return self.reading.access(live=self.live)
 
     def findings(self) -> Iterator[Finding]:
         """All findings, those about the log in physical order."""
-        return self.tally.counted(self._all())
+        told = self.causes.told(self._to_the_end())
+        return self.tally.counted(capped(self.covered.watched(told)))
+
+    def _to_the_end(self) -> Iterator[Finding]:
+        if self.reading.level is Level.QUICK:
+            from rmqtool.check.quick import QuickCheck
+
+            yield from QuickCheck(self).findings()
+        else:
+            yield from self._all()
+        self.covered.note_entries(self.store)
+        self.covered.phase = Phase.DONE
 
     def _all(self) -> Iterator[Finding]:
-        files = OpenFiles(self._access)
+        files = OpenFiles(self.access)
         try:
-            if self._live:
+            if self.live:
                 self.compared_until = border(self.store, files)
                 self.store = listed_anew(self.store)
             store, until = self.store, self.compared_until
             kernels = choose_kernels(data_bytes(store.segments))
-            with FileReader(store, replace(self._access, mode="pread")) as reader:
+            with FileReader(store, replace(self.access, mode="pread")) as reader:
                 queues = queues_of(store, FileKind.CONSUMEQUEUE, files, until)
                 batches = queues_of(store, FileKind.BATCHCONSUMEQUEUE, files, until)
                 cross = CrossCheck(queues, batches, reader, kernels)
-                index = IndexCheck(store, kernels, self._access, until)
-                yield from self._looks(check_layout)
-                yield from self._log(kernels, cross, index)
+                index = self.index_check = IndexCheck(store, kernels, self.access, until)
+                yield from self.layout()
+                self.covered.phase = Phase.LOG
+                yield from self.causes.settled(self._log(kernels, cross, index))
                 yield from cross.close()
+                self.covered.phase = Phase.QUEUES
                 yield from self._queues(cross, files)
+                self.covered.phase = Phase.INDEX
                 yield from self._index(index)
-                yield from self._state(_ends(queues))
+                self.covered.phase = Phase.STATE
+                yield from self._all_state([*queues.values(), *batches.values()], files)
         finally:
             files.close()
 
+    def layout(self) -> Iterator[Finding]:
+        """The directory itself."""
+        return self._looks(check_layout)
+
     def _looks(self, check: Callable[[Store], Iterator[Finding]]) -> Iterator[Finding]:
         """One look at a store at rest; at a live one a second, where the first finds something."""
-        if not self._live:
+        if not self.live:
             return check(self.store)
         stores = iter((self.store,))
         return confirmed(lambda: check(next(stores, None) or listed_anew(self.store)))
 
-    def _state(self, queues: Mapping[tuple[str, int], QueueEnds]) -> Iterator[Finding]:
-        limit = self._access.limit
-        if limit is not None:
+    def _all_state(self, queues: Sequence[QueueUnits], files: OpenFiles) -> Iterator[Finding]:
+        records = RecordsAt(self.store.segments, files)
+        by_key = {(queue.topic, queue.queue_id): queue for queue in queues}
+
+        def times(topic: str, queue_id: int) -> tuple[int, int] | None:
+            return queue_times(by_key[topic, queue_id], records)
+
+        ends = {key: QueueEnds(*queue.ends()) for key, queue in by_key.items() if queue.whole}
+        yield from self.state(ends, times)
+
+    def state(
+        self, queues: Mapping[tuple[str, int], QueueEnds], times: Times | None = None
+    ) -> Iterator[Finding]:
+        """What lies beside the data; see `check_state`."""
+        if self.access.limit is not None:
             small = self.store.of_kind(FileKind.CHECKPOINT, FileKind.CONFIG, FileKind.CONFIG_BAK)
-            limit.take(sum(file.size for file in small))
-        yield from self._looks(lambda store: check_state(store, queues=queues, log_end=self._log_end()))
+            self.access.limit.take(sum(file.size for file in small))
+        yield from self._looks(partial(check_state, queues=queues, log_end=self._log_end(), times=times))
 
     def _log_end(self) -> LogEnd | None:
-        if self.end_offset is None or not self.last_timestamp:
-            return None
-        return LogEnd(self.end_offset, self.last_timestamp)
+        end, timestamp = self.covered.end_offset, self.covered.last_timestamp
+        return None if end is None or not timestamp else LogEnd(end, timestamp)
 
     @property
     def _first_offset(self) -> int:
         """Where the log begins, as far as it has not expired while it was read."""
-        return max(self.store.segments.first_offset, self.expired_end)
+        return max(self.store.segments.first_offset, self.covered.expired_end)
 
     def _index(self, index: IndexCheck) -> Iterator[Finding]:
-        segments = self.store.segments
         known = None
-        if len(segments) and self.end_offset is not None:
-            end = self.end_offset if self.compared_until is None else self.compared_until
+        if len(self.store.segments) and self.covered.end_offset is not None:
+            end = self.covered.end_offset if self.compared_until is None else self.compared_until
             known = IndexedLog(self._first_offset, end)
-        for one in index.finish(known, sorted(self._damage)):
-            if one.code == "IDX-UNREADABLE":
-                where = {"path": one.path, "position": one.position or 0, "length": one.length}
-                self.not_covered.append(where | {"reason": one.found})
-            yield one
+        yield from index.finish(known, self.causes.lost)
 
     def _log(self, kernels: ModuleType, cross: CrossCheck, index: IndexCheck) -> Iterator[Finding]:
         """Scans segments side by side; what they hold is checked in the order of the log."""
-        check = LogCheck()
-        how = self.reading
-        reader = LogReader(self.store.segments, self._access, kernels, how.jobs, self._live, how.advance)
-        for segment, event in reader.events():
-            if isinstance(event, Records):
-                self._count(event, segment)
-                yield from check.records(event, segment)
-                yield from cross.take(self._settled(event, segment, 1), segment.base)
-                yield from index.records(self._settled(event, segment, 0), segment.base)
+        config = self.store.config
+        check = LogCheck(config is not None and config.force_verify_prop_crc)
+        until = self.compared_until
+        log = LogReader(self.store.segments, self.reading, self.access, kernels, index, self.live)
+        for segment, event in log.events():
+            if isinstance(event, Run):
+                self.covered.count(event.records, segment)
+                yield from check.records(event.records, segment)
+                yield from event.inside
+                yield from cross.take(settled(event.records, segment.base, until), segment.base)
+                yield from index.match(event.keys)
             elif isinstance(event, Filler):
                 yield from blank_findings(event.blank, segment, event.filled)
             elif isinstance(event, Unreadable):
-                yield self._unreadable(segment, event)
+                yield self.unreadable(segment, event)
             elif isinstance(event, Expired):
-                self.expired_end = segment.end
+                self.covered.expired_end = segment.end
             else:
                 yield from self._other(event, segment)
         yield from check.close(self._dispatched_timestamp())
-
-    def _settled(self, run: Records, segment: Segment, border: int) -> Records:
-        """The records of a run that units and items are complete for; `border`: 1 with the one at the border.
-
-        That one has its unit, while its index items may be to come.
-        """
-        if self.compared_until is None:
-            return run
-        last = self.compared_until - segment.base + border
-        count = int(np.searchsorted(run.rows[:, Field.POSITION], last))
-        return Records(run.rows[:count], run.window, run.origin)
 
     def _dispatched_timestamp(self) -> int | None:
         """`logicsMsgTimestamp` of the checkpoint, None without one."""
@@ -194,92 +194,78 @@ class Verification:
                 return None
         return None
 
-    def _unreadable(self, segment: Segment, lost: Unreadable) -> Finding:
-        start = segment.base + lost.position
-        self._damage.append((start, start + lost.length, "DIR-UNREADABLE"))
-        return self._not_read(segment.file.shown, lost, physical_offset=start)
-
-    def _not_read(self, path: str, lost: Unreadable, **place: Any) -> Finding:
-        """The finding that a range of a file cannot be read; what was not covered goes into the summary."""
-        where: dict[str, Any] = {"path": path, "position": lost.position, "length": lost.length}
-        self.not_covered.append(where | {"reason": lost.reason})
-        return finding("DIR-UNREADABLE", **where, **place, found=lost.reason)
-
-    def _count(self, run: Records, segment: Segment) -> None:
-        self.records += len(run.rows)
-        self.last_timestamp = int(run.rows[-1, Field.STORE_TIMESTAMP])
-        self.bytes += int(run.rows[:, Field.STORE_SIZE].sum())
-        for row in run.rows[run.rows[:, Field.CRC_STATE] == CrcState.BAD]:
-            start = segment.base + int(row[Field.POSITION])
-            self._damage.append((start, start + int(row[Field.STORE_SIZE]), "CL-CRC"))
+    def unreadable(self, segment: Segment, lost: Unreadable) -> Finding:
+        """The finding about bytes of a segment that cannot be read."""
+        return finding(
+            "DIR-UNREADABLE",
+            path=segment.file.shown,
+            position=lost.position,
+            physical_offset=segment.base + lost.position,
+            length=lost.length,
+            found=lost.reason,
+        )
 
     def _other(self, event: Event, segment: Segment) -> Iterator[Finding]:
         if isinstance(event, Gap):
-            start = segment.base + event.position
             if event.reason is Stop.TORN:  # what is unreadable beside it has its own finding
-                self._damage.append((start, start + event.length, "DIR-UNREADABLE"))
-                return
-            found = gap_finding(event, segment)
-            self._damage.append((start, start + event.length, found.code))
-            yield found
+                start = segment.base + event.position
+                self.causes.torn(start, start + event.length)
+            else:
+                yield gap_finding(event, segment, self.store.sizes[FileKind.COMMITLOG].value)
         elif isinstance(event, Tail):
             tail = tail_finding(event, segment)
             if tail is not None:
                 yield tail
         elif isinstance(event, End) and self.store.segments.is_active(segment):
-            self.end_offset = segment.base + event.position
+            self.covered.end_offset = segment.base + event.position
 
     def _queues(self, cross: CrossCheck, files: OpenFiles) -> Iterator[Finding]:
-        store = self.store
-        records = RecordsAt(store.segments, files)
-        damage = Damage(sorted(self._damage))
+        store, kernels = self.store, cross.kernels
+        both = [*cross.queues.values(), *cross.batches.values()]
+        for queue in both:
+            yield from _guarded(queue, check_units(queue, kernels))
+            yield from unreadable_units(queue)
+        if self.covered.end_offset is not None and not self.live:
+            size = store.sizes[FileKind.COMMITLOG].value
+            yield from lost_end(both, store.segments, self.covered.end_offset, size)
         known = (self._first_offset, store.segments.end_offset) if len(store.segments) else None
-        check = UnitCheck(records, damage, known)
-        kernels = cross.kernels
-        for queue in (*cross.queues.values(), *cross.batches.values()):
-            try:
-                yield from check_units(queue, kernels)
-                yield from check.check(queue)
-                for number, file in enumerate(queue.files):
-                    for bad in queue.unreadable(number):
-                        lost = Unreadable(bad.start, bad.length, bad.reason)
-                        yield self._not_read(
-                            file.shown,
-                            lost,
-                            topic=queue.topic,
-                            queue_id=queue.queue_id,
-                            queue_offset=queue.first_slot(number) + bad.start // queue.dtype.itemsize,
-                        )
-            except RmqtoolError as error:
-                self.not_covered.append({"path": queue.path, "reason": str(error)})
-                yield finding("DIR-UNREADABLE", path=queue.path, found=str(error))
-        if in_rocksdb(store) and not cross.queues:
+        check = UnitCheck(RecordsAt(store.segments, files), Damage(self.causes.lost), known)
+        for queue in both:
+            yield from _guarded(queue, check.check(queue))
+        if in_rocksdb(store) and not any(queue.files for queue in cross.queues.values()):
             yield finding("X-ROCKSDB", path="consumequeue")
         elif len(store.segments):
             yield from ghosts(cross, Circumstances(is_unclean(store), frozenset(store.topics)))
 
     def summary(self) -> dict[str, Any]:
         """What was found and covered."""
+        covered = self.covered
         told: dict[str, Any] = {
+            "level": self.reading.level.value,
             "findings": sum(self.tally.by_severity.values()),
             "by_severity": self.tally.by_severity,
             "by_code": dict(sorted(self.tally.by_code.items())),
-            "records": self.records,
-            "bytes": self.bytes,
-            "end_offset": self.end_offset,
+            "records": covered.records,
+            "bytes": covered.bytes,
+            "end_offset": covered.end_offset,
             "seconds": round(time.monotonic() - self._started, 3),
-            "complete": not self.not_covered,
+            "index_files": [] if self.index_check is None else self.index_check.stats(),
         }
         if self.compared_until is not None:
             told["live"] = {"compared_until": self.compared_until}
-        if self.not_covered:
-            told |= {"incomplete_reason": "unreadable", "not_covered": self.not_covered}
-        return told
+        if NOT_LOOKED_AT[self.reading.level]:
+            told["not_looked_at"] = list(NOT_LOOKED_AT[self.reading.level])
+        return told | covered.told()
+
+    def left(self, reason: Incomplete) -> list[Row]:
+        """What is not covered if the run ends now, besides what the summary has."""
+        return self.covered.left(self.store, reason)
 
 
-def _ends(queues: Mapping[tuple[str, int], QueueUnits]) -> dict[tuple[str, int], QueueEnds]:
-    """Queue offsets that each queue holds units for."""
-    return {
-        key: QueueEnds(queue.first_slot(0) if queue.files else 0, queue.next_slot)
-        for key, queue in queues.items()
-    }
+def _guarded(queue: QueueUnits, findings: Iterator[Finding]) -> Iterator[Finding]:
+    """The findings about a queue, up to where it cannot be read."""
+    try:
+        yield from findings
+    except RmqtoolError as error:
+        queue.whole = False
+        yield finding("DIR-UNREADABLE", path=queue.path, found=str(error))

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from rmqtool.cli.context import Context
 from rmqtool.cli.opened import open_store
-from rmqtool.cli.options import OutputOptions, ReadOptions, StoreArgument, StoreOptions, VersionOptions
+from rmqtool.cli.options import (
+    OutputOptions,
+    ReadOptions,
+    StoreArgument,
+    StoreOptions,
+    VersionOptions,
+    resolve_store,
+)
+from rmqtool.cli.parse import named
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, UsageError
-from rmqtool.output.sizes import human_bytes
 
 if TYPE_CHECKING:
-    from rmqtool.recovery.outcome import Outcome, StartPlan
-    from rmqtool.store.layout import Store
+    from rmqtool.cli.consultation import Consultation
+    from rmqtool.recovery.advice import Asked
 
 SCHEMA = "rmqtool.doctor/1"
 
@@ -23,11 +31,38 @@ SCHEMA = "rmqtool.doctor/1"
     examples=[
         "rmqtool doctor /data/store",
         "rmqtool doctor /data/store --as-version 5.3.3 --store-config broker.conf",
+        "rmqtool doctor /data/store --what-if delete-consumequeue --what-if remove-abort+zero-checkpoint",
+        "rmqtool doctor /data/store --what-if 'remove-file commitlog/00000000001073741824'",
         "rmqtool doctor /data/store --json | jq .safe_to_start",
-    ]
+    ],
+    formats=("table", "json"),
 )
 def command(
     path: StoreArgument = None,
+    what_if: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--what-if",
+            metavar="CURE",
+            help="Foretell the start after a cure that nobody makes: delete-consumequeue, delete-index, "
+            "remove-abort, remove-checkpoint, zero-checkpoint, 'remove-file PATH', start-twice or "
+            "'release X'; several joined with + are made together. Repeatable: all are compared.",
+            show_default=False,
+        ),
+    ] = None,
+    full: Annotated[
+        bool,
+        typer.Option("--full", help="Read all old segments too, however long that takes; default: 2 GiB."),
+    ] = False,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            "--budget",
+            metavar="SECONDS",
+            help="Stop after so long, with what is certain.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     store: StoreOptions,
     read: ReadOptions,
@@ -39,70 +74,58 @@ def command(
     Goes through the start of a broker of the given release, or of every release that may have written the
     store, without changing a byte: where recovery begins and stops, what it deletes, the bounds of every
     queue afterwards, what is lost. Exit 0 when a start is safe, 1 when it is not, 3 when that is not certain.
+
+    The files that a start reads are read whole. Whether queue offsets would be given out twice is told by
+    older segments too: up to 2 GiB of them are read, all with --full.
     """
+    from rmqtool.cli.consultation import Consultation
+
     context = Context(output)
-    if context.format not in {"table", "json"}:
-        raise UsageError(f"doctor prints one document: --format {context.format} is for listings")
+    seconds = None if budget is None else _seconds(budget)
     opened = open_store(context, path, store)
-    outcomes = _outcomes(context, opened, read, version)
-    safe = _verdict(outcomes)
+    asked = _asked(path, store, version)
+    consultation = Consultation(context, opened, read, version, full=full, budget=seconds)
+    cures = consultation.parse(what_if or [])
+    try:
+        consultation.run(cures)
+    except KeyboardInterrupt:
+        _show(context, consultation, asked, interrupted=True)
+        raise
+    _show(context, consultation, asked)
+    return {True: ExitCode.OK, False: ExitCode.DAMAGE, None: ExitCode.INCOMPLETE}[consultation.safe]
+
+
+def _seconds(text: str) -> float:
+    with named("--budget"):
+        try:
+            value = float(text)
+        except ValueError:
+            raise UsageError(f"{text} is no number of seconds") from None
+        if not 0 < value < float("inf"):
+            raise UsageError("must be more than 0")
+        return value
+
+
+def _asked(path: str | None, store: StoreOptions, version: VersionOptions) -> Asked:
+    from rmqtool.recovery.advice import Asked
+
+    options = ["--store-config", store.store_config] if store.store_config else []
+    options += [word for root in store.commitlog or () for word in ("--commitlog", root)]
+    return Asked(str(resolve_store(path, store)), tuple(options), version.as_version)
+
+
+def _show(context: Context, consultation: Consultation, asked: Asked, *, interrupted: bool = False) -> None:
+    from rmqtool.recovery.advice import advise
+
+    outcomes = consultation.outcomes
+    if interrupted:
+        context.talk.note("interrupted: what was found so far is not the whole answer")
+    advice = advise(outcomes, consultation.safe, asked) if outcomes else []
     if context.format == "json":
-        context.document(SCHEMA, _document(outcomes, safe, given=version.as_version is not None))
-    else:
-        from rmqtool.output.start_document import write_start_page
+        context.document(SCHEMA, consultation.document(advice, interrupted=interrupted))
+    elif outcomes and not interrupted:
+        from rmqtool.output.start_page import StartPage
 
-        write_start_page(context.page(), outcomes, safe=safe)
-    return {True: ExitCode.OK, False: ExitCode.DAMAGE, None: ExitCode.INCOMPLETE}[safe]
-
-
-def _outcomes(context: Context, opened: Store, read: ReadOptions, version: VersionOptions) -> list[Outcome]:
-    """One for each behaviour that the releases in question show, the last release first."""
-    from rmqtool.recovery.foretell import foretell
-    from rmqtool.recovery.reading import Reading
-    from rmqtool.recovery.settings import settings_of
-    from rmqtool.recovery.traits import behaviours
-    from rmqtool.scan.engine import choose_kernels
-    from rmqtool.scan.log import data_bytes
-    from rmqtool.store.access import Access
-    from rmqtool.store.live import is_live
-    from rmqtool.store.throttle import RateLimit
-
-    releases = [version.as_version] if version.as_version else list(behaviours(opened.release.releases))
-    settings = settings_of(opened)
-    kernels = choose_kernels(data_bytes(opened.segments))
-    total = sum(one.size for one in opened.segments) * len(releases)
-
-    with context.progress("reading", total) as progress:
-        limit = RateLimit(read.bytes_per_second) if read.bytes_per_second else None
-        access = Access("pread", limit, drop_behind=is_live(opened))
-        reading = Reading(kernels, access, read.job_count, progress.advance)
-        return [
-            foretell(opened, release, settings, reading=reading, on_plan=partial(_tell, context, release))
-            for release in reversed(releases)
-        ]
-
-
-def _tell(context: Context, release: str, plan: StartPlan) -> None:
-    where = "no commit log" if plan.start_segment is None else f"segment {plan.start_segment}"
-    most = human_bytes(plan.bytes_to_scan)
-    context.talk.note(f"{release}: {plan.mode} recovery from {where}, at most {most} to scan")
-
-
-def _verdict(outcomes: list[Outcome]) -> bool | None:
-    """Safe only if every start is."""
-    verdicts = [one.safe_to_start for one in outcomes]
-    if False in verdicts:
-        return False
-    return None if None in verdicts else True
-
-
-def _document(outcomes: list[Outcome], safe: bool | None, *, given: bool) -> dict[str, Any]:
-    from rmqtool.output.start_document import start_document
-
-    return {
-        **start_document(outcomes[0]),
-        "version_source": "given" if given else "inferred",
-        "versions_considered": [one.version for one in outcomes],
-        "safe_to_start": safe,
-        "complete": all(one.complete for one in outcomes),
-    }
+        told = [(cure.text, found, safe) for cure, found, safe in consultation.treated]
+        page = StartPage(context.page(), context.zone)
+        page.write(outcomes, consultation.safe, consultation.disk, advice, told)

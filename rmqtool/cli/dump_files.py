@@ -117,6 +117,7 @@ def _write_file(rows: Rows, items: Iterable[Units | dict[str, Any]]) -> None:
         if isinstance(item, Units):
             names, lists = batch_columns(item.batch)
             kind = [item.type] * item.batch.num_rows
-            rows.write_columns(["type", *names], [kind, *lists], omit_null=_OMIT_NULL)
+            omit = _OMIT_NULL - {"topic"} if "topic_hex" in names else _OMIT_NULL
+            rows.write_columns(["type", *names], [kind, *lists], omit_null=omit)
         else:
             rows.write_rows([item])

@@ -89,7 +89,7 @@ class FilterOptions:
 
     end_flag: ClassVar[str] = "--to"
     topic: Annotated[Many, _text("--topic", "GLOB", "Topic, also as a glob; repeatable.")] = None
-    queue: Annotated[Many, _text("--queue", "N", "Queue number; repeatable.")] = None
+    queue: Annotated[Many, _text("--queue", "N", "Queue number, or * for all; repeatable.")] = None
     store_from: Annotated[str | None, _text("--from", "TIME", "Stored at or after TIME.")] = None
     store_to: Annotated[str | None, _text("--to", "TIME", "Stored before TIME.")] = None
     born_from: Annotated[str | None, _text("--born-from", "TIME", "Born at or after TIME.")] = None
@@ -132,7 +132,7 @@ class FilterOptions:
         queue_offsets = _one("--queue-offset-range", self.queue_offset_range, _queue_offset_range)
         return MessageFilter(
             topics=tuple(_each("--topic", self.topic, _utf8)),
-            queues=frozenset(_each("--queue", self.queue, _queue_number)),
+            queues=_queues(_each("--queue", self.queue, _queue_number)),
             store_from=store_from,
             store_to=store_to,
             born_from=born_from,
@@ -217,8 +217,15 @@ def _in_order(first: str, low: int | None, second: str, high: int | None) -> Non
         raise UsageError(f"{first} lies behind {second}")
 
 
-def _queue_number(text: str) -> int:
-    return parse_int(text, minimum=0, maximum=INT32_MAX)
+def _queue_number(text: str) -> int | None:
+    """A queue number, or None for `*`: every queue."""
+    return None if text == "*" else parse_int(text, minimum=0, maximum=INT32_MAX)
+
+
+def _queues(given: list[int | None]) -> frozenset[int]:
+    """The numbers to keep; empty is every queue, also when `*` stands beside numbers."""
+    numbers = frozenset(number for number in given if number is not None)
+    return numbers if None not in given else frozenset()
 
 
 def _queue_offset_range(text: str) -> tuple[int | None, int | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from rmqtool.store.coverage import unopened as never_opened
 from rmqtool.store.coverage import unreadable
 from rmqtool.store.layout import FileKind, StoreForm
 from rmqtool.store.names import escape_name
@@ -45,8 +46,8 @@ def unopened(files: Iterable[StoreFile], context: Context) -> list[Row]:
     """Entries in the place of a file that are never opened (FIFO, socket, device, dead link); warned of."""
     found = []
     for file in files:
-        if not file.regular and not os.path.isdir(file.location):  # a link in a circle hides no file
-            row = unreadable(file.shown, file.note or "not a regular file")
+        row = never_opened(file)
+        if row is not None:
             context.talk.warn(f"{row['path']}: {row['error']}")
             found.append(row)
     return found

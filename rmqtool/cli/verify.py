@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from rmqtool.cli.context import Context
-from rmqtool.cli.options import OutputOptions, ReadOptions, StoreOptions
+from rmqtool.cli.options import KindOptions, OutputOptions, ReadOptions, StoreOptions
 from rmqtool.cli.verb import verb
-from rmqtool.errors import ExitCode, worst
+from rmqtool.errors import ExitCode, UsageError, worst
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rmqtool.check.verify import Verification
+    from rmqtool.store.coverage import Incomplete, Row
 
 _ORDER = ("note", "warning", "error")
 
@@ -23,7 +24,10 @@ _ORDER = ("note", "warning", "error")
     examples=[
         "rmqtool verify /data/store",
         "rmqtool verify /data/store --json | jq '.summary.by_code'",
+        "rmqtool verify --quick /data/store",
+        "rmqtool verify --deep /data/store --format ndjson",
         "rmqtool verify /backup/*/store --fail-on error --quiet",
+        "rmqtool verify /tmp/copied/20261121093752154 --as index",
     ]
 )
 def command(
@@ -35,25 +39,49 @@ def command(
         Literal["error", "warning", "note", "never"],
         typer.Option("--fail-on", help="Exit 1 from this severity up."),
     ] = "warning",
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick",
+            help="Layout, sizes, first record of every segment, frames of the last three segments, "
+            "last file of each queue, index headers, checkpoint and configuration: seconds for 100 GiB.",
+        ),
+    ] = False,
+    deep: Annotated[
+        bool,
+        typer.Option(
+            "--deep",
+            help="Also decompress every body, decode properties as Java does, and unwrap batches.",
+        ),
+    ] = False,
     *,
     store: StoreOptions,
+    kind: KindOptions,
     read: ReadOptions,
     output: OutputOptions,
 ) -> ExitCode:
     """Is this store right? Every record, unit and index item, and each against the others."""
-    from rmqtool.check.verify import Reading, Verification
+    from rmqtool.check.levels import Level
+    from rmqtool.check.reading import Reading
+    from rmqtool.check.verify import Verification
     from rmqtool.cli.opened import open_store
     from rmqtool.output.tablerows import Column
 
+    if quick and deep:
+        raise UsageError("--quick and --deep exclude each other")
+    level = Level.QUICK if quick else Level.DEEP if deep else Level.DEFAULT
     context = Context(output)
     columns = [
         Column("severity", style="yellow"),
         Column("code", style="bold"),
-        Column("path", shrinks=True),
+        Column("path"),
         Column("position", right=True),
         Column("physical_offset", "offset", right=True),
-        Column("message", shrinks=True),
+        Column("message"),
     ]
+    paths: list[str | None] = [*stores] if stores else [None]
+    # all of them before the first is read: a wrong path must not end a run that took hours
+    all_opened = [open_store(context, path, store, as_kind=kind.as_kind) for path in paths]
     runs: list[Verification] = []
     with context.rows(
         "rmqtool.verify/1",
@@ -61,11 +89,12 @@ def command(
         csv_columns=["severity", "code", "path", "position", "length", "physical_offset", "message"],
     ) as rows:
         rows.covered = lambda: _summary(runs)
-        paths: list[str | None] = [*stores] if stores else [None]
-        for path in paths:
-            opened = open_store(context, path, store)
+        rows.left = lambda reason: _left(runs, paths, reason)
+        for opened in all_opened:
             with context.progress("verifying", sum(one.size for one in opened.segments)) as progress:
-                reading = Reading(read.job_count, read.safe_io, read.bytes_per_second, progress.advance)
+                reading = Reading(
+                    read.job_count, level, read.safe_io, read.bytes_per_second, progress.advance
+                )
                 run = Verification(opened, reading)
                 runs.append(run)
                 several = {"store": str(opened.given)} if stores and len(stores) > 1 else {}
@@ -76,16 +105,29 @@ def command(
 
 
 def _summary(runs: list[Verification]) -> dict[str, Any]:
+    from rmqtool.store.coverage import coverage
+
     if len(runs) == 1:
         return runs[0].summary()
     parts = [run.summary() | {"store": str(run.store.given)} for run in runs]
-    complete = all(part["complete"] for part in parts)
-    told: dict[str, Any] = {
-        "stores": parts,
-        "by_severity": _added(parts, "by_severity"),
-        "complete": complete,
-    }
-    return told if complete else told | {"incomplete_reason": "unreadable"}
+    told = {"stores": parts, "by_severity": _added(parts, "by_severity")}
+    return told | coverage([row | {"store": part["store"]} for part in parts for row in _not_covered(part)])
+
+
+def _not_covered(part: dict[str, Any]) -> list[Row]:
+    rows: list[Row] = part.get("not_covered", [])
+    return rows
+
+
+def _left(runs: list[Verification], paths: list[str | None], reason: Incomplete) -> list[Row]:
+    """What an interrupt left of the store at hand, and the stores after it, unopened."""
+    several = len(paths) > 1
+    rows = [
+        row | ({"store": str(run.store.given)} if several else {})
+        for run in runs[-1:]
+        for row in run.left(reason)
+    ]
+    return [*rows, *({"path": str(path), "reason": reason.value} for path in paths[len(runs) :])]
 
 
 def _added(parts: list[dict[str, Any]], key: str) -> Mapping[str, int]:
@@ -97,7 +139,7 @@ def _added(parts: list[dict[str, Any]], key: str) -> Mapping[str, int]:
 
 
 def _exit_code(runs: list[Verification], fail_on: str) -> ExitCode:
-    codes = [ExitCode.INCOMPLETE for run in runs if run.not_covered]
+    codes = [ExitCode.INCOMPLETE for run in runs if run.covered.not_covered]
     if fail_on != "never":
         counted = _ORDER[_ORDER.index(fail_on) :]
         if any(run.tally.by_severity[name] for run in runs for name in counted):

@@ -1,17 +1,15 @@
-"""A foretold start as the JSON document of `doctor`, and as a page for people."""
+"""A foretold start as the JSON document of `doctor`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.output.sizes import human_bytes
-from rmqtool.output.tablerows import Column
+from rmqtool.store.coverage import Incomplete
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rmqtool.output.page import Page
     from rmqtool.recovery.loss import Loss
     from rmqtool.recovery.outcome import Outcome
 
@@ -32,8 +30,8 @@ def start_document(outcome: Outcome) -> dict[str, Any]:
         "bytes_to_scan": outcome.bytes_to_scan,
         "stop_offset": outcome.stop_offset,
         "stop_reason": outcome.stop_reason.value if outcome.stop_reason else None,
-        "min_physical_offset": outcome.min_physical_offset,
-        "max_physical_offset": outcome.max_physical_offset,
+        "min_physical_offset": None if outcome.starts is None else outcome.min_physical_offset,
+        "max_physical_offset": None if outcome.starts is None else outcome.max_physical_offset,
         "deletes": list(outcome.deletes),
         "truncates": [{"path": one.path, "position": one.position} for one in outcome.truncates],
         "index_dropped": list(outcome.index_dropped),
@@ -53,10 +51,32 @@ def start_document(outcome: Outcome) -> dict[str, Any]:
         "config": [{"path": one.path, "loads": one.loads.value} for one in outcome.config],
         "loss": _loss(outcome.loss),
         "skipped": [{"from": start, "to": end} for start, end in outcome.skipped],
+        "dispatch_lag": [
+            {
+                "topic": escape_name(one.topic),
+                "queue_id": one.queue_id,
+                "messages": one.messages,
+                "bytes": one.bytes,
+                "oldest_timestamp": one.oldest_timestamp,
+            }
+            for one in outcome.lags
+        ],
         "timing_dependent": [{"what": one.what, "message": one.message} for one in outcome.timing_dependent],
+        "consequences": [one.row() for one in outcome.consequences],
         "safe_to_start": outcome.safe_to_start,
         "not_looked_at": list(outcome.not_looked_at),
-        "complete": outcome.complete,
+        **completeness([outcome]),
+    }
+
+
+def completeness(outcomes: Sequence[Outcome], *, interrupted: bool = False) -> dict[str, Any]:
+    """`complete` of several starts together, and why it is false."""
+    if not interrupted and all(one.complete for one in outcomes):
+        return {"complete": True}
+    reason = Incomplete.BUDGET if any(one.unread_by_choice for one in outcomes) else Incomplete.UNREADABLE
+    return {
+        "complete": False,
+        "incomplete_reason": (Incomplete.INTERRUPTED if interrupted else reason).value,
     }
 
 
@@ -71,50 +91,3 @@ def _loss(loss: Loss | None) -> dict[str, Any] | None:
         "topics": {escape_name(name): count for name, count in sorted(loss.topics.items())},
         "ranges": [{"from": one.start, "to": one.end, "recoverable": one.recoverable} for one in loss.ranges],
     }
-
-
-_VERDICTS = {
-    True: ("Safe to start.", "green"),
-    False: ("Do not start this broker yet.", "red"),
-    None: ("Not certain: part of the store was not looked at.", "yellow"),
-}
-
-
-def write_start_page(page: Page, outcomes: Sequence[Outcome], *, safe: bool | None) -> None:
-    """The verdict, then what each start would do."""
-    text, style = _VERDICTS[safe]
-    page.line(text, style)
-    for outcome in outcomes:
-        _one(page, outcome)
-    page.close()
-
-
-def _one(page: Page, outcome: Outcome) -> None:
-    page.heading(f"A broker {outcome.version}")
-    refusal, loss = outcome.refusal, outcome.loss
-    where = f" ({refusal.path})" if refusal and refusal.path else ""
-    page.facts(
-        [
-            ("starts", "yes" if refusal is None else f"no: {refusal.message}{where}"),
-            ("recovery", outcome.mode.value),
-            ("begins at", outcome.start_segment),
-            ("reads at most", human_bytes(outcome.bytes_to_scan)),
-            ("stops at", outcome.stop_offset),
-            ("because of", outcome.stop_reason.value if outcome.stop_reason else None),
-            ("log afterwards", f"{outcome.min_physical_offset} to {outcome.max_physical_offset}"),
-            ("deletes", ", ".join(outcome.deletes) or None),
-            ("truncates", ", ".join(f"{one.path} at {one.position}" for one in outcome.truncates) or None),
-            ("loses", f"{loss.messages} intact messages" if loss and loss.messages else None),
-            ("not looked at", ", ".join(outcome.not_looked_at) or None),
-        ]
-    )
-    odd = [one for one in outcome.queues if one.lost or one.misplaced or one.repeated or one.hidden]
-    if odd:
-        names = ("topic", "queue_id", "min_offset", "max_offset", "lost", "misplaced", "repeated", "hidden")
-        columns = [Column(name, shrinks=name == "topic", right=name != "topic") for name in names]
-        page.heading("Queues that come to harm")
-        page.table(columns, [{name: getattr(one, name) for name in names} for one in odd])
-    tables = [one for one in outcome.config if one.loses or one.loads.value == "refuses"]
-    if tables:
-        page.heading("Configuration files")
-        page.facts((one.path, one.loads.value) for one in tables)

@@ -59,12 +59,16 @@ def _left(row: Mapping[str, Any]) -> str:
     files = f" in {row['files']} files" if "files" in row else ""
     if "messages" in row and "length" not in row:
         return f", left: {row['messages']:,} messages in {row['path']}"
-    length = f", {row['length']:,} bytes{files}" if "length" in row else ""
-    return f", left: {row['path']} from {row.get('position', row.get('physical_offset'))} on{length}"
+    at = row.get("position", row.get("physical_offset"))
+    start = "" if at is None else f" from {at} on"
+    length = f", {row['length']:,} bytes" if "length" in row else ""
+    return f", left: {row['path']}{start}{length}{files}"
 
 
 def _part(name: str, value: Any) -> str:
     words = name.replace("_", " ")
+    if name == "by_severity":
+        return ", ".join(f"{severity} {count:,}" for severity, count in value.items() if count)
     if isinstance(value, bool) or value is None or isinstance(value, (list, dict)):
         return f"{words} {str(value).lower()}" if isinstance(value, bool) else ""
     if isinstance(value, int) and not name.endswith(("offset", "timestamp")):

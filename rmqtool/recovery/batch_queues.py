@@ -38,6 +38,9 @@ class BatchQueueModel:
         self.misplaced = 0
         self.blanked = 0
         self.recovered_max = 0
+        self.phantom: int | None = None
+        self.astray = 0
+        self.doubled = 0
         self._mode = mode
         self._whole = files.size // BYTES
         self._fresh: dict[MappedFile, Units] = {}
@@ -82,6 +85,10 @@ class BatchQueueModel:
             break
         self._revise()
 
+    def content_of(self, one: MappedFile) -> bytes:
+        """Bytes of a file once the start is through."""
+        return self._units(one, self._whole).tobytes().ljust(self.files.size, b"\0")
+
     def append(self, run: Run) -> None:
         """`#putBatchMessagePositionInfo` for each record that lies behind the last one known."""
         before = np.maximum.accumulate(np.concatenate(([self.max_physical], run.offsets)))[:-1]
@@ -105,6 +112,7 @@ class BatchQueueModel:
             if file.first_in_queue and self.min_offset == -1:
                 self._revise_min()
         self.appended += len(fresh)
+        self.astray += int((~run.ordinary[fresh]).sum())
 
     def correct_min(self, floor: int) -> None:
         """`#correctMinOffset`: behind the first units of the first file that point below `floor`."""

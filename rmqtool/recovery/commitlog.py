@@ -35,13 +35,15 @@ _SCANNED_FILES = 3
 class LogEnd:
     """Where recovery ends. offset: `processOffset`. file: index of the file it lies in.
 
-    last_valid: start of the last record taken, None when there was none.
+    last_valid: start of the last record taken, None when there was none. fillers: (index of a file, position)
+    of each filler record that recovery passed.
     """
 
     offset: int
     reason: StopReason
     file: int
     last_valid: int | None
+    fillers: tuple[tuple[int, int], ...] = ()
 
 
 def normal_start(files: list[MappedFile], known: int, traits: Traits) -> int:
@@ -94,6 +96,7 @@ def recover_log(
     Neither the base of the next file nor the offsets that records state are compared with the position.
     """
     last_valid: int | None = None
+    fillers: list[tuple[int, int]] = []
     at = start
 
     def work(index: int, lane: Lane) -> Iterator[tuple[int, Records | Halt]]:
@@ -108,7 +111,9 @@ def recover_log(
                 last_valid = base + int(item.rows[-1, Field.POSITION])
             elif item.verdict.reason is not StopReason.BLANK or at == len(files) - 1:
                 reason = item.verdict.reason or StopReason.END
-                return LogEnd(base + item.position, reason, at, last_valid)
+                return LogEnd(base + item.position, reason, at, last_valid, tuple(fillers))
+            else:
+                fillers.append((at, item.position))
     raise AssertionError("a walk ends with a halt")
 
 
@@ -123,6 +128,5 @@ def walk_file(
         for item in FileWalk(source, one.base, limit, rules, reading.kernels, lane).walk(0):
             yield item
             end = int(item.rows[-1, Field.POSITION]) if isinstance(item, Records) else limit
-            if reading.advance is not None:
-                reading.advance(end - done)
+            reading.told(end - done)
             done = end

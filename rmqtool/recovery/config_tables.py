@@ -51,7 +51,9 @@ def config_view(name: str, raw: bytes | None, traits: Traits) -> View:
     parsed = parse_config(raw)
     if parsed.state is ParseState.EMPTY and raw and b"\0" not in raw and name in traits.blank_tables:
         return View.NOTHING
-    seen = view(parsed, len(raw))
+    seen = view(parsed, raw)
+    if seen is View.DEPENDS:  # on the release, which is known here
+        return View.UNPARSABLE
     return View.NOTHING if seen is View.LOADS and not parsed.data else seen
 
 

@@ -78,11 +78,19 @@ class Dispatcher:
         self._waiting = 0
         self.dispatched = 0
         """records that were handed over, those without a unit included"""
+        self.covered: tuple[int, int] | None = None
+        """smallest and largest physical offset among them"""
+        self.unlisted = 0
+        """records whose lists of queues and of offsets differ in length: those queues get nothing"""
 
     def take(self, run: Records, base: int) -> None:
         """A run of records that are dispatched; `base`: physical offset of the file's first byte."""
         rows = run.rows
         self.dispatched += len(rows)
+        if len(rows):
+            offsets = rows[:, Field.STORED_PHYSICAL_OFFSET]
+            low, high = self.covered or (int(offsets[0]), int(offsets[0]))
+            self.covered = min(low, int(offsets.min())), max(high, int(offsets.max()))
         kind = rows[:, Field.SYS_FLAG] & int(SysFlag.TRANSACTION_MASK)
         wants = (kind != int(SysFlag.PREPARED)) & (kind != int(SysFlag.ROLLBACK))
         if not wants.all():
@@ -116,6 +124,7 @@ class Dispatcher:
         """Adds the units of the queues that records name besides their own."""
         names = list(self._codes)
         extra = extra_rows(run, part.topics, names, self._kernels, self._traits, self._settings)
+        self.unlisted += extra.unlisted
         if len(extra.records):
             codes = [self._codes.setdefault(name, len(self._codes)) for name in extra.names]
             which = extra.records

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rmqtool.recovery.config_tables import Loads, config_outcomes
-from rmqtool.recovery.load import Refusal, RefusedError
-from rmqtool.recovery.loss import LostPart, measure_loss
-from rmqtool.recovery.outcome import Mode, Outcome, QueueOutcome, TimingDependent, Truncation
-from rmqtool.recovery.reading import Reading
+from rmqtool.recovery.consequences.foreseen import certain_before_reading, consequences_of
+from rmqtool.recovery.consequences.scene import Scene
+from rmqtool.recovery.load import Refusal, RefusedError, refused_by_wheel
+from rmqtool.recovery.lookback import LookBack, Looked
+from rmqtool.recovery.loss import Loss, LostPart, measure_loss
+from rmqtool.recovery.outcome import Mode, Outcome, TimingDependent
+from rmqtool.recovery.passed_over import PassedOver, behind_fillers
+from rmqtool.recovery.queue_ends import lags, queue_outcomes
+from rmqtool.recovery.reading import BudgetEndedError, Reading
 from rmqtool.recovery.record import StopReason
 from rmqtool.recovery.settings import StartSettings, settings_of
-from rmqtool.recovery.start import AnyQueue, Key, Start
+from rmqtool.recovery.start import Start
+from rmqtool.recovery.taken import lost_parts, truncations
 from rmqtool.recovery.traits import traits_of
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import data_bytes
@@ -34,8 +41,6 @@ BROKER_TABLES = (
     "consumerOrderInfo.json",
 )
 """a broker loads these before its store, and ends when one of them refuses (`BrokerController#initialize`)"""
-_ALWAYS_THERE = ("%LMQ%", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_", "rmq_sys_", "TRANS_CHECK_MAX_TIME_TOPIC")
-"""topics that need no entry in the topic table"""
 _LARGE_RECORD = 64 << 20
 """bytes that not every broker's heap has to spare; records may have 4 MiB"""
 DELAY_TABLE = "delayOffset.json"
@@ -55,16 +60,16 @@ def foretell(
     reading: Reading | None = None,
     lock: LockState | None = None,
     on_plan: Callable[[StartPlan], object] | None = None,
-    look_back: bool = True,
+    look_back: LookBack | None = None,
 ) -> Outcome:
     """What a broker of `release` does when it starts on `store`, computed from what lies there.
 
     lock: the state of the lock file instead of probing it. on_plan: told mode, start segment and bytes to
-    scan as soon as they are known, before the log is read. look_back: also read the files before the start
-    segment, which decides about queue offsets given twice; else they are not looked at. Raises `UsageError`
-    for an unknown release and the reading errors of `rmqtool.errors`.
+    scan as soon as they are known, before the log is read. look_back: how much of the files before the start
+    segment is read, which decides about queue offsets given twice; all by default. Raises `UsageError` for an
+    unknown release and the reading errors of `rmqtool.errors`.
     """
-    return Foretelling(store, release, settings, reading, lock).run(on_plan, look_back=look_back)
+    return Foretelling(store, release, settings, reading, lock).run(on_plan, look_back)
 
 
 class Foretelling:
@@ -77,31 +82,54 @@ class Foretelling:
         settings: StartSettings | None = None,
         reading: Reading | None = None,
         lock: LockState | None = None,
+        *,
+        keep_units: bool = False,
     ) -> None:
         self.store, self.release = store, release
         self.traits = traits_of(release)
         self.settings = settings or settings_of(store)
         self.reading = reading or reading_for(store)
         self.lock = lock or probe(store.lock_path)
-        self.start = Start(store, self.traits, self.settings, self.reading)
+        self.start = Start(store, self.traits, self.settings, self.reading, keep_units=keep_units)
+        self.also_lost: list[LostPart] = []
+        """parts of the log that were given up before"""
         self.config = tuple(self._config())
-        self._unread: list[str] = []
+        self._looked = Looked()
+        self._passed_over: tuple[PassedOver, ...] = ()
+        self._unreadable: list[str] = []
+        self._by_choice = False
         self._deletes: tuple[str, ...] = ()
         self._loaded_max: dict[tuple[str, int], int] = {}
         self._log_ends = (-1, 0)
 
-    def run(self, on_plan: Callable[[StartPlan], object] | None = None, *, look_back: bool = True) -> Outcome:
+    def run(
+        self, on_plan: Callable[[StartPlan], object] | None = None, look_back: LookBack | None = None
+    ) -> Outcome:
         """Goes through the start."""
-        refusal = self._refused_by_table(BROKER_TABLES)
+        refusal = self._refused_by_table(BROKER_TABLES) or refused_by_wheel(self.start)
         if refusal is not None:
             return self._outcome(refusal)
         try:
+            refusal = self._refusal(on_plan)
+            loss = self._loss()
+        except BudgetEndedError:
+            return self._unfinished()
+        if self.start.end is not None:
+            # what the start itself does not read
+            before = self.start.loaded[: self.start.first_file]
+            back = look_back or LookBack()
+            self._looked = back.take(before, self.start.spans, self.start.witness, self.reading)
+            self._by_choice = bool(self._looked.unread) and back.is_spent
+            self._passed_over = behind_fillers(self.start)
+        return self._outcome(refusal, loss)
+
+    def _refusal(self, on_plan: Callable[[StartPlan], object] | None) -> Refusal | None:
+        """Goes through the start itself; why it ends early."""
+        try:
             self._steps(on_plan)
         except RefusedError as error:
-            refusal = error.refusal
-        if self.start.end is not None:
-            self._look_back(look_back)
-        return self._outcome(refusal)
+            return error.refusal
+        return None
 
     def _steps(self, on_plan: Callable[[StartPlan], object] | None) -> None:
         start = self.start
@@ -122,15 +150,6 @@ class Foretelling:
         start.catch_up()
         if self.traits.abort_is_written and start.listing.is_directory("abort"):
             raise RefusedError("abort-directory", "a directory of this name cannot be written to", "abort")
-
-    def _look_back(self, wanted: bool) -> None:
-        """The files that the start itself does not read."""
-        start = self.start
-        before = start.loaded[: start.first_file]
-        if wanted:
-            self._unread = start.spans.look_back(before, self.reading)
-        else:
-            self._unread = [one.path for one in before]
 
     def _config(self) -> list[ConfigOutcome]:
         found = config_outcomes(self.store, self.traits)
@@ -157,11 +176,34 @@ class Foretelling:
         there = {file.path for one in queues for file in one.files.files}
         self._deletes = tuple(sorted({*gone, *start.index.deleted} - there))
 
-    def _outcome(self, refusal: Refusal | None) -> Outcome:
+    def _loss(self) -> Loss:
+        parts = self.also_lost + lost_parts(self.start)
+        loss, self._unreadable = measure_loss(parts, self._log_ends, self.reading)
+        return loss
+
+    def _unfinished(self) -> Outcome:
+        """All that is certain when the time was over before the start was gone through."""
+        start, plan = self.start, self.start.plan
+        first = start.first_file if plan is not None and start.log.files else 0
+        outcome = Outcome(
+            version=self.release,
+            mode=Mode.NORMAL if start.clean else Mode.ABNORMAL,
+            starts=None,
+            start_segment=plan.start_segment if plan else None,
+            bytes_to_scan=plan.bytes_to_scan if plan else 0,
+            index_dropped=start.index.deleted,
+            config=self.config,
+            lock=self.lock,
+            assumed_settings=self.settings.assumed,
+            not_looked_at=(*self._left_out(), *(one.path for one in start.loaded[first:]), "consumequeue"),
+            unread_by_choice=True,
+        )
+        return replace(outcome, consequences=certain_before_reading(Scene(start, outcome)))
+
+    def _outcome(self, refusal: Refusal | None, loss: Loss | None = None) -> Outcome:
         start, plan = self.start, self.start.plan
         end = start.end
-        loss, unreadable = measure_loss(self._lost_parts(), self._log_ends, self.reading)
-        return Outcome(
+        outcome = Outcome(
             version=self.release,
             mode=Mode.NORMAL if start.clean else Mode.ABNORMAL,
             starts=refusal is None,
@@ -177,85 +219,20 @@ class Foretelling:
             skipped=tuple(start.reput.skipped) if start.reput else (),
             dispatched=start.dispatched,
             deletes=self._deletes,
-            truncates=self._truncates(),
+            truncates=truncations(start, self._loaded_max),
             index_dropped=start.index.deleted,
-            queues=self._queues(),
+            queues=queue_outcomes(start, self._loaded_max, whole=not self._looked.unread),
             config=self.config,
             lock=self.lock,
-            loss=loss,
+            loss=loss or Loss(),
+            lags=lags(start),
             assumed_settings=self.settings.assumed,
             timing_dependent=self._timing(),
-            not_looked_at=(*self._left_out(), *self._unread, *unreadable),
+            not_looked_at=(*self._left_out(), *self._looked.unread, *self._unreadable),
+            unread_by_choice=self._by_choice,
         )
-
-    def _queues(self) -> tuple[QueueOutcome, ...]:
-        if self.settings.rocksdb_queues:
-            return ()
-        queues, spans = self.start.queues, self._spans()
-        return tuple(self._queue(key, queues.get(key), spans.get(key)) for key in sorted({*queues, *spans}))
-
-    def _spans(self) -> dict[Key, tuple[int, int]]:
-        """Queue offsets in the log; those of a topic that was deleted are nobody's any more."""
-        spans = self.start.spans.of()
-        topics = self.store.topics
-        return {key: span for key, span in spans.items() if not topics or self._is_wanted(key[0])}
-
-    def _is_wanted(self, topic: str) -> bool:
-        return topic in self.store.topics or topic.startswith(_ALWAYS_THERE)
-
-    def _queue(self, key: Key, queue: AnyQueue | None, span: tuple[int, int] | None) -> QueueOutcome:
-        if queue is None:
-            low, high = span or (0, 0)
-            return QueueOutcome(*key, 0, 0, 0, repeated=high, hidden=high - low)
-        first, end, loaded = queue.min_offset, queue.max_offset, self._loaded_max.get(key, 0)
-        low, high = span or (first, end)
-        return QueueOutcome(
-            *key,
-            first,
-            end,
-            loaded,
-            misplaced=queue.misplaced,
-            lost=max(queue.recovered_max - loaded, 0),
-            repeated=max(high - end, 0),
-            hidden=max(first - low, queue.blanked, 0),
-        )
-
-    def _lost_parts(self) -> list[LostPart]:
-        start = self.start
-        end = start.end
-        if end is None:
-            return []
-        stop = start.loaded[end.file]
-        behind = [one for one in start.loaded if one.path in start.log.deleted]
-        parts = [LostPart(stop, end.offset - stop.base, not behind)] if stop not in behind else []
-        return parts + [LostPart(one, 0, one is behind[-1]) for one in behind]
-
-    def _truncates(self) -> tuple[Truncation, ...]:
-        """Files that keep bytes which are no longer data; zeros behind the position do not count."""
-        found = []
-        for one in self.start.log.files:
-            if (
-                one.file is not None
-                and one.wrote < self.start.log.size
-                and self._has_data(one.file, one.wrote)
-            ):
-                found.append(Truncation(one.path, one.wrote))  # noqa: PERF401 - two sources
-        for (topic, number), queue in sorted(self.start.queues.items()):
-            lost = queue.recovered_max > self._loaded_max.get((topic, number), queue.recovered_max)
-            if lost and queue.files.files:
-                last = queue.files.files[-1]
-                found.append(Truncation(last.path, last.wrote))
-        return tuple(found)
-
-    def _has_data(self, file: object, position: int) -> bool:
-        with file.open(self.reading.access) as source:  # type: ignore[attr-defined]
-            at = source.next_data(position)
-            while at is not None and at < source.size:
-                window = source.window(at, 1 << 20)
-                if self.reading.kernels.first_nonzero(window, 0) < window.size:
-                    return True
-                at = source.next_data(at + window.size)
-        return False
+        scene = Scene(start, outcome, self._passed_over, tuple(self._looked.gaps))
+        return replace(outcome, consequences=consequences_of(scene))
 
     def _timing(self) -> tuple[TimingDependent, ...]:
         found = []

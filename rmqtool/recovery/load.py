@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rmqtool.recovery.listing import Entry, Listing
+    from rmqtool.recovery.start import Start
     from rmqtool.recovery.traits import Traits
+
+TIMER_WHEEL = 2 * 7 * 24 * 3600 * 32
+"""bytes of `timerwheel`: two weeks of slots, one a second (`TimerMessageStore`)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,16 @@ def load_files(entries: list[Entry], size: int, directory: str, traits: Traits) 
             raise RefusedError("file-name", "the name is no number", entry.path)
         files.files.append(MappedFile(base, size, entry.path, entry.file))
     return files
+
+
+def refused_by_wheel(start: Start) -> Refusal | None:
+    """A timer wheel of another length than its own ends the broker at once (`TimerWheel`)."""
+    file = start.store.file("timerwheel")
+    if file is None or not (start.traits.timer_wheel and start.settings.timer_wheel):
+        return None
+    if file.size in (0, TIMER_WHEEL):
+        return None
+    return Refusal("timer-wheel-length", f"{file.size} bytes long instead of {TIMER_WHEEL}", file.shown)
 
 
 def queue_directories(listing: Listing, kind: str) -> Iterator[tuple[str, int, str]]:

@@ -86,6 +86,7 @@ def _add(loss: Loss, part: LostPart, kept: tuple[int, int], reading: Reading) ->
             kernels=reading.kernels,
         )
         for event in scan:
+            reading.told(0)
             if isinstance(event, Records):
                 rows = event.rows
                 stored, place = (

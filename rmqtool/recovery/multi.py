@@ -38,13 +38,17 @@ class MultiDispatchError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ExtraRows:
-    """Further units: index of the record in its run, its queue's name (as index into `names`), id, slot."""
+    """Further units: index of the record in its run, its queue's name (as index into `names`), id, slot.
+
+    unlisted: records whose two lists differ in length, which get none.
+    """
 
     records: Ints
     names: list[str]
     name_of: Ints
     queue_ids: Ints
     slots: Ints
+    unlisted: int = 0
 
 
 def extra_rows(
@@ -63,12 +67,14 @@ def extra_rows(
     names: list[str] = []
     ids: list[int] = []
     slots: list[int] = []
+    unlisted = 0
     lists = _both(run, ~exempt[topics], INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, kernels)
     for index, queues, offsets in lists:
         if not queues.strip() or not offsets.strip():
             continue
         wanted, numbers = java_split(queues, ","), java_split(offsets, ",")
         if len(wanted) != len(numbers):
+            unlisted += 1
             continue
         own = int(run.rows[index, Field.QUEUE_ID])
         for name, number in zip(wanted, numbers, strict=True):
@@ -81,7 +87,7 @@ def extra_rows(
             names.append(name)
             ids.append(0 if settings.lmq and name.startswith(LMQ_PREFIX) else own)
             slots.append(slot)
-    return _rows(records, names, ids, slots)
+    return _rows(records, names, ids, slots, unlisted)
 
 
 def _is_exempt(topic: str, traits: Traits) -> bool:
@@ -122,7 +128,9 @@ def _both(
     return list(zip(places, first.take(both).to_pylist(), second.take(both).to_pylist(), strict=True))
 
 
-def _rows(records: list[int], names: list[str], ids: list[int], slots: list[int]) -> ExtraRows:
+def _rows(
+    records: list[int], names: list[str], ids: list[int], slots: list[int], unlisted: int = 0
+) -> ExtraRows:
     distinct = sorted(set(names))
     places = {name: place for place, name in enumerate(distinct)}
     return ExtraRows(
@@ -131,4 +139,5 @@ def _rows(records: list[int], names: list[str], ids: list[int], slots: list[int]
         np.array([places[name] for name in names], np.int64),
         np.array(ids, np.int64),
         np.array(slots, np.int64),
+        unlisted,
     )

@@ -6,11 +6,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from rmqtool.check.catalogue import Severity
+
 if TYPE_CHECKING:
     from rmqtool.recovery.config_tables import ConfigOutcome
+    from rmqtool.recovery.consequences.consequence import Consequence
     from rmqtool.recovery.load import Refusal
     from rmqtool.recovery.loss import Loss
     from rmqtool.recovery.record import StopReason
+    from rmqtool.recovery.spans import Lag
     from rmqtool.store.lock import LockState
 
 
@@ -42,7 +46,8 @@ class QueueOutcome:
     loaded_max: max directly after the load. misplaced: units that were put at another slot than that of
     their message. lost: units that were there and are taken away.
     repeated: offsets that the next messages get although messages in the log have them. hidden: offsets of
-    messages in the log that lie before the queue's beginning, or that the start fills with blank units.
+    messages in the log that lie before the queue's beginning, or whose unit is zero, blank or in a file that
+    is not there; hidden_from: the lowest. doubled: messages that get no unit as another has their slot.
     """
 
     topic: str
@@ -54,6 +59,8 @@ class QueueOutcome:
     lost: int = 0
     repeated: int = 0
     hidden: int = 0
+    hidden_from: int | None = None
+    doubled: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +83,19 @@ class TimingDependent:
 class Outcome:
     """What happens when a broker of `version` starts on the store.
 
-    starts: the process stays. refusal: why not. stop_offset: where recovery ends. min and
-    max_physical_offset: of the commit log after the load, -1 and 0 without files. deletes: files that
-    recovery removes and does not make anew. index_dropped: those of them that are index files.
-    confirm_offset: what the checkpoint will say, None where the release writes none. reput_from: where
-    dispatching goes on.
-    skipped: ranges that dispatching passes over for good. not_looked_at: parts of the store that have a say
-    and were not modelled.
+    starts: the process stays, None when that could not be found out in time. refusal: why not. stop_offset:
+    where recovery ends. min and max_physical_offset: of the commit log after the load, -1 and 0 without
+    files. deletes: files that recovery removes and does not make anew. index_dropped: those of them that are
+    index files. confirm_offset: what the checkpoint will say, None where the release writes none. reput_from:
+    where dispatching goes on. skipped: ranges that dispatching passes over for good. lags: what queues lack
+    of the log before the start, where recovery reads it. not_looked_at: parts of the store that have a say
+    and were not modelled or read. unread_by_choice: some of them for want of time, or because they were not
+    asked for. consequences: what follows from all that, the worst first.
     """
 
     version: str
     mode: Mode
-    starts: bool
+    starts: bool | None
     refusal: Refusal | None = None
     start_segment: int | None = None
     bytes_to_scan: int = 0
@@ -106,9 +114,12 @@ class Outcome:
     config: tuple[ConfigOutcome, ...] = ()
     lock: LockState | None = None
     loss: Loss | None = None
+    lags: tuple[Lag, ...] = ()
     assumed_settings: dict[str, Any] = field(default_factory=dict)
     timing_dependent: tuple[TimingDependent, ...] = ()
     not_looked_at: tuple[str, ...] = ()
+    unread_by_choice: bool = False
+    consequences: tuple[Consequence, ...] = ()
 
     @property
     def safe_to_start(self) -> bool | None:
@@ -116,10 +127,7 @@ class Outcome:
 
         Index items that a start drops do not count.
         """
-        harmed = self.loss is not None and self.loss.messages > 0
-        harmed |= any(one.lost or one.misplaced or one.repeated or one.hidden for one in self.queues)
-        harmed |= bool(self.skipped) or any(one.loses for one in self.config)
-        if harmed or not self.starts or (self.lock is not None and self.lock.held):
+        if self.starts is False or any(one.severity is Severity.ERROR for one in self.consequences):
             return False
         return True if self.complete else None
 

@@ -13,6 +13,7 @@ import numpy as np
 from formats.consumequeue import PRE_BLANK_SIZE
 from rmqtool.recovery.content import Overlay, chunks, valid_prefix
 from rmqtool.recovery.java import div, rem, wrap64
+from rmqtool.recovery.min_search import NegativePositionError, first_at_or_behind
 from rmqtool.scan.units import UNIT
 
 if TYPE_CHECKING:
@@ -30,19 +31,26 @@ RECOVERED_FILES = 3
 """recovery begins at the last file but two"""
 
 
-class NegativePositionError(Exception):
-    """Correcting the minimum throws `IllegalArgumentException`: an empty last file behind a full one."""
-
-
 class QueueModel:
     """State of one plain queue in memory of the broker.
 
     max_physical: end of the last message it knows, -1 at first. min_logical: first byte that counts.
-    floor: physical offset that every ordinary record lies behind (the log's first byte).
+    floor: physical offset that every ordinary record lies behind (the log's first byte). keep_units: keep
+    every appended unit as it is, for who asks what the files hold afterwards (`aftermath`).
     """
 
-    def __init__(self, topic: str, queue_id: int, files: MappedFiles, mode: OpenMode, floor: int) -> None:
+    def __init__(
+        self,
+        topic: str,
+        queue_id: int,
+        files: MappedFiles,
+        mode: OpenMode,
+        floor: int,
+        *,
+        keep_units: bool = False,
+    ) -> None:
         self.topic, self.queue_id = topic, queue_id
+        self._keep_units = keep_units
         self.files = files
         self.max_physical = -1
         self.min_logical = 0
@@ -53,9 +61,16 @@ class QueueModel:
         """blank units that the start writes in front of the first"""
         self.recovered_max = 0
         """`max_offset` after the queue's own recovery"""
+        self.phantom: int | None = None
+        """queue offset of a unit of size 0 that truncation takes for a message"""
+        self.astray = 0
+        """units appended for records that lie elsewhere than they state"""
+        self.doubled = 0
+        """records that get no unit because their slot is taken"""
         self._mode = mode
         self._ordinary = floor + 1
         self._whole = files.size // BYTES
+        self._first_is_zero = False
         self._last: tuple[int, int] | None = None
         """offset and size of the unit appended last"""
 
@@ -105,6 +120,7 @@ class QueueModel:
                 continue
             last.wrote = count * BYTES
             self.max_physical = end
+            self.phantom = div(last.base, BYTES) if self._first_is_zero else None
             if last.overlay is not None:
                 last.overlay.cut(count)
             return
@@ -116,6 +132,7 @@ class QueueModel:
             good = (chunk.offsets >= 0) & (chunk.sizes > 0) & (chunk.offsets < offset)
             if chunk.first == 0:
                 good[0] = chunk.offsets[0] < offset
+                self._first_is_zero = bool(good[0]) and int(chunk.sizes[0]) <= 0
             wrong = np.flatnonzero(~good)
             here = int(wrong[0]) if wrong.size else len(good)
             if here:
@@ -165,7 +182,7 @@ class QueueModel:
         if start >= first.wrote or (intact and self._offset_at(first, start // BYTES) >= floor):
             return
         parts = [part.offsets for part in chunks(first, self._mode, first.wrote // BYTES, self._ordinary)]
-        found = _search(np.concatenate(parts)[start // BYTES :], floor)
+        found = first_at_or_behind(np.concatenate(parts)[start // BYTES :], floor)
         if found is not None:
             self.min_logical = first.base + start + found * BYTES
 
@@ -200,7 +217,9 @@ class QueueModel:
             return
         # a full last file is followed by a new one before the slot is looked at, even if nothing is written
         self.files.last_for(0)
-        known += int(np.searchsorted(run.slots[known:], self._next_slot(), side="left"))
+        taken = int(np.searchsorted(run.slots[known:], self._next_slot(), side="left"))
+        self.doubled += taken
+        known += taken
         if known < len(run):
             self._extend(run[known:])
 
@@ -218,6 +237,7 @@ class QueueModel:
             self.min_logical = wanted
             self._pre_blank(file, rem(wanted, self.files.size))
         if slot != 0 and wanted < file.base + file.wrote:
+            self.doubled += 1
             return
         self._extend(run[at : at + 1])
 
@@ -238,7 +258,8 @@ class QueueModel:
         slots = self._next_slot() + np.arange(len(run), dtype=np.int64)
         self.misplaced += int((slots != run.slots).sum())
         self.appended += len(run)
-        kept = ~run.ordinary | (run.offsets < self._ordinary)
+        self.astray += int((~run.ordinary).sum())
+        kept = ~run.ordinary | (run.offsets < self._ordinary) | self._keep_units
         if kept[0]:
             self._keep_last()
         kept[:-1] |= kept[1:]
@@ -274,21 +295,3 @@ def _overlay(file: MappedFile) -> Overlay:
         number = file.wrote // BYTES
         file.overlay = Overlay(number, number)
     return file.overlay
-
-
-def _search(offsets: Ints, floor: int) -> int | None:
-    """Number of the unit that the binary search of `#correctMinOffset` settles on."""
-    low, high = 0, (len(offsets) - 1) * BYTES
-    while high - low > BYTES:
-        middle = (low + high) // 2 // BYTES * BYTES
-        value = int(offsets[middle // BYTES])
-        if value > floor:
-            high = middle
-        elif value == floor:
-            low = high = middle
-        else:
-            low = middle
-    for place in range(low, high + 1, BYTES):
-        if int(offsets[place // BYTES]) >= floor:
-            return place // BYTES
-    return None

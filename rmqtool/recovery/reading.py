@@ -26,15 +26,20 @@ BATCH_ROWS = 16_384
 
 COPIED = Access("pread")
 
+
+class BudgetEndedError(Exception):
+    """The time given to the work is over; `Reading.advance` raises it."""
+
+
 ALONE = Lane()
 """of work that has no other beside it"""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How to read. access: how files are opened; they are copied, so that a dying disk ends in an error.
+    """How to read. access: how files are opened; what a mapping cannot give is read anew (`spoiled`).
 
-    advance: told how many bytes are done; raising from it ends the work.
+    advance: told how many bytes are done; it raises `BudgetEndedError` to end the work.
     """
 
     kernels: ModuleType
@@ -42,9 +47,19 @@ class Reading:
     jobs: int = 1
     advance: Callable[[int], object] | None = None
 
+    def told(self, count: int) -> None:
+        """`count` more bytes are done; with 0 only a chance to end the work."""
+        if self.advance is not None:
+            self.advance(count)
+
     def open(self, file: StoreFile, lane: Lane = ALONE) -> ByteSource:
         """A file of the log, for the thread of this lane."""
         return file.open(replace(self.access, stop=lane.stop))
+
+
+def copied_bytes(source: ByteSource, run: Records) -> int:
+    """Bytes of a run's window that take memory: none of a mapping."""
+    return 0 if source.zero_copy else run.window.nbytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +96,7 @@ class FileWalk:
         while True:
             run, position, stop = self._run(position)
             if run is not None:
-                self.lane.take(run.rows.nbytes + run.window.nbytes)
+                self.lane.take(run.rows.nbytes + copied_bytes(self.source, run))
                 refused = first_refused(run, self.source, self.limit, self.rules, self.kernels)
                 if refused is not None:
                     index, verdict = refused
@@ -102,6 +117,8 @@ class FileWalk:
             self.kernels.walk(
                 window, position - origin, origin, self.limit, self.base, self._checks, rows, self._status
             )
+            if self._windows.spoiled():
+                continue
             count, at, stop, expected = self._status[: Status.EXPECTED + 1].tolist()
             if stop == Stop.NEED_MORE:
                 if count == 0:

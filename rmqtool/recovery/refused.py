@@ -11,8 +11,8 @@ import numpy as np
 
 from formats.commitlog import MESSAGE_MAGIC_CODE_V2, SysFlag
 from formats.tags_code import SCHEDULE_TOPIC
+from rmqtool.recovery.columns import of_topic, properties_match
 from rmqtool.recovery.record import check_record
-from rmqtool.scan import text
 from rmqtool.scan.fields import CrcState, Field
 
 if TYPE_CHECKING:
@@ -53,37 +53,16 @@ def _suspicious(run: Records, rules: Rules, kernels: ModuleType) -> Flags:
     if rules.check_property_crc:
         found[:] = True
     if rules.check_duplication:
-        found |= (rows[:, Field.PROPERTIES_LENGTH] > 0) & ~_matches(run, kernels, found | True, _DUP_INFO)
-    scheduled = _is_schedule(run)
+        found |= (rows[:, Field.PROPERTIES_LENGTH] > 0) & ~properties_match(
+            run, kernels, found | True, _DUP_INFO
+        )
+    scheduled = of_topic(run, SCHEDULE_TOPIC)
     if scheduled.any():
-        found |= scheduled & ~_matches(run, kernels, scheduled, _DELAY)
+        found |= scheduled & ~properties_match(run, kernels, scheduled, _DELAY)
     batches = (rows[:, Field.SYS_FLAG] & int(SysFlag.INNER_BATCH)) != 0
     if rules.traits.inner_batches and batches.any():
-        good = _matches(run, kernels, batches, _INNER[0]) & _matches(run, kernels, batches, _INNER[1])
+        good = properties_match(run, kernels, batches, _INNER[0]) & properties_match(
+            run, kernels, batches, _INNER[1]
+        )
         found |= batches & ~good
     return found
-
-
-def _is_schedule(run: Records) -> Flags:
-    name = np.frombuffer(SCHEDULE_TOPIC.encode(), np.uint8)
-    found: Flags = run.rows[:, Field.TOPIC_LENGTH] == len(name)
-    which = np.flatnonzero(found)
-    places = run.rows[which, Field.TOPIC_POSITION] - run.origin
-    if len(which):
-        # one letter decides for nearly all of them
-        which = which[run.window[places + len(name) - 1] == name[-1]]
-        places = run.rows[which, Field.TOPIC_POSITION] - run.origin
-        found[:] = False
-        found[which] = (run.window[places[:, None] + np.arange(len(name))] == name).all(axis=1)
-    return found
-
-
-def _matches(run: Records, kernels: ModuleType, wanted: Flags, pattern: str) -> Flags:
-    """Which of the wanted records have properties that match."""
-    import pyarrow.compute as pc
-
-    lengths = np.ascontiguousarray(np.maximum(run.rows[:, Field.PROPERTIES_LENGTH], 0))
-    places = np.ascontiguousarray(run.rows[:, Field.PROPERTIES_POSITION]) - run.origin
-    raw = text.binary(kernels, run.window, places, np.where(wanted, lengths, 0), np.ones(len(wanted), bool))
-    found = pc.match_substring_regex(raw, pattern).to_numpy(zero_copy_only=False)
-    return np.asarray(found, np.bool_)

@@ -27,7 +27,8 @@ class Reput:
     """One catching up, from `offset` to `end`.
 
     skipped: ranges [from, to) that were passed over for good. stuck: it can never arrive, so that the start
-    waits for ever. begin: told of every run, with the base of its file.
+    waits for ever. take: told of every run, with the base of its file. fillers: offsets of filler records
+    that it passed.
     """
 
     log: MappedFiles
@@ -40,6 +41,7 @@ class Reput:
     """since 5.0 nothing is read that reaches beyond `end`"""
     skipped: list[tuple[int, int]] = field(default_factory=list)
     stuck: bool = False
+    fillers: list[int] = field(default_factory=list)
 
     def run(self) -> None:
         """Dispatches until `offset` reaches `end` or nothing moves any more."""
@@ -97,6 +99,7 @@ class Reput:
     def _leave(self, verdict: Verdict, rest: int) -> None:
         """A filler, or bytes that are no record: on to the next file, or to the end of what is readable."""
         if verdict.reason is StopReason.BLANK:
+            self.fillers.append(self.offset)
             self.offset += self.log.size - rem(self.offset, self.log.size)
         elif verdict.reason is StopReason.TOO_LARGE or not self.rules.settings.master:
             self.stuck = True

@@ -36,6 +36,7 @@ class StartSettings:
     dledger: bool = False
     rocksdb_queues: bool = False
     extension: bool = False
+    timer_wheel: bool = True
     assumed: dict[str, Any] = field(default_factory=dict)
 
 
@@ -77,6 +78,7 @@ def settings_of(store: Store, config: StoreConfig | None = None) -> StartSetting
         dledger=known.enable_dledger_commit_log or bool(store.of_kind(FileKind.DLEDGER_DATA)),
         rocksdb_queues=rocksdb,
         extension=known.enable_consume_queue_ext or bool(store.of_kind(FileKind.CONSUMEQUEUE_EXT)),
+        timer_wheel=known.timer_wheel_enable,
         assumed=assumed,
     )
 

@@ -6,36 +6,80 @@ that begins higher hides messages.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from formats.commitlog import SysFlag
 from rmqtool.scan import text
-from rmqtool.scan.events import Records
-from rmqtool.scan.fields import Check, CrcState, Field, Issue
-from rmqtool.scan.parallel import in_order
-from rmqtool.scan.segment import SegmentScan
+from rmqtool.scan.fields import CrcState, Field, Issue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
     from types import ModuleType
 
-    from rmqtool.recovery.mapped import MappedFile
-    from rmqtool.recovery.reading import Reading
-    from rmqtool.scan.parallel import Lane
+    import numpy.typing as npt
+
+    from rmqtool.scan.events import Records
+
+    Ints = npt.NDArray[np.int64]
+
+Key: TypeAlias = tuple[str, int]
+_ENDLESS = (1 << 63) - 1
+_LOWEST_ID = -(1 << 31)
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """Messages of a queue that are in the log and not in the queue. oldest_timestamp: store time, ms."""
+
+    topic: str
+    queue_id: int
+    messages: int
+    bytes: int
+    oldest_timestamp: int
+
+    def plus(self, other: Lag) -> Lag:
+        """Both together."""
+        oldest = min(self.oldest_timestamp, other.oldest_timestamp)
+        return Lag(
+            self.topic, self.queue_id, self.messages + other.messages, self.bytes + other.bytes, oldest
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LastMessage:
+    """The message of a queue with the highest queue offset. end: physical offset behind it, as stated."""
+
+    slot: int
+    end: int
 
 
 class QueueSpans:
     """Fed with runs of records; `of` then answers for each queue. Memory depends on the number of queues."""
 
-    def __init__(self, kernels: ModuleType) -> None:
+    def __init__(self, kernels: ModuleType, known: Callable[[Key], int] = lambda _: _ENDLESS) -> None:
+        """known: the queue offset from which on a queue has no unit yet."""
         self._kernels = kernels
-        self._spans: dict[tuple[str, int], tuple[int, int]] = {}
+        self.known = known
+        self._spans: dict[Key, tuple[int, int]] = {}
+        self._last: dict[Key, LastMessage] = {}
+        self._lags: dict[Key, Lag] = {}
 
-    def of(self) -> dict[tuple[str, int], tuple[int, int]]:
+    @property
+    def lags(self) -> tuple[Lag, ...]:
+        """Queues with records that had no unit, by name."""
+        return tuple(self._lags[key] for key in sorted(self._lags))
+
+    def of(self) -> dict[Key, tuple[int, int]]:
         """(topic, queue id) → lowest queue offset of a record with a unit, highest plus one."""
         return self._spans
+
+    def last_of(self, topic: str, queue_id: int) -> LastMessage | None:
+        """The last message of a queue, None when none was seen."""
+        return self._last.get((topic, queue_id))
 
     def take(self, run: Records, base: int) -> None:
         """A run of records whose topics were looked at; `base` does not matter."""
@@ -43,61 +87,67 @@ class QueueSpans:
         rows = run.rows
         kind = rows[:, Field.SYS_FLAG] & int(SysFlag.TRANSACTION_MASK)
         wants = (kind != int(SysFlag.PREPARED)) & (kind != int(SysFlag.ROLLBACK))
-        rows = rows[wants & (rows[:, Field.CRC_STATE] != CrcState.BAD)]
+        wants &= rows[:, Field.CRC_STATE] != CrcState.BAD
+        if not wants.all():
+            rows = rows[wants]
         if not len(rows):
             return
+        keys, queue = self._queues(run, rows)
+        slots = np.ascontiguousarray(rows[:, Field.QUEUE_OFFSET])
+        lowest, highest = np.full(len(keys), _ENDLESS), np.full(len(keys), -_ENDLESS)
+        np.minimum.at(lowest, queue, slots)
+        np.maximum.at(highest, queue, slots)
+        ends = rows[:, Field.STORED_PHYSICAL_OFFSET] + rows[:, Field.STORE_SIZE]
+        tops, at_top = np.full(len(keys), -1), slots == highest[queue]
+        np.maximum.at(tops, queue[at_top], ends[at_top])
+        found = (keys, lowest.tolist(), highest.tolist(), tops.tolist())
+        for key, low, high, end in zip(*found, strict=True):
+            self._widen(key, low, high + 1)
+            self._note_last(key, LastMessage(high, end))
+        bounds = np.array([self.known(key) for key in keys], np.int64)
+        if (highest >= bounds).any():
+            late = slots >= bounds[queue]
+            self._count(keys, queue[late], rows[late])
+
+    def _queues(self, run: Records, rows: Ints) -> tuple[list[Key], Ints]:
+        """The queues that occur, and the number of its queue for each record."""
         places = np.ascontiguousarray(rows[:, Field.TOPIC_POSITION]) - run.origin
         lengths = np.ascontiguousarray(rows[:, Field.TOPIC_LENGTH])
         ill = (rows[:, Field.ISSUES] & int(Issue.TOPIC_UTF8)) != 0
         present = np.ones(len(rows), np.bool_)
-        encoded = text.strings(self._kernels, run.window, places, lengths, present, ill).dictionary_encode()
-        codes, ids = encoded.indices.to_numpy(), rows[:, Field.QUEUE_ID]
-        order = np.lexsort((ids, codes))
-        changes = (np.diff(codes[order]) != 0) | (np.diff(ids[order]) != 0)
-        starts = np.concatenate(([0], np.flatnonzero(changes) + 1))
-        slots = rows[order, Field.QUEUE_OFFSET]
-        lowest, highest = np.minimum.reduceat(slots, starts), np.maximum.reduceat(slots, starts)
-        names = encoded.dictionary.to_pylist()
-        for start, low, high in zip(order[starts].tolist(), lowest.tolist(), highest.tolist(), strict=True):
-            key = names[codes[start]], int(ids[start])
-            known = self._spans.get(key, (low, high + 1))
-            self._spans[key] = min(known[0], low), max(known[1], high + 1)
+        topics = text.strings(self._kernels, run.window, places, lengths, present, ill).dictionary_encode()
+        names = topics.dictionary.to_pylist()
+        ids = np.ascontiguousarray(rows[:, Field.QUEUE_ID])
+        packed = (topics.indices.to_numpy().astype(np.int64) << 32) + ids - _LOWEST_ID
+        encoded = pa.array(packed).dictionary_encode()
+        found = encoded.dictionary.to_pylist()
+        keys = [(names[one >> 32], (one & 0xFFFFFFFF) + _LOWEST_ID) for one in found]
+        return keys, encoded.indices.to_numpy().astype(np.int64)
 
-    def look_back(self, files: list[MappedFile], reading: Reading) -> list[str]:
-        """Records of files that recovery does not read; the paths that could not be read to their end."""
-        unread: list[str] = []
-        for one, run in in_order(
-            files, lambda one, lane: self._runs(one, reading, unread, lane), reading.jobs
-        ):
-            self.take(run, one.base)
-        return unread
+    def add(self, other: QueueSpans) -> None:
+        """The spans of other records too; what queues lack of them does not count."""
+        for key, (low, end) in other.of().items():
+            self._widen(key, low, end)
+        for key, last in other._last.items():
+            self._note_last(key, last)
 
-    def _runs(
-        self, one: MappedFile, reading: Reading, unread: list[str], lane: Lane
-    ) -> Iterator[tuple[MappedFile, Records]]:
-        from rmqtool.errors import RmqtoolError
+    def _widen(self, key: Key, low: int, end: int) -> None:
+        known = self._spans.get(key, (low, end))
+        self._spans[key] = min(known[0], low), max(known[1], end)
 
-        if one.file is None:
-            return
-        done = 0
-        try:
-            with reading.open(one.file, lane) as source:
-                for event in SegmentScan(
-                    source,
-                    one.base,
-                    checks=Check.TEXT,
-                    active=False,
-                    kernels=reading.kernels,
-                    stop=lane.stop,
-                ):
-                    if isinstance(event, Records):
-                        lane.take(event.rows.nbytes + event.window.nbytes)
-                        yield one, Records(event.rows.copy(), event.window, event.origin)
-                        end = int(event.rows[-1, Field.POSITION])
-                        if reading.advance is not None:
-                            reading.advance(end - done)
-                        done = end
-        except RmqtoolError:
-            unread.append(one.path)
-        if reading.advance is not None:
-            reading.advance(one.file.size - done)
+    def _note_last(self, key: Key, last: LastMessage) -> None:
+        known = self._last.get(key)
+        if known is None or last.slot >= known.slot:
+            self._last[key] = last
+
+    def _count(self, keys: list[Key], queue: Ints, rows: Ints) -> None:
+        """Adds records without a unit; `queue` is the number of its queue for each."""
+        messages = np.bincount(queue, minlength=len(keys))
+        sizes, oldest = np.zeros(len(keys), np.int64), np.full(len(keys), _ENDLESS)
+        np.add.at(sizes, queue, rows[:, Field.STORE_SIZE])
+        np.minimum.at(oldest, queue, rows[:, Field.STORE_TIMESTAMP])
+        for number in np.flatnonzero(messages).tolist():
+            key = keys[number]
+            added = Lag(*key, int(messages[number]), int(sizes[number]), int(oldest[number]))
+            before = self._lags.get(key)
+            self._lags[key] = added if before is None else before.plus(added)

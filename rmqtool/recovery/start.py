@@ -12,25 +12,25 @@ from rmqtool.recovery.dispatch import Dispatcher
 from rmqtool.recovery.listing import Listing
 from rmqtool.recovery.load import IndexLoad, RefusedError, load_files, load_index, queue_directories
 from rmqtool.recovery.mapped import MappedFile, MappedFiles
+from rmqtool.recovery.min_search import NegativePositionError
 from rmqtool.recovery.multi import MultiDispatchError
 from rmqtool.recovery.outcome import Mode, StartPlan
-from rmqtool.recovery.queues import NegativePositionError, QueueModel
+from rmqtool.recovery.queues import QueueModel
 from rmqtool.recovery.record import Rules, StopReason
 from rmqtool.recovery.reput import Reput
-from rmqtool.recovery.spans import QueueSpans
-from rmqtool.recovery.traits import NormalStart, ReputStart
-from rmqtool.scan.events import Records
+from rmqtool.recovery.spans import Key, QueueSpans
+from rmqtool.recovery.taking import has_border, taker
+from rmqtool.recovery.traits import ReputStart
+from rmqtool.recovery.witness import Witness
 from rmqtool.scan.fields import Field
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rmqtool.recovery.reading import Reading
     from rmqtool.recovery.settings import StartSettings
     from rmqtool.recovery.traits import Traits
+    from rmqtool.scan.events import Records
     from rmqtool.store.layout import Store
 
-Key = tuple[str, int]
 AnyQueue: TypeAlias = QueueModel | BatchQueueModel
 _KINDS = ("consumequeue", "batchconsumequeue")
 
@@ -38,11 +38,21 @@ _KINDS = ("consumequeue", "batchconsumequeue")
 class Start:
     """Call `load`, then `recover`, then `catch_up`; each may raise `RefusedError`.
 
-    What was found up to then stays readable: `log`, `queues`, `index`, `plan`, `end`.
+    What was found up to then stays readable: `log`, `queues`, `index`, `plan`, `end`. keep_units: keep what
+    is appended to queues, for `aftermath`.
     """
 
-    def __init__(self, store: Store, traits: Traits, settings: StartSettings, reading: Reading) -> None:
+    def __init__(
+        self,
+        store: Store,
+        traits: Traits,
+        settings: StartSettings,
+        reading: Reading,
+        *,
+        keep_units: bool = False,
+    ) -> None:
         self.store, self.traits, self.settings, self.reading = store, traits, settings, reading
+        self._keep_units = keep_units
         self.listing = Listing(store)
         self.log = MappedFiles(settings.commit_log_size, "commitlog")
         self.loaded: list[MappedFile] = []
@@ -54,13 +64,26 @@ class Start:
         self.confirm = -1
         self.reput: Reput | None = None
         self._batch_topics: set[str] = set()
-        self.spans = QueueSpans(reading.kernels)
-        self._dispatcher = Dispatcher(self._queue, self._is_batch, reading.kernels, traits, settings)
+        self.spans = QueueSpans(reading.kernels, self._indexed)
+        self.witness = Witness(reading.kernels)
+        self.border = False
+        """a record begins exactly where the queues end, and is therefore not dispatched"""
+        self.dispatcher = Dispatcher(self._queue, self._is_batch, reading.kernels, traits, settings)
+
+    def see(self, run: Records, base: int) -> None:
+        """A run of records of the log, whether it is dispatched or not."""
+        self.spans.take(run, base)
+        self.witness.take(run, base)
+
+    def _indexed(self, key: Key) -> int:
+        """Where a queue ended before anything was dispatched to it."""
+        queue = self.queues.get(key)
+        return 0 if queue is None else queue.recovered_max
 
     @property
     def dispatched(self) -> int:
         """Records handed to the queues."""
-        return self._dispatcher.dispatched
+        return self.dispatcher.dispatched
 
     @cached_property
     def clean(self) -> bool:
@@ -93,6 +116,7 @@ class Start:
             index_timestamp=int(self.checkpoint.index_msg_timestamp),
         )
         for queue in self.queues.values():
+            self.reading.told(0)
             queue.recover()
         self._plan()
 
@@ -131,7 +155,8 @@ class Start:
     def _model(self, topic: str, number: int, files: MappedFiles, kind: str) -> AnyQueue:
         if kind == _KINDS[1]:
             return BatchQueueModel(topic, number, files, "pread")
-        return QueueModel(topic, number, files, "pread", max(self.log.min_offset, 0))
+        floor = max(self.log.min_offset, 0)
+        return QueueModel(topic, number, files, "pread", floor, keep_units=self._keep_units)
 
     def _queue(self, topic: str, number: int) -> AnyQueue:
         found = self.queues.get((topic, number))
@@ -178,10 +203,21 @@ class Start:
         rules = Rules(self.traits, self.settings, check_crc=self.settings.check_crc, read_body=True)
         files = self.log.files
         before = self.log.max_offset
-        dispatch = self._taker()
+        known, confirmed = self.known, self.confirm
+        misses = self.clean and has_border(self.queues.values(), known, self.traits)
+        dispatch = taker(
+            self.dispatcher.take,
+            self.traits,
+            self.settings,
+            clean=self.clean,
+            known=known,
+            confirmed=confirmed,
+        )
 
         def take(run: Records, base: int) -> None:
-            self.spans.take(run, base)
+            self.see(run, base)
+            if misses:
+                self.border |= bool((run.rows[:, Field.STORED_PHYSICAL_OFFSET] == known).any())
             dispatch(run, base)
 
         try:
@@ -193,7 +229,7 @@ class Start:
             raise RefusedError(
                 "record-too-large", "a record states a size that no Java array has", files[end.file].path
             )
-        self._dispatcher.flush()
+        self.dispatcher.flush()
         self.confirm = self._unscanned(before) if end.last_valid is None else end.last_valid
         if self.known >= end.offset:
             for queue in self.queues.values():
@@ -207,22 +243,6 @@ class Start:
         if self.settings.duplication:
             return self.confirm
         return 0 if self.settings.sync_flush and self.traits.confirms_flushed else full
-
-    def _taker(self) -> Callable[[Records, int], None]:
-        """What recovery does with records: dispatches all, none, or those behind a bound."""
-        take = self._dispatcher.take
-        if self.clean:
-            if self.traits.normal_start is NormalStart.LAST_THREE:
-                return _leave
-            known = self.known
-            return lambda run, base: _some(run, base, _offsets(run) > known, take)
-        if not self.settings.duplication:
-            return take
-        confirmed = self.confirm
-        if self.traits.confirmed_by_end:
-            sizes = Field.STORE_SIZE
-            return lambda run, base: _some(run, base, _offsets(run) + run.rows[:, sizes] <= confirmed, take)
-        return lambda run, base: _some(run, base, _offsets(run) < confirmed, take)
 
     def _correct_min(self) -> None:
         floor = self.log.min_offset
@@ -242,13 +262,13 @@ class Start:
         begin, end = self._reput_range()
         rules = Rules(self.traits, self.settings, check_crc=False, read_body=False)
         waits = self.traits.reput_start is ReputStart.QUEUES
-        reput = Reput(self.log, begin, end, rules, self.reading, self._dispatcher.take, bounded=not waits)
+        reput = Reput(self.log, begin, end, rules, self.reading, self.dispatcher.take, bounded=not waits)
         self.reput = reput
         try:
             reput.run()
         except MultiDispatchError:
             reput.stuck = True
-        self._dispatcher.flush()
+        self.dispatcher.flush()
         if reput.stuck or (waits and reput.offset < self.log.max_offset):
             raise RefusedError(
                 "dispatch-stuck", "dispatching cannot reach the end of the log: the start waits"
@@ -273,19 +293,3 @@ class Start:
     def _from_queues(self) -> int:
         known = max((queue.max_physical for queue in self.queues.values()), default=-1)
         return max(known, self.log.min_offset, 0)
-
-
-def _leave(run: Records, base: int) -> None:
-    """A run that is not dispatched."""
-    del run, base
-
-
-def _offsets(run: Records) -> Any:
-    return run.rows[:, Field.STORED_PHYSICAL_OFFSET]
-
-
-def _some(run: Records, base: int, which: Any, take: Callable[[Records, int], None]) -> None:
-    if which.all():
-        take(run, base)
-    elif which.any():
-        take(Records(run.rows[which], run.window, run.origin), base)

@@ -90,6 +90,8 @@ class Traits:
     recheck_reput: bool = False
     """`recheckReputOffsetFromCq` is known"""
     multi_dispatch: MultiDispatch = MultiDispatch.NONE
+    timer_wheel: bool = False
+    """a file `timerwheel` of another length than its own ends the start (`TimerWheel`)"""
     abort_is_written: bool = False
     """`abort` gets content, so that a directory of that name fails the start (`#createTempFile`)"""
 
@@ -111,6 +113,7 @@ def _table() -> tuple[Traits, ...]:
         min_offset_by_search=True,
         reput_start=ReputStart.LOG_END,
         recheck_reput=True,
+        timer_wheel=True,
         abort_is_written=True,
     )
     v510 = replace(

@@ -29,6 +29,9 @@ UNIT = dtype_of(Unit)
 BATCH_UNIT = dtype_of(BatchUnit)
 
 _CHUNK_UNITS = 1 << 16
+_BLOCK = 4096
+_END_UNITS = 1 << 10
+"""units that are looked at together when the end of the data is searched"""
 
 OK, PRE_BLANK, ZERO, INVALID, DANGLING, EXPIRED = range(6)
 STATES = ["ok", "pre_blank", "zero", "invalid", "dangling", "expired"]
@@ -121,18 +124,28 @@ def read_units(
 
 
 def data_end(source: ByteSource, unit: int) -> int:
-    """End of the last unit that is not all zero, searched from the end of the file."""
-    step = _CHUNK_UNITS * unit
-    at = source.size // unit * unit
+    """End of the last unit that is not all zero, searched from the end of the file; holes are not read."""
+    step = _END_UNITS * unit
+    at = min(_last_hole(source) + unit, source.size) // unit * unit
     while at > 0:
         start = max(at - step, 0)
-        data = source.next_data(start)
-        if data is not None and data < at:
-            filled = np.flatnonzero(source.window(start, at - start))
-            if filled.size:
-                return start + (int(filled[-1]) // unit + 1) * unit
-        at = start
+        window = source.window(start, at - start)
+        if window.any():
+            return start + (int(np.flatnonzero(window)[-1]) // unit + 1) * unit
+        at, step = start, min(2 * step, _CHUNK_UNITS * unit)
     return 0
+
+
+def _last_hole(source: ByteSource) -> int:
+    """Where a hole up to the end of the file begins, to some KiB; the file's size when there is none."""
+    low, high = 0, source.size
+    while high - low > _BLOCK:
+        middle = source.size - 1 if high == source.size and not low else (low + high) // 2
+        if source.next_data(middle) is None:
+            high = middle
+        else:
+            low = middle
+    return high
 
 
 def _unit_batch(units: npt.NDArray[Any], start: int, file: QueueFile, log: LogRange | None) -> pa.RecordBatch:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _LEVELS = 128
 """levels of objects and arrays; settings of a broker have about five"""
 _DEEP = f"is nested more than {_LEVELS} levels deep"
+_JSON_NAMES = {list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
 _BARE_KEY = re.compile(r'("(?:[^"\\]|\\.)*")|([{,]\s*)(-?\d+)(?=\s*:)', re.DOTALL)
 
 
@@ -140,7 +141,8 @@ def _decode(raw: bytes) -> tuple[str, list[str]]:
 def parse_config(raw: bytes) -> ParsedConfig:
     """Parses the bytes of a configuration file: strict JSON, then with bare keys, then with chompjs."""
     if not raw.strip(b"\0 \t\r\n"):
-        return ParsedConfig(None, ParseState.EMPTY, f"holds {len(raw)} NUL or blank bytes" if raw else None)
+        what = "NUL" if b"\0" in raw else "blank"
+        return ParsedConfig(None, ParseState.EMPTY, f"holds {len(raw)} {what} bytes" if raw else None)
     text, remarks = _decode(raw)
     text = text.strip()
     if not text:
@@ -163,7 +165,8 @@ def parse_config(raw: bytes) -> ParsedConfig:
         remarks.append(f"has duplicate keys: {', '.join(repr(key) for key in duplicates.keys[:3])}")
     remarks += numbers.remarks
     if not isinstance(data, dict):
-        return ParsedConfig(None, ParseState.UNPARSABLE, f"holds a {type(data).__name__}, not an object")
+        what = _JSON_NAMES.get(type(data), "a number")
+        return ParsedConfig(None, ParseState.UNPARSABLE, f"holds {what}, not an object")
     if _too_deep(data):
         return ParsedConfig(None, ParseState.UNPARSABLE, _DEEP)
     if remarks:
@@ -192,18 +195,24 @@ def _parse_leniently(text: str, remarks: list[str], strict: Exception) -> Parsed
 
 def load_json_config(path: str | os.PathLike[str]) -> ParsedConfig:
     """Reads one configuration file. Never raises: a file that cannot be read is a state with its reason."""
+    return read_json_config(path)[0]
+
+
+def read_json_config(path: str | os.PathLike[str]) -> tuple[ParsedConfig, bytes]:
+    """The same, with the bytes that were parsed."""
     from rmqtool.store.access import open_source
 
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            return ParsedConfig(None, ParseState.UNREADABLE, "is not a regular file")
+            return ParsedConfig(None, ParseState.UNREADABLE, "is not a regular file"), b""
         with open_source(path, "pread") as source:
             raw = source.window(0, source.size).tobytes()
     except FileNotFoundError:
-        return ParsedConfig(None, ParseState.MISSING, None)
+        return ParsedConfig(None, ParseState.MISSING, None), b""
     except (OSError, RmqtoolError) as error:
-        return ParsedConfig(None, ParseState.UNREADABLE, getattr(error, "strerror", None) or str(error))
-    return parse_config(raw)
+        reason = getattr(error, "strerror", None) or str(error)
+        return ParsedConfig(None, ParseState.UNREADABLE, reason), b""
+    return parse_config(raw), raw
 
 
 @dataclass(frozen=True, slots=True)

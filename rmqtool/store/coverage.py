@@ -8,6 +8,7 @@ is the sum. `reason` is one of `Incomplete`; `error` has the system's words.
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,13 @@ def unreadable(path: str, error: str, position: int | None = None, length: int |
     if position is not None and length is not None:
         row |= {"position": position, "length": length}
     return row | {"reason": Incomplete.UNREADABLE.value, "error": error}
+
+
+def unopened(file: StoreFile) -> Row | None:
+    """The row of an entry that is never opened (FIFO, socket, device, dead link), None for a file."""
+    if file.regular or os.path.isdir(file.location):  # a link in a circle hides no file
+        return None
+    return unreadable(file.shown, file.note or "not a regular file")
 
 
 def rest_of_log(

@@ -21,8 +21,10 @@ from tests.bench.dumping import (
     memory,
     memory_of_jobs,
 )
+from tests.bench.recovering import against_verify
 from tests.bench.scanning import against_java, against_plain_crc
 from tests.bench.starting import help_time
+from tests.bench.verifying import against_the_log
 from tests.interop.jars import UnavailableError
 
 if TYPE_CHECKING:
@@ -57,6 +59,8 @@ def _figures(directory: Path, rates: dict[str, Rate]) -> Iterator[Figure]:
         log = make_log(directory, name)
         yield from against_plain_crc(log)
         yield from _java(log)
+        yield from against_the_log(log)
+        yield against_verify(log)
         size = LOG_BYTES // DUMPED[name]
         dumped = log if size == LOG_BYTES else make_log(directory, name, size)
         for form, rate in log_rates(dumped).items():

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from fixtures import derived, logs
-from rmqtool.check import log_reading
-from rmqtool.check.verify import Reading, Verification
+from rmqtool.check import log_reading, verify
+from rmqtool.check.levels import Level
+from rmqtool.check.reading import Reading
+from rmqtool.check.verify import Verification
 from rmqtool.scan.events import Records
 from rmqtool.scan.log import LogScan, scan_log
 from rmqtool.scan.segment import SegmentScan
@@ -196,7 +198,8 @@ def test_files_removed_after_they_were_listed(made: tuple[Path, logs.LogFacts], 
     }
     assert not run.summary()["complete"]
     if name == "commitlog":
-        assert run.records == len(records_outside(facts, [((SEGMENTS - 1) * SEGMENT, SEGMENTS * SEGMENT)]))
+        last = (SEGMENTS - 1) * SEGMENT, SEGMENTS * SEGMENT
+        assert run.covered.records == len(records_outside(facts, [last]))
 
 
 def test_a_segment_cut_in_mid_verification(
@@ -289,3 +292,49 @@ def _plain(events: Iterator[Any]) -> Iterator[tuple[str, int]]:
     for event in events:
         name = type(event).__name__
         yield name, len(event.rows) if isinstance(event, Records) else getattr(event, "length", 0)
+
+
+@pytest.mark.parametrize("live", [False, True])
+@pytest.mark.parametrize("level", [Level.QUICK, Level.DEEP])
+def test_other_levels_survive_the_same(
+    made: tuple[Path, logs.LogFacts], monkeypatch: pytest.MonkeyPatch, level: Level, live: bool
+) -> None:
+    """Bad blocks by their exact ranges, everything around them read; a store at work is read as well."""
+    root, facts = made
+    monkeypatch.setattr(verify, "is_live", lambda _: live)
+    found, summary = verified(root, level=level)
+    assert serious(found) == []
+    assert summary["complete"]
+    assert ("live" in summary) is (live and level is Level.DEEP)
+
+    last = root / "commitlog" / f"{(SEGMENTS - 1) * SEGMENT:020d}"
+    queue = next((root / "consumequeue").rglob("0" * 20))
+    monkeypatch.setattr(os, "preadv", failing_preadv({last: [0, 9], queue: [2]}))
+    found, summary = verified(root, level=level, safe_io=True)
+    told = {(root / one.path, one.position, one.length) for one in found if one.code == "DIR-UNREADABLE"}
+    assert told == {(last, 0, BLOCK), (last, 9 * BLOCK, BLOCK), (queue, 2 * BLOCK, BLOCK)}
+    assert {one.caused_by for one in serious(found)} <= {None, "DIR-UNREADABLE"}
+    rows = {(root / row["path"], row["position"], row["length"]) for row in summary["not_covered"]}
+    assert (rows, summary["incomplete_reason"]) == (told, "unreadable")
+    if level is Level.DEEP:
+        base = (SEGMENTS - 1) * SEGMENT
+        lost = [(base, base + BLOCK), (base + 9 * BLOCK, base + 10 * BLOCK)]
+        assert summary["records"] == len(records_outside(facts, lost))
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_a_segment_that_expires_after_the_listing(made: tuple[Path, logs.LogFacts], level: Level) -> None:
+    root, _ = made
+    for live in (True, False):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(verify, "is_live", lambda _, live=live: live)
+            patched.setattr(verify, "listed_anew", lambda store: store)
+            store = Store.open(root)
+            segment = root / "commitlog" / f"{0:020d}"
+            content = segment.read_bytes()
+            segment.unlink()
+            run = Verification(store, Reading(level=level))
+            loud = serious(list(run.findings()))
+            segment.write_bytes(content)
+        assert run.summary()["complete"] is live
+        assert [one.code for one in loud][:1] == ([] if live else ["DIR-UNREADABLE"])

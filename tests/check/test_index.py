@@ -298,3 +298,29 @@ def test_as_few_as_possible_are_astray(offsets: list[int], wrong: list[int]) -> 
     astray, order = ascending(np.array(offsets, np.int64))
     assert np.flatnonzero(astray).tolist() == wrong
     assert (np.diff(order) >= 0).all()
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 150, 398, 399])
+@pytest.mark.parametrize("offset", [1, 1 << 40])
+def test_an_item_at_the_border_of_a_run_is_judged_as_any_other(
+    number: int, offset: int, fresh_golden: Fresh
+) -> None:
+    root = fresh_golden("v498-basic").path
+    change(index_paths(root)[0], item_at(number, "physical_offset"), offset, 8)
+    whole, small = (loud(check_index(root, batch_rows=rows)[0]) for rows in (16_384, 3))
+    assert [place(one) for one in whole] == [place(one) for one in small]
+    assert (item_at(number), 20) in {place(one)[1:3] for one in whole}
+
+
+def test_a_flood_of_findings_is_counted(fresh_golden: Fresh, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rmqtool.check import caps
+
+    monkeypatch.setattr(caps, "MOST", 3)
+    root = fresh_golden("v498-basic").path
+    path = index_paths(root)[0]
+    for number in range(10, 30):
+        change(path, item_at(number), 7, 4)
+    found = loud(check_index(root)[0])
+    more = [one for one in found if one.code == "IDX-MORE"]
+    assert sum(one.code == "IDX-HASH" for one in found) == 3
+    assert [(one.part, one.found) for one in more if one.part == "IDX-HASH"] == [("IDX-HASH", 17)]

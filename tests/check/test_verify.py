@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import fixtures
-from rmqtool.check.verify import Reading, Verification
+from rmqtool.check.reading import Reading
+from rmqtool.check.verify import Verification
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
 

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from fixtures import broker_conf, damage_case
+from rmqtool.cli.commands import COMMANDS
+from rmqtool.output.look import cells
+from rmqtool.store.disk import Room
 from tests.helpers import Result, rmq
 from tests.recovery.corpus import observed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
+
+SNAPSHOTS = Path(__file__).with_name("snapshots")
 
 
 def asked(path: Path, case_id: str, *options: str) -> Result:
@@ -74,11 +81,117 @@ def test_one_flipped_byte_and_an_abort_file_cost_the_rest_of_the_log(damaged: Ca
     assert document["truncates"][0]["position"] == document["stop_offset"] % 65536
 
 
-def test_the_page_begins_with_the_verdict(damaged: Callable[[str], Path]) -> None:
-    case_id = "v498-layout-short-last-clean"
-    result = asked(damaged(case_id), case_id, "--as-version", "4.9.8")
-    assert result.stdout.splitlines()[0] == "Do not start this broker yet."
-    assert "no: " in result.stdout
+PAGES = {
+    "loss": ("v533-record-body-middle-first-abort0", "5.3.3", ["delete-consumequeue", "start-twice"]),
+    "queue": ("v533-cq-one-queue-deleted-clean", "5.3.3", ["delete-consumequeue"]),
+    "refused": ("v498-layout-short-last-clean", "4.9.8", []),
+    "safe": ("v533-none-healthy-clean", "5.3.3", []),
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page(damaged: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Set RMQTOOL_UPDATE to write the pages anew, then read what has changed."""
+    case_id, release, cures = PAGES[name]
+    monkeypatch.setattr("rmqtool.store.disk.room_of", lambda _: Room(100 << 30, 80 << 30, 20 << 30))
+    path = damaged(case_id)
+    options = [word for cure in cures for word in ("--what-if", cure)]
+    page = asked(path, case_id, "--as-version", release, *options).stdout
+    page = page.replace(str(path.parent), "/data")
+    place = SNAPSHOTS / f"doctor-{name}.txt"
+    if "RMQTOOL_UPDATE" in os.environ:
+        place.write_text(page)
+    assert page == place.read_text()
+    commands = [line for line in page.splitlines() if line.startswith("  rmqtool ")]
+    assert commands
+    assert all(cells(line) <= 80 for line in page.splitlines() if line not in commands)
+    verdict = "Safe to start: " if name == "safe" else "DO NOT START: "
+    assert page.startswith(verdict)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_command_that_is_advised_exists_and_runs(damaged: Callable[[str], Path], name: str) -> None:
+    case_id, release, _ = PAGES[name]
+    document = json.loads(asked(damaged(case_id), case_id, "--as-version", release, "--json").stdout)
+    assert document["advice"]
+    for one in document["advice"]:
+        program, *words = shlex.split(one["command"])
+        assert program == "rmqtool"
+        assert words[0] in COMMANDS
+        assert rmq(*words).exit_code in {0, 1, 3}, one["command"]
+        assert one["why"]
+
+
+def test_cures_are_whole_documents(
+    damaged: Callable[[str], Path], store_unchanged: Callable[[Path], Path]
+) -> None:
+    case_id = "v533-record-body-middle-first-abort0"
+    path = store_unchanged(damaged(case_id))
+    cures = ["--what-if", "remove-abort", "--what-if", "release 4.9.8", "--what-if", "remove-abort"]
+    document = json.loads(asked(path, case_id, "--as-version", "5.3.3", *cures, "--json").stdout)
+    without, older = document["what_if"]
+    assert [without["cure"], older["cure"]] == ["remove-abort", "release 4.9.8"]
+    assert (without["version"], without["mode"], without["safe_to_start"]) == ("5.3.3", "normal", True)
+    assert older["version"] == "4.9.8"
+    assert set(without) - {"cure"} <= set(document)
+    assert document["safe_to_start"] is False
+
+
+def test_a_cure_that_is_none(damaged: Callable[[str], Path]) -> None:
+    case_id = "v533-none-healthy-clean"
+    result = asked(damaged(case_id), case_id, "--what-if", "reboot")
+    assert result.exit_code == 2
+    assert "unknown cure reboot; known are delete-consumequeue" in result.stderr
+
+
+def test_lag_is_what_the_queues_lack(damaged: Callable[[str], Path]) -> None:
+    case_id = "v498-rebuild-body-abort0"
+    path = damaged(case_id)
+    document = json.loads(asked(path, case_id, "--as-version", "4.9.8", "--json").stdout)
+    lags = {(one["topic"], one["queue_id"]): one for one in document["dispatch_lag"]}
+    ends = {(one["topic"], one["queue_id"]): one["max_offset"] for one in document["queues"]}
+    assert {key: one["messages"] for key, one in lags.items()} == ends
+    assert sum(one["bytes"] for one in lags.values()) <= document["max_physical_offset"]
+    first = next(iter(dump_rows(path)))
+    assert min(one["oldest_timestamp"] for one in lags.values()) == first["store_timestamp"]
+
+
+def dump_rows(path: Path) -> list[dict[str, Any]]:
+    return rmq("dump", path, "--format", "ndjson", "--limit", 1).of_type("message")
+
+
+def test_time_that_ends_at_once_leaves_the_answer_open(damaged: Callable[[str], Path]) -> None:
+    case_id = "v533-none-healthy-clean"
+    result = asked(damaged(case_id), case_id, "--as-version", "5.3.3", "--budget", "1e-9", "--json")
+    assert result.exit_code == 3
+    document = json.loads(result.stdout)
+    assert (document["safe_to_start"], document["starts"]) == (None, None)
+    assert (document["complete"], document["incomplete_reason"]) == (False, "budget")
+    assert document["mode"] == "normal"
+    assert document["not_looked_at"]
+    assert any("--full" in one["command"] for one in document["advice"])
+
+
+def test_time_that_ends_in_what_the_start_does_not_read(
+    damaged: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rmqtool.cli.consultation.ALLOWANCE", 70_000)
+    case_id = "v533-none-healthy-clean"
+    path = damaged(case_id)
+    options = ("--as-version", "5.3.3", "--json")
+    document = json.loads(asked(path, case_id, *options).stdout)
+    older = range(document["start_segment"] // 65536 - 1)
+    assert document["not_looked_at"] == [f"commitlog/{number * 65536:020d}" for number in older]
+    assert (document["safe_to_start"], document["incomplete_reason"]) == (None, "budget")
+    assert json.loads(asked(path, case_id, *options, "--full").stdout)["safe_to_start"] is True
+
+
+@pytest.mark.parametrize("given", ["soon", "0", "-1", "nan", "inf"])
+def test_a_budget_that_is_none(damaged: Callable[[str], Path], given: str) -> None:
+    case_id = "v533-none-healthy-clean"
+    result = asked(damaged(case_id), case_id, f"--budget={given}")
+    assert result.exit_code == 2
+    assert "--budget" in result.stderr
 
 
 def test_without_a_release_every_possible_behaviour_counts(damaged: Callable[[str], Path]) -> None:

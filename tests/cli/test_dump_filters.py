@@ -51,6 +51,11 @@ TEXT_FILTERS: dict[str, tuple[list[str], Callable[[Record], bool]]] = {
     "glob with a question": (["--topic", "?"], lambda r: len(r["topic"]) == 1),
     "queue": (["--queue", "1"], lambda r: r["queueId"] == 1),
     "queues": (["--queue", "0", "--queue", "3"], lambda r: r["queueId"] in {0, 3}),
+    "every queue": (["--topic", "TopicA", "--queue", "*"], lambda r: r["topic"] == "TopicA"),
+    "every queue beside one": (
+        ["--topic", "TopicA", "--queue", "1", "--queue", "*"],
+        lambda r: r["topic"] == "TopicA",
+    ),
     "tag": (["--tag", "TagA"], lambda r: r["tags"] == "TagA"),
     "tags": (["--tag", "TagA", "--tag", "标签"], lambda r: r["tags"] in {"TagA", "标签"}),
     "key": (["--key", "order-1"], lambda r: "order-1" in keys_of(r)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -91,3 +92,39 @@ def test_a_throttled_read_ends_soon(log: Path, tmp_path: Path, command: str, sen
     summary = json.loads((tmp_path / "out").read_bytes().splitlines()[-1])
     assert (summary["type"], summary["complete"]) == ("summary", False)
     assert summary["incomplete_reason"] == "interrupted"
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc to see what is open")
+@pytest.mark.parametrize("jobs", [4, 1])
+def test_doctor_says_that_it_is_not_the_whole_answer(log: Path, tmp_path: Path, jobs: int) -> None:
+    shutil.copytree(log, tmp_path / "store")
+    log = tmp_path / "store"
+    shutil.copyfile(log / "commitlog" / f"{0:020d}", log / "commitlog" / f"{SEGMENT:020d}")
+    options = ["--as-version", "4.9.8", "--json", "--max-read-rate", "64KiB", "--jobs", jobs]
+    process = started(["doctor", log, *options], tmp_path / "out")
+    try:
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        error = process.communicate(timeout=30)[1].decode()
+        assert time.monotonic() - began < 2
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert error.splitlines()[-1].startswith("interrupted: ")
+    document = json.loads((tmp_path / "out").read_bytes())
+    assert (document["schema"], document["safe_to_start"]) == ("rmqtool.doctor/1", None)
+    assert (document["complete"], document["incomplete_reason"]) == (False, "interrupted")
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc to see what is open")
+@pytest.mark.parametrize("command", ["dump", "verify"])
+def test_an_interrupted_table_says_what_is_left(log: Path, tmp_path: Path, command: str) -> None:
+    process = started([command, log, "--max-read-rate", "64KiB"], tmp_path / "out")
+    try:
+        process.send_signal(signal.SIGINT)
+        error = process.communicate(timeout=30)[1].decode()
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert "incomplete (interrupted), left: commitlog/" in error
+    assert "internal" not in error

@@ -40,7 +40,7 @@ def test_units_of_a_topic_that_is_no_utf_8(store: Path) -> None:
     result = rmq("dump", store / "consumequeue", *NDJSON)
     assert result.exit_code == 0, result.stderr
     odd = [row for row in result.of_type("unit") if "topic_hex" in row]
-    assert [(row.get("topic"), row["topic_hex"]) for row in odd] == [(None, RAW.hex())]
+    assert [(row["topic"], row["topic_hex"]) for row in odd] == [(None, RAW.hex())]
     assert odd[0]["path"] == f"consumequeue/T\\xff\\u001b[2J/0/{0:020d}"
 
 

@@ -62,6 +62,26 @@ def test_several_stores_in_one_call(golden: Callable[[str], fixtures.Golden]) ->
     )
 
 
+def test_a_wrong_path_among_several_ends_the_run_before_it_begins(
+    golden: Callable[[str], fixtures.Golden], tmp_path: Path
+) -> None:
+    result = rmq("verify", golden("v533-lmq").path, tmp_path / "no", "--format", "ndjson")
+    assert (result.exit_code, result.stdout) == (ExitCode.USAGE, "")
+
+
+def test_the_closing_line_tells_how_bad_it_is(golden: Callable[[str], fixtures.Golden]) -> None:
+    assert "15 findings, error 15, " in rmq("verify", golden("v533-lmq").path).stderr
+    assert "37 findings, note 37, " in rmq("verify", golden("v533-basic").path).stderr
+
+
+def test_a_file_is_what_it_is_said_to_be(golden: Callable[[str], fixtures.Golden], tmp_path: Path) -> None:
+    copied = tmp_path / "unknown"
+    copied.write_bytes(bytes(40))
+    assert rmq("verify", copied).exit_code == ExitCode.USAGE
+    result = rmq("verify", copied, "--as", "checkpoint", "--format", "ndjson")
+    assert "CP-SIZE" in [row["code"] for row in result.of_type("finding")]
+
+
 def test_a_path_that_does_not_exist(tmp_path: Path) -> None:
     result = rmq("verify", tmp_path / "nothing")
     assert (result.exit_code, result.stdout) == (ExitCode.USAGE, "")

@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fixtures import damage_cases
+from rmqtool.recovery.cures import parse_cure
+from rmqtool.recovery.foretell import reading_for
+from rmqtool.recovery.settings import settings_of
+from rmqtool.recovery.what_if import Conditions
 from tests.recovery.corpus import damaged_store, foretold
 
 if TYPE_CHECKING:
@@ -47,6 +51,24 @@ def compare(case: DamageCase, java_store: Callable[..., JavaStore]) -> None:
             assert loaded(java.call("queues")) == expected(outcome)
 
 
+def compare_twice(case: DamageCase, java_store: Callable[..., JavaStore]) -> None:
+    """Started, stopped in order and started again."""
+    with damaged_store(case) as store:
+        conditions = Conditions(settings_of(store), reading_for(store))
+        outcome = conditions.start(store, case.release, parse_cure("start-twice", store))
+        before = {file.path for file in store.files} - {"abort"}
+        with java_store(store.root, **case.settings) as java:
+            assert java.loaded
+            java.call("drain")
+        with java_store(store.root, start=False, **case.settings) as java:
+            left = {path.relative_to(store.root).as_posix() for path in store.root.rglob("*")}
+            assert java.loaded is outcome.starts
+            assert sorted(before - left) == sorted(outcome.deletes)
+            bounds = java.call("bounds")
+            assert bounds == {"min": outcome.min_physical_offset, "max": outcome.max_physical_offset}
+            assert loaded(java.call("queues")) == expected(outcome)
+
+
 def loaded(queues: list[dict[str, Any]]) -> dict[tuple[str, int], int]:
     """Next offsets directly after the load."""
     return {(one["topic"], one["queue"]): one["max"] for one in queues}
@@ -61,6 +83,23 @@ def test_one_of_each_class(java_store: Callable[..., JavaStore], release: str, c
     cases = list(damage_cases(cls=cls, release=release, where=tried))
     # the middle of the list: neither the tamest nor always the same mode
     compare(cases[len(cases) // 2], java_store)
+
+
+def middle(release: str, cls: str) -> DamageCase:
+    """A case that starts, of some class."""
+    cases = list(damage_cases(cls=cls, release=release, where=lambda case: tried(case) and starts(case)))
+    return cases[len(cases) // 2]
+
+
+def starts(case: DamageCase) -> bool:
+    return case.result["load"] == "ok" and case.result.get("start") == "ok"
+
+
+@pytest.mark.parametrize(
+    "cls", [cls if cls == "torn" else pytest.param(cls, marks=pytest.mark.full) for cls in CLASSES]
+)
+def test_the_second_of_two_starts(java_store: Callable[..., JavaStore], release: str, cls: str) -> None:
+    compare_twice(middle(release, cls), java_store)
 
 
 @pytest.mark.full

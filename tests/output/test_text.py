@@ -214,6 +214,21 @@ def test_describe_incomplete() -> None:
     assert describe(summary) == "12,345 messages; incomplete (limit)"
 
 
+def test_describe_what_an_interrupt_left() -> None:
+    left = [
+        {"path": "commitlog/0", "position": 5, "length": 1000},
+        {"path": "index", "reason": "interrupted"},
+    ]
+    summary = {"complete": False, "incomplete_reason": "interrupted", "not_covered": left}
+    told = "incomplete (interrupted), left: commitlog/0 from 5 on, 1,000 bytes, left: index"
+    assert describe(summary) == told
+
+
+def test_describe_severities() -> None:
+    counts = {"error": 2, "warning": 0, "note": 1234}
+    assert describe({"by_severity": counts, "complete": True}) == "error 2, note 1,234; complete"
+
+
 def test_times_outside_the_calendar_are_plain_numbers() -> None:
     assert zone_of("+08:00").iso(0) == "1970-01-01T08:00:00.000+08:00"
     assert zone_of("UTC").iso(-(1 << 63)) == f"{-(1 << 63)}ms"

@@ -15,6 +15,7 @@ from fixtures import damage_case, damage_cases
 from rmqtool.scan import kernels_python
 from tests.helpers import snapshot
 from tests.recovery.corpus import damaged_store, derived, differences, foretold, observed
+from tests.recovery.laws import contradictions
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -44,8 +45,9 @@ def test_foretells_what_the_real_store_did(release: str, cls: str) -> None:
         with damaged_store(case) as store:
             outcome = foretold(store, case, quick())
         found = differences(outcome, observed(case) | derived(case))
-        if found:
-            wrong[case.id] = found
+        said = contradictions(outcome, case)
+        if found or said:
+            wrong[case.id] = found, said
     assert wrong == {}
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from fixtures.builder import HandmadeLog
 from rmqtool.recovery.foretell import foretell
+from rmqtool.recovery.lookback import LookBack
 from rmqtool.recovery.outcome import StartPlan
 from rmqtool.recovery.record import StopReason
 from rmqtool.store.config import config_of
@@ -71,7 +72,7 @@ def test_the_plan_comes_before_the_log_is_read(tmp_path: Path) -> None:
 
 def test_files_before_the_start_may_be_left_out(tmp_path: Path) -> None:
     store = Store.open(write(tmp_path, filled(60)), config=config_of({"mappedFileSizeCommitLog": SEGMENT}))
-    outcome = foretell(store, "5.3.1", look_back=False)
+    outcome = foretell(store, "5.3.1", look_back=LookBack(0))
     assert outcome.not_looked_at == tuple(one.file.path for one in list(store.segments)[:-3])
     assert not outcome.complete
 

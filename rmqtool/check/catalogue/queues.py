@@ -1,0 +1,171 @@
+"""Consume queues of plain and batch units, and records without a unit."""
+
+from __future__ import annotations
+
+from rmqtool.check.catalogue.entry import SHOW, Code, Severity
+
+ENTRIES = (
+    Code(
+        "CQ-HOLE",
+        Severity.ERROR,
+        "{found} units are zero in front of others",
+        "a broker cuts the queue here if it lies in the last three files",
+    ),
+    Code(
+        "CQ-INVALID",
+        Severity.ERROR,
+        "{found} units have a negative offset or no size",
+        "a broker cuts the queue here if it lies in the last three files",
+    ),
+    Code(
+        "CQ-ORDER",
+        Severity.ERROR,
+        "{found} units point in front of one before them",
+        "rmqtool dump of the file shows them",
+    ),
+    Code(
+        "CQ-PRE-BLANK",
+        Severity.WARNING,
+        "{found} filler units stand behind units of messages",
+        "rmqtool dump of the file shows them",
+    ),
+    Code(
+        "CQ-MISSING-FILE",
+        Severity.ERROR,
+        "no file of the queue covers {expected} to {found}",
+        "look for the missing file in backups",
+    ),
+    Code("CQ-SIZE", Severity.ERROR, "the unit says {found} bytes, the record has {expected}", SHOW),
+    Code(
+        "CQ-TAGS",
+        Severity.ERROR,
+        "the unit's tags code is {found}, that of the record {expected}",
+        "consumers with a tag filter miss or get this message wrongly",
+    ),
+    Code(
+        "CQ-EXT",
+        Severity.ERROR,
+        "the extension address {found} leads to no unit",
+        "the tags code of this message is lost to filters",
+    ),
+    Code(
+        "CQ-SHIFT",
+        Severity.ERROR,
+        "units from slot {found} on hold the records of slot {expected} on",
+        "consumers get wrong offsets from here on",
+    ),
+    Code(
+        "CQ-DANGLING",
+        Severity.ERROR,
+        "{found} units in a row point to no record",
+        "rmqtool show STORE OFFSET shows what lies there",
+    ),
+    Code(
+        "CQ-EXPIRED",
+        Severity.NOTE,
+        "{found} units point below the first file of the log: their records have expired",
+        "queues are cleaned file by file, later than the log",
+    ),
+    Code("CQ-FOREIGN", Severity.ERROR, "the unit points to a record of {found}", SHOW),
+    Code(
+        "CQ-TRANSACTION",
+        Severity.ERROR,
+        "the unit points to a prepared or rolled back record, which has none",
+        SHOW,
+    ),
+    Code(
+        "CQ-BEHIND",
+        Severity.WARNING,
+        "the queue ends before the log does: {found} records have no unit yet",
+        "a start with the queues behind may not build all of them",
+    ),
+    Code(
+        "CQ-MORE",
+        Severity.ERROR,
+        "{found} further findings {part} of this file are not listed",
+        "rmqtool dump of the file shows its units",
+    ),
+    Code(
+        "BCQ-HOLE",
+        Severity.ERROR,
+        "{found} batch units are zero in front of others",
+        "rmqtool dump of the file shows them",
+    ),
+    Code(
+        "BCQ-INVALID",
+        Severity.ERROR,
+        "{found} batch units have no offset, size or count",
+        "rmqtool dump of the file shows them",
+    ),
+    Code(
+        "BCQ-ORDER",
+        Severity.ERROR,
+        "{found} batch units point in front of one before them",
+        "rmqtool dump of the file shows them",
+    ),
+    Code(
+        "BCQ-PRE-BLANK",
+        Severity.WARNING,
+        "{found} filler units stand behind units of messages",
+        "rmqtool dump of the file shows them",
+    ),
+    Code(
+        "BCQ-MISSING-FILE",
+        Severity.ERROR,
+        "no file of the batch queue covers {expected} to {found}",
+        "look for the missing file in backups",
+    ),
+    Code(
+        "BCQ-BEHIND",
+        Severity.WARNING,
+        "the batch queue ends before the log does: {found} records have no unit yet",
+        "a start with the queues behind may not build all of them",
+    ),
+    Code(
+        "BCQ-DANGLING",
+        Severity.ERROR,
+        "{found} batch units in a row point to no record",
+        "rmqtool show STORE OFFSET shows what lies there",
+    ),
+    Code(
+        "BCQ-EXPIRED",
+        Severity.NOTE,
+        "{found} batch units point below the first file of the log: their records have expired",
+        "queues are cleaned file by file, later than the log",
+    ),
+    Code("BCQ-FOREIGN", Severity.ERROR, "the batch unit points to a record of {found}", SHOW),
+    Code(
+        "BCQ-TRANSACTION", Severity.ERROR, "the batch unit points to a prepared or rolled back record", SHOW
+    ),
+    Code("BCQ-FIELD", Severity.ERROR, "the batch unit's {part} is {found}, the record says {expected}", SHOW),
+    Code(
+        "X-GHOST",
+        Severity.WARNING,
+        "{found} records have no unit at their slot: they are stored and no consumer gets them",
+        SHOW,
+    ),
+    Code(
+        "X-MORE",
+        Severity.WARNING,
+        "{found} more records of this queue have no unit at their slot; the first 4,096 runs are listed",
+        "rmqtool dump STORE --topic TOPIC lists the records",
+    ),
+    Code(
+        "X-LOST",
+        Severity.ERROR,
+        "queues know of {found} records behind the end of the log, up to offset {expected}: they are lost",
+        "look for them in replicas; a broker cuts the queues here when it starts",
+    ),
+    Code(
+        "X-ROCKSDB",
+        Severity.NOTE,
+        "the queues lie in RocksDB: records are not compared with their units",
+        "rmqtool dump STORE lists the records",
+    ),
+    Code(
+        "X-NO-QUEUE",
+        Severity.NOTE,
+        "{found} records of a topic without a queue, as after its deletion",
+        "rmqtool dump STORE --topic TOPIC lists them",
+    ),
+)

@@ -1,0 +1,77 @@
+"""Checkpoint, abort and lock."""
+
+from __future__ import annotations
+
+from rmqtool.check.catalogue.entry import Code, Severity
+
+ENTRIES = (
+    Code(
+        "CP-ABORT",
+        Severity.NOTE,
+        "the last run did not end, or has not ended yet{found}",
+        "the next start recovers; copies of a running store look the same",
+    ),
+    Code(
+        "CP-ABORT-DIRECTORY",
+        Severity.WARNING,
+        "abort is a directory",
+        "every start recovers as after a crash, and 5.x then fails; remove it",
+    ),
+    Code(
+        "CP-BEHIND",
+        Severity.NOTE,
+        "{part} is {found}, the last record was stored at {expected}",
+        "a start after a crash reads the log from there on",
+    ),
+    Code(
+        "CP-CONFIRM",
+        Severity.NOTE,
+        "{part} is {found}, the log ends at {expected}",
+        "matters in controller and duplication mode only",
+    ),
+    Code("CP-DIRECTORY", Severity.WARNING, "checkpoint is a directory", "a broker does not start; remove it"),
+    Code(
+        "CP-FUTURE",
+        Severity.NOTE,
+        "{part} is {found}, later than the last record, {expected}",
+        "a start after a crash looks at the last segment only",
+    ),
+    Code(
+        "CP-LOCK",
+        Severity.NOTE,
+        "a broker holds the store{found}",
+        "the end of everything may move while it is read",
+    ),
+    Code("CP-LOCK-DIRECTORY", Severity.WARNING, "lock is a directory", "a broker does not start; remove it"),
+    Code(
+        "CP-MISSING",
+        Severity.NOTE,
+        "there is no checkpoint",
+        "it counts as zeros: a start after a crash reads the whole log",
+    ),
+    Code(
+        "CP-NEGATIVE",
+        Severity.NOTE,
+        "{part} is {found}",
+        "it counts as zero: a start after a crash reads the whole log",
+    ),
+    Code(
+        "CP-REST",
+        Severity.NOTE,
+        "bytes behind the fields of the checkpoint are not zero",
+        "no known release writes there",
+    ),
+    Code(
+        "CP-SIZE",
+        Severity.NOTE,
+        "the checkpoint is {found} bytes long instead of {expected}",
+        "a broker reads what is missing as zeros and ignores the rest",
+    ),
+    Code(
+        "CP-UNREADABLE",
+        Severity.WARNING,
+        "the checkpoint cannot be read: {found}",
+        "copy the disk first; then try --safe-io",
+    ),
+    Code("CP-ZERO", Severity.NOTE, "{part} is zero", "a start after a crash reads the whole log"),
+)

@@ -1,0 +1,99 @@
+"""What a verification has looked at so far, and what it has not: the other half of its summary."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rmqtool.check.levels import PHASE_PATHS, Phase
+from rmqtool.scan.fields import Field
+from rmqtool.store.coverage import Incomplete, coverage, rest_of_log, unopened, unreadable
+from rmqtool.store.kinds import ROOT_FILES, TOP_DIRECTORIES, FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rmqtool.check.findings import Finding
+    from rmqtool.scan.events import Records
+    from rmqtool.store.coverage import Row
+    from rmqtool.store.layout import Store
+    from rmqtool.store.segments import Segment
+
+_NOT_READ = frozenset({"DIR-UNREADABLE", "IDX-UNREADABLE", "CP-UNREADABLE", "CFG-UNREADABLE"})
+"""findings that say: nothing is known of this"""
+
+
+@dataclass
+class Covered:
+    """Counts of one run. Offsets are physical ones of the commit log."""
+
+    records: int = 0
+    bytes: int = 0
+    last_timestamp: int | None = None
+    end_offset: int | None = None
+    """end of the last record, once the log was read to its end"""
+    read_to: int | None = None
+    """offset up to which the log was read"""
+    expired_end: int = 0
+    """where the segments end that a live store has deleted since it was listed"""
+    phase: Phase = Phase.LAYOUT
+    not_covered: list[Row] = field(default_factory=list)
+    """what could not be read, by place"""
+
+    def count(self, run: Records, segment: Segment) -> None:
+        """Records that were looked at."""
+        last = run.rows[-1]
+        self.records += len(run.rows)
+        self.last_timestamp = int(last[Field.STORE_TIMESTAMP])
+        self.bytes += int(run.rows[:, Field.STORE_SIZE].sum())
+        self.read_to = segment.base + int(last[Field.POSITION] + last[Field.STORE_SIZE])
+
+    def watched(self, findings: Iterable[Finding]) -> Iterator[Finding]:
+        """The same findings; those that tell of what cannot be read are kept in mind."""
+        for one in findings:
+            if one.code in _NOT_READ:
+                self._note(one)
+            yield one
+
+    def _note(self, one: Finding) -> None:
+        start = one.position if one.length is None else one.position or 0
+        row = unreadable(one.path or ".", str(one.found), start, one.length)
+        if one.physical_offset is not None:
+            row["physical_offset"] = one.physical_offset
+        if row not in self.not_covered[-1:]:
+            self.not_covered.append(row)
+
+    def note_entries(self, store: Store) -> None:
+        """Entries in the places of files that are none: FIFO, device, dead link."""
+        further = {str(root) for root in store.roots[1:]}
+        for file in store.of_kind(FileKind.UNKNOWN):
+            top = file.path.partition("/")[0]
+            own = top in TOP_DIRECTORIES or top in ROOT_FILES or top.startswith("dledger-")
+            own |= os.path.dirname(file.location) in further
+            if own and (row := unopened(file)) is not None:
+                self.not_covered.append(row)
+
+    def left(self, store: Store, reason: Incomplete) -> list[Row]:
+        """What a run that ends here leaves out, besides `not_covered`."""
+        rows: list[Row] = []
+        for phase, path in PHASE_PATHS.items():
+            if phase < self.phase:
+                continue
+            if phase is Phase.LOG:
+                rows += rest_of_log(list(store.segments), self.read_to or 0, reason)
+            else:
+                rows.append({"path": path, "reason": reason.value})
+        return rows
+
+    def told(self) -> Row:
+        """The end of a summary."""
+        if self.phase is Phase.DONE:
+            return coverage(self.not_covered)
+        return {
+            "stopped_in": self.phase.name.lower(),
+            "covered_to": self.read_to,
+            "complete": False,
+            "incomplete_reason": Incomplete.INTERRUPTED.value,
+            "not_covered": list(self.not_covered),
+        }

@@ -1,0 +1,126 @@
+"""Store times that are out of place: not above zero, or days away from those before and behind.
+
+Never compared with the clock. A broker's clock may stand still, jump ahead after an idle week, or be set back
+by hours; a few records that lie days outside of what surrounds them are wrong.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rmqtool.scan.fields import Field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from rmqtool.store.segments import Segment
+
+    Rows = npt.NDArray[np.int64]
+    Wrong = tuple[Segment, Rows, int | None]
+    """the row of a record, and the time of the one before"""
+
+DAY_MS = 86_400_000
+"""a record that lies further than this outside of its neighbours' times has a wrong store time"""
+
+_SHORT = 64
+"""records in a row that may be wrong together; more are believed"""
+
+
+class _Piece:
+    """Neighbouring records without a jump between them; its rows are kept while it is short."""
+
+    def __init__(self, segment: Segment, rows: Rows) -> None:
+        self.first = int(rows[0, Field.STORE_TIMESTAMP])
+        self.last = self.first
+        self.rows: list[tuple[Segment, Rows]] | None = []
+        self.extend(segment, rows)
+
+    def extend(self, segment: Segment, rows: Rows) -> None:
+        self.last = int(rows[-1, Field.STORE_TIMESTAMP])
+        if self.rows is not None:
+            short = len(self.rows) + len(rows) <= _SHORT
+            self.rows = [*self.rows, *((segment, row.copy()) for row in rows)] if short else None
+
+
+class TimeCheck:
+    """Fed with all records in physical order; answers those whose time is wrong, perhaps some runs later."""
+
+    def __init__(self) -> None:
+        self._trusted: _Piece | None = None
+        self._piece: _Piece | None = None
+        """open: what follows decides whether its times are wrong"""
+        self._doubted: _Piece | None = None
+        """the first records of the log, while those behind them lie days before them"""
+        self._at_head = True
+
+    def records(self, rows: Rows, segment: Segment) -> Iterator[Wrong]:
+        """A run of records."""
+        times = np.ascontiguousarray(rows[:, Field.STORE_TIMESTAMP])
+        if int(times.min()) <= 0:
+            for row in rows[times <= 0]:
+                yield segment, row, None
+            rows = rows[times > 0]
+            times = rows[:, Field.STORE_TIMESTAMP]
+        if not len(rows):
+            return
+        jumps = np.flatnonzero(np.abs(np.diff(times)) > DAY_MS) + 1
+        for part in np.split(rows, jumps) if len(jumps) else [rows]:
+            yield from self._take(part, segment)
+
+    def _take(self, part: Rows, segment: Segment) -> Iterator[Wrong]:
+        start = int(part[0, Field.STORE_TIMESTAMP])
+        piece, trusted = self._piece, self._trusted
+        if piece is None:
+            self._piece = _Piece(segment, part)
+        elif abs(start - piece.last) <= DAY_MS:
+            piece.extend(segment, part)
+        elif trusted is None:
+            self._trusted, self._piece = piece, _Piece(segment, part)
+            self._doubted = piece if self._at_head else None
+            self._at_head = False
+        elif piece.rows is not None and _outside(piece.first, trusted.last, start):
+            self._doubted = None
+            yield from _wrong(piece, trusted.last)
+            if abs(start - trusted.last) <= DAY_MS:
+                trusted.extend(segment, part)
+                self._trusted, self._piece = None, trusted
+            else:
+                self._piece = _Piece(segment, part)
+        else:
+            yield from self._head(piece)
+            self._trusted, self._piece = piece, _Piece(segment, part)
+
+    def _head(self, behind: _Piece) -> Iterator[Wrong]:
+        """The first records, if they lie days later than a longer piece behind them."""
+        doubted, self._doubted = self._doubted, None
+        if doubted is None or doubted.rows is None or doubted.last - behind.first <= DAY_MS:
+            return
+        if behind.rows is None or len(behind.rows) > len(doubted.rows):
+            yield from _wrong(doubted, None)
+
+    def close(self, dispatched_timestamp: int | None) -> Iterator[Wrong]:
+        """The last records, which have neighbours on one side only.
+
+        `dispatched_timestamp`: what the checkpoint says of the last record that was dispatched (ms).
+        """
+        piece, trusted = self._piece, self._trusted
+        if piece is None or trusted is None:
+            return
+        reference = dispatched_timestamp or piece.last
+        if piece.rows is not None and min(abs(one - reference) for one in (piece.first, piece.last)) > DAY_MS:
+            yield from _wrong(piece, trusted.last)
+        else:
+            yield from self._head(piece)
+
+
+def _outside(time: int, before: int, after: int) -> bool:
+    return not min(before, after) - DAY_MS <= time <= max(before, after) + DAY_MS
+
+
+def _wrong(piece: _Piece, before: int | None) -> Iterator[Wrong]:
+    for segment, row in piece.rows or ():
+        yield segment, row, before

@@ -1,0 +1,154 @@
+"""A foretold start as a page for people: verdict, loss, what the start does, what to do next; 80 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.output.sizes import human_bytes
+from rmqtool.output.start_parts import (
+    DISK,
+    LAG,
+    QUEUES,
+    WHAT_IF,
+    consequence_lines,
+    disk_facts,
+    start_facts,
+    what_if_row,
+)
+from rmqtool.output.verdict import STYLES, verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rmqtool.output.page import Page
+    from rmqtool.output.times import Zone
+    from rmqtool.recovery.advice import Advice
+    from rmqtool.recovery.loss import Loss
+    from rmqtool.recovery.outcome import Outcome
+
+_WIDTH = 78
+_FEW = 8
+"""so many lines of a list are shown; JSON has them all"""
+
+
+class StartPage:
+    """Writes the sections one after the other; those without content are left out."""
+
+    def __init__(self, page: Page, zone: Zone) -> None:
+        self._page = page
+        self._zone = zone
+
+    def write(
+        self,
+        outcomes: Sequence[Outcome],
+        safe: bool | None,
+        disk: dict[str, Any],
+        advice: Sequence[Advice],
+        cures: Sequence[tuple[str, Sequence[Outcome], bool | None]] = (),
+    ) -> None:
+        """outcomes: of every release in question, the last one first. cures: text, outcomes, verdict."""
+        for line in textwrap.wrap(verdict(outcomes, safe), _WIDTH):
+            self._page.line(line, STYLES[safe])
+        self._cures(outcomes, safe, cures)
+        self._loss(outcomes[0].loss)
+        for outcome in outcomes:
+            self._start(outcome)
+        self._lag(outcomes[0])
+        self._disk(disk)
+        self._next(advice)
+        self._page.close()
+
+    def _cures(
+        self,
+        outcomes: Sequence[Outcome],
+        safe: bool | None,
+        cures: Sequence[tuple[str, Sequence[Outcome], bool | None]],
+    ) -> None:
+        if not cures:
+            return
+        self._page.heading("What if")
+        all_of_them = [("as it is", outcomes, safe), *cures]
+        rows = [what_if_row(number, of[0], verdict) for number, (_, of, verdict) in enumerate(all_of_them)]
+        self._page.table(WHAT_IF, rows)
+        for number, (text, _, _) in enumerate(all_of_them):
+            self._page.line(f"{number:>2}  {text}")
+
+    def _loss(self, loss: Loss | None) -> None:
+        if loss is None or not loss.messages:
+            return
+        first, last = loss.first_timestamp, loss.last_timestamp
+        ranges = [f"{one.start} to {one.end}" for one in loss.ranges if one.recoverable]
+        topics = sorted(loss.topics.items(), key=lambda item: (-item[1], item[0]))
+        self._page.heading("Would be lost")
+        self._page.facts(
+            [
+                ("messages", f"{loss.messages:,} ({human_bytes(loss.bytes)})"),
+                ("stored from", None if first is None else self._zone.iso(first)),
+                ("to", None if last is None else self._zone.iso(last)),
+            ]
+        )
+        self._list("topics", [f"{name}: {count:,}" for name, count in topics])
+        self._list("still intact behind the damage, at physical offsets", ranges)
+
+    def _start(self, outcome: Outcome) -> None:
+        self._page.heading(f"What a broker {outcome.version} would do")
+        self._page.facts(start_facts(outcome))
+        self._list("deletes", outcome.deletes)
+        self._list("cuts", [f"{one.path} at {one.position}" for one in outcome.truncates])
+        self._list("passes over", [f"{start} to {end}" for start, end in outcome.skipped])
+        self._list("depends on timing", [one.message for one in outcome.timing_dependent])
+        self._list("not looked at", outcome.not_looked_at)
+        self._list("consequences", consequence_lines(outcome))
+        odd = [one for one in outcome.queues if one.lost or one.misplaced or one.repeated or one.hidden]
+        if odd:
+            self._page.heading("Queues that come to harm")
+            self._page.table(QUEUES, [{c.key: getattr(one, c.key) for c in QUEUES} for one in odd[:_FEW]])
+            self._more(len(odd))
+        tables = [one for one in outcome.config if one.loses or one.loads.value == "refuses"]
+        self._list("configuration files", [f"{one.path}: {one.loads.value}" for one in tables])
+
+    def _lag(self, outcome: Outcome) -> None:
+        lags = sorted(outcome.lags, key=lambda one: -one.messages)
+        if not lags:
+            return
+        self._page.heading("In the log and not yet in the queues: consumers cannot pull these")
+        rows = [
+            {
+                "topic": one.topic,
+                "queue_id": one.queue_id,
+                "messages": one.messages,
+                "bytes": human_bytes(one.bytes),
+                "oldest": self._zone.iso(one.oldest_timestamp),
+            }
+            for one in lags[:_FEW]
+        ]
+        self._page.table(LAG, rows)
+        self._more(len(lags))
+
+    def _disk(self, disk: dict[str, Any]) -> None:
+        self._page.heading("Disk: a broker cleans for the first time 60 s after its start")
+        self._page.facts(disk_facts(disk))
+        self._page.table(DISK, disk["thresholds"])
+        self._list("past fileReservedTime, deleted by the next cleaning", disk["expired"])
+
+    def _next(self, advice: Sequence[Advice]) -> None:
+        self._page.heading("Do next")
+        for one in advice:
+            self._page.line(f"  {one.command}", "bold")
+            for line in textwrap.wrap(one.why, _WIDTH - 6):
+                self._page.line(f"      {line}")
+
+    def _list(self, name: str, entries: Sequence[str]) -> None:
+        """A name, and what belongs to it below."""
+        if not entries:
+            return
+        self._page.line(f"  {name}:")
+        for entry in entries[:_FEW]:
+            for line in textwrap.wrap(entry, _WIDTH - 4, break_long_words=False) or [""]:
+                self._page.line(f"    {line}")
+        self._more(len(entries))
+
+    def _more(self, count: int) -> None:
+        if count > _FEW:
+            self._page.line(f"    … and {count - _FEW:,} more, all of them with --json")

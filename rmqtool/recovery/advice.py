@@ -1,0 +1,105 @@
+"""What to do next, as commands that can be copied: the most urgent first."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rmqtool.recovery.record import StopReason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rmqtool.recovery.outcome import Outcome
+
+_ORDINARY_STOPS = {None, StopReason.ZERO_TAIL, StopReason.BLANK, StopReason.END, StopReason.NO_FILES}
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A command line of rmqtool, and what it is good for."""
+
+    command: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How doctor was asked. options: those that say what lies where, for every following command.
+
+    release: as given, None when every behaviour counted.
+    """
+
+    store: str
+    options: tuple[str, ...] = ()
+    release: str | None = None
+
+    def line(self, verb: str, *words: str, path: str | None = None) -> str:
+        """A command on this store, or on a path in it."""
+        options = () if path is not None else self.options
+        return shlex.join(["rmqtool", verb, path or self.store, *words, *options])
+
+
+def advise(outcomes: Sequence[Outcome], safe: bool | None, asked: Asked) -> list[Advice]:
+    """Commands for this verdict; each once, at most six."""
+    found: dict[str, Advice] = {}
+    for one in _all(outcomes, safe, asked):
+        found.setdefault(one.command, one)
+    return list(found.values())[:6]
+
+
+def _all(outcomes: Sequence[Outcome], safe: bool | None, asked: Asked) -> Iterator[Advice]:
+    first = outcomes[0]
+    if first.lock is not None and first.lock.held:
+        yield Advice(asked.line("info"), "a process holds this store: stop that one, do not start a second")
+    for one in outcomes:
+        yield from _about(one, asked)
+    if safe is None:
+        yield from _uncertain(outcomes, asked)
+    verdicts = {one.safe_to_start for one in outcomes}
+    if len(verdicts) > 1 and asked.release is None:
+        known = next(one.version for one in outcomes if one.safe_to_start is not False)
+        yield Advice(
+            asked.line("doctor", "--as-version", known),
+            "releases differ here: ask for the one that will be started",
+        )
+    yield Advice(
+        asked.line("verify"),
+        "a start does not look at everything: whether every record, unit and index item is right"
+        if safe
+        else "all that is wrong in this store, with what to do about each finding",
+    )
+
+
+def _about(one: Outcome, asked: Asked) -> Iterator[Advice]:
+    refusal, loss = one.refusal, one.loss
+    if refusal is not None and refusal.path is not None and refusal.path.startswith("config/"):
+        path = f"{asked.store.rstrip('/')}/{refusal.path}"
+        yield Advice(asked.line("dump", path=path), "the file that the broker cannot load")
+    if loss is not None and loss.messages:
+        low, high = loss.ranges[0].start, loss.ranges[-1].end
+        words = ("--offset-range", f"{low}:{high}")
+        yield Advice(
+            asked.line("dump", *words, "--body", "base64", "--format", "ndjson"),
+            "saves the intact messages that a start would give up; redirect it to another disk",
+        )
+    if one.stop_reason not in _ORDINARY_STOPS and one.stop_offset is not None:
+        yield Advice(
+            asked.line("show", str(one.stop_offset)),
+            f"what lies where recovery stops ({one.stop_reason})",
+        )
+    release = ("--as-version", asked.release) if asked.release else ()
+    if any(queue.repeated or queue.misplaced or queue.hidden for queue in one.queues):
+        cures = ("delete-consumequeue", "delete-consumequeue+remove-checkpoint")
+        treated = tuple(word for cure in cures for word in ("--what-if", cure))
+        yield Advice(
+            asked.line("doctor", *treated, *release),
+            "whether building the queues anew would help; nothing is deleted by asking",
+        )
+
+
+def _uncertain(outcomes: Sequence[Outcome], asked: Asked) -> Iterator[Advice]:
+    release = ("--as-version", asked.release) if asked.release else ()
+    if any(one.unread_by_choice for one in outcomes):
+        yield Advice(asked.line("doctor", "--full", *release), "looks at everything, however long that takes")

@@ -1,0 +1,167 @@
+"""Entries about the commit log and the index."""
+
+from __future__ import annotations
+
+from rmqtool.recovery.consequences.entry import Entry, Severity
+
+E, W, N = Severity.ERROR, Severity.WARNING, Severity.NOTE
+
+_COPY = "copy the store before the start"
+
+LOG = (
+    Entry(
+        "DR-LOG-CUT",
+        W,
+        "recovery ends at {offset} in the middle of data ({reason}): what begins there is given up",
+        "rmqtool show STORE OFFSET shows why",
+    ),
+    Entry(
+        "DR-MESSAGES-LOST",
+        E,
+        "{messages} intact messages ({bytes} bytes) behind {offset} are given up",
+        _COPY + "; rmqtool dump STORE lists them",
+    ),
+    Entry(
+        "DR-SEGMENTS-DELETED",
+        E,
+        "{count} files of the log behind {offset} are deleted, with messages in them",
+        _COPY,
+    ),
+    Entry(
+        "DR-LOOKAHEAD-DELETED",
+        N,
+        "{count} files of the log behind {offset} are deleted; no message is in them",
+        "nothing to do: the broker makes files ahead",
+    ),
+    Entry(
+        "DR-QUEUES-DESTROYED",
+        E,
+        "there is no file of the log: all {count} files of queues are deleted",
+        "is the disk mounted, is it the right path? commitlog/ must not be empty",
+    ),
+    Entry(
+        "DR-EMPTY-FILE-DELETED",
+        N,
+        "{count} last files without any byte are deleted, whatever their names",
+        "nothing to do",
+        "5.1.3 and later",
+    ),
+    Entry(
+        "DR-GAP",
+        W,
+        "no file covers the offsets {start} to {end}: the broker does not notice, reads behind it go wrong",
+        "look for the missing file in backups and replicas",
+    ),
+    Entry(
+        "DR-DISPLACED",
+        W,
+        "{count} records state another offset than where they lie, first at {offset}: the broker takes them, "
+        "and uses the offset that they state",
+        "were files renamed, exchanged or reused? rmqtool verify STORE says which",
+    ),
+    Entry(
+        "DR-TORN-PROPERTIES",
+        W,
+        "{count} records have zero bytes in topic or properties, first at {offset}: the broker takes them as "
+        "they are",
+        "rmqtool show STORE OFFSET shows the record",
+    ),
+    Entry(
+        "DR-UNREAD-DAMAGE",
+        W,
+        "{count} ranges ({bytes} bytes) in files that recovery does not look at are no records, first at "
+        "{offset}: an abnormal start, or one without queues, ends the log there",
+        "rmqtool verify STORE lists them",
+    ),
+    Entry(
+        "DR-FILLER-HIDES",
+        W,
+        "a filler stands where a record was: recovery and dispatching miss it and {messages} intact messages "
+        "behind it in the file",
+        "rmqtool dump STORE lists what lies behind it",
+    ),
+    Entry(
+        "DR-SKIPPED",
+        E,
+        "dispatching passes over {bytes} bytes from {offset} on for good: messages there get no unit and no "
+        "index item",
+        "rmqtool verify STORE says what lies there",
+    ),
+    Entry(
+        "DR-DISPATCH-AHEAD",
+        E,
+        "dispatching begins at {offset}, behind the end of the log at {end}: no message gets a unit until "
+        "the log has grown that far, and abort stays when the broker stops",
+        "rmqtool verify STORE names the queue that points too far",
+        "before 5.0.0",
+    ),
+    Entry(
+        "DR-BORDER-RECORD",
+        E,
+        "the record at {offset} begins exactly where the queues end: it gets no unit, and units of its queue "
+        "that follow lie one slot too low",
+        "releases before 5.3.2 build it",
+        "5.3.2 and later",
+    ),
+    Entry(
+        "DR-DISPATCHED",
+        N,
+        "{messages} messages are handed to queues and index during the start, and {units} units are built",
+        "nothing to do",
+    ),
+    Entry(
+        "DR-DIRECTORY-IGNORED",
+        N,
+        "a directory lies among the files and is passed over",
+        "it does not belong there",
+        "5.1.0 and later",
+    ),
+    Entry(
+        "DR-UNPADDED-NAME",
+        N,
+        "{count} names of segments do not have 20 digits: the broker loads them by their number",
+        "tools that sort by name may not",
+    ),
+    Entry(
+        "DR-LOCALE-NAMES",
+        N,
+        "{count} names are written in the digits or the calendar of another locale",
+        "start brokers with the locale that wrote the store, or with none",
+    ),
+    Entry(
+        "DR-POISON-HALF",
+        W,
+        "{count} half messages cannot be checked, first at {offset}: unless they are done with, the check of "
+        "transactions fails at them again and again",
+        "rmqtool show STORE OFFSET shows the record",
+    ),
+)
+
+INDEX = (
+    Entry(
+        "DR-INDEX-DROPPED",
+        N,
+        "{count} index files are deleted and built again from {offset} on",
+        "nothing to do",
+    ),
+    Entry(
+        "DR-INDEX-ITEMS-MISSING",
+        W,
+        "index items ({items}) for messages before {offset} are in the files that are deleted, and are not "
+        "built again: queries by key miss them",
+        "with the checkpoint moved away the whole log is indexed again",
+    ),
+    Entry(
+        "DR-NOT-INDEXED",
+        W,
+        "new messages are not indexed until the log, which ends at {end}, has grown to {offset}: the newest "
+        "index file says that it goes that far",
+        "move index/ away before the start",
+    ),
+    Entry(
+        "DR-INDEX-DOUBLE",
+        N,
+        "the record at {offset} is indexed a second time",
+        "queries by key return it twice",
+    ),
+)

@@ -1,0 +1,93 @@
+"""Entries about single queues."""
+
+from __future__ import annotations
+
+from rmqtool.recovery.consequences.entry import Entry, Severity
+
+E, W, N = Severity.ERROR, Severity.WARNING, Severity.NOTE
+
+_VERIFY = "rmqtool verify STORE lists the messages without a unit"
+
+QUEUES = (
+    Entry(
+        "DR-QUEUE-CUT",
+        E,
+        "{topic}/{queue_id} loses its last {count} units: it ends at {end} instead of "
+        "{before}, and new messages get these offsets again",
+        "copy the store before the start",
+    ),
+    Entry(
+        "DR-OFFSETS-TWICE",
+        E,
+        "{topic}/{queue_id}: the queue offsets {start} to {end} are given to new messages, though messages "
+        "in the log have them",
+        _VERIFY + "; consumers that are ahead skip the new ones",
+    ),
+    Entry(
+        "DR-MISPLACED",
+        E,
+        "{topic}/{queue_id}: {count} units are written at other slots than their messages have",
+        _VERIFY,
+    ),
+    Entry(
+        "DR-ASTRAY",
+        E,
+        "{topic}/{queue_id}: {count} units are built with the offset that a record states, not where it lies",
+        "rmqtool show STORE OFFSET shows the record",
+    ),
+    Entry(
+        "DR-NOT-REBUILT",
+        E,
+        "{topic}/{queue_id}: {count} messages from queue offset {start} on have no unit, and the start "
+        "builds none",
+        _VERIFY,
+    ),
+    Entry(
+        "DR-STALE-MAX",
+        E,
+        "{topic}/{queue_id} believes that it knows the log up to {offset}, which ends at {end}: new messages "
+        "are acknowledged and get no unit until the log has grown that far",
+        "move the queue's directory away; rmqtool verify STORE names the unit",
+    ),
+    Entry(
+        "DR-PRE-BLANK-TAIL",
+        E,
+        "{topic}/{queue_id} ends in a blank unit: new messages are acknowledged and get no unit until the "
+        "log has grown to 2 GiB",
+        "move the queue's directory away",
+    ),
+    Entry(
+        "DR-PHANTOM-UNIT",
+        W,
+        "{topic}/{queue_id}: a zero unit at queue offset {start} is taken for a message",
+        "consumers find nothing there; move the queue's empty last file away",
+    ),
+    Entry(
+        "DR-SHIFTED",
+        W,
+        "{topic}/{queue_id}: the last unit has slot {slot}, its message queue offset {expected}",
+        "rmqtool verify STORE says where the shift begins",
+    ),
+    Entry(
+        "DR-SLOT-TAKEN",
+        E,
+        "{topic}/{queue_id}: {count} messages get no unit, as others have their slots already",
+        _VERIFY,
+    ),
+    Entry(
+        "DR-EXPIRED-QUEUE",
+        N,
+        "{topic}/{queue_id}: all messages were deleted with the oldest files, and the queue's minimum is not "
+        "moved: a pull there returns bytes of other messages",
+        "consumers should begin at {end}",
+        "before 5.0.0",
+    ),
+    Entry(
+        "DR-LMQ-SKIPPED",
+        W,
+        "{count} messages name more queues than they have offsets for: those queues get no unit, and their "
+        "later units lie too low",
+        "names without %LMQ% do not belong in INNER_MULTI_DISPATCH",
+        "4.9.3 and later",
+    ),
+)

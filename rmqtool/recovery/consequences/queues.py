@@ -1,0 +1,68 @@
+"""What the start makes of single queues."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from formats.consumequeue import PRE_BLANK_SIZE
+from rmqtool.recovery.consequences.consequence import Consequence, consequence
+from rmqtool.recovery.queues import QueueModel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rmqtool.recovery.consequences.scene import Scene
+    from rmqtool.recovery.outcome import QueueOutcome
+    from rmqtool.recovery.start import AnyQueue
+
+
+def harm(scene: Scene) -> Iterator[Consequence]:
+    """Queue by queue what is lost, moved, hidden, or given twice."""
+    start = scene.start
+    for one in scene.outcome.queues:
+        queue = start.queues.get((one.topic, one.queue_id))
+        path = queue.files.directory if queue is not None else f"consumequeue/{one.topic}/{one.queue_id}"
+        facts = {"topic": one.topic, "queue_id": one.queue_id}
+        yield from _bounds(one, path, facts)
+        if queue is not None:
+            yield from _states(scene, queue, path, facts)
+
+
+def _bounds(one: QueueOutcome, path: str, facts: dict[str, object]) -> Iterator[Consequence]:
+    if one.lost:
+        before = one.loaded_max + one.lost
+        yield consequence("DR-QUEUE-CUT", path, **facts, count=one.lost, before=before, end=one.loaded_max)
+    if one.repeated:
+        end = one.max_offset + one.repeated
+        yield consequence(
+            "DR-OFFSETS-TWICE", path, **facts, count=one.repeated, start=one.max_offset, end=end - 1
+        )
+    if one.misplaced:
+        yield consequence("DR-MISPLACED", path, **facts, count=one.misplaced)
+    if one.hidden:
+        yield consequence("DR-NOT-REBUILT", path, **facts, count=one.hidden, start=one.hidden_from)
+    if one.doubled:
+        yield consequence("DR-SLOT-TAKEN", path, **facts, count=one.doubled)
+
+
+def _states(scene: Scene, queue: AnyQueue, path: str, facts: dict[str, object]) -> Iterator[Consequence]:
+    start = scene.start
+    end = start.log.max_offset
+    if queue.astray:
+        yield consequence("DR-ASTRAY", path, **facts, count=queue.astray)
+    if queue.phantom is not None:
+        yield consequence("DR-PHANTOM-UNIT", path, **facts, start=queue.phantom)
+    if not isinstance(queue, QueueModel) or not queue.files.files or start.plan is None:
+        return
+    if queue.max_physical == PRE_BLANK_SIZE > end:
+        yield consequence("DR-PRE-BLANK-TAIL", path, **facts, offset=queue.max_physical, end=end)
+    elif queue.max_physical > end:
+        yield consequence("DR-STALE-MAX", path, **facts, offset=queue.max_physical, end=end)
+    floor = start.log.min_offset
+    expired = queue.max_offset and 0 < queue.max_physical <= floor and not queue.appended
+    if expired and not start.traits.min_offset_by_search:
+        yield consequence("DR-EXPIRED-QUEUE", path, **facts, end=queue.max_offset)
+    last = start.spans.last_of(queue.topic, queue.queue_id)
+    slot = queue.max_offset - 1
+    if last is not None and last.end == queue.max_physical and last.slot != slot and not queue.misplaced:
+        yield consequence("DR-SHIFTED", path, **facts, slot=slot, expected=last.slot)

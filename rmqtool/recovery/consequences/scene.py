@@ -1,0 +1,25 @@
+"""What the consequences are computed from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rmqtool.recovery.outcome import Outcome
+    from rmqtool.recovery.passed_over import PassedOver
+    from rmqtool.recovery.start import Start
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """start: the start that was gone through, as far as it came. outcome: what is told of it already.
+
+    passed_over: messages behind fillers. gaps: (path, offset, length) of damage in files that recovery does
+    not read.
+    """
+
+    start: Start
+    outcome: Outcome
+    passed_over: tuple[PassedOver, ...] = ()
+    gaps: tuple[tuple[str, int, int], ...] = ()

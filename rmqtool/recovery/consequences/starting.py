@@ -1,0 +1,110 @@
+"""Whether the broker starts, how it recovers, and which settings decide about that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from formats.checkpoint import min_timestamp
+from rmqtool.recovery.consequences.consequence import Consequence, consequence
+from rmqtool.recovery.outcome import Mode
+from rmqtool.recovery.record import StopReason
+from rmqtool.recovery.traits import NormalStart
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rmqtool.recovery.consequences.scene import Scene
+
+CODES = {
+    "file-length": "DR-REFUSE-LENGTH",
+    "file-name": "DR-REFUSE-NAME",
+    "config-unparsable": "DR-REFUSE-CONFIG",
+    "checkpoint-directory": "DR-REFUSE-CHECKPOINT",
+    "abort-directory": "DR-REFUSE-ABORT",
+    "queue-type": "DR-REFUSE-QUEUE-TYPE",
+    "record-too-large": "DR-REFUSE-RECORD-SIZE",
+    "multi-dispatch": "DR-REFUSE-MULTI-DISPATCH",
+    "negative-position": "DR-REFUSE-ZERO-FILE",
+    "dispatch-stuck": "DR-REFUSE-STUCK",
+    "index-unopenable": "DR-REFUSE-INDEX",
+    "timer-wheel-length": "DR-REFUSE-TIMER-WHEEL",
+    "lock-held": "DR-LOCK-HELD",
+}
+"""of refusals"""
+
+
+def refusals(scene: Scene) -> Iterator[Consequence]:
+    """Why there is no start, and what it costs all the same."""
+    outcome, start = scene.outcome, scene.start
+    refusal, lock = outcome.refusal, outcome.lock
+    held = lock is not None and lock.held
+    if refusal is not None and not (held and refusal.code == "lock-held"):
+        where = [refusal.path] if refusal.path else []
+        shown = f"{refusal.path}: {refusal.message}" if refusal.path else refusal.message
+        reached = start.reput.offset if start.reput else None
+        yield consequence(CODES[refusal.code], *where, reason=shown, offset=reached, end=start.log.max_offset)
+        if outcome.deletes and not held:
+            yield consequence("DR-REFUSED-LATE", *outcome.deletes, count=len(outcome.deletes))
+    if held and lock is not None:
+        holder = f" (process {lock.pid})" if lock.pid else ""
+        yield consequence("DR-LOCK-HELD", "lock", holder=holder, pid=lock.pid)
+        if outcome.deletes:
+            yield consequence("DR-SECOND-START", *outcome.deletes, count=len(outcome.deletes))
+
+
+def recovery(scene: Scene) -> Iterator[Consequence]:
+    """Where recovery begins and why."""
+    outcome, start = scene.outcome, scene.start
+    lock = outcome.lock
+    if lock is not None and (lock.held is None or "other hosts" in lock.reason):
+        yield consequence("DR-LOCK-UNKNOWN", "lock", reason=lock.reason)
+    if start.plan is None or not start.loaded:
+        return
+    first = start.plan.start_segment
+    if outcome.mode is Mode.ABNORMAL:
+        yield consequence("DR-ABNORMAL", "abort", offset=first)
+    if start.first_file:
+        before = [one.path for one in start.loaded[: start.first_file]]
+        yield consequence("DR-UNREAD-FILES", *before, count=len(before), offset=first)
+    else:
+        yield from _full_scan(scene)
+    if outcome.mode is Mode.ABNORMAL and start.witness.latest is not None:
+        until = min_timestamp(start.checkpoint)
+        loss = outcome.loss
+        if until > start.witness.latest and not (loss is not None and loss.messages):
+            yield consequence("DR-CHECKPOINT-FUTURE", "checkpoint", until=until, latest=start.witness.latest)
+
+
+def _full_scan(scene: Scene) -> Iterator[Consequence]:
+    """Recovery from the first file on although there are others."""
+    start, known = scene.start, scene.start.known
+    last_three = start.traits.normal_start is NormalStart.LAST_THREE
+    if len(start.loaded) == 1 or (scene.outcome.mode is Mode.NORMAL and last_three):
+        return
+    if scene.outcome.mode is Mode.NORMAL:
+        reason = "no queue says how far it got" if known < 0 else "no queue got further than the first file"
+    elif min_timestamp(start.checkpoint) == 0:
+        reason = "the checkpoint is missing or zero"
+    else:
+        reason = "no file begins before the time of the checkpoint"
+    yield consequence(
+        "DR-FULL-SCAN", bytes=scene.outcome.bytes_to_scan, files=len(start.loaded), reason=reason
+    )
+
+
+def settings(scene: Scene) -> Iterator[Consequence]:
+    """What the settings make of this store."""
+    start, end = scene.start, scene.start.end
+    if not start.settings.check_crc:
+        yield consequence("DR-CRC-OFF")
+    if end is not None:
+        path = start.loaded[end.file].path
+        if end.reason is StopReason.BAD_PROPERTY_CRC:
+            yield consequence("DR-PROPERTY-CRC", path, offset=end.offset)
+        if end.reason is StopReason.NO_DUP_INFO:
+            yield consequence("DR-DUP-INFO", path, offset=end.offset)
+    for one in scene.outcome.timing_dependent:
+        if one.what == "heap":
+            yield consequence("DR-HEAP", reason=one.message)
+    if start.settings.rocksdb_queues and scene.outcome.mode is Mode.ABNORMAL:
+        yield consequence("DR-ROCKSDB-QUEUES", "consumequeue")

@@ -1,0 +1,93 @@
+"""What the broker knows after it has loaded its configuration files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rmqtool.errors import RmqtoolError
+from rmqtool.recovery.config_tables import Loads
+from rmqtool.recovery.consequences.consequence import Consequence, consequence
+from rmqtool.recovery.consequences.entry import Severity
+from rmqtool.store.config_json import ParsedConfig, ParseState, parse_config
+from rmqtool.store.kinds import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rmqtool.recovery.config_tables import ConfigOutcome
+    from rmqtool.recovery.consequences.scene import Scene
+    from rmqtool.store.layout import Store
+
+_WHAT = {
+    "topics.json": "topics",
+    "consumerOffset.json": "consumer offsets",
+    "subscriptionGroup.json": "consumer groups",
+    "delayOffset.json": "offsets of delayed messages",
+    "topicQueueMapping.json": "mappings of static topics",
+    "consumerFilter.json": "filters",
+    "consumerOrderInfo.json": "states of orderly consumers",
+}
+_DAMAGED = (ParseState.UNPARSABLE, ParseState.EMPTY, ParseState.UNREADABLE)
+
+
+def tables(scene: Scene) -> Iterator[Consequence]:
+    """Table by table what is loaded instead of what was meant."""
+    store = scene.start.store
+    by_name = {
+        file.shown.removesuffix(".bak"): file for file in store.of_kind(FileKind.CONFIG, FileKind.CONFIG_BAK)
+    }
+    for one in scene.outcome.config:
+        name = by_name[one.path].path.removesuffix(".bak") if one.path in by_name else one.path
+        yield from _table(store, one, name)
+    yield from _no_topics(scene)
+
+
+def _table(store: Store, one: ConfigOutcome, name: str) -> Iterator[Consequence]:
+    own, backup = _parsed(store, name), _parsed(store, name + ".bak")
+    facts = {"path": one.path, "what": _WHAT.get(name.rpartition("/")[2], "its entries")}
+    if one.loads is Loads.EMPTY and not _is_empty_object(own):
+        known = next((held.data for held in (own, backup) if isinstance(held.data, dict) and held.data), None)
+        found = consequence("DR-CONFIG-EMPTY", one.path, **facts, entries=_entries(known))
+        milder = Severity.ERROR if one.loses else Severity.WARNING
+        yield Consequence(found.code, milder, found.message, found.paths, found.facts)
+    elif one.loads is Loads.BAK:
+        code = "DR-CONFIG-BAK" if one.loses else "DR-CONFIG-BAK-ONLY"
+        yield consequence(code, one.path, one.path + ".bak", **facts)
+    elif one.loads is Loads.PRIMARY:
+        if backup.state in _DAMAGED:
+            yield consequence("DR-CONFIG-BAK-BAD", one.path + ".bak", **facts)
+        if own.state is ParseState.LENIENT:
+            yield consequence("DR-CONFIG-FORGIVEN", one.path, **facts, reason=own.detail)
+
+
+def _parsed(store: Store, path: str) -> ParsedConfig:
+    file = store.file(path)
+    if file is None:
+        return ParsedConfig(None, ParseState.MISSING, None)
+    try:
+        with file.open("pread") as source:
+            return parse_config(source.window(0, source.size).tobytes())
+    except RmqtoolError as error:
+        return ParsedConfig(None, ParseState.UNREADABLE, str(error))
+
+
+def _is_empty_object(parsed: ParsedConfig) -> bool:
+    """`{}`: a table that was written empty."""
+    return parsed.state.has_data and not parsed.data
+
+
+def _entries(data: dict[str, object] | None) -> int | None:
+    """How many entries a table has, None when it cannot be told."""
+    if data is None:
+        return None
+    return sum(len(held) for name, held in data.items() if isinstance(held, dict) and name != "dataVersion")
+
+
+def _no_topics(scene: Scene) -> Iterator[Consequence]:
+    start = scene.start
+    names = ("config/topics.json", "config/topics.json.bak")
+    if start.plan is None or any(start.store.file(name) is not None for name in names):
+        return
+    topics = {key[0] for key in (*start.queues, *start.spans.of())}
+    if topics:
+        yield consequence("DR-TOPICS-UNKNOWN", count=len(topics))

@@ -1,0 +1,91 @@
+"""Folk cures, as views of the store that one would make: what to foretell before anybody tries them."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from formats.checkpoint import CHECKPOINT_SIZE
+from rmqtool.errors import UsageError
+from rmqtool.recovery.traits import traits_of
+from rmqtool.recovery.view import changed, file_with
+from rmqtool.store.names import escape_name
+
+if TYPE_CHECKING:
+    from rmqtool.store.layout import Store
+
+_REMOVED = {
+    "delete-consumequeue": "consumequeue",
+    "delete-index": "index",
+    "remove-abort": "abort",
+    "remove-checkpoint": "checkpoint",
+}
+NAMES = (*_REMOVED, "zero-checkpoint", "remove-file PATH", "start-twice", "release X")
+"""what can be asked for; several joined with + are done together"""
+_WORDS = "|".join(name.partition(" ")[0] for name in NAMES)
+_STEP = re.compile(rf"\+(?=(?:{_WORDS})(?:[+ =]|$))")
+_WITH_VALUE = re.compile(r"(remove-file|release)[ =]\s*(.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Cure:
+    """text: as it was asked for. gone: paths that are removed. zeroed: paths that are filled with zeros.
+
+    twice: the store is started, stopped and started again. release: the one to start with, None for the
+    release in question.
+    """
+
+    text: str
+    gone: tuple[str, ...] = ()
+    zeroed: tuple[str, ...] = ()
+    twice: bool = False
+    release: str | None = None
+
+    def applied(self, store: Store) -> Store:
+        """The store after the cure. Raises `UsageError` for a path that is not in it."""
+        put = {path: file_with(store, path, CHECKPOINT_SIZE, _zeros) for path in self.zeroed}
+        return changed(store, self.gone, put)
+
+
+def parse_cure(text: str, store: Store) -> Cure:
+    """A cure by its name, or several joined with `+`.
+
+    Raises `UsageError` for an unknown name, a path that is not in the store, a release that is none.
+    """
+    gone: list[str] = []
+    zeroed: list[str] = []
+    twice, release = False, None
+    for step in _STEP.split(text.strip()):
+        valued = _WITH_VALUE.fullmatch(step)
+        if step in _REMOVED:
+            gone.append(_REMOVED[step])
+        elif step == "zero-checkpoint":
+            zeroed.append("checkpoint")
+        elif step == "start-twice":
+            twice = True
+        elif valued is not None and valued[1] == "release":
+            release = valued[2].strip()
+            traits_of(release)
+        elif valued is not None:
+            gone.append(_path_in(store, valued[2]))
+        else:
+            hint = f', in one word or quoted: "{step} …"' if step in {"remove-file", "release"} else ""
+            raise UsageError(f"unknown cure {escape_name(step)}; known are {', '.join(NAMES)}{hint}")
+    return Cure(text, tuple(gone), tuple(zeroed), twice, release)
+
+
+def _path_in(store: Store, given: str) -> str:
+    """The path of a file or directory of the store, given relative to its root or to anything else."""
+    known = {one.path for one in store.files} | {one.path for one in store.directories}
+    inside = os.path.normpath(given)
+    if inside not in known:
+        inside = os.path.relpath(os.path.abspath(given), os.path.abspath(store.root))
+    if inside not in known or inside in {"", "."}:
+        raise UsageError(f"remove-file {escape_name(given)}: the store has no such file")
+    return inside
+
+
+def _zeros() -> bytes:
+    return bytes(CHECKPOINT_SIZE)

@@ -1,0 +1,135 @@
+"""The files of the log in front of the place where recovery begins: read for the sake of the verdict only.
+
+The start itself does not touch them, but a message in them may have a queue offset that a queue which ends
+too low gives out again. Many starts may be foretold on one store, each file is read once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rmqtool.errors import RmqtoolError
+from rmqtool.recovery.reading import BudgetEndedError, copied_bytes
+from rmqtool.recovery.spans import QueueSpans
+from rmqtool.recovery.witness import Witness
+from rmqtool.scan.events import Gap, Records
+from rmqtool.scan.fields import Check, Field
+from rmqtool.scan.parallel import in_order
+from rmqtool.scan.segment import SegmentScan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rmqtool.recovery.mapped import MappedFile
+    from rmqtool.recovery.reading import Reading
+    from rmqtool.scan.parallel import Lane
+    from rmqtool.store.files import StoreFile
+
+ALLOWANCE = 2 << 30
+"""bytes that are read without being asked for: as much as a start may scan and still be foretold at once"""
+
+
+@dataclass
+class Looked:
+    """unread: paths not read, or not to their end. gaps: (path, offset, length) of what is no record."""
+
+    unread: list[str] = field(default_factory=list)
+    gaps: list[tuple[str, int, int]] = field(default_factory=list)
+
+
+@dataclass
+class _Seen:
+    """What one file holds. failed: it could not be read to its end."""
+
+    spans: QueueSpans
+    witness: Witness
+    gaps: list[tuple[str, int, int]] = field(default_factory=list)
+    failed: bool = False
+
+
+@dataclass
+class LookBack:
+    """allowance: bytes of data that may be read, None for no bound; files behind it stay unread."""
+
+    allowance: int | None = None
+    _seen: dict[str, _Seen] = field(default_factory=dict)
+
+    @property
+    def is_spent(self) -> bool:
+        """Files stay unread because the allowance or the time was over."""
+        return self.allowance == 0
+
+    def take(self, files: list[MappedFile], spans: QueueSpans, witness: Witness, reading: Reading) -> Looked:
+        """Adds what the files hold to `spans` and `witness`. The youngest files are read first."""
+        wanted = [one for one in reversed(files) if one.path not in self._seen and one.file is not None]
+        try:
+            self._read([one for one in wanted if self._may_read(one.file)], reading)
+        except BudgetEndedError:
+            self.allowance = 0
+        looked = Looked()
+        for one in files:
+            seen = self._seen.get(one.path)
+            if seen is not None:
+                spans.add(seen.spans)
+                witness.add(seen.witness)
+                looked.gaps += seen.gaps
+            if one.file is not None and (seen is None or seen.failed):
+                looked.unread.append(one.path)
+        return looked
+
+    def _may_read(self, file: StoreFile | None) -> bool:
+        if self.allowance is None or file is None:
+            return True
+        size = min(file.size, file.disk_bytes)
+        if size > self.allowance:
+            self.allowance = 0
+            return False
+        self.allowance -= size
+        return True
+
+    def _read(self, files: list[MappedFile], reading: Reading) -> None:
+        found: dict[str, _Seen] = {}
+        for one, event in in_order(files, lambda one, lane: _events(one, reading, lane), reading.jobs):
+            seen = found.setdefault(one.path, _Seen(QueueSpans(reading.kernels), Witness(reading.kernels)))
+            if isinstance(event, Records):
+                seen.spans.take(event, one.base)
+                seen.witness.take(event, one.base)
+            elif isinstance(event, Gap):
+                seen.gaps.append((one.path, one.base + event.position, event.length))
+            else:
+                seen.failed = event is not None
+                self._seen[one.path] = seen
+
+
+def _events(
+    one: MappedFile, reading: Reading, lane: Lane
+) -> Iterator[tuple[MappedFile, Records | Gap | RmqtoolError | None]]:
+    """Records and gaps of a file; None behind the last, or the error that ended reading."""
+    if one.file is None:
+        return
+    done = 0
+    try:
+        with reading.open(one.file, lane) as source:
+            scan = SegmentScan(
+                source,
+                one.base,
+                checks=Check.TEXT,
+                active=False,
+                kernels=reading.kernels,
+                stop=lane.stop,
+            )
+            for event in scan:
+                if isinstance(event, Gap):
+                    yield one, event
+                elif isinstance(event, Records):
+                    lane.take(event.rows.nbytes + copied_bytes(source, event))
+                    end = int(event.rows[-1, Field.POSITION])
+                    yield one, Records(event.rows.copy(), event.window, event.origin)
+                    reading.told(end - done)
+                    done = end
+    except RmqtoolError as error:
+        yield one, error
+        return
+    reading.told(one.file.size - done)
+    yield one, None

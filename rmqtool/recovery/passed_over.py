@@ -1,0 +1,89 @@
+"""Records behind a filler in the middle of a file: recovery and dispatching both go on with the next file.
+
+A filler covers the rest of its file and says so; where it does not, something else stood there before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from formats.commitlog import BLANK_MAGIC_CODE, MESSAGE_MAGIC_CODE, MESSAGE_MAGIC_CODE_V2
+from rmqtool.errors import RmqtoolError
+from rmqtool.recovery.spans import QueueSpans
+from rmqtool.scan.events import Records
+from rmqtool.scan.fields import Check, CrcState, Field
+from rmqtool.scan.segment import SegmentScan
+
+if TYPE_CHECKING:
+    from rmqtool.recovery.mapped import MappedFile
+    from rmqtool.recovery.reading import Reading
+    from rmqtool.recovery.start import Start
+    from rmqtool.store.bytes import ByteSource
+
+_MAGICS = (BLANK_MAGIC_CODE, MESSAGE_MAGIC_CODE, MESSAGE_MAGIC_CODE_V2)
+
+
+@dataclass(frozen=True, slots=True)
+class PassedOver:
+    """path, position: the filler. messages, bytes: intact records behind the one that it replaces."""
+
+    path: str
+    position: int
+    messages: int
+    bytes: int
+
+
+def behind_fillers(start: Start) -> tuple[PassedOver, ...]:
+    """Records that recovery or dispatching passed over; their queue offsets count as those of the others."""
+    size = start.log.size
+    places = set(start.end.fillers if start.end else ())
+    for offset in start.reput.fillers if start.reput else ():
+        places |= {
+            (number, offset - one.base)
+            for number, one in enumerate(start.loaded)
+            if one.base <= offset < one.base + size
+        }
+    hidden = QueueSpans(start.reading.kernels)
+    found = [
+        _behind(start.loaded[number], position, size, start.reading, hidden)
+        for number, position in sorted(places)
+    ]
+    start.spans.add(hidden)
+    return tuple(one for one in found if one is not None)
+
+
+def _behind(
+    one: MappedFile, position: int, size: int, reading: Reading, hidden: QueueSpans
+) -> PassedOver | None:
+    """What a filler at `position` of a file of `size` bytes hides, None for one that covers the rest."""
+    if one.file is None:
+        return None
+    messages = length = 0
+    try:
+        with reading.open(one.file) as source:
+            stated = int.from_bytes(source.window(position, 4).tobytes(), "big", signed=True)
+            if stated == size - position or not _was_record(source, position + stated):
+                return None
+            scan = SegmentScan(
+                source, one.base, checks=Check.ALL, active=False, start=position + 8, kernels=reading.kernels
+            )
+            for event in scan:
+                if isinstance(event, Records):
+                    rows = event.rows
+                    own = rows[:, Field.STORED_PHYSICAL_OFFSET] == rows[:, Field.POSITION] + one.base
+                    run = Records(
+                        rows[own & (rows[:, Field.CRC_STATE] != CrcState.BAD)], event.window, event.origin
+                    )
+                    messages += len(run.rows)
+                    length += int(run.rows[:, Field.STORE_SIZE].sum())
+                    hidden.take(run, one.base)
+    except RmqtoolError:
+        return None
+    return PassedOver(one.path, position, messages, length)
+
+
+def _was_record(source: ByteSource, end: int) -> bool:
+    """Whether what states its size in front of `end` is a record, by what follows it."""
+    magic = source.window(end + 4, 4).tobytes() if 0 < end <= source.size - 8 else b""
+    return int.from_bytes(magic, "big", signed=True) in _MAGICS

@@ -1,0 +1,79 @@
+"""What a start makes of every queue, held against the queue offsets that messages in the log have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rmqtool.recovery.holes import Holes, holes
+from rmqtool.recovery.outcome import QueueOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rmqtool.recovery.spans import Key, Lag
+    from rmqtool.recovery.start import AnyQueue, Start
+
+_ALWAYS_THERE = ("%LMQ%", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_", "rmq_sys_", "TRANS_CHECK_MAX_TIME_TOPIC")
+"""topics that need no entry in the topic table"""
+
+
+def queue_outcomes(start: Start, loaded_max: Mapping[Key, int], *, whole: bool) -> tuple[QueueOutcome, ...]:
+    """Every queue that has files or messages, by name.
+
+    loaded_max: ends directly after the load. whole: the files before the start segment were read too.
+    """
+    if start.settings.rocksdb_queues:
+        return ()
+    queues, spans = start.queues, _wanted_spans(start)
+    return tuple(
+        _outcome(key, queues.get(key), spans.get(key), loaded_max.get(key, 0), whole=whole)
+        for key in sorted({*queues, *spans})
+    )
+
+
+def lags(start: Start) -> tuple[Lag, ...]:
+    """What queues lacked of the log before the start."""
+    if start.settings.rocksdb_queues:
+        return ()
+    return tuple(one for one in start.spans.lags if _is_somebodys(start, one.topic))
+
+
+def _wanted_spans(start: Start) -> dict[Key, tuple[int, int]]:
+    """Queue offsets in the log."""
+    return {key: span for key, span in start.spans.of().items() if _is_somebodys(start, key[0])}
+
+
+def _is_somebodys(start: Start, topic: str) -> bool:
+    """Not of a topic that was deleted."""
+    topics = start.store.topics
+    return not topics or topic in topics or topic.startswith(_ALWAYS_THERE)
+
+
+def _outcome(
+    key: Key, queue: AnyQueue | None, span: tuple[int, int] | None, loaded: int, *, whole: bool
+) -> QueueOutcome:
+    if queue is None:
+        low, high = span or (0, 0)
+        return QueueOutcome(*key, 0, 0, 0, repeated=high, hidden=high - low, hidden_from=low)
+    first, end = queue.min_offset, queue.max_offset
+    low, high = span or (first, end)
+    gaps = holes(queue, low, high) if span is not None else Holes()
+    if span is None or not whole:
+        # what the messages of files that were not read have is not known: blanks stand for some of them
+        hidden = max(first - low, queue.blanked, gaps.count, 0)
+        begin: int | None = min(low, first)
+    else:
+        hidden = max(first - low, 0) + gaps.count
+        begin = low if first > low else gaps.first
+    return QueueOutcome(
+        *key,
+        first,
+        end,
+        loaded,
+        misplaced=queue.misplaced,
+        lost=max(queue.recovered_max - loaded, 0),
+        repeated=max(high - end, 0),
+        hidden=hidden,
+        hidden_from=begin if hidden else None,
+        doubled=queue.doubled,
+    )

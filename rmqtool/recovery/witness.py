@@ -1,0 +1,101 @@
+"""What is worth telling about records that a start reads, noted while they pass by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formats.commitlog import SysFlag
+from rmqtool.recovery.columns import of_topic, properties_match
+from rmqtool.scan.bodies import BodyError, decompress
+from rmqtool.scan.fields import Field, Issue
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    import numpy.typing as npt
+
+    from rmqtool.scan.events import Records
+
+    Flags = npt.NDArray[np.bool_]
+
+HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
+_REAL_TOPIC = r"(?:^|\x02)REAL_TOPIC\x01"
+
+
+@dataclass
+class Counted:
+    """How many records show something, and the physical offset of the first of them."""
+
+    count: int = 0
+    first: int | None = None
+
+    def add(self, offsets: npt.NDArray[np.int64]) -> None:
+        """More of them, by the offset where each lies."""
+        if len(offsets):
+            low = int(offsets.min())
+            self.first = low if self.first is None else min(self.first, low)
+            self.count += len(offsets)
+
+    def plus(self, other: Counted) -> Counted:
+        """Both together."""
+        firsts = [one for one in (self.first, other.first) if one is not None]
+        return Counted(self.count + other.count, min(firsts, default=None))
+
+
+@dataclass
+class Witness:
+    """Fed with the runs that recovery reads and with those of the files in front.
+
+    displaced: records that state another physical offset than where they lie. torn: records with a zero byte
+    in topic or properties, which no release notices. poison: half messages that cannot be checked, because
+    their body does not decompress or their real topic is gone. latest: youngest store time, ms.
+    """
+
+    kernels: ModuleType
+    displaced: Counted = field(default_factory=Counted)
+    torn: Counted = field(default_factory=Counted)
+    poison: Counted = field(default_factory=Counted)
+    latest: int | None = None
+
+    def take(self, run: Records, base: int) -> None:
+        """A run of records whose topics and properties were looked at; `base` of their file."""
+        rows = run.rows
+        if not len(rows):
+            return
+        places = rows[:, Field.POSITION] + base
+        self.displaced.add(places[rows[:, Field.STORED_PHYSICAL_OFFSET] != places])
+        self.torn.add(places[(rows[:, Field.ISSUES] & int(Issue.TOPIC_NUL | Issue.PROPERTIES_NUL)) != 0])
+        self.poison.add(places[_poison(run, self.kernels)])
+        self._note_time(int(rows[:, Field.STORE_TIMESTAMP].max()))
+
+    def add(self, other: Witness) -> None:
+        """What was noted about other records too."""
+        self.displaced = self.displaced.plus(other.displaced)
+        self.torn = self.torn.plus(other.torn)
+        self.poison = self.poison.plus(other.poison)
+        if other.latest is not None:
+            self._note_time(other.latest)
+
+    def _note_time(self, youngest: int) -> None:
+        self.latest = youngest if self.latest is None else max(self.latest, youngest)
+
+
+def _poison(run: Records, kernels: ModuleType) -> Flags:
+    """Half messages on which `TransactionalMessageServiceImpl#check` gets stuck."""
+    half = of_topic(run, HALF_TOPIC)
+    if not half.any():
+        return half
+    found: Flags = half & ~properties_match(run, kernels, half, _REAL_TOPIC)
+    compressed = (run.rows[:, Field.SYS_FLAG] & int(SysFlag.COMPRESSED)) != 0
+    for index in np.flatnonzero(half & compressed & ~found).tolist():
+        row = run.rows[index]
+        start = int(row[Field.BODY_POSITION]) - run.origin
+        body = run.window[start : start + max(int(row[Field.BODY_LENGTH]), 0)].tobytes()
+        try:
+            decompress(body, int(row[Field.SYS_FLAG]))
+        except BodyError:
+            found[index] = True
+    return found

@@ -1,0 +1,46 @@
+"""A start foretold, against the pass of `verify` over the same log."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from rmqtool.check.verify import Reading as CheckReading
+from rmqtool.check.verify import Verification
+from rmqtool.recovery.foretell import foretell
+from rmqtool.recovery.reading import Reading
+from rmqtool.scan.engine import choose_kernels
+from rmqtool.scan.log import data_bytes
+from rmqtool.store.access import Access
+from rmqtool.store.layout import Store
+from tests.bench.measure import Figure, in_turn
+
+if TYPE_CHECKING:
+    from tests.bench.data import BenchLog
+
+VERIFY_TARGET = 0.7
+
+
+def against_verify(log: BenchLog) -> Figure:
+    """Every record checked as recovery does it and dispatched to its queue, by one thread."""
+    taken = in_turn({"foretell": lambda: _foretell(log), "verify": lambda: _verify(log)}, rounds=5)
+    ratio = taken["verify"].best / taken["foretell"].best
+    note = f"{log.size / taken['foretell'].best / 1e9:.1f} GB/s; by CPU time"
+    return Figure(f"a start foretold, {log.name}", "verify, one thread", ratio, VERIFY_TARGET, note=note)
+
+
+def _foretell(log: BenchLog) -> float:
+    began = time.process_time()
+    store = Store.open(log.root)
+    reading = Reading(choose_kernels(data_bytes(store.segments)), Access("auto"))
+    outcome = foretell(store, "5.3.3", reading=reading)
+    assert sum(one.max_offset for one in outcome.queues) == log.facts.messages
+    return time.process_time() - began
+
+
+def _verify(log: BenchLog) -> float:
+    began = time.process_time()
+    run = Verification(Store.open(log.root), CheckReading(1))
+    for _ in run.findings():
+        pass
+    return time.process_time() - began

@@ -1,0 +1,103 @@
+"""`verify` by parts: what comparing units and index costs beside the pass over the log itself."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from typing import TYPE_CHECKING
+
+from fixtures.derived import write_derived
+from rmqtool.check.cross import CrossCheck
+from rmqtool.check.index import IndexCheck, LogRange
+from rmqtool.check.log import LogCheck
+from rmqtool.check.log_reading import BATCH_ROWS
+from rmqtool.check.queue_files import OpenFiles, queues_of
+from rmqtool.check.queue_order import check_units
+from rmqtool.scan.engine import choose_kernels
+from rmqtool.scan.events import Records
+from rmqtool.scan.files import FileReader
+from rmqtool.scan.segment import SegmentScan
+from rmqtool.store.access import Access
+from rmqtool.store.layout import FileKind, Store
+from tests.bench.measure import Figure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rmqtool.check.findings import Finding
+    from tests.bench.data import BenchLog
+
+CROSS_TARGET = 1.0
+"""CPU time of a cross-check at most, in units of the log pass"""
+
+ROUNDS = 5
+
+
+def against_the_log(log: BenchLog) -> list[Figure]:
+    """CPU seconds of both cross-checks over those of the log pass, all of one run, best of some."""
+    for made_by_java in ("consumequeue", "index"):
+        shutil.rmtree(log.root / made_by_java, ignore_errors=True)
+    write_derived(log.root, log.facts)
+    store = Store.open(log.root)
+    rounds = [_round(store) for _ in range(ROUNDS + 1)][1:]
+    best = {part: min(one[part] for one in rounds) for part in ("log", "units", "index")}
+    return [
+        Figure(
+            f"{what}, {log.name}",
+            "scan and checks of the log",
+            best[part] / best["log"],
+            CROSS_TARGET,
+            at_most=True,
+            note=f"{best[part]:.2f} s CPU, log {best['log']:.2f} s",
+        )
+        for part, what in (
+            ("units", "verify: records against units"),
+            ("index", "verify: keys against index"),
+        )
+    ]
+
+
+def _round(store: Store) -> dict[str, float]:
+    spent = {"log": 0.0, "units": 0.0, "index": 0.0}
+    began = time.process_time()
+
+    def lap(part: str) -> None:
+        nonlocal began
+        now = time.process_time()
+        spent[part] += now - began
+        began = now
+
+    kernels = choose_kernels()
+    files = OpenFiles(Access())
+    with FileReader(store) as reader:
+        cross = CrossCheck(queues_of(store, FileKind.CONSUMEQUEUE, files), {}, reader, kernels)
+        lap("units")
+        index = IndexCheck(store, kernels)
+        lap("index")
+        check = LogCheck()
+        for segment in store.segments:
+            with segment.open() as source:
+                for event in SegmentScan(source, segment.base, kernels=kernels, batch_rows=BATCH_ROWS):
+                    if not isinstance(event, Records):
+                        continue
+                    _silent(check.records(event, segment))
+                    lap("log")
+                    _silent(cross.take(event, segment.base))
+                    lap("units")
+                    _silent(index.records(event, segment.base))
+                    lap("index")
+            lap("log")
+        _silent(cross.close())
+        for queue in cross.queues.values():
+            _silent(check_units(queue, cross.kernels))
+            assert not any(queue.doubtful(number) for number in range(len(queue.files)))
+        files.close()
+        lap("units")
+        _silent(index.finish(LogRange(0, store.segments.end_offset), ()))
+        lap("index")
+    return spent
+
+
+def _silent(findings: Iterator[Finding]) -> None:
+    """Runs a check on a store that is right."""
+    assert list(findings) == []

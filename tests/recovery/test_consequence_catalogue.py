@@ -1,0 +1,65 @@
+"""The catalogue of consequences: documented, used, and every known behaviour is in it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from string import Formatter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rmqtool.cli.commands import COMMANDS
+from rmqtool.recovery.consequences.behaviours import BEHAVIOURS
+from rmqtool.recovery.consequences.catalogue import CATALOGUE
+
+if TYPE_CHECKING:
+    from rmqtool.recovery.consequences.behaviours import Behaviour
+    from rmqtool.recovery.consequences.entry import Entry
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOM = ROOT / "rmqtool/recovery/consequences"
+
+
+def test_the_page_is_current() -> None:
+    done = subprocess.run(
+        [sys.executable, "docs/consequences_page.py", "--check"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("entry", CATALOGUE.values(), ids=lambda entry: entry.code)
+def test_an_entry(entry: Entry) -> None:
+    assert re.fullmatch(r"DR(-[A-Z0-9]+)+", entry.code)
+    assert f'id="{entry.anchor}"' in (ROOT / "docs/consequences.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"rmqtool ([a-z-]+)", entry.hint + entry.sentence)) <= set(COMMANDS)
+    assert all(name is None or name.isidentifier() for _, name, _, _ in Formatter().parse(entry.sentence))
+    assert entry.releases == "every" or re.match(r"before|every;|\d", entry.releases)
+
+
+def test_every_code_is_computed_somewhere_and_tested() -> None:
+    modules = [path for path in ROOM.glob("*.py") if not path.name.startswith(("entries_", "behaviours"))]
+    computed = set(re.findall(r'"(DR-[A-Z-]+)"', "".join(path.read_text("utf-8") for path in modules)))
+    assert computed == set(CATALOGUE)
+    tests = (Path(__file__).parent / "test_consequences.py").read_text("utf-8")
+    assert set(re.findall(r'"(DR-[A-Z-]+)"', tests)) == set(CATALOGUE)
+
+
+@pytest.mark.parametrize("row", BEHAVIOURS, ids=lambda row: row.id)
+def test_a_behaviour_has_codes_or_a_reason(row: Behaviour) -> None:
+    assert set(row.codes) <= set(CATALOGUE)
+    assert row.codes or row.why
+
+
+def test_every_behaviour_and_every_code_has_its_place() -> None:
+    named = [row.id for row in BEHAVIOURS]
+    wanted = [f"start-{n}" for n in range(1, 13)] + [f"run-{n}" for n in range(1, 4)]
+    wanted += [f"seen-{n}" for n in range(1, 19)]
+    assert [name for name in named if not name.startswith("more-")] == wanted
+    assert {code for row in BEHAVIOURS for code in row.codes} == set(CATALOGUE)

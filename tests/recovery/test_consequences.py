@@ -1,0 +1,237 @@
+"""Each consequence on a store that has it, with its facts; sound stores have none that matters."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fixtures import damage_case, golden_names
+from rmqtool.scan import kernels_python
+from rmqtool.store.lock import LockState
+from tests.recovery.corpus import damaged_store, foretold
+from tests.recovery.laws import of
+from tests.recovery.test_foretell import SEGMENT, filled, start, write
+from tests.recovery.test_goldens import of as of_golden
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from fixtures import Golden
+    from rmqtool.recovery.outcome import Outcome
+
+ORDER = {"topic": "OrderTopic"}
+ON_CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    # facts: what the real store showed (bounds, files, offsets), or the damage itself
+    "DR-ABNORMAL": ("v533-none-healthy-abort", {"offset": 327680}),
+    "DR-BORDER-RECORD": ("v533-cq-lag-2-clean", {}),
+    "DR-CHECKPOINT-FUTURE": ("v533-checkpoint-future-abort", {}),
+    "DR-CONFIG-BAK": (
+        "v498-delayoffset-cut-goodbak-clean",
+        {"path": "config/delayOffset.json", "what": "offsets of delayed messages"},
+    ),
+    "DR-CONFIG-BAK-BAD": ("v498-delayoffset-good-badbak-clean", {"path": "config/delayOffset.json"}),
+    "DR-CONFIG-BAK-ONLY": ("v498-delayoffset-absent-goodbak-clean", {"path": "config/delayOffset.json"}),
+    "DR-CONFIG-EMPTY": ("v498-delayoffset-null-goodbak-clean", {"path": "config/delayOffset.json"}),
+    "DR-CRC-OFF": ("v498-config-no-crc-clean", {}),
+    "DR-DIRECTORY-IGNORED": ("v533-layout-stray-dir-clean", {}),
+    "DR-DISPATCH-AHEAD": ("v498-cq-only-pre-blank-clean", {"offset": 2147483647, "end": 423137}),
+    "DR-DISPATCHED": ("v498-cq-lag-2-clean", {"messages": 2, "units": 2}),
+    "DR-DISPLACED": ("v533-layout-swapped-segments-clean", {}),
+    "DR-DUP-INFO": ("v533-config-duplication-clean", {}),
+    "DR-EMPTY-FILE-DELETED": ("v533-layout-zero-length-next-clean", {"count": 1}),
+    "DR-FILLER-HIDES": ("v533-record-magic-blank-first-last-abort0", {"messages": 0}),
+    "DR-FULL-SCAN": ("v533-rebuild-body-clean", {"reason": "no queue says how far it got", "files": 7}),
+    "DR-GAP": ("v533-layout-missing-penultimate-clean", {"start": 327680, "end": 393216}),
+    "DR-INDEX-DOUBLE": ("v498-cq-lag-2-clean", {}),
+    "DR-INDEX-DROPPED": ("v533-marker-lock-held-abort", {"count": 1, "offset": 327680}),
+    "DR-LOCK-HELD": ("v533-marker-lock-held-clean", {}),
+    "DR-LOG-CUT": ("v533-tail-garbage-clean", {"offset": 424136}),
+    "DR-LOOKAHEAD-DELETED": ("v533-layout-extra-zero-1-clean", {"count": 1}),
+    "DR-NOT-INDEXED": ("v533-torn-last-20-records-clean", {"end": 418199}),
+    "DR-OFFSETS-TWICE": (
+        "v533-cq-lag-2-clean",
+        {**ORDER, "queue_id": 0, "start": 605, "end": 605, "count": 1},
+    ),
+    "DR-MISPLACED": ("v533-cq-lag-2-clean", {**ORDER, "queue_id": 0, "count": 1}),
+    "DR-PHANTOM-UNIT": ("v498-cq-new-queue-zero-file-clean", {**ORDER, "queue_id": 7, "start": 0}),
+    "DR-PRE-BLANK-TAIL": ("v498-cq-only-pre-blank-clean", {**ORDER, "queue_id": 2, "end": 423137}),
+    "DR-NOT-REBUILT": ("v533-cq-pre-blank-clean", {**ORDER, "queue_id": 2, "count": 5, "start": 0}),
+    "DR-PROPERTY-CRC": ("v533-config-force-prop-crc-abort", {}),
+    "DR-QUEUE-CUT": ("v533-torn-last-20-records-abort", {**ORDER, "queue_id": 0, "end": 592, "before": 606}),
+    "DR-REFUSE-ABORT": ("v533-marker-abort-dir-clean", {}),
+    "DR-REFUSE-CONFIG": ("v498-delayoffset-cut-badbak-clean", {}),
+    "DR-REFUSE-LENGTH": ("v498-layout-stray-dir-clean", {}),
+    "DR-REFUSE-NAME": ("v498-layout-stray-full-size-name-clean", {}),
+    "DR-REFUSE-RECORD-SIZE": ("v498-record-size-max-last-mid-clean", {}),
+    "DR-REFUSE-ZERO-FILE": ("v533-cq-idle-queue-full-plus-zero-file-lag-1-clean", {}),
+    "DR-REFUSED-LATE": ("v498-record-size-max-last-last-abort", {"count": 1}),
+    "DR-SECOND-START": ("v533-marker-lock-held-extra-zero-abort", {"count": 2}),
+    "DR-SHIFTED": ("v498-cq-shift-back-clean", {}),
+    "DR-SLOT-TAKEN": ("v498-cq-all-zero-bytes-clean", {}),
+    "DR-STALE-MAX": ("v498-cq-size-bigger-last-clean", {}),
+    "DR-TOPICS-UNKNOWN": ("v533-none-healthy-clean", {"count": 2}),
+    "DR-UNPADDED-NAME": ("v533-layout-short-name-clean", {"count": 1}),
+    "DR-UNREAD-DAMAGE": ("v533-record-magic-flip-middle-mid-clean", {"count": 1}),
+    "DR-UNREAD-FILES": ("v533-none-healthy-clean", {"count": 6, "offset": 393216}),
+    "DR-INDEX-ITEMS-MISSING": ("v498-layout-first-renamed-gap-abort", {}),
+    "DR-TORN-PROPERTIES": ("v498-rebuild-torn-props-only-clean", {"count": 1}),
+    "DR-QUEUES-DESTROYED": ("v533-layout-empty-commitlog-abort", {}),
+    "DR-SKIPPED": ("v498-rebuild-propslen-plus-clean", {}),
+    "DR-ASTRAY": ("v533-rebuild-physoffset-clean", {"count": 1}),
+}
+"""code → case of the corpus and facts"""
+
+
+@cache
+def case_outcome(case_id: str) -> Outcome:
+    case = damage_case(case_id)
+    with damaged_store(case) as store:
+        return foretold(store, case, kernels_python)
+
+
+@pytest.mark.parametrize("code", ON_CASES)
+def test_on_a_store_that_the_real_broker_opened(code: str) -> None:
+    case_id, facts = ON_CASES[code]
+    found = of(case_outcome(case_id), code)
+    assert found
+    assert any({name: one.facts.get(name) for name in facts} == facts for one in found), [
+        one.facts for one in found
+    ]
+    for one in found:
+        assert one.message
+        assert "{" not in one.message
+
+
+def test_one_flipped_byte_says_how_much_it_costs() -> None:
+    case = damage_case("v533-record-body-middle-first-abort0")
+    outcome = case_outcome(case.id)
+    (lost,) = of(outcome, "DR-MESSAGES-LOST")
+    (deleted,) = of(outcome, "DR-SEGMENTS-DELETED")
+    assert outcome.loss is not None
+    assert lost.facts["messages"] == outcome.loss.messages
+    assert set(deleted.paths) == {
+        path for path in case.result["filesAfterLoad"]["deleted"] if path.startswith("commitlog/")
+    }
+    assert outcome.consequences[0].severity == "error"
+    assert outcome.safe_to_start is False
+
+
+@pytest.mark.parametrize("name", golden_names())
+def test_sound_stores_have_notes_only(golden: Callable[[str], Golden], name: str) -> None:
+    grave = [one.message for one in of_golden(golden(name)).consequences if one.severity != "note"]
+    assert grave == []
+
+
+@pytest.mark.parametrize("name", ["v533-rocksdb-unclean"])
+def test_queues_in_rocksdb_after_a_crash(golden: Callable[[str], Golden], name: str) -> None:
+    assert of(of_golden(golden(name)), "DR-ROCKSDB-QUEUES")
+
+
+def test_an_expired_queue_of_4_9_returns_foreign_bytes(golden: Callable[[str], Golden]) -> None:
+    assert of(of_golden(golden("v498-expired-all")), "DR-EXPIRED-QUEUE")
+    assert not of(of_golden(golden("v533-expired-all")), "DR-EXPIRED-QUEUE")
+
+
+def codes(outcome: Outcome) -> set[str]:
+    return {one.code for one in outcome.consequences}
+
+
+def test_a_checkpoint_or_queue_of_the_wrong_kind(tmp_path: Path) -> None:
+    root = write(tmp_path, filled())
+    (root / "config").mkdir()
+    attributes = '{"topicConfigTable":{"T":{"topicName":"T","attributes":{"queue.type":"BatchCQ"}}}}'
+    (root / "config" / "topics.json").write_text(attributes)
+    (root / "consumequeue" / "T" / "0").mkdir(parents=True)
+    assert "DR-REFUSE-QUEUE-TYPE" in codes(start(root))
+    (root / "checkpoint").mkdir()
+    assert "DR-REFUSE-CHECKPOINT" in codes(start(root, "4.9.8"))
+
+
+def test_a_directory_among_index_files_refuses_after_recovery(tmp_path: Path) -> None:
+    root = write(tmp_path, filled())
+    (root / "index" / "20260101000000000").mkdir(parents=True)
+    (root / "commitlog" / f"{SEGMENT * 3:020d}").write_bytes(bytes(SEGMENT))
+    found = start(root)
+    assert {"DR-REFUSE-INDEX", "DR-REFUSED-LATE"} <= codes(found)
+    assert of(found, "DR-REFUSED-LATE")[0].paths == (f"commitlog/{SEGMENT * 3:020d}",)
+    assert "DR-REFUSE-INDEX" not in codes(start(root, "4.9.8"))
+
+
+def test_a_timer_wheel_of_another_length(tmp_path: Path) -> None:
+    root = write(tmp_path, filled())
+    (root / "timerwheel").write_bytes(bytes(64))
+    assert "DR-REFUSE-TIMER-WHEEL" in codes(start(root))
+    assert start(root).starts is False
+    assert start(root, timerWheelEnable="false").starts is True
+    assert start(root, "4.9.8").starts is True
+
+
+def test_lists_of_queues_that_do_not_fit(tmp_path: Path) -> None:
+    log = filled(2)
+    log.put("T", b"x", {"INNER_MULTI_DISPATCH": "%LMQ%b,plain", "INNER_MULTI_QUEUE_OFFSET": "4,"})
+    on = {"enableMultiDispatch": "true", "enableLmq": "true"}
+    (skipped,) = of(start(write(tmp_path, log), **on), "DR-LMQ-SKIPPED")
+    assert skipped.facts == {"count": 1}
+    log.put("T", b"x", {"INNER_MULTI_DISPATCH": "plain,%LMQ%a", "INNER_MULTI_QUEUE_OFFSET": ",4"})
+    (tmp_path / "second").mkdir()
+    assert "DR-REFUSE-MULTI-DISPATCH" in codes(start(write(tmp_path / "second", log), **on))
+    assert "DR-REFUSE-STUCK" in codes(start(tmp_path / "second", "4.9.8", **on))
+
+
+def test_half_messages_that_no_check_gets_past(tmp_path: Path) -> None:
+    log = filled(2)
+    half = "RMQ_SYS_TRANS_HALF_TOPIC"
+    log.put(half, b"plain", {"REAL_TOPIC": "T", "REAL_QID": "0"})
+    bad = log.put(half, b"no zlib", {"REAL_TOPIC": "T", "REAL_QID": "0"}, sys_flag=1)
+    log.put(half, b"no topic", {"REAL_QID": "0"})
+    (found,) = of(start(write(tmp_path, log)), "DR-POISON-HALF")
+    assert found.facts == {"count": 2, "offset": bad.physical_offset}
+
+
+def test_names_in_other_digits_and_calendars(tmp_path: Path) -> None:
+    root = write(tmp_path, filled(3))
+    digits = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")
+    (root / "commitlog" / f"{0:020d}").rename(root / "commitlog" / f"{0:020d}".translate(digits))
+    (root / "index").mkdir()
+    (root / "index" / "25690101000000000").write_bytes(bytes(400))
+    (found,) = of(start(root), "DR-LOCALE-NAMES")
+    assert found.facts == {"count": 2}
+
+
+def test_a_forgiven_configuration_file(tmp_path: Path) -> None:
+    root = write(tmp_path, filled(3))
+    (root / "config").mkdir()
+    (root / "config" / "consumerOffset.json").write_bytes(b'\xef\xbb\xbf{"offsetTable":{"T@g":{"0":1}}}')
+    assert of(start(root), "DR-CONFIG-FORGIVEN")[0].facts["path"] == "config/consumerOffset.json"
+
+
+def test_an_empty_table_counts_what_its_backup_would_have_had(tmp_path: Path) -> None:
+    root = write(tmp_path, filled(3))
+    (root / "config").mkdir()
+    (root / "config" / "consumerOffset.json").write_text("null")
+    (root / "config" / "consumerOffset.json.bak").write_text('{"offsetTable":{"T@g":{"0":1},"T@h":{"0":2}}}')
+    (found,) = of(start(root), "DR-CONFIG-EMPTY")
+    assert (found.facts["what"], found.facts["entries"], found.severity) == ("consumer offsets", 2, "error")
+
+
+def test_a_lock_that_cannot_be_known(tmp_path: Path) -> None:
+    root = write(tmp_path, filled(3))
+    unknown = LockState(None, None, "record lock cannot be probed")
+    assert "DR-LOCK-UNKNOWN" in codes(start(root, lock=unknown))
+    remote = LockState(False, None, "not locked, but locks of other hosts may be invisible on nfs4")
+    assert "DR-LOCK-UNKNOWN" in codes(start(root, lock=remote))
+    assert "DR-LOCK-UNKNOWN" not in codes(start(root))
+
+
+def test_a_large_record_where_recovery_stops(tmp_path: Path) -> None:
+    log = filled()
+    place = log.records[20].physical_offset
+    path = write(tmp_path, log) / "commitlog" / f"{place // SEGMENT * SEGMENT:020d}"
+    raw = bytearray(path.read_bytes())
+    raw[place % SEGMENT : place % SEGMENT + 4] = (512 << 20).to_bytes(4, "big")
+    path.write_bytes(raw)
+    assert "DR-HEAP" in codes(start(tmp_path, "4.9.8"))
+    assert "DR-HEAP" not in codes(start(tmp_path))

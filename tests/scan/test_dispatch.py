@@ -1,0 +1,149 @@
+"""Records on their way to their queues: kernels, plain-Python twin and definition give the same."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from formats.consumequeue import PRE_BLANK_SIZE
+from formats.java import java_utf8_decode
+from formats.tags_code import tags_hash
+from rmqtool.scan import dispatch_python, hashes_python
+from rmqtool.scan.events import Records
+from rmqtool.scan.fields import ROW_WIDTH, Column, Field, Issue
+from rmqtool.scan.lanes import Lanes
+from rmqtool.scan.units import UNIT
+
+compiled = pytest.importorskip("rmqtool.scan.kernels.dispatch")
+hashes = pytest.importorskip("rmqtool.scan.kernels.hashes")
+MODULES = [dispatch_python, compiled]
+ORIGIN, BASE = 1 << 20, 1 << 33
+
+RECORD = st.tuples(
+    st.sampled_from(["T", "TopicTest", "主题", "", "a-longer-topic-name", "TopicTesu"]),
+    st.integers(-1, 3),
+    st.integers(0, 9),
+    st.sampled_from([b"", b"TagA", "标签".encode(), b"\xff\xc3", b"12345678"]),
+    st.sampled_from([0, 4, 8, 12]),
+    st.sampled_from([0, 0, 0, int(Issue.TOPIC_UTF8)]),
+)
+
+
+def run_of(records: list[Any]) -> Records:
+    data = bytearray(b"pad")
+    rows = np.zeros((len(records), ROW_WIDTH), np.int64)
+    for number, (topic, queue_id, slot, tags, flag, issues) in enumerate(records):
+        rows[number, [Field.QUEUE_ID, Field.QUEUE_OFFSET, Field.SYS_FLAG, Field.ISSUES]] = (
+            queue_id, slot, flag, issues,
+        )  # fmt: skip
+        rows[number, [Field.POSITION, Field.STORE_SIZE]] = number * 100, 100
+        for at, raw in ((Field.TOPIC_POSITION, topic.encode()), (Field.TAGS_POSITION, tags)):
+            rows[number, [at, at + 1]] = ORIGIN + len(data), len(raw)
+            data += raw
+    return Records(rows, np.frombuffer(bytes(data), np.uint8), ORIGIN)
+
+
+def expected(records: list[Any]) -> list[tuple[Any, ...]]:
+    told = []
+    for number, (topic, queue_id, slot, tags, flag, issues) in enumerate(records):
+        if flag not in (4, 12) and not issues:
+            code = tags_hash(java_utf8_decode(tags)[0])
+            told.append(((topic, queue_id), slot, BASE + number * 100, 100, code))
+    return told
+
+
+def lanes_of(module: ModuleType, records: list[Any], room: int) -> list[tuple[Any, ...]]:
+    from rmqtool.scan import kernels, kernels_python
+
+    lanes = Lanes(kernels if module is compiled else kernels_python, room)
+    found: list[tuple[Any, ...]] = []
+
+    def empty() -> None:
+        part = []
+        for key, chosen in lanes.groups():
+            assert (np.diff(chosen) > 0).all()
+            rows = lanes.columns[Column.SLOT : Column.OWNER, chosen].T.tolist()
+            part += [(place, (key, *row)) for place, row in zip(chosen.tolist(), rows, strict=True)]
+        found.extend(row for _, row in sorted(part))
+        lanes.clear()
+
+    for _ in lanes.take(run_of(records), BASE):
+        empty()
+    empty()
+    return found
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(RECORD, max_size=30), st.sampled_from([3, 100]))
+def test_records_are_sorted_by_topic_and_queue(records: list[Any], room: int) -> None:
+    for module in MODULES:
+        assert lanes_of(module, records, room) == expected(records)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_any_number_of_queues(module: ModuleType) -> None:
+    records = [(f"Topic{number // 3}-{'x' * 90}", number, 0, b"", 0, 0) for number in range(1500)]
+    assert lanes_of(module, records, 4096) == expected(records)
+
+
+UNITS = st.lists(
+    st.tuples(
+        st.sampled_from([0, 1, 5, 9, -1]), st.sampled_from([0, 100, PRE_BLANK_SIZE]), st.integers(0, 1)
+    ),
+    max_size=6,
+)
+
+
+def units_of(values: list[tuple[int, int, int]]) -> Any:
+    units = np.zeros(len(values), UNIT)
+    for name, column in zip(
+        ("physical_offset", "size", "tags_code"), zip(*values, strict=True), strict=False
+    ):
+        units[name] = column
+    return units.view(np.uint8)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    UNITS, st.integers(0, 3), st.lists(st.tuples(st.integers(0, 8), st.sampled_from([0, 1, 5])), max_size=6)
+)
+def test_units_agree_in_all_fields_or_not(
+    units: list[tuple[int, int, int]], first: int, records: list[tuple[int, int]]
+) -> None:
+    columns = np.zeros((len(Column), len(records)), np.int64)
+    for number, (slot, offset) in enumerate(records):
+        columns[:, number] = (0, slot, offset, 100, 1, number)
+    truth = [
+        0 <= slot - first < len(units) and units[slot - first] == (offset, 100, 1) for slot, offset in records
+    ]
+    highest = max((offset for (_, offset), right in zip(records, truth, strict=True) if right), default=-1)
+    for module in MODULES:
+        right = np.zeros(len(records), bool)
+        chosen = np.arange(len(records))
+        assert module.agree_units(units_of(units), first, columns, chosen, right) == (sum(truth), highest)
+        assert right.tolist() == truth
+
+
+@settings(max_examples=200, deadline=None)
+@given(UNITS, st.sampled_from([-1, 0, 4]))
+def test_ascending_units_are_seen_alike(units: list[tuple[int, int, int]], highest: int) -> None:
+    answers = [module.ascending_units(units_of(units), highest) for module in MODULES]
+    assert answers[0] == answers[1]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(-2, 3), st.integers(0, 3)), min_size=1, max_size=9))
+def test_slots_are_compared_alike(pairs: list[tuple[int, int]]) -> None:
+    raw = np.array([said for said, _ in pairs], ">i4").view(np.uint8)
+    state = np.array([newest | (newest and 5 << 32) for _, newest in pairs], np.int64)
+    truth = [slot for slot, (said, newest) in enumerate(pairs) if said != newest]
+    for module in (hashes_python, hashes):
+        wrong = np.zeros(2, np.int64)
+        count, used = module.compare_slots(raw, state, wrong)
+        assert (count, used) == (len(truth), sum(newest > 0 for _, newest in pairs))
+        assert wrong[: min(count, 2)].tolist() == truth[:2]
