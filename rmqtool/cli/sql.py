@@ -10,7 +10,6 @@ from rmqtool.cli.context import Context
 from rmqtool.cli.opened import open_store
 from rmqtool.cli.options import FORMATS as ROW_FORMATS
 from rmqtool.cli.options import OutputOptions, ReadOptions, StoreOptions, StorePositional
-from rmqtool.cli.records import answer_code
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, UsageError
 
@@ -25,7 +24,7 @@ SCHEMA = "rmqtool.sql/1"
 @verb(
     examples=[
         'rmqtool sql /data/store "select topic, count(*) from messages group by topic"',
-        "rmqtool sql /data/store \"select * from messages where store_time > '2026-11-21 03:00+00'\"",
+        "rmqtool sql /data/store \"select * from messages where store_time >= '2026-11-21 03:00+00'\"",
         "rmqtool sql /data/store \"select path, slot from consumequeue where state <> 'ok'\"",
         'rmqtool sql /data/store "describe messages"',
     ],
@@ -47,6 +46,7 @@ def command(
     the extra sql: pip install 'rmqtool[sql]'.
     """
     from rmqtool.cli.left_out import undecoded_beside_log, unlisted
+    from rmqtool.cli.records import answer_code
     from rmqtool.output.text import is_terminal
     from rmqtool.query.sql.session import SqlSession
 
