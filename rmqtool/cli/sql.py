@@ -8,9 +8,8 @@ import typer
 
 from rmqtool.cli.context import Context
 from rmqtool.cli.opened import open_store
-from rmqtool.cli.options import OutputOptions, ReadOptions, StoreOptions, StorePositional
 from rmqtool.cli.options import FORMATS as ROW_FORMATS
-from rmqtool.cli.records import answer_code
+from rmqtool.cli.options import OutputOptions, ReadOptions, StoreOptions, StorePositional
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, UsageError
 
@@ -24,9 +23,9 @@ SCHEMA = "rmqtool.sql/1"
 
 @verb(
     examples=[
-        'rmqtool sql /data/store "select topic, count(*), sum(store_size) from messages group by all"',
-        "rmqtool sql /data/store \"select * from messages where store_time > timestamptz '2026-11-21 03:00+00'\"",
-        'rmqtool sql /data/store "select path, count(*) from consumequeue where state <> \'ok\' group by path"',
+        'rmqtool sql /data/store "select topic, count(*) from messages group by topic"',
+        "rmqtool sql /data/store \"select * from messages where store_time >= '2026-11-21 03:00+00'\"",
+        "rmqtool sql /data/store \"select path, slot from consumequeue where state <> 'ok'\"",
         'rmqtool sql /data/store "describe messages"',
     ],
     formats=(*ROW_FORMATS, "parquet"),
@@ -47,6 +46,7 @@ def command(
     the extra sql: pip install 'rmqtool[sql]'.
     """
     from rmqtool.cli.left_out import undecoded_beside_log, unlisted
+    from rmqtool.cli.records import answer_code
     from rmqtool.output.text import is_terminal
     from rmqtool.query.sql.session import SqlSession
 
@@ -69,7 +69,7 @@ def command(
             answer.parquet(result)
         else:
             answer.rows(result)
-    return answer_code(answer.count if result is not None else 1, answer.not_covered)
+    return answer_code(answer.count, answer.not_covered)
 
 
 def _stdout() -> Any:
@@ -112,15 +112,15 @@ class _Answer:
 
         names = row_names(result.schema)
         shown = [
-            Column(name, right=is_number(field.type)) for name, field in zip(names, result.schema, strict=True)
+            Column(name, right=is_number(field.type))
+            for name, field in zip(names, result.schema, strict=True)
         ]
         with self._context.rows(SCHEMA, shown, csv_columns=names) as rows:
             rows.covered = self.summary
-            with self._session.told():
-                for batch in result:
-                    kinds = ["row"] * batch.num_rows
-                    rows.write_columns(["type", *names], [kinds, *row_columns(batch)])
-                    self.count += batch.num_rows
+            for batch in self._session.batches(result):
+                kinds = ["row"] * batch.num_rows
+                rows.write_columns(["type", *names], [kinds, *row_columns(batch)])
+                self.count += batch.num_rows
             rows.finish(self.summary())
 
     def parquet(self, result: pa.RecordBatchReader) -> None:
@@ -131,8 +131,8 @@ class _Answer:
         from rmqtool.output.stream import as_file
 
         try:
-            with self._session.told(), pq.ParquetWriter(as_file(self._context.out), result.schema) as writer:
-                for batch in result:
+            with pq.ParquetWriter(as_file(self._context.out), result.schema) as writer:
+                for batch in self._session.batches(result):
                     writer.write_batch(batch)
                     self.count += batch.num_rows
         except pa.ArrowNotImplementedError as error:

@@ -33,7 +33,9 @@ def row_names(schema: pa.Schema) -> list[str]:
 
 def is_bytes(kind: pa.DataType) -> bool:
     """Is a column of this type shown as hex?"""
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
+    return bool(
+        pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
+    )
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -67,12 +69,14 @@ def plain(value: Any, kind: pa.DataType) -> Any:
         return {field.name: plain(value[field.name], field.type) for field in kind}
     if isinstance(value, list):
         return [plain(item, kind.value_type) for item in value]
+    return _scalar(value)
+
+
+def _scalar(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, (datetime, date, clock)):
         return value.isoformat()
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    return str(value)
+    return value.total_seconds() if isinstance(value, timedelta) else str(value)

@@ -232,6 +232,7 @@ def test_an_interrupt_in_the_middle_of_a_step_is_held_back() -> None:
             signal.raise_signal(signal.SIGINT)
             done.append(1)
 
-    pytest.raises(KeyboardInterrupt, step)
+    with pytest.raises(KeyboardInterrupt):
+        step()
     assert done == [1]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

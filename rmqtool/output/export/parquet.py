@@ -8,19 +8,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from rmqtool.output.export.partitions import partitions
 from rmqtool.output.export.record_table import DICTIONARY, STATISTICS
 from rmqtool.output.export.target import MARKER, sync, writing
 from rmqtool.output.jsonrows import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from rmqtool.output.export.record_table import RecordTable
     from rmqtool.output.export.target import Target
@@ -36,8 +34,6 @@ OPEN_FILES = 64
 
 SUMMARY_KEY = "rmqtool.export"
 """key of a file's metadata under which the summary lies, as JSON"""
-
-_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass
@@ -264,40 +260,3 @@ def begin_parts(target: Target, table: RecordTable, compression: str, position: 
             if path.relative_to(root).as_posix() not in known:
                 path.unlink()
         return ParquetParts(root, table, compression, position["files"])
-
-
-def partitions(batch: pa.RecordBatch, keys: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Parts of a batch by partition, each with its directory."""
-    columns = [_PARTITION_VALUES[key](batch) for key in keys]
-    coded = [pc.dictionary_encode(column, null_encoding="encode") for column in columns]
-    codes = np.stack([one.indices.to_numpy() for one in coded])
-    distinct, places = np.unique(codes, axis=1, return_inverse=True)
-    names = [[_escaped(value) for value in one.dictionary.to_pylist()] for one in coded]
-    for number in range(distinct.shape[1]):
-        directory = "/".join(
-            f"{key}={values[code]}"
-            for key, values, code in zip(keys, names, distinct[:, number], strict=True)
-        )
-        if distinct.shape[1] == 1:
-            yield directory, batch
-        else:
-            yield directory, batch.take(pa.array(np.flatnonzero(places.reshape(-1) == number)))
-
-
-def _day(batch: pa.RecordBatch) -> pa.Array:
-    return pc.strftime(batch["store_time"], format="%Y-%m-%d")
-
-
-_PARTITION_VALUES: dict[str, Callable[[pa.RecordBatch], pa.Array]] = {
-    "topic": lambda batch: batch["topic"],
-    "day": _day,
-}
-PARTITION_KEYS = tuple(_PARTITION_VALUES)
-
-
-def _escaped(value: str | None) -> str:
-    """A value as part of a path, as Hive and its readers have it."""
-    if value is None or not value:
-        return _NO_VALUE
-    quoted = quote(value, safe=" ")
-    return quoted.replace(".", "%2E") if not value.strip(".") else quoted

@@ -38,7 +38,7 @@ class Lacking:
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of a table. guarantee: a condition that all its rows fulfil, given the names it is asked for."""
+    """A piece of a table. guarantee: the condition that all its rows fulfil, given the names it is about."""
 
     name: str
     guarantee: Callable[[frozenset[str]], ds.Expression]
@@ -60,7 +60,23 @@ class Ask:
         return numbered.filter(self.condition)[_ROW].combine_chunks()
 
 
-class StoreDataset(ds.InMemoryDataset):
+class Scan:
+    """What a database wants of a scanner. Batches are made when they are asked for, in the asking thread.
+
+    Not a `pyarrow.dataset.Scanner`: that reads ahead in threads of its own, which outlive a query that has
+    enough and meet an interpreter that ends.
+    """
+
+    def __init__(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+        self._schema = schema
+        self._batches = batches
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Once."""
+        return pa.RecordBatchReader.from_batches(self._schema, self._batches)
+
+
+class StoreDataset(ds.InMemoryDataset):  # type: ignore[misc]
     """A table in parts. read: (chosen parts, what is wanted) → batches with just the columns wanted."""
 
     def __init__(
@@ -86,13 +102,13 @@ class StoreDataset(ds.InMemoryDataset):
         columns: Sequence[str] | None = None,
         filter: ds.Expression | None = None,  # noqa: A002 - pyarrow's name
         **_: Any,
-    ) -> ds.Scanner:
+    ) -> Scan:
         """A scan of the named columns of the rows that fulfil `filter`."""
         wanted = tuple(self._own.names if columns is None else columns)
         words = set() if filter is None else set(re.findall(r"\w+", str(filter)))
         ask = Ask(wanted, filter, tuple(name for name in self._own.names if name in words))
         schema = pa.schema([self._own.field(name) for name in wanted])
-        return ds.Scanner.from_batches(self._batches(ask), schema=schema)
+        return Scan(schema, self._batches(ask))
 
     def _batches(self, ask: Ask) -> Iterator[pa.RecordBatch]:
         try:
@@ -117,7 +133,7 @@ class StoreDataset(ds.InMemoryDataset):
 
 def within(bounds: Mapping[str, tuple[Any, Any]]) -> ds.Expression:
     """The condition that each named column lies in [least, greatest]."""
-    found = ds.scalar(True)  # noqa: FBT003 - a literal
+    found = ds.scalar(True)
     for name, (low, high) in bounds.items():
         found = found & (ds.field(name) >= low) & (ds.field(name) <= high)
     return found

@@ -150,7 +150,11 @@ def topics(store: Store) -> pa.Table:
         found = store.topics.get(name)
         if found is None and name in SYSTEM_TOPICS and name not in places:
             continue
-        row: dict[str, Any] = {"topic": name, "configured": found is not None, "queue_dirs": places.count(name)}
+        row: dict[str, Any] = {
+            "topic": name,
+            "configured": found is not None,
+            "queue_dirs": places.count(name),
+        }
         if found is not None:
             row |= {
                 "perm": found.perm,

@@ -70,8 +70,8 @@ class SqlSession:
         self._spill.cleanup()
 
     def run(self, sql: str) -> pa.RecordBatchReader | None:
-        """The result, made while it is read; None of a statement that has none. Read inside `told`."""
-        with self.told():
+        """The result, made while `batches` reads it; None of a statement that has none."""
+        with self._told():
             found = self._database.sql(sql)
             if found is None:
                 return None
@@ -79,22 +79,32 @@ class SqlSession:
             reader: pa.RecordBatchReader = made(_BATCH_ROWS)
             return reader
 
+    def batches(self, result: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        """Batches of a result."""
+        while True:
+            with self._told():
+                try:
+                    batch = result.read_next_batch()
+                except StopIteration:
+                    return
+            yield batch
+
     @contextmanager
-    def told(self) -> Iterator[None]:
+    def _told(self) -> Iterator[None]:
         """What the database complains about is one line of `UsageError`; an error of reading is itself."""
+        import pyarrow as pa
+
         try:
             yield
         except self._duckdb.InterruptException as error:
             raise KeyboardInterrupt from error
-        except (self._duckdb.Error, OSError, ValueError, RuntimeError) as error:
+        except (self._duckdb.Error, pa.ArrowException, OSError, RuntimeError) as error:
             if self.lacking.error is not None:
                 raise self.lacking.error from error
-            if not isinstance(error, self._duckdb.Error) and "DuckDB" not in str(error) and "Error:" not in str(error):
-                raise
             raise UsageError(_one_line(str(error))) from error
 
 
 def _one_line(message: str) -> str:
     """The complaint without the copy of the statement that points at a place in it."""
-    told = message.split("\n\nLINE ")[0]
+    told = message.split("\n\nLINE ", maxsplit=1)[0]
     return " ".join(told.split())
