@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 FORMATS = ("table", "ndjson", "json", "csv")
 """what every command offers; one that has more names them in `verb(formats=…)`"""
 
+QUERY_FORMATS = (*FORMATS, "raw", "hex")
+"""what commands that list records offer"""
+
 _OUTPUT = "Output"
 _READING = "Reading"
 

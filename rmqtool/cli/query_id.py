@@ -9,8 +9,7 @@ import typer
 from rmqtool.cli.context import Context
 from rmqtool.cli.filters import BodyOptions
 from rmqtool.cli.opened import open_store
-from rmqtool.cli.options import OutputOptions, ReadOptions, StoreOptions, StorePositional
-from rmqtool.cli.records import QUERY_FORMATS, RecordOut, answer_code
+from rmqtool.cli.options import QUERY_FORMATS, OutputOptions, ReadOptions, StoreOptions, StorePositional
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, UsageError
 
@@ -43,6 +42,7 @@ def command(
     found through the index, or by reading the log where no index answers. All records with the id are
     listed, such as those of a whole batch, or the half message and the committed one.
     """
+    from rmqtool.cli.records import RecordOut, answer_code
     from rmqtool.query.id_query import IdQuery
     from rmqtool.query.target import is_id
 

@@ -9,9 +9,8 @@ import typer
 from rmqtool.cli.context import Context
 from rmqtool.cli.filters import BodyOptions
 from rmqtool.cli.opened import open_store
-from rmqtool.cli.options import OutputOptions, ReadOptions, StoreOptions, StorePositional
+from rmqtool.cli.options import QUERY_FORMATS, OutputOptions, ReadOptions, StoreOptions, StorePositional
 from rmqtool.cli.parse import named, parse_int, parse_time
-from rmqtool.cli.records import QUERY_FORMATS, RecordOut, answer_code
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, UsageError
 
@@ -82,6 +81,7 @@ def command(
     sound index file covers is read from the log, so that the answer is complete, or says why it is not.
     Rolled back transactions are never in the index and come from the log only.
     """
+    from rmqtool.cli.records import RecordOut, answer_code
     from rmqtool.query.by_key import KeySource
     from rmqtool.query.key_query import KeyQuery
 

@@ -10,6 +10,7 @@ from rmqtool.cli.context import Context
 from rmqtool.cli.filters import BodyOptions, SubscriptionOptions, say_ignored
 from rmqtool.cli.opened import open_store
 from rmqtool.cli.options import (
+    QUERY_FORMATS,
     OutputOptions,
     QueueArgument,
     ReadOptions,
@@ -18,7 +19,6 @@ from rmqtool.cli.options import (
     TopicArgument,
     VersionOptions,
 )
-from rmqtool.cli.records import QUERY_FORMATS, RecordOut, answer_code
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, UsageError
 
@@ -81,6 +81,7 @@ def command(
     not readable by permission or queue number.
     """
     from rmqtool.cli.queue_arguments import parse_count, parse_queue, parse_queue_offset, say_queues
+    from rmqtool.cli.records import RecordOut, answer_code
     from rmqtool.output.tablerows import Column
     from rmqtool.query.groups import stored_filter
     from rmqtool.query.offset_query import OffsetQuery

@@ -10,6 +10,7 @@ from rmqtool.cli.context import Context
 from rmqtool.cli.filters import BodyOptions
 from rmqtool.cli.opened import open_store
 from rmqtool.cli.options import (
+    QUERY_FORMATS,
     OutputOptions,
     QueueArgument,
     StoreOptions,
@@ -17,7 +18,6 @@ from rmqtool.cli.options import (
     TopicArgument,
     VersionOptions,
 )
-from rmqtool.cli.records import QUERY_FORMATS, RecordOut, answer_code
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode
 
@@ -60,6 +60,7 @@ def command(
     """
     from rmqtool.cli.parse import named, parse_time
     from rmqtool.cli.queue_arguments import parse_queue, say_queues
+    from rmqtool.cli.records import RecordOut, answer_code
     from rmqtool.output.tablerows import Column
     from rmqtool.query.served_queue import read_rules, served_queue
     from rmqtool.query.time_query import TimeQuery

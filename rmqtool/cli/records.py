@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from rmqtool.output.rows import Rows
     from rmqtool.output.tablerows import Column
 
-QUERY_FORMATS = ("table", "ndjson", "json", "csv", "raw", "hex")
-
 
 class RecordOut:
     """Where batches of records go. A context manager; `finish` closes it with the summary.

@@ -11,7 +11,6 @@ from rmqtool.cli.filters import FilterOptions, SubscriptionOptions, say_ignored
 from rmqtool.cli.opened import open_store
 from rmqtool.cli.options import OutputOptions, ReadOptions, StoreArgument, StoreOptions
 from rmqtool.cli.parse import named, parse_names
-from rmqtool.cli.records import listing_code
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, MissingExtraError, NewerFormatError, UsageError
 
@@ -73,6 +72,7 @@ def command(
     of internal topics, compression, and what the segments take on the disk. Messages that are there twice
     are told apart from the copies that brokers make (delayed, half, retried, dead, timed) and from batches.
     """
+    from rmqtool.cli.records import listing_code
     from rmqtool.query.stats.report import LogStatistics
     from rmqtool.query.stats.retention import Needs
     from rmqtool.store.layout import FileKind

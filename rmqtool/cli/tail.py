@@ -9,9 +9,8 @@ import typer
 from rmqtool.cli.context import Context
 from rmqtool.cli.filters import BodyOptions, FilterOptions, SubscriptionOptions, say_ignored
 from rmqtool.cli.opened import open_store
-from rmqtool.cli.options import OutputOptions, StoreArgument, StoreOptions
+from rmqtool.cli.options import QUERY_FORMATS, OutputOptions, StoreArgument, StoreOptions
 from rmqtool.cli.parse import named, parse_int
-from rmqtool.cli.records import QUERY_FORMATS, RecordOut, listing_code
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, NewerFormatError, UsageError
 
@@ -47,6 +46,7 @@ def command(
     all messages, and are searched for as far back as it takes. With -f new messages appear as the broker
     writes them, across segment files, each batch at once. --limit N ends after N messages in all.
     """
+    from rmqtool.cli.records import RecordOut, listing_code
     from rmqtool.query.tail import LogTail
     from rmqtool.store.layout import FileKind
 
