@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threading import Condition
 
-MAX_WORKERS = 12
+MAX_WORKERS = 8
 """segments read at once: each works in a window or two, a matrix of rows, and what it inflates (8 MiB)"""
 
 LIMIT = 128 << 20
