@@ -298,7 +298,7 @@ def test_show_says_what_it_could_not_read(
 
 
 def test_show_is_interrupted_while_it_searches(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rmqtool.scan import log as scan
+    from rmqtool.query import key_scan as scan
 
     def interrupted(*args: Any) -> Any:
         raise KeyboardInterrupt
