@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.check.catalogue import CATALOGUE, Severity
@@ -26,13 +25,6 @@ __all__ = ["Finding", "Severity", "Tally", "about", "finding"]
 
 _RARE = ("caused_by", "first_timestamp", "last_timestamp")
 """fields that are there only where they say something"""
-
-
-class Reason(StrEnum):
-    """Why a verification covers less than what was asked for."""
-
-    UNREADABLE = "unreadable"
-    INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True, slots=True)

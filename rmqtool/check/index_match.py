@@ -80,7 +80,6 @@ class Matcher:
         self.more_loose: Counter[str] = Counter()
         self.still_missing: Missing | None = None
         self.matched = 0
-        self.last_item: int | None = None
 
     def run(self, keys: Keys) -> Iterator[Finding]:
         """Compares the keys of one run with the items that point up to its last record."""
@@ -91,7 +90,6 @@ class Matcher:
             if spans:
                 self._close()
                 self.matched += len(keys.hashes)
-                self.last_item = int(keys.offsets[keys.owners[-1]])
                 for index, first, start, count in spans:
                     owners = keys.owners[start : start + count]
                     yield from header_times(index, first, keys, owners, None)
@@ -163,8 +161,6 @@ class Matcher:
                 if given[record] == 0 and (yield from loose.claim(keys.of(record), offset)):
                     lacking.discard(record)
         yield from item_times(pieces, at, keys, on)
-        if on.any():
-            self.last_item = int(offsets[on][-1])
         self._ranges(keys, given, np.array(sorted(lacking), np.int64), begun_late)
         self._give_back(pieces, loose.places)
         self._keep_loose(pieces, loose.places)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from rmqtool.check.levels import Level
 from rmqtool.store.access import Access
-from rmqtool.store.throttle import RateLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,8 +28,7 @@ class Reading:
 
     def access(self, *, live: bool) -> Access:
         """How files are opened; one rate for all of them."""
-        limit = RateLimit(self.bytes_per_second) if self.bytes_per_second else None
-        return Access("pread" if self.safe_io or live else "auto", limit, drop_behind=live)
+        return Access.of(self.bytes_per_second, careful=self.safe_io, live=live)
 
     def done(self, count: int) -> None:
         """Tells whoever waits that `count` more bytes are done."""

@@ -20,7 +20,6 @@ from rmqtool.store.access import Access
 from rmqtool.store.disk import disk_outlook
 from rmqtool.store.live import is_live
 from rmqtool.store.lock import probe
-from rmqtool.store.throttle import RateLimit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,9 +96,7 @@ class Consultation:
 
     def _conditions(self, progress: Progress) -> Conditions:
         store, read = self.store, self.read
-        limit = RateLimit(read.bytes_per_second) if read.bytes_per_second else None
-        live = is_live(store)
-        access = Access("pread" if read.safe_io or live else "auto", limit, drop_behind=live)
+        access = Access.of(read.bytes_per_second, careful=read.safe_io, live=is_live(store))
 
         def advance(count: int) -> None:
             if self._until is not None and time.monotonic() > self._until:

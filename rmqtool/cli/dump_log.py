@@ -16,7 +16,6 @@ from rmqtool.query.select import Selector
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import LogScan, data_bytes, scan_log
 from rmqtool.store.coverage import Incomplete
-from rmqtool.store.live import is_live
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,11 +58,7 @@ def dump_log(
                 columns=out.scanned,
                 choose=selector.choose,
                 wanted=selector.may_hold,
-                jobs=read.job_count,
-                safe_io=read.safe_io,
-                bytes_per_second=read.bytes_per_second,
-                live=is_live(store),
-                advance=progress.advance,
+                **read.of_log(store, progress.advance).as_scan(),
             ),
         )
         out.write(pieces)

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
 LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
-ALARMING = frozenset({"WARN", "ERROR", "FATAL"})
 
 HEADER = r"^.{0,80}?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d"
 """how a line begins that is no continuation"""
@@ -28,17 +27,11 @@ _EXCEPTION = re.compile(
     r"^\s*(?:Caused by: |Suppressed: )?"
     r"((?:[a-zA-Z_$][\w$]*\.)+[\w$]*(?:Exception|Error|Throwable|Failure)[\w$]*)(?:: |$|\s)"
 )
-_TRACE = re.compile(r"^(?:\s+at |\s*\.\.\. \d+ (?:more|common)|\s*(?:Caused by|Suppressed|Wrapped by): )")
 
 
 def is_header(line: str) -> bool:
     """Whether a line opens an entry of a log."""
     return _HEADER.match(line) is not None
-
-
-def is_trace(line: str) -> bool:
-    """Whether a line belongs to a stack trace, whatever stands above it."""
-    return _TRACE.match(line) is not None
 
 
 def exception_of(line: str) -> str | None:

@@ -5,7 +5,6 @@ Every candidate is read and compared by its real topic and keys; a hash alone pr
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,7 @@ from rmqtool.scan.picked import Missing, pick
 from rmqtool.store.coverage import Incomplete, rest_of_log
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     import pyarrow as pa
 
@@ -226,12 +225,3 @@ def _by_scan(
             list(store.segments), reached, Incomplete.INTERRUPTED, end=ranges[-1][1]
         )
     answer.not_covered += scan.not_covered
-
-
-def by_key(matches: Iterable[tuple[int, frozenset[str]]]) -> dict[str, list[int]]:
-    """Key → physical offsets of its records, in order."""
-    found: dict[str, list[int]] = defaultdict(list)
-    for offset, keys in sorted(matches):
-        for key in keys:
-            found[key].append(offset)
-    return dict(found)

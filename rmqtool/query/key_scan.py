@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from formats.commitlog import SysFlag
+from rmqtool.query.not_read import not_read
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.events import Gap, Records, Tail, TailContent, Unreadable
+from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check, Field, Issue
 from rmqtool.scan.keys import hash_kernels, key_hashes
 from rmqtool.scan.log import LogScan, data_bytes, scan_log
 from rmqtool.scan.table import to_batch
-from rmqtool.store.coverage import Incomplete, rest_of_log, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,16 +63,7 @@ class KeyScan:
                     self.reached = content["physical_offset"][-1].as_py()
                 continue
             self.reached = piece.segment.base + content.position
-            if isinstance(content, Unreadable):
-                path = piece.segment.file.shown
-                self.not_covered.append(unreadable(path, content.reason, content.position, content.length))
-            elif isinstance(content, Gap) or (
-                isinstance(content, Tail) and content.content is TailContent.GARBAGE
-            ):
-                start = piece.segment.base + content.position
-                self.not_covered += rest_of_log(
-                    [piece.segment], start, Incomplete.DAMAGE, end=start + content.length
-                )
+            self.not_covered += not_read(piece.segment, content)
 
     def _choose(self, records: Records, base: int, path: str) -> Records:
         rows = records.rows

@@ -6,11 +6,13 @@ has expired, where fillers stand in front, and where a new first file begins.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from rmqtool.query.queue_view import QueueView
 
 
@@ -36,12 +38,12 @@ def minimum_5(view: QueueView, log_low: int) -> int:
     offsets = view.units(first)["physical_offset"]
     if first.base == 0 and len(offsets) and int(offsets[0]) >= log_low:
         return 0
-    position = _bisect(offsets, log_low)
+    position = first_at_or_behind(offsets, log_low)
     return 0 if position is None else first.base + position * view.width
 
 
-def _bisect(offsets: np.ndarray, log_low: int) -> int | None:
-    """Number of the first unit at or above `log_low` as the broker's bisection finds it.
+def first_at_or_behind(offsets: npt.NDArray[Any], floor: int) -> int | None:
+    """Number of the unit at or above `floor` that the search of 5.x settles on, None when it finds none.
 
     It assumes rising offsets, so that fillers and disorder can lead it elsewhere than to the very first.
     """
@@ -49,16 +51,13 @@ def _bisect(offsets: np.ndarray, log_low: int) -> int | None:
     while high - low > 1:
         middle = (low + high) // 2
         value = int(offsets[middle])
-        if value == log_low:
+        if value == floor:
             low = high = middle
-        elif value > log_low:
+        elif value > floor:
             high = middle
         else:
             low = middle
-    for index in range(low, high + 1):
-        if int(offsets[index]) >= log_low:
-            return index
-    return None
+    return next((place for place in range(low, high + 1) if int(offsets[place]) >= floor), None)
 
 
 def batch_minimum(view: QueueView, log_low: int) -> int:

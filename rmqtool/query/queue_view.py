@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formats.consumequeue import BatchUnit, Unit
-from formats.primitives import dtype_of
 from rmqtool.query.queue_min import batch_minimum, minimum_4, minimum_5
+from rmqtool.scan.units import BATCH_UNIT, UNIT, valid_units
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
 
     Units = npt.NDArray[Any]
 
-UNIT, BATCH_UNIT = dtype_of(Unit), dtype_of(BatchUnit)
-_RECOVERED_FILES = 3
+RECOVERED_FILES = 3
 """files that `ConsumeQueue#recover` reads; older ones are taken as full"""
 
 
@@ -154,7 +152,7 @@ class QueueView:
 
     def _recover(self) -> None:
         """`ConsumeQueue#recover`: the first unit that is not valid ends the queue."""
-        for index in range(max(len(self.files) - _RECOVERED_FILES, 0), len(self.files)):
+        for index in range(max(len(self.files) - RECOVERED_FILES, 0), len(self.files)):
             file = self.files[index]
             file.written = file.written // self.width * self.width
             bad = np.flatnonzero(~valid_units(self.units(file)))
@@ -174,14 +172,6 @@ class QueueView:
             if last.written or len(self.files) == 1:
                 return
             self.files.pop()
-
-
-def valid_units(units: Units) -> npt.NDArray[np.bool_]:
-    """Whether recovery accepts each unit."""
-    fine: npt.NDArray[np.bool_] = (units["physical_offset"] >= 0) & (units["size"] > 0)
-    if units.dtype == BATCH_UNIT:
-        fine &= (units["base_offset"] >= 0) & (units["batch_size"] > 0)
-    return fine
 
 
 def slots_of(first: int, units: Units) -> Sequence[int]:

@@ -14,14 +14,15 @@ import numpy as np
 
 from rmqtool.errors import RmqtoolError
 from rmqtool.query.log_end import end_of_data, end_of_records
+from rmqtool.query.not_read import not_read
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import SMALL_INPUT, choose_kernels
-from rmqtool.scan.events import Blank, Gap, Records, Tail, TailContent, Unreadable
+from rmqtool.scan.events import Blank, Records, Unreadable
 from rmqtool.scan.fields import Check, Field
 from rmqtool.scan.parts import cut
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.scan.table import to_batch
-from rmqtool.store.coverage import Incomplete, coverage, rest_of_log, unreadable
+from rmqtool.store.coverage import Incomplete, coverage, rest_of_log
 from rmqtool.store.cut import CutSource
 from rmqtool.store.growing import segments_now
 from rmqtool.store.patched import PatchedSource
@@ -203,7 +204,7 @@ class LogTail:
             elif isinstance(event, Blank):
                 self.at = segment.end
             else:
-                held += _damage(segment, event)
+                held += not_read(segment, event)
         # at a moving end it may be a record that is only half written
         if not (self.follow and self.segments.is_active(segment)):
             self.damage += held
@@ -249,15 +250,3 @@ def _end(segments: SegmentSet, segment: Segment) -> int:
         return end_of_data(segment) if segments.is_active(segment) else segment.size
     except RmqtoolError:
         return segment.size  # whoever reads it is told what is wrong
-
-
-def _damage(segment: Segment, event: Event) -> list[Row]:
-    if isinstance(event, Unreadable):
-        path = segment.file.shown
-        return [unreadable(path, event.reason, event.position, event.length)]
-    if isinstance(event, Tail) and event.content is not TailContent.GARBAGE:
-        return []
-    if not isinstance(event, Gap | Tail):
-        return []
-    start = segment.base + event.position
-    return rest_of_log([segment], start, Incomplete.DAMAGE, end=start + event.length)

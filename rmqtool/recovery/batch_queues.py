@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmqtool.recovery.content import are_valid, valid_prefix
-from rmqtool.recovery.queues import RECOVERED_FILES
-from rmqtool.scan.units import BATCH_UNIT, data_end
+from rmqtool.query.queue_view import RECOVERED_FILES
+from rmqtool.recovery.content import valid_prefix
+from rmqtool.scan.units import BATCH_UNIT, data_end, valid_units
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -73,7 +73,7 @@ class BatchQueueModel:
         while self.files.files:
             last = self.files.files[-1]
             units = self._units(last, self._whole)
-            good = are_valid(units) & (units["physical_offset"] < offset)
+            good = valid_units(units) & (units["physical_offset"] < offset)
             good[0] = units["physical_offset"][0] < offset
             if not good[0]:
                 self.files.delete_last()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmqtool.scan.units import UNIT
+from rmqtool.scan.units import UNIT, valid_units
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,7 +100,7 @@ def valid_prefix(one: MappedFile, dtype: np.dtype[Any], mode: OpenMode, whole: i
             take = min(step, whole - at)
             units = source.window(at * unit, take * unit)
             units = units[: len(units) // unit * unit].view(dtype)
-            wrong = np.flatnonzero(~are_valid(units))
+            wrong = np.flatnonzero(~valid_units(units))
             good = int(wrong[0]) if wrong.size else len(units)
             if good:
                 last, at = units[good - 1].copy(), at + good
@@ -108,14 +108,6 @@ def valid_prefix(one: MappedFile, dtype: np.dtype[Any], mode: OpenMode, whole: i
                 break
             step = min(step * 8, _LARGEST_READ // unit)
         return Prefix(at, last)
-
-
-def are_valid(units: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Which units recovery takes."""
-    good = (units["physical_offset"] >= 0) & (units["size"] > 0)
-    if units.dtype != UNIT:
-        good &= (units["base_offset"] >= 0) & (units["batch_size"] > 0)
-    return np.asarray(good, np.bool_)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formats.consumequeue import PRE_BLANK_SIZE
+from rmqtool.query.queue_min import first_at_or_behind
+from rmqtool.query.queue_view import RECOVERED_FILES
 from rmqtool.recovery.content import Overlay, chunks, valid_prefix
 from rmqtool.recovery.java import div, rem, wrap64
-from rmqtool.recovery.min_search import NegativePositionError, first_at_or_behind
 from rmqtool.scan.units import UNIT
 
 if TYPE_CHECKING:
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
 
 BYTES = UNIT.itemsize
 _LARGEST_SLOT = (1 << 63) // BYTES
-RECOVERED_FILES = 3
-"""recovery begins at the last file but two"""
+
+
+class NegativePositionError(Exception):
+    """Correcting the minimum throws `IllegalArgumentException`: an empty last file behind a full one."""
 
 
 class QueueModel:

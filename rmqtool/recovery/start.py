@@ -12,10 +12,9 @@ from rmqtool.recovery.dispatch import Dispatcher
 from rmqtool.recovery.listing import Listing
 from rmqtool.recovery.load import IndexLoad, RefusedError, load_files, load_index, queue_directories
 from rmqtool.recovery.mapped import MappedFile, MappedFiles
-from rmqtool.recovery.min_search import NegativePositionError
 from rmqtool.recovery.multi import MultiDispatchError
 from rmqtool.recovery.outcome import Mode, StartPlan
-from rmqtool.recovery.queues import QueueModel
+from rmqtool.recovery.queues import NegativePositionError, QueueModel
 from rmqtool.recovery.record import Rules, StopReason
 from rmqtool.recovery.reput import Reput
 from rmqtool.recovery.spans import Key, QueueSpans

@@ -14,7 +14,6 @@ from rmqtool.scan.parts import Part, cut, parts
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.access import Access
 from rmqtool.store.patched import PatchedSource
-from rmqtool.store.throttle import RateLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -81,8 +80,7 @@ def scan_log(segments: SegmentSet, how: LogScan) -> Iterator[Piece]:
         if one.end > low and one.base < high and (how.wanted is None or how.wanted(one))
     ]
     kernels = choose_kernels(min(data_bytes(chosen), max(high - low, 0)))
-    limit = RateLimit(how.bytes_per_second) if how.bytes_per_second else None
-    access = Access("pread" if how.safe_io or how.live else "auto", limit, drop_behind=how.live)
+    access = Access.of(how.bytes_per_second, careful=how.safe_io, live=how.live)
 
     def work(segment: Segment, lane: Lane) -> Iterator[Piece]:
         active = segments.is_active(segment)

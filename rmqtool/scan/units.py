@@ -74,6 +74,14 @@ BATCH_UNIT_SCHEMA = pa.schema(
 )
 
 
+def valid_units(units: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Which units `ConsumeQueue#recover` and `BatchConsumeQueue#recover` accept."""
+    good = (units["physical_offset"] >= 0) & (units["size"] > 0)
+    if units.dtype == BATCH_UNIT:
+        good &= (units["base_offset"] >= 0) & (units["batch_size"] > 0)
+    return np.asarray(good, np.bool_)
+
+
 def unit_states(units: npt.NDArray[Any], log: LogRange | None) -> npt.NDArray[np.int8]:
     """State of each unit, as an index into `STATES`; without `log` nothing is dangling or expired."""
     offset, size = units["physical_offset"], units["size"]
@@ -84,9 +92,7 @@ def unit_states(units: npt.NDArray[Any], log: LogRange | None) -> npt.NDArray[np
         for low, high in log.holes:
             states[(offset < high) & (end > low)] = DANGLING
         states[offset < log.low] = EXPIRED
-    states[(offset < 0) | (size <= 0)] = INVALID
-    if units.dtype == BATCH_UNIT:
-        states[(units["base_offset"] < 0) | (units["batch_size"] <= 0)] = INVALID
+    states[~valid_units(units)] = INVALID
     states[(offset == 0) & (size == PRE_BLANK_SIZE) & (units["tags_code"] == 0)] = PRE_BLANK
     raw = np.ascontiguousarray(units).view(np.uint8).reshape(len(units), units.dtype.itemsize)
     states[~raw.any(axis=1)] = ZERO

@@ -35,6 +35,14 @@ class Access:
     drop_behind: bool = False
     stop: Event | None = None
 
+    @classmethod
+    def of(cls, bytes_per_second: int | None, *, careful: bool, live: bool) -> Access:
+        """One rate for all files of a command; a live store is copied, and so is what is read carefully."""
+        from rmqtool.store.throttle import RateLimit
+
+        limit = RateLimit(bytes_per_second) if bytes_per_second else None
+        return cls("pread" if careful or live else "auto", limit, drop_behind=live)
+
 
 OpenMode: TypeAlias = Mode | Access
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from rmqtool.query.not_read import not_read
 from rmqtool.query.segment_times import SegmentTimes
 from rmqtool.query.sql.dataset import Part, StoreDataset, within
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.events import Gap, Records, Tail, TailContent, Unreadable
+from rmqtool.scan.events import Records
 from rmqtool.scan.log import LogScan, data_bytes, scan_log
 from rmqtool.scan.table import COLUMNS, DEFAULT_COLUMNS, table_schema, to_batch
 from rmqtool.scan.times import LARGEST_MILLIS, TIME, TIMES, as_time
-from rmqtool.store.coverage import Incomplete, rest_of_log, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from rmqtool.query.reading import Reading
     from rmqtool.query.sql.dataset import Ask, Lacking
-    from rmqtool.scan.log import Piece
     from rmqtool.store.segments import Segment, SegmentSet
 
 _BODIES = ("plain_body", "body_sha256", "plain_body_sha256")
@@ -87,7 +86,8 @@ class MessagesTable:
                 if piece.content.num_rows:
                     yield _with_times(piece.content, ask.columns)
             else:
-                self._beside(piece)
+                for row in not_read(piece.segment, piece.content):
+                    self._lacking.add(row)
 
     def _open(self, segment: Segment, wanted: bool) -> bool:
         if wanted:
@@ -105,18 +105,6 @@ class MessagesTable:
             return Records(records.rows[np.asarray(kept, np.int64)], records.window, records.origin)
 
         return choose
-
-    def _beside(self, piece: Piece) -> None:
-        content, segment = piece.content, piece.segment
-        if isinstance(content, Unreadable):
-            row = unreadable(segment.file.shown, content.reason, content.position, content.length)
-            self._lacking.add(row)
-        elif isinstance(content, Gap) or (
-            isinstance(content, Tail) and content.content is TailContent.GARBAGE
-        ):
-            start = segment.base + content.position
-            for row in rest_of_log([segment], start, Incomplete.DAMAGE, end=start + content.length):
-                self._lacking.add(row)
 
 
 def _made_of(names: Sequence[str]) -> tuple[str, ...]:

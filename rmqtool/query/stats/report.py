@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rmqtool.query.not_read import not_read
 from rmqtool.query.select import Selector
 from rmqtool.query.stats import duplicates
 from rmqtool.query.stats.copies import is_internal
@@ -15,17 +16,15 @@ from rmqtool.query.stats.duplicates import Duplicates, Repeated
 from rmqtool.query.stats.groups import Groups
 from rmqtool.query.stats.retention import Needs
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.events import Gap, Tail, TailContent, Unreadable
 from rmqtool.scan.fields import Check
 from rmqtool.scan.log import LogScan, data_bytes, scan_log
-from rmqtool.store.coverage import Incomplete, coverage, rest_of_log, unreadable
+from rmqtool.store.coverage import Incomplete, coverage, rest_of_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rmqtool.query.message_filter import MessageFilter
     from rmqtool.query.reading import Reading
-    from rmqtool.scan.log import Piece
     from rmqtool.store.layout import Store
 
 Row = dict[str, Any]
@@ -149,7 +148,7 @@ class LogStatistics:
             self.not_covered.append({**row, "reason": Incomplete.DAMAGE})
         for piece in scan_log(segments, how):
             if not isinstance(piece.content, pa.RecordBatch):
-                self._note(piece)
+                self.not_covered += not_read(piece.segment, piece.content)
                 continue
             batch = piece.content
             if self._left is not None:
@@ -170,19 +169,6 @@ class LogStatistics:
 
     def _stop(self, reason: Incomplete) -> None:
         self.not_covered += rest_of_log(list(self.store.segments), self._reached, reason)
-
-    def _note(self, piece: Piece) -> None:
-        content = piece.content
-        if isinstance(content, Unreadable):
-            path = piece.segment.file.shown
-            self.not_covered.append(unreadable(path, content.reason, content.position, content.length))
-        elif isinstance(content, Gap) or (
-            isinstance(content, Tail) and content.content is TailContent.GARBAGE
-        ):
-            start = piece.segment.base + content.position
-            self.not_covered += rest_of_log(
-                [piece.segment], start, Incomplete.DAMAGE, end=start + content.length
-            )
 
     def _add(self, batch: pa.RecordBatch) -> None:
         if not batch.num_rows:
