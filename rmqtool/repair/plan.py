@@ -1,0 +1,132 @@
+"""A plan: what a changing command read, and the ordered changes it would make. Data, nothing else.
+
+A plan holds digests, not bytes. Planning is deterministic: the same inputs, parameters and release of rmqtool
+give the same plan, so a saved plan is applied by planning again and comparing (`repair/saved.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+if TYPE_CHECKING:
+    from rmqtool.repair.content import Content
+
+SCHEMA: Literal["rmqtool.plan/1"] = "rmqtool.plan/1"
+
+
+class Action(StrEnum):
+    """What a change does to one path of the store."""
+
+    WRITE = "write"
+    """bytes over bytes of an existing file, inside its size"""
+    RESIZE = "resize"
+    """an existing file is cut, or gets zeros (a hole) at its end"""
+    PUT = "put"
+    """a file comes into being, or is replaced as a whole"""
+    REMOVE = "remove"
+    """a file leaves the store; it is kept beside the plan, never destroyed"""
+    MAKE_DIRECTORY = "make-directory"
+    REMOVE_DIRECTORY = "remove-directory"
+    """an empty directory leaves the store"""
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Input(_Data):
+    """A file that the plan rests on: path relative to the store root, as it was when it was read.
+
+    sha256 is None in a plan that was not saved: it is applied in the run that made it, which compares size,
+    modification time and inode instead.
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
+    sha256: str | None = None
+
+
+class Change(_Data):
+    """One change.
+
+    position: of WRITE. length, sha256: the bytes written by WRITE and PUT. size: the file's
+    afterwards. mtime_ns: its modification time afterwards, None to keep the one that it has (or, for a new
+    file, the time of writing). why: a stable word of what it mends ("tombstone", "torn-tail",
+    "consumequeue", …). facts: about what it saves or costs, keys and units as in the record table.
+    """
+
+    action: Action
+    path: str
+    position: int | None = None
+    length: int | None = None
+    size: int | None = None
+    sha256: str | None = None
+    mtime_ns: int | None = None
+    why: str
+    message: str
+    facts: dict[str, Any] = Field(default_factory=dict)
+
+
+class Cost(_Data):
+    """Messages, bytes and store times (epoch ms) of what is saved, or what no policy can save."""
+
+    messages: int | None = None
+    """None where it cannot be known"""
+    bytes: int = 0
+    first_timestamp: int | None = None
+    last_timestamp: int | None = None
+
+
+class Plan(_Data):
+    """What a command would do to a store.
+
+    plan_id: 16 hex digits, a digest of command, parameters and inputs. parameters: all that the planning
+    depends on beside the inputs, so that it can be repeated. saved, lost: against what a broker would leave.
+    """
+
+    schema_: Literal["rmqtool.plan/1"] = Field(default=SCHEMA, alias="schema")
+    command: str
+    plan_id: str
+    tool_version: str
+    store: str
+    release: str
+    parameters: dict[str, Any]
+    inputs: tuple[Input, ...]
+    changes: tuple[Change, ...]
+    saved: Cost = Cost()
+    lost: Cost = Cost()
+    notes: tuple[str, ...] = ()
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A change with the bytes that it writes; `content` is None for actions that write none."""
+
+    change: Change
+    content: Content | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan with its bytes: `edits` are `plan.changes` in order."""
+
+    plan: Plan
+    edits: tuple[Edit, ...] = field(default=())
+
+
+def plan_id(command: str, parameters: dict[str, Any], inputs: tuple[Input, ...]) -> str:
+    """16 hex digits that stay the same as long as command, parameters and inputs do."""
+    digest = hashlib.sha256(command.encode())
+    for key in sorted(parameters):
+        digest.update(f"\0{key}={parameters[key]!r}".encode())
+    for one in inputs:
+        digest.update(f"\0{one.path}\0{one.size}\0{one.mtime_ns}".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()[:16]
