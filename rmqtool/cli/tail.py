@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from rmqtool.cli.context import Context
-from rmqtool.cli.filters import BodyOptions, FilterOptions, SubscriptionOptions, say_ignored
+from rmqtool.cli.filters import BodyOptions, ListingFilters, SubscriptionOptions, say_ignored
 from rmqtool.cli.opened import open_store
 from rmqtool.cli.options import QUERY_FORMATS, OutputOptions, StoreArgument, StoreOptions
 from rmqtool.cli.parse import named, parse_int
 from rmqtool.cli.verb import verb
-from rmqtool.errors import ExitCode, NewerFormatError, UsageError
+from rmqtool.errors import ExitCode, NewerFormatError
 
 SCHEMA = "rmqtool.tail/1"
 
@@ -35,7 +35,7 @@ def command(
     ] = "10",
     *,
     store: StoreOptions,
-    filters: FilterOptions,
+    filters: ListingFilters,
     subscription: SubscriptionOptions,
     bodies: BodyOptions,
     output: OutputOptions,
@@ -51,8 +51,6 @@ def command(
     from rmqtool.store.layout import FileKind
 
     context = Context(output)
-    if filters.sample is not None:
-        raise UsageError("--sample means nothing at the end of a log")
     with named("--number"):
         count = parse_int(number, minimum=0)
     opened = open_store(context, path, store)
