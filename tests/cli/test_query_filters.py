@@ -20,9 +20,8 @@ def log(tmp_path):
     """Ten messages of one key, by turns in two topics, queues and with two tags; an id for each three."""
     made = HandmadeLog()
     for number in range(10):
-        properties = {
-            "KEYS": f"k n{number}", "TAGS": "AB"[number % 2], "UNIQ_KEY": f"ID{number // 3}", "a": f"{number}",
-        }  # fmt: skip
+        properties = {"KEYS": f"k n{number}", "TAGS": "AB"[number % 2], "a": str(number)}
+        properties["UNIQ_KEY"] = f"ID{number // 3}"
         made.put("TU"[number // 5], b"body %d" % number, properties, queue_id=number % 3)
     made.write(tmp_path / "commitlog")
     return made
