@@ -108,15 +108,16 @@ def command(
         wanted = stored_filter(opened, group, topic)
     say_ignored(context, wanted)
     chosen = filters.build(context.zone, resolve=opened.segments.physical_offset)
-    with served_queue(opened, topic, number, rules := read_rules(opened, version.release)) as view:
+    names = ("slot", "passes_broker", "passes_consumer") if report else ("slot",)
+    with (
+        RecordOut(context, SCHEMA, bodies, {name: Column(name) for name in names}) as out,
+        served_queue(opened, topic, number, rules := read_rules(opened, version.release)) as view,
+    ):
         asked = Question(topic, number, parse_queue_offset(opened, view, topic, number, offset, group), group)
         query = OffsetQuery(opened, view, rules, asked, wanted, report, chosen)
-        names = ("slot", "passes_broker", "passes_consumer") if report else ("slot",)
-        with RecordOut(context, SCHEMA, bodies, {name: Column(name) for name in names}) as out:
-            for batch, more in query.batches(messages, out.columns):
-                out.write(batch, more)
-            summary = query.summary(read.of_log(opened))
-            out.finish(summary)
+        for batch, more in query.batches(messages, out.columns):
+            out.write(batch, more)
+        out.finish(summary := query.summary(read.of_log(opened)))
     say_queues(context, opened, topic, view)
     for one in summary["verdicts"]:
         context.talk.note(one["message"])

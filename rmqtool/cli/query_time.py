@@ -80,12 +80,14 @@ def command(
     with named("TIME"):
         moment = parse_time(time, context.zone)
     opened = open_store(context, path, store)
-    with served_queue(opened, topic, number, rules := read_rules(opened, version.release)) as view:
+    with (
+        RecordOut(context, SCHEMA, bodies, {"slot": Column("slot")}) as out,
+        served_queue(opened, topic, number, rules := read_rules(opened, version.release)) as view,
+    ):
         query = TimeQuery(opened, view, rules, moment, Boundary(boundary), chosen)
-        with RecordOut(context, SCHEMA, bodies, {"slot": Column("slot")}) as out:
-            for batch, more in query.batches(out.columns):
-                out.write(batch, more)
-            out.finish({"topic": topic, "queue_id": number, **query.summary()})
+        for batch, more in query.batches(out.columns):
+            out.write(batch, more)
+        out.finish({"topic": topic, "queue_id": number, **query.summary()})
     say_queues(context, opened, topic, view)
     for note in query.notes():
         context.talk.note(note)
