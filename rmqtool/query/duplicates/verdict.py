@@ -90,7 +90,7 @@ class _Sorted:
         return cls(table.filter(pa.array(~again)), key[~again], topic[~again], topics)
 
     def numbers(self, name: str) -> Ints:
-        return self.table[name].to_numpy().astype(np.int64)
+        return np.asarray(self.table[name].to_numpy(), np.int64)
 
     def kinds(self) -> Ints:
         """Number of the kind of each record: by its topic, and by its state in a transaction."""
