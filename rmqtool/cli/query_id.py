@@ -8,7 +8,7 @@ import typer
 
 from rmqtool.cli.context import Context
 from rmqtool.cli.filters import BodyOptions, SubscriptionOptions, say_ignored
-from rmqtool.cli.opened import open_store
+from rmqtool.cli.opened import open_log
 from rmqtool.cli.options import QUERY_FORMATS, OutputOptions, ReadOptions, StoreOptions, StorePositional
 from rmqtool.cli.parse import named, parse_text
 from rmqtool.cli.query_filters import IdQueryFilters
@@ -57,10 +57,10 @@ def command(
         parse_text(given)
     chosen = filters.build(context.zone, subscription=subscription.build())
     say_ignored(context, chosen.subscription)
-    opened = open_store(context, path, store)
+    opened, unread = open_log(context, path, store)
     with context.progress("reading", sum(one.size for one in opened.segments)) as progress:
         reading = read.of_log(opened, progress.advance)
-        query = IdQuery(opened, given, reading, chosen)
+        query = IdQuery(opened, given, reading, chosen, unread)
         with RecordOut(context, SCHEMA, bodies, {"found_by": Column("found_by", "found by")}) as out:
             for batch, found_by in query.batches(out.columns):
                 out.write(batch, {"found_by": found_by})

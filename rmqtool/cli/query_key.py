@@ -8,7 +8,7 @@ import typer
 
 from rmqtool.cli.context import Context
 from rmqtool.cli.filters import BodyOptions, SubscriptionOptions, say_ignored
-from rmqtool.cli.opened import open_store
+from rmqtool.cli.opened import open_log
 from rmqtool.cli.options import QUERY_FORMATS, OutputOptions, ReadOptions, StoreOptions, StorePositional
 from rmqtool.cli.parse import named, parse_int, parse_text
 from rmqtool.cli.query_filters import KeyQueryFilters
@@ -105,7 +105,7 @@ def command(
         raise UsageError("--by-key goes with --duplicates")
     if filters.topic and wanted.topic is not None:
         raise UsageError("TOPIC and --topic exclude each other")
-    opened = open_store(context, path, store)
+    opened, unread = open_log(context, path, store)
     chosen = filters.build(
         context.zone, resolve=opened.segments.physical_offset, subscription=subscription.build()
     )
@@ -113,7 +113,7 @@ def command(
     with context.progress("reading", sum(one.size for one in opened.segments)) as progress:
         reading = read.of_log(opened, progress.advance)
         twice = Twice(opened.segments, wanted, by_key=by_key) if duplicates else None
-        query = KeyQuery(opened, wanted, KeySource(source), reading, chosen, limit, twice)
+        query = KeyQuery(opened, wanted, KeySource(source), reading, chosen, limit, twice, unread)
         with RecordOut(context, SCHEMA, bodies, more := _more(query, bodies)) as out:
             for batch, keys in query.batches(out.columns):
                 out.write(batch, {name: keys[name] for name in more})

@@ -8,7 +8,7 @@ import typer
 
 from rmqtool.cli.context import Context
 from rmqtool.cli.filters import BodyOptions, SubscriptionOptions, say_ignored
-from rmqtool.cli.opened import open_store
+from rmqtool.cli.opened import open_log
 from rmqtool.cli.options import (
     QUERY_FORMATS,
     OutputOptions,
@@ -85,7 +85,13 @@ def command(
     not readable by permission or queue number. --filter is that of a consumer, as the broker and the client
     apply it; the other filters choose among the messages that are listed, N of those that pass.
     """
-    from rmqtool.cli.queue_arguments import parse_count, parse_queue, parse_queue_offset, say_queues
+    from rmqtool.cli.queue_arguments import (
+        parse_count,
+        parse_queue,
+        parse_queue_offset,
+        say_queues,
+        unlisted_queue,
+    )
     from rmqtool.cli.records import RecordOut, answer_code
     from rmqtool.output.tablerows import Column
     from rmqtool.query.groups import stored_filter
@@ -103,7 +109,8 @@ def command(
     wanted = subscription.build()
     if report and wanted is None:
         raise UsageError("--filter-report goes with --filter")
-    opened = open_store(context, path, store)
+    opened, unread = open_log(context, path, store)
+    unread += unlisted_queue(context, opened, topic, number)
     if wanted is None and group is not None:
         wanted = stored_filter(opened, group, topic)
     say_ignored(context, wanted)
@@ -114,7 +121,7 @@ def command(
         served_queue(opened, topic, number, rules := read_rules(opened, version.release)) as view,
     ):
         asked = Question(topic, number, parse_queue_offset(opened, view, topic, number, offset, group), group)
-        query = OffsetQuery(opened, view, rules, asked, wanted, report, chosen)
+        query = OffsetQuery(opened, view, rules, asked, wanted, report, chosen, unread)
         for batch, more in query.batches(messages, out.columns):
             out.write(batch, more)
         out.finish(summary := query.summary(read.of_log(opened)))

@@ -8,7 +8,7 @@ import typer
 
 from rmqtool.cli.context import Context
 from rmqtool.cli.filters import BodyOptions, SubscriptionOptions, say_ignored
-from rmqtool.cli.opened import open_store
+from rmqtool.cli.opened import open_log
 from rmqtool.cli.options import (
     QUERY_FORMATS,
     OutputOptions,
@@ -64,7 +64,7 @@ def command(
     one from there on that passes, with --boundary upper the last one before.
     """
     from rmqtool.cli.parse import named, parse_text, parse_time
-    from rmqtool.cli.queue_arguments import parse_queue, say_queues
+    from rmqtool.cli.queue_arguments import parse_queue, say_queues, unlisted_queue
     from rmqtool.cli.records import RecordOut, answer_code
     from rmqtool.output.tablerows import Column
     from rmqtool.query.served_queue import read_rules, served_queue
@@ -79,12 +79,13 @@ def command(
     say_ignored(context, chosen.subscription)
     with named("TIME"):
         moment = parse_time(time, context.zone)
-    opened = open_store(context, path, store)
+    opened, unread = open_log(context, path, store)
+    unread += unlisted_queue(context, opened, topic, number)
     with (
         RecordOut(context, SCHEMA, bodies, {"slot": Column("slot")}) as out,
         served_queue(opened, topic, number, rules := read_rules(opened, version.release)) as view,
     ):
-        query = TimeQuery(opened, view, rules, moment, Boundary(boundary), chosen)
+        query = TimeQuery(opened, view, rules, moment, Boundary(boundary), chosen, unread)
         for batch, more in query.batches(out.columns):
             out.write(batch, more)
         out.finish({"topic": topic, "queue_id": number, **query.summary()})

@@ -50,6 +50,8 @@ def command(
     from rmqtool.cli.records import answer_code
     from rmqtool.output.text import is_terminal
     from rmqtool.query.sql.session import SqlSession
+    from rmqtool.store.coverage import unreadable
+    from rmqtool.store.layout import FileKind
 
     context = Context(output)
     if not statement.strip():
@@ -57,7 +59,12 @@ def command(
     if context.format == "parquet" and is_terminal(_stdout()):
         raise UsageError("--format parquet goes into a file or a pipe, not to a terminal")
     opened = open_store(context, path, store)
-    missing = [*unlisted(opened, context), *undecoded_beside_log(opened, context)]
+    dledger = opened.of_kind(FileKind.DLEDGER_DATA)
+    missing = [
+        *unlisted(opened, context),
+        *undecoded_beside_log(opened, context),
+        *(unreadable(one.shown, "is not decoded by this release") for one in dledger),
+    ]
     with (
         context.progress("reading", sum(one.size for one in opened.segments)) as progress,
         SqlSession(opened, read.of_log(opened, progress.advance)) as session,

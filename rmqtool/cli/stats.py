@@ -8,11 +8,11 @@ import typer
 
 from rmqtool.cli.context import Context
 from rmqtool.cli.filters import ListingFilters, SubscriptionOptions, say_ignored
-from rmqtool.cli.opened import open_store
+from rmqtool.cli.opened import open_log
 from rmqtool.cli.options import OutputOptions, ReadOptions, StoreArgument, StoreOptions
 from rmqtool.cli.parse import named, parse_names
 from rmqtool.cli.verb import verb
-from rmqtool.errors import ExitCode, MissingExtraError, NewerFormatError, UsageError
+from rmqtool.errors import ExitCode, MissingExtraError, UsageError
 
 if TYPE_CHECKING:
     from rmqtool.query.stats.report import LogStatistics
@@ -76,7 +76,6 @@ def command(
     from rmqtool.query.duplicates.hashes import Repeated
     from rmqtool.query.stats.report import LogStatistics
     from rmqtool.query.stats.retention import Needs
-    from rmqtool.store.layout import FileKind
 
     context = Context(output)
     names = _names(by)
@@ -84,9 +83,7 @@ def command(
         raise UsageError("--by-key goes with --duplicates")
     if plot:
         _check_plot(context)
-    opened = open_store(context, path, store)
-    if not opened.segments and opened.of_kind(FileKind.DLEDGER_DATA):
-        raise NewerFormatError(f"{opened.given}: DLedger data files are not decoded by this release")
+    opened, unread = open_log(context, path, store)
     wanted = filters.build(
         context.zone, resolve=opened.segments.physical_offset, subscription=subscription.build()
     )
@@ -97,6 +94,7 @@ def command(
         repeated = Repeated(by_key) if duplicates else None
         reading = read.of_log(opened, progress.advance)
         found = LogStatistics(opened, wanted, grouped, reading, plain, needs, repeated)
+        found.not_covered += unread
         found.read()
     listed = _listed(opened, found, names, retention=retention)
     _write(context, listed, found)

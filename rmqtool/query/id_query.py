@@ -26,12 +26,13 @@ Row = dict[str, Any]
 
 @dataclass
 class IdQuery:
-    """All records with an id that pass `chosen`."""
+    """All records with an id that pass `chosen`. unread: what of the log cannot be opened."""
 
     store: Store
     given: str
     reading: Reading
     chosen: MessageFilter = field(default_factory=MessageFilter)
+    unread: Sequence[Row] = ()
     missing: list[Missing] = field(default_factory=list)
 
     @cached_property
@@ -81,6 +82,7 @@ class IdQuery:
     def not_covered(self) -> list[Row]:
         """What could not be read and might have the id."""
         return [
+            *self.unread,
             *(row for one in self.answers for row in one.unreadable),
             *map(Missing.row, self.missing),
         ]

@@ -33,7 +33,8 @@ _NAMED = 1000
 class KeyQuery:
     """Messages with wanted keys that pass `chosen`, whose bounds of store time are the window searched.
 
-    limit: the latest so many, None for all. twice: list only what is there more than once.
+    limit: the latest so many, None for all. twice: list only what is there more than once. unread: what
+    of the log cannot be opened, as rows of `not_covered`.
     """
 
     store: Store
@@ -43,6 +44,7 @@ class KeyQuery:
     chosen: MessageFilter = field(default_factory=MessageFilter)
     limit: int | None = None
     twice: Twice | None = None
+    unread: Sequence[Row] = ()
     missing: list[Missing] = field(default_factory=list)
 
     @cached_property
@@ -106,7 +108,7 @@ class KeyQuery:
 
     def not_covered(self) -> list[Row]:
         """What might hold a wanted key and was not looked at, or is not listed."""
-        rows = list(self.answer.not_covered)
+        rows = [*self.unread, *self.answer.not_covered]
         left_out = len(self.kept) - len(self.offsets)
         if left_out:
             rows.append({"path": "commitlog", "messages": left_out, "reason": Incomplete.LIMIT})

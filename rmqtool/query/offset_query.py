@@ -40,6 +40,7 @@ class OffsetQuery:
 
     report: list also what the subscription keeps back, and say of each record where it passes. chosen: what
     of all that is listed; no broker knows of it, so that status and next offset do not depend on it.
+    unread: what of log and queue cannot be opened.
     """
 
     store: Store
@@ -49,6 +50,7 @@ class OffsetQuery:
     subscription: Subscription | None = None
     report: bool = False
     chosen: MessageFilter = field(default_factory=MessageFilter)
+    unread: Sequence[Row] = ()
     listed: int = 0
     kept_back: int = 0
     foreign: int = 0
@@ -185,7 +187,7 @@ class OffsetQuery:
 
     def not_covered(self) -> list[Row]:
         """Messages behind the last one listed, and records that could not be shown."""
-        rows: list[Row] = [one.row() for one in self.missing]
+        rows: list[Row] = [*self.unread, *map(Missing.row, self.missing)]
         end = self._first.max_offset if self._first is not None else 0
         if self._reached != self.asked.offset and self._reached < end:
             row = {"path": self.view.path, "queue_offset": self._reached, "messages": end - self._reached}

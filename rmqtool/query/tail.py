@@ -50,15 +50,17 @@ POLL_SECONDS = 0.2
 class LogTail:
     """The last `count` messages that pass `wanted`, and with `follow` those that come.
 
-    messages: how many were given. at: physical offset up to which the log was read. damage: ranges between
-    the messages that are no records, as rows of `store.coverage`. torn: the same at the end of the log, where
-    a broker may be writing: what looks bad there is read again first, and while following every time.
+    unread: what of the log cannot be opened, as rows of `store.coverage`. messages: how many were given. at:
+    physical offset up to which the log was read. damage: ranges between the messages that are no records.
+    torn: the same at the end of the log, where a broker may be writing: what looks bad there is read again
+    first, and while following every time.
     """
 
     store: Store
     wanted: MessageFilter
     count: int
     follow: bool = False
+    unread: Sequence[Row] = ()
     messages: int = 0
     first_offset: int | None = None
     at: int = 0
@@ -109,7 +111,7 @@ class LogTail:
 
     def not_covered(self) -> list[Row]:
         """What lies before the messages, what between them is damaged, and what came later."""
-        rows = [*self._cut_short, *self.damage, *self.torn]
+        rows = [*self.unread, *self._cut_short, *self.damage, *self.torn]
         if self.interrupted:
             rows.append({"path": "commitlog", "physical_offset": self.at, "reason": Incomplete.INTERRUPTED})
         return rows

@@ -31,7 +31,10 @@ _INT64_MAX = (1 << 63) - 1
 
 @dataclass
 class TimeQuery:
-    """One queue, one store time (ms) and a boundary; `chosen`: which message there is listed."""
+    """One queue, one store time (ms) and a boundary.
+
+    chosen: which message from there on is listed. unread: what of log and queue cannot be opened.
+    """
 
     store: Store
     view: QueueView
@@ -39,6 +42,7 @@ class TimeQuery:
     time: int
     boundary: Boundary = Boundary.LOWER
     chosen: MessageFilter = field(default_factory=MessageFilter)
+    unread: Sequence[Row] = ()
     missing: list[Missing] = field(default_factory=list)
 
     @cached_property
@@ -110,7 +114,7 @@ class TimeQuery:
 
     def not_covered(self) -> list[Row]:
         """Units whose records are not there to be asked for their time, and a record that cannot be shown."""
-        rows: list[Row] = []
+        rows: list[Row] = list(self.unread)
         if self.exact.unknown:
             why = f"{self.exact.unknown} units without a record, whose time is not known"
             rows.append({"path": self.view.path, "reason": Incomplete.DAMAGE, "error": why})

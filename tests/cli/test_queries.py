@@ -427,3 +427,31 @@ def test_nothing_is_written(golden, store_unchanged, name):
         rmq("query-offset", found.path, *place, "min", "-n", 5)
         rmq("query-time", found.path, *place, "0")
     rmq("query-key", found.path, "-", "x")
+
+
+ASKED = [
+    ("query-key", "no key"),
+    ("query-id", "AC1400031234567890AB0F2C3D4E0001"),
+    ("query-offset", "T", "0", "0"),
+    ("query-time", "T", "0", "0"),
+    ("tail",),
+    ("stats",),
+]
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_a_log_that_is_not_decoded_is_not_an_empty_one(golden, asked):
+    command, *rest = asked
+    assert_one_line(rmq(command, golden("b533-dledger").path, *rest), 6)
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_what_cannot_be_opened_beside_the_log_may_hold_the_answer(tmp_path, asked):
+    log = HandmadeLog()
+    log.put("U", b"")
+    log.write(tmp_path / "commitlog")
+    (tmp_path / "commitlog" / "copy-of-00000000000000004096").write_bytes(b"x" * 100)
+    command, *rest = asked
+    result = rmq(command, tmp_path, *rest, *NDJSON)
+    assert (result.exit_code, result.rows[-1]["incomplete_reason"]) == (3, "unreadable")
+    assert "copy-of-" in result.rows[-1]["not_covered"][0]["path"]
