@@ -30,7 +30,7 @@ SCHEMA = "rmqtool.query-time/1"
         "rmqtool query-time /data/store TopicTest 0 -2h",
         "rmqtool query-time /data/store TopicTest 3 2026-11-21T03:00:00 --boundary upper --body",
         "rmqtool query-time /data/store TopicTest 3 1795253875259 --as-version 4.9.8 --json",
-        "rmqtool query-time /data/store TopicTest 0 -1h --filter 'a > 3' --filter-type SQL92",
+        "rmqtool query-time /data/store TopicTest 0 -1h --filter 'a BETWEEN 3 AND 5' --filter-type SQL92",
     ],
     formats=QUERY_FORMATS,
 )
