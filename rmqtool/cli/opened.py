@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rmqtool.cli.options import resolve_store
+from rmqtool.errors import NewerFormatError
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from rmqtool.cli.context import Context
     from rmqtool.cli.options import StoreOptions
     from rmqtool.store.layout import Store
@@ -34,3 +37,17 @@ def open_store(
         holder = f"process {state.pid}" if state.pid else "a process"
         context.talk.note(f"the store is live, {holder} holds it: its tail may move while it is read")
     return opened
+
+
+def open_log(context: Context, path: str | None, options: StoreOptions) -> tuple[Store, list[dict[str, Any]]]:
+    """The same for a command that answers from the commit log; and what of that cannot be opened.
+
+    Raises `NewerFormatError` where the log lies in DLedger files.
+    """
+    from rmqtool.cli.left_out import undecoded_beside_log, unlisted
+    from rmqtool.store.layout import FileKind
+
+    opened = open_store(context, path, options)
+    if not opened.segments and opened.of_kind(FileKind.DLEDGER_DATA):
+        raise NewerFormatError(f"{opened.given}: DLedger data files are not decoded by this release")
+    return opened, [*unlisted(opened, context, commitlog=True), *undecoded_beside_log(opened, context)]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from rmqtool.query.sql.session import SqlSession
+    from rmqtool.store.coverage import Incomplete
 
 SCHEMA = "rmqtool.sql/1"
 
@@ -49,6 +50,8 @@ def command(
     from rmqtool.cli.records import answer_code
     from rmqtool.output.text import is_terminal
     from rmqtool.query.sql.session import SqlSession
+    from rmqtool.store.coverage import unreadable
+    from rmqtool.store.layout import FileKind
 
     context = Context(output)
     if not statement.strip():
@@ -56,19 +59,28 @@ def command(
     if context.format == "parquet" and is_terminal(_stdout()):
         raise UsageError("--format parquet goes into a file or a pipe, not to a terminal")
     opened = open_store(context, path, store)
-    missing = [*unlisted(opened, context), *undecoded_beside_log(opened, context)]
+    dledger = opened.of_kind(FileKind.DLEDGER_DATA)
+    missing = [
+        *unlisted(opened, context),
+        *undecoded_beside_log(opened, context),
+        *(unreadable(one.shown, "is not decoded by this release") for one in dledger),
+    ]
     with (
         context.progress("reading", sum(one.size for one in opened.segments)) as progress,
         SqlSession(opened, read.of_log(opened, progress.advance)) as session,
     ):
-        result = session.run(statement)
         answer = _Answer(context, session, missing)
-        if result is None:
-            answer.nothing()
-        elif context.format == "parquet":
-            answer.parquet(result)
-        else:
-            answer.rows(result)
+        try:
+            result = session.run(statement)
+            if result is None:
+                answer.nothing()
+            elif context.format == "parquet":
+                answer.parquet(result)
+            else:
+                answer.rows(result)
+        except KeyboardInterrupt:
+            answer.interrupted()
+            raise
     return answer_code(answer.count, answer.not_covered)
 
 
@@ -86,6 +98,7 @@ class _Answer:
         self._session = session
         self._missing = missing
         self.count = 0
+        self._closed = False
 
     @property
     def not_covered(self) -> list[dict[str, Any]]:
@@ -105,6 +118,24 @@ class _Answer:
         with self._context.rows(SCHEMA, []) as rows:
             rows.finish(self.summary())
 
+    def _left(self, reason: Incomplete) -> list[dict[str, Any]]:
+        return [{"path": "commitlog", "reason": reason.value}]
+
+    def interrupted(self) -> None:
+        """The summary of an answer that was cut short, where no rows have closed with it."""
+        from rmqtool.output.rows import cut_short
+        from rmqtool.store.coverage import Incomplete
+
+        if self._closed:
+            return
+        reason = Incomplete.INTERRUPTED
+        summary = cut_short(self.summary(), reason, self._left(reason))
+        if self._context.format == "parquet":
+            self._context.talk.closing(summary)
+            return
+        with self._context.rows(SCHEMA, []) as rows:
+            rows.finish(summary)
+
     def rows(self, result: pa.RecordBatchReader) -> None:
         """As rows."""
         from rmqtool.output.result_rows import is_number, row_columns, row_names
@@ -116,7 +147,8 @@ class _Answer:
             for name, field in zip(names, result.schema, strict=True)
         ]
         with self._context.rows(SCHEMA, shown, csv_columns=names) as rows:
-            rows.covered = self.summary
+            rows.covered, rows.left = self.summary, self._left
+            self._closed = True  # by leaving it, whatever happens
             for batch in self._session.batches(result):
                 kinds = ["row"] * batch.num_rows
                 rows.write_columns(["type", *names], [kinds, *row_columns(batch)])

@@ -30,8 +30,7 @@ class Selector:
     def __init__(self, wanted: MessageFilter, kernels: ModuleType) -> None:
         self._wanted = wanted
         self._kernels = kernels
-        self._text = _text_columns(wanted)
-        self._is_topic = lru_cache(maxsize=None)(_topic_test(wanted.topics))
+        self._text = TextFilter(wanted)
 
     def may_hold(self, segment: Segment) -> bool:
         """False when no record of the segment can lie in the wanted range of physical offsets."""
@@ -43,10 +42,10 @@ class Selector:
         if self._wanted.selects_all:
             return records
         chosen = records.rows[self._row_mask(records.rows, base)]
-        if self._text and len(chosen):
+        if self._text.columns and len(chosen):
             some = Records(chosen, records.window, records.origin)
-            batch = to_batch(some, base=base, path=path, kernels=self._kernels, columns=self._text)
-            chosen = chosen[self._text_mask(batch)]
+            batch = to_batch(some, base=base, path=path, kernels=self._kernels, columns=self._text.columns)
+            chosen = chosen[self._text.mask(batch)]
         return Records(chosen, records.window, records.origin)
 
     def _row_mask(self, rows: npt.NDArray[np.int64], base: int) -> Mask:
@@ -66,7 +65,17 @@ class Selector:
             mask &= np.isin(rows[:, Field.QUEUE_ID], list(wanted.queues))
         return mask
 
-    def _text_mask(self, batch: pa.RecordBatch) -> Mask:
+
+class TextFilter:
+    """The part of a filter that is judged by what a record says; `columns` of the record table are read."""
+
+    def __init__(self, wanted: MessageFilter) -> None:
+        self._wanted = wanted
+        self.columns = _text_columns(wanted)
+        self._is_topic = lru_cache(maxsize=None)(_topic_test(wanted.topics))
+
+    def mask(self, batch: pa.RecordBatch) -> Mask:
+        """Which rows pass."""
         wanted = self._wanted
         masks: list[Any] = []
         if wanted.topics:

@@ -12,11 +12,15 @@ if TYPE_CHECKING:
 
 
 class CutSource:
-    """A source that ends at `size`, or where it ends by itself."""
+    """A source that ends at `size`, or where it ends by itself.
 
-    def __init__(self, source: ByteSource, size: int) -> None:
+    window_bytes: how much to ask for at once, for who reads little; default: what the source likes.
+    """
+
+    def __init__(self, source: ByteSource, size: int, window_bytes: int | None = None) -> None:
         self._source = source
         self.size = min(source.size, size)
+        self.window_bytes = source.window_bytes if window_bytes is None else window_bytes
 
     @property
     def name(self) -> str:
@@ -27,11 +31,6 @@ class CutSource:
     def zero_copy(self) -> bool:
         """See `ByteSource.zero_copy`: windows go to the end of the file, so it is not for mapped ones."""
         return False
-
-    @property
-    def window_bytes(self) -> int:
-        """See `ByteSource.window_bytes`."""
-        return self._source.window_bytes
 
     def size_now(self) -> int:
         """See `ByteSource.size_now`."""

@@ -22,6 +22,7 @@ from tests.bench.dumping import (
     memory_of_jobs,
 )
 from tests.bench.exporting import export_rate
+from tests.bench.querying import lookup_figure, make_indexed, scan_figure
 from tests.bench.recovering import against_verify
 from tests.bench.scanning import against_java, against_plain_crc
 from tests.bench.starting import help_time
@@ -62,6 +63,7 @@ def _figures(directory: Path, rates: dict[str, Rate]) -> Iterator[Figure]:
         yield from _java(log)
         yield from against_the_log(log)
         yield against_verify(log)
+        yield scan_figure(log)
         size = LOG_BYTES // DUMPED[name]
         dumped = log if size == LOG_BYTES else make_log(directory, name, size)
         for form, rate in log_rates(dumped).items():
@@ -73,6 +75,7 @@ def _figures(directory: Path, rates: dict[str, Rate]) -> Iterator[Figure]:
         for written in directory.glob("*/*/*"):
             if written.is_file():
                 written.unlink()
+    yield lookup_figure(*make_indexed(directory))
     queue, units = make_queue(directory)
     rates["units"] = dump_rate(queue, units, "consume-queue units")
     yield rates["units"].figure
