@@ -18,6 +18,7 @@ from rmqtool.scan import fields as f
 from rmqtool.scan.crc import crc32
 from rmqtool.scan.fields import Check, CrcState, Field, Issue, Stop
 from rmqtool.scan.legal import TOPIC_CHARACTERS
+from rmqtool.scan.spans_python import first_nonzero, gather, message_ids, property_spans
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +26,16 @@ if TYPE_CHECKING:
 
     Bytes = npt.NDArray[np.uint8]
     Ints = npt.NDArray[np.int64]
-    Int32s = npt.NDArray[np.int32]
+
+__all__ = [
+    "HAVE_ISAL",
+    "find_record",
+    "first_nonzero",
+    "gather",
+    "message_ids",
+    "property_spans",
+    "walk",
+]
 
 HAVE_ISAL = False
 
@@ -269,46 +279,3 @@ def find_record(  # noqa: PLR0913, PLR0917 - as the compiled one
                 return
     end = max(start, len(data) - END_FILE_MIN_BLANK_LENGTH + 1)
     status[:3] = (0, origin + end, Stop.END)
-
-
-def first_nonzero(buf: Bytes, start: int) -> int:
-    """See `kernels.first_nonzero`."""
-    import numpy as np
-
-    block = 1 << 16
-    for at in range(start, buf.size, block):
-        hits = np.flatnonzero(buf[at : at + block])
-        if hits.size:
-            return at + int(hits[0])
-    return int(buf.size)
-
-
-def gather(buf: Bytes, positions: Ints, lengths: Ints, offsets: Int32s, out: Bytes) -> int:
-    """See `kernels.gather`."""
-    total = 0
-    offsets[0] = 0
-    for i, (at, length) in enumerate(zip(positions.tolist(), lengths.tolist(), strict=True)):
-        kept = max(length, 0)
-        out[total : total + kept] = buf[at : at + kept]
-        total += kept
-        offsets[i + 1] = total
-    return total
-
-
-def property_spans(buf: Bytes, positions: Ints, lengths: Ints, spans: Ints, counts: Ints) -> int:
-    """See `kernels.property_spans`."""
-    total = 0
-    for r, (start, length) in enumerate(zip(positions.tolist(), lengths.tolist(), strict=True)):
-        pairs: dict[bytes, tuple[int, int, int, int]] = {}
-        at = start
-        for segment in bytes(buf[start : start + max(length, 0)]).split(b"\x02"):
-            name, separator, value = segment.partition(b"\x01")
-            if name and separator and value:
-                first = pairs.get(name, (at,))[0]
-                pairs[name] = (first, len(name), at + len(name) + 1, len(value))
-            at += len(segment) + 1
-        for span in pairs.values():
-            spans[total] = span
-            total += 1
-        counts[r] = len(pairs)
-    return total

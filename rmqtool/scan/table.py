@@ -18,7 +18,7 @@ from rmqtool.scan import fields as f
 from rmqtool.scan import text
 from rmqtool.scan.bodies import Bodies
 from rmqtool.scan.fields import CrcState, Field, Issue
-from rmqtool.scan.maps import empty_segments, property_maps
+from rmqtool.scan.maps import property_maps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from rmqtool.scan.bodies import Plain
     from rmqtool.scan.events import Records
+    from rmqtool.scan.maps import Maps
 
 PROPERTIES = pa.map_(pa.string(), pa.string())
 
@@ -87,8 +88,8 @@ class Batch:
         return Bodies(self.records, self.kernels, self.plain)
 
     @cached_property
-    def property_maps(self) -> tuple[pa.Array, npt.NDArray[np.int64]]:
-        """Properties of the batch as maps, and how many pairs each record has."""
+    def property_maps(self) -> Maps:
+        """Properties of the batch as maps."""
         return property_maps(
             self.kernels,
             self.window,
@@ -96,6 +97,19 @@ class Batch:
             self.ints(Field.PROPERTIES_LENGTH),
             self.has(Issue.PROPERTIES_UTF8),
         )
+
+    @cached_property
+    def properties_lost(self) -> npt.NDArray[np.bool_]:
+        """Of which records the maps do not say all: ill-formed, dropped or empty parts, equal names."""
+        maps = self.property_maps
+        lost = self.has(Issue.PROPERTIES_UTF8 | Issue.PROPERTIES_SYNTAX) | maps.empty
+        return lost | (maps.counts != self.ints(Field.PROPERTY_COUNT))
+
+    def raw_properties(self, present: npt.NDArray[np.bool_]) -> pa.Array:
+        """Properties as stored, null where `present` is false."""
+        lengths = np.maximum(self.ints(Field.PROPERTIES_LENGTH), 0)
+        places = self.ints(Field.PROPERTIES_POSITION) - self.origin
+        return text.binary(self.kernels, self.window, places, lengths, present)
 
     def span(self, position: Field, issue: Issue) -> pa.Array:
         """A text field as string column, null where it is absent."""
@@ -143,26 +157,10 @@ def _topic_hex(batch: Batch) -> pa.Array:
     return pa.array([None if item is None else item.hex() for item in raw], pa.string())
 
 
-def _properties_raw(batch: Batch) -> pa.Array:
-    lengths = batch.ints(Field.PROPERTIES_LENGTH)
-    places = batch.ints(Field.PROPERTIES_POSITION) - batch.origin
-    present = np.ones(len(lengths), bool)
-    return text.binary(batch.kernels, batch.window, places, np.maximum(lengths, 0), present)
-
-
 def _record(batch: Batch) -> pa.Array:
     places = batch.ints(Field.POSITION) - batch.origin
     present = np.ones(len(places), bool)
     return text.binary(batch.kernels, batch.window, places, batch.ints(Field.STORE_SIZE), present)
-
-
-def _properties_lost(batch: Batch) -> pa.Array:
-    positions = batch.ints(Field.PROPERTIES_POSITION) - batch.origin
-    lengths = batch.ints(Field.PROPERTIES_LENGTH)
-    kept = batch.property_maps[1]
-    lost = batch.has(Issue.PROPERTIES_UTF8 | Issue.PROPERTIES_SYNTAX)
-    lost |= empty_segments(batch.window, positions, lengths)
-    return pa.array(lost | (kept != batch.ints(Field.PROPERTY_COUNT)))
 
 
 def _born_host(batch: Batch) -> pa.Array:
@@ -218,7 +216,7 @@ COLUMNS: dict[str, Column] = {
             "offset_msg_id",
             _str,
             lambda b: text.offset_message_ids(
-                b.window, b.store_host_positions, b.store_v6, b.physical_offsets
+                b.kernels, b.window, b.store_host_positions, b.store_v6, b.physical_offsets
             ),
         ),
         Column("tags", _str, lambda b: b.span(Field.TAGS_POSITION, Issue.PROPERTIES_UTF8)),
@@ -228,9 +226,10 @@ COLUMNS: dict[str, Column] = {
             lambda b: text.split_words(b.span(Field.KEYS_POSITION, Issue.PROPERTIES_UTF8)),
         ),
         Column("uniq_key", _str, lambda b: b.span(Field.UNIQ_KEY_POSITION, Issue.PROPERTIES_UTF8)),
-        Column("properties", PROPERTIES, lambda b: b.property_maps[0]),
-        Column("properties_raw", pa.binary(), _properties_raw),
-        Column("properties_lost", pa.bool_(), _properties_lost, default=False),
+        Column("properties", PROPERTIES, lambda b: b.property_maps.column),
+        Column("properties_raw", pa.binary(), lambda b: b.raw_properties(np.ones(len(b.rows), bool))),
+        Column("properties_lost", pa.bool_(), lambda b: pa.array(b.properties_lost), default=False),
+        Column("lost_properties", pa.binary(), lambda b: b.raw_properties(b.properties_lost), default=False),
         Column("body_length", _i32, _int(Field.BODY_LENGTH, _i32)),
         Column("plain_length", _i32, lambda b: b.bodies.plain_lengths()),
         Column("body", pa.binary(), lambda b: b.bodies.stored()),

@@ -53,6 +53,8 @@ def split_words(words: pa.Array) -> pa.Array:
     """KEYS → list of its non-empty elements (`IndexService#buildIndex` splits at blanks)."""
     import pyarrow.compute as pc
 
+    if not pc.any(pc.match_substring(words, " ")).as_py():
+        return _single_words(words)
     pieces = pc.split_pattern(words, " ")
     flat = pieces.flatten()
     kept = np.asarray(pc.not_equal(flat, "").to_numpy(zero_copy_only=False), dtype=np.int64)
@@ -67,20 +69,42 @@ def split_words(words: pa.Array) -> pa.Array:
     )
 
 
+def _single_words(words: pa.Array) -> pa.Array:
+    """The usual column of keys, in which none holds a blank."""
+    import pyarrow.compute as pc
+
+    filled = np.asarray(pc.fill_null(pc.greater(pc.binary_length(words), 0), False).to_numpy(False), bool)
+    offsets = np.concatenate(([0], np.cumsum(filled))).astype(np.int32)
+    values = words if filled.all() else words.filter(pa.array(filled))
+    present = np.asarray(words.is_valid().to_numpy(zero_copy_only=False))
+    return pa.Array.from_buffers(
+        pa.list_(pa.string()), len(words), [validity(present), pa.py_buffer(offsets)], children=[values]
+    )
+
+
+_V4, _V6 = 8, 20
+"""bytes of a host: 4 or 16 of the address, 4 of the port"""
+
+
 def hosts(window: Bytes, positions: Ints, is_v6: Flags) -> pa.Array:
     """`ip:port` strings (IPv6 in brackets); each distinct host of the batch is formatted once."""
-    names = np.empty(len(positions), object)
+    codes = np.empty(len(positions), np.int32)
+    names: list[str] = []
     for wide in (False, True):
         chosen = np.flatnonzero(is_v6 == wide)
         if chosen.size:
-            size = 20 if wide else 8
-            raw = window[positions[chosen][:, None] + np.arange(size)]
-            distinct, inverse = np.unique(
-                np.ascontiguousarray(raw).view(f"V{size}").ravel(), return_inverse=True
-            )
-            formatted = np.array([format_host(item.tobytes()) for item in distinct], object)
-            names[chosen] = formatted[inverse]
-    return pa.array(names, pa.string())
+            distinct, found = np.unique(_hosts_at(window, positions[chosen], wide=wide), return_inverse=True)
+            codes[chosen] = found + len(names)
+            names += [format_host(item.tobytes()) for item in distinct]
+    coded = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(names, pa.string()))
+    return coded.dictionary_decode()
+
+
+def _hosts_at(window: Bytes, positions: Ints, *, wide: bool) -> npt.NDArray[Any]:
+    """Hosts as they lie, the narrow ones as numbers, which sort faster."""
+    kind = f"V{_V6}" if wide else f"u{_V4}"
+    every = np.ndarray(max(window.size - np.dtype(kind).itemsize + 1, 0), kind, window.data, strides=(1,))
+    return every[positions]
 
 
 def format_host(raw: bytes) -> str:
@@ -92,20 +116,12 @@ def format_host(raw: bytes) -> str:
     return f"[{name}]:{port}" if len(address) == 16 else f"{name}:{port}"
 
 
-_HEX = np.frombuffer("".join(f"{i:02X}" for i in range(256)).encode(), np.uint8).reshape(256, 2)
-
-
-def offset_message_ids(window: Bytes, positions: Ints, is_v6: Flags, offsets: Ints) -> pa.Array:
+def offset_message_ids(
+    kernels: ModuleType, window: Bytes, positions: Ints, is_v6: Flags, offsets: Ints
+) -> pa.Array:
     """Upper-case hex of store host and physical offset (`MessageDecoder#createMessageId`)."""
-    widths = np.where(is_v6, 56, 32)
-    ends = np.concatenate(([0], np.cumsum(widths))).astype(np.int32)
+    widths = np.where(is_v6, _V6, _V4)
+    ends = np.concatenate(([0], np.cumsum(2 * (widths + offsets.itemsize)))).astype(np.int32)
     out = np.empty(int(ends[-1]), np.uint8)
-    for wide in (False, True):
-        chosen = np.flatnonzero(is_v6 == wide)
-        if chosen.size:
-            size = 20 if wide else 8
-            host = window[positions[chosen][:, None] + np.arange(size)]
-            place = offsets[chosen].astype(">i8").view(np.uint8).reshape(-1, 8)
-            digits = _HEX[np.concatenate((host, place), axis=1)].reshape(len(chosen), -1)
-            out[ends[chosen][:, None] + np.arange(digits.shape[1])] = digits
+    kernels.message_ids(window, positions, widths, offsets, out)
     return pa.Array.from_buffers(pa.string(), len(positions), [None, pa.py_buffer(ends), pa.py_buffer(out)])

@@ -75,7 +75,7 @@ class RecordTable:
         elif self._binary:
             columns["body"] = _only_where(batch["body"], batch["plain_body"].is_null())
         if "properties_raw" in self.schema.names:
-            columns["properties_raw"] = _only_where(batch["properties_raw"], batch["properties_lost"])
+            columns["properties_raw"] = batch["lost_properties"]
         columns["stored_physical_offset"] = batch["stored_physical_offset"]
         return pa.RecordBatch.from_arrays([columns[name] for name in self.schema.names], schema=self.schema)
 
