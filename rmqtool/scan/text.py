@@ -53,8 +53,9 @@ def split_words(words: pa.Array) -> pa.Array:
     """KEYS → list of its non-empty elements (`IndexService#buildIndex` splits at blanks)."""
     import pyarrow.compute as pc
 
-    if not pc.any(pc.match_substring(words, " ")).as_py():
-        return _single_words(words)
+    ends, data = (np.frombuffer(one or b"", kind) for one, kind in zip(words.buffers()[1:], "iB", strict=True))
+    if not (data == ord(" ")).any():
+        return _single_words(words, np.diff(ends[words.offset : words.offset + len(words) + 1]) > 0)
     pieces = pc.split_pattern(words, " ")
     flat = pieces.flatten()
     kept = np.asarray(pc.not_equal(flat, "").to_numpy(zero_copy_only=False), dtype=np.int64)
@@ -69,11 +70,8 @@ def split_words(words: pa.Array) -> pa.Array:
     )
 
 
-def _single_words(words: pa.Array) -> pa.Array:
-    """The usual column of keys, in which none holds a blank."""
-    import pyarrow.compute as pc
-
-    filled = np.asarray(pc.fill_null(pc.greater(pc.binary_length(words), 0), False).to_numpy(False), bool)
+def _single_words(words: pa.Array, filled: Flags) -> pa.Array:
+    """The usual column of keys, in which none holds a blank; `filled` are not empty."""
     offsets = np.concatenate(([0], np.cumsum(filled))).astype(np.int32)
     values = words if filled.all() else words.filter(pa.array(filled))
     present = np.asarray(words.is_valid().to_numpy(zero_copy_only=False))

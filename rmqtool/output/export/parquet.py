@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rmqtool.output.export.partitions import partitions
-from rmqtool.output.export.record_table import DICTIONARY, STATISTICS
+from rmqtool.output.export.record_table import DELTAS, DICTIONARY, STATISTICS
 from rmqtool.output.export.target import MARKER, sync, writing
 from rmqtool.output.jsonrows import encode
 
@@ -106,6 +106,7 @@ class ParquetParts:
                 schema,
                 compression=self._compression,
                 use_dictionary=[name for name in DICTIONARY if name in known],
+                column_encoding={name: "DELTA_BINARY_PACKED" for name in DELTAS if name in known},
                 write_statistics=[name for name in STATISTICS if name in known],
                 sorting_columns=[pq.SortingColumn(schema.names.index("physical_offset"))],
             )

@@ -22,6 +22,12 @@ DICTIONARY = (
 )  # fmt: skip
 """columns with few values, stored as dictionaries"""
 
+DELTAS = (
+    "position", "physical_offset", "stored_physical_offset", "queue_offset", "born_timestamp", "born_time",
+    "store_timestamp", "store_time",
+)  # fmt: skip
+"""columns that grow in small steps, stored as differences"""
+
 STATISTICS = (
     "segment", "physical_offset", "topic", "queue_id", "queue_offset", "store_timestamp", "store_time",
     "born_timestamp", "born_time",
