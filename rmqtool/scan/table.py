@@ -103,7 +103,7 @@ class Batch:
         """Of which records the maps do not say all: ill-formed, dropped or empty parts, equal names."""
         maps = self.property_maps
         lost = self.has(Issue.PROPERTIES_UTF8 | Issue.PROPERTIES_SYNTAX) | maps.empty
-        return lost | (maps.counts != self.ints(Field.PROPERTY_COUNT))
+        return np.asarray(lost | (maps.counts != self.ints(Field.PROPERTY_COUNT)), np.bool_)
 
     def raw_properties(self, present: npt.NDArray[np.bool_]) -> pa.Array:
         """Properties as stored, null where `present` is false."""
@@ -127,6 +127,8 @@ def _repeated(value: str | int, count: int, arrow: pa.DataType) -> pa.Array:
 
 
 def _chosen(names: Sequence[str | None], which: npt.NDArray[Any]) -> pa.Array:
+    if len(which) and (which == which[0]).all():  # as usual
+        return pa.repeat(pa.scalar(names[int(which[0])], pa.string()), len(which))
     return pa.DictionaryArray.from_arrays(
         pa.array(which.astype(np.int8)), pa.array(names, pa.string())
     ).dictionary_decode()

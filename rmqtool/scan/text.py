@@ -53,7 +53,8 @@ def split_words(words: pa.Array) -> pa.Array:
     """KEYS → list of its non-empty elements (`IndexService#buildIndex` splits at blanks)."""
     import pyarrow.compute as pc
 
-    ends, data = (np.frombuffer(one or b"", kind) for one, kind in zip(words.buffers()[1:], "iB", strict=True))
+    buffers = words.buffers()[1:]
+    ends, data = (np.frombuffer(one or b"", kind) for one, kind in zip(buffers, "iB", strict=True))
     if not (data == ord(" ")).any():
         return _single_words(words, np.diff(ends[words.offset : words.offset + len(words) + 1]) > 0)
     pieces = pc.split_pattern(words, " ")
@@ -86,6 +87,10 @@ _V4, _V6 = 8, 20
 
 def hosts(window: Bytes, positions: Ints, is_v6: Flags) -> pa.Array:
     """`ip:port` strings (IPv6 in brackets); each distinct host of the batch is formatted once."""
+    if len(positions) and (is_v6 == is_v6[0]).all():
+        raw = _hosts_at(window, positions, wide=bool(is_v6[0]))
+        if (raw == raw[0]).all():  # as usual, of store hosts
+            return pa.repeat(format_host(raw[0].tobytes()), len(positions))
     codes = np.empty(len(positions), np.int32)
     names: list[str] = []
     for wide in (False, True):
