@@ -21,7 +21,7 @@ from tests.bench.dumping import (
     memory,
     memory_of_jobs,
 )
-from tests.bench.exporting import export_rate
+from tests.bench.exporting import export_rate, partition_memory
 from tests.bench.recovering import against_verify
 from tests.bench.scanning import against_java, against_plain_crc
 from tests.bench.starting import help_time
@@ -73,6 +73,7 @@ def _figures(directory: Path, rates: dict[str, Rate]) -> Iterator[Figure]:
         for written in directory.glob("*/*/*"):
             if written.is_file():
                 written.unlink()
+    yield from partition_memory(directory)
     queue, units = make_queue(directory)
     rates["units"] = dump_rate(queue, units, "consume-queue units")
     yield rates["units"].figure
