@@ -38,8 +38,8 @@ class Selector:
         low, high = self._wanted.offset_from, self._wanted.offset_to
         return (low is None or segment.end > low) and (high is None or segment.base < high)
 
-    def choose(self, records: Records, base: int, path: str = "") -> Records:
-        """The records that pass, in the same window."""
+    def choose(self, records: Records, base: int | None, path: str = "") -> Records:
+        """The records that pass, in the same window. base: of the segment, None for a file that is none."""
         if self._wanted.selects_all:
             return records
         chosen = records.rows[self._row_mask(records.rows, base)]
@@ -49,13 +49,15 @@ class Selector:
             chosen = chosen[self._text_mask(batch)]
         return Records(chosen, records.window, records.origin)
 
-    def _row_mask(self, rows: npt.NDArray[np.int64], base: int) -> Mask:
+    def _row_mask(self, rows: npt.NDArray[np.int64], base: int | None) -> Mask:
         wanted = self._wanted
         mask = np.ones(len(rows), bool)
+        stored = rows[:, Field.STORED_PHYSICAL_OFFSET]
+        offsets = stored if base is None else rows[:, Field.POSITION] + base
         for values, low, high in (
             (rows[:, Field.STORE_TIMESTAMP], wanted.store_from, wanted.store_to),
             (rows[:, Field.BORN_TIMESTAMP], wanted.born_from, wanted.born_to),
-            (rows[:, Field.POSITION] + base, wanted.offset_from, wanted.offset_to),
+            (offsets, wanted.offset_from, wanted.offset_to),
             (rows[:, Field.QUEUE_OFFSET], wanted.queue_offset_from, wanted.queue_offset_to),
         ):
             if low is not None:

@@ -38,7 +38,8 @@ class Batch:
     """One run of records on its way to columns. Parts that several columns need are computed once."""
 
     records: Records
-    base: int
+    base: int | None
+    """of the segment; None where records lie in another file than a commit log"""
     path: str
     store: str | None
     kernels: ModuleType
@@ -63,7 +64,9 @@ class Batch:
 
     @cached_property
     def physical_offsets(self) -> npt.NDArray[np.int64]:
-        """Where each record lies in the log."""
+        """Where each record lies in the log, or says that it lay."""
+        if self.base is None:
+            return self.ints(Field.STORED_PHYSICAL_OFFSET)
         return self.base + self.ints(Field.POSITION)
 
     @cached_property
@@ -122,7 +125,7 @@ def _int(column: Field, arrow: pa.DataType) -> Callable[[Batch], pa.Array]:
     return lambda batch: pa.array(batch.ints(column).astype(arrow.to_pandas_dtype()), arrow)
 
 
-def _repeated(value: str | int, count: int, arrow: pa.DataType) -> pa.Array:
+def _repeated(value: str | int | None, count: int, arrow: pa.DataType) -> pa.Array:
     return pa.repeat(pa.scalar(value, arrow), count)
 
 
@@ -257,7 +260,7 @@ def table_schema(columns: Sequence[str] = DEFAULT_COLUMNS) -> pa.Schema:
 def to_batch(
     records: Records,
     *,
-    base: int,
+    base: int | None,
     path: str,
     kernels: ModuleType,
     columns: Sequence[str] = DEFAULT_COLUMNS,
@@ -266,7 +269,7 @@ def to_batch(
 ) -> pa.RecordBatch:
     """Rows of a scan (made with `Check.TEXT`) as one Arrow batch; the window may be dropped afterwards.
 
-    plain: the bodies as `bodies.inflate` gives them, where that is known already.
+    base: as for `Batch`. plain: the bodies as `bodies.inflate` gives them, where that is known already.
     """
     batch = Batch(records, base, path, store, kernels, plain)
     arrays = [COLUMNS[name].build(batch) for name in columns]

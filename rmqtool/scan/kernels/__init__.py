@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from rmqtool.scan.kernels import faulting as _faulting  # noqa: F401 - loading it guards mapped files
 from rmqtool.scan.kernels.checksum import HAVE_ISAL, crc_at
+from rmqtool.scan.kernels.entries import walk_entries
 from rmqtool.scan.kernels.spans import first_nonzero, gather, message_ids, property_spans
 from rmqtool.scan.kernels.text import utf8_ok
 from rmqtool.scan.kernels.walk import find_record, walk
@@ -24,4 +25,5 @@ __all__ = [
     "property_spans",
     "utf8_ok",
     "walk",
+    "walk_entries",
 ]
