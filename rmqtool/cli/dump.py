@@ -62,7 +62,7 @@ def command(
     from rmqtool.store.layout import FileKind, StoreForm
 
     context = Context(output)
-    opened = open_store(context, path, store, as_kind=kind.as_kind)
+    opened = open_store(context, path, store, as_kind=kind.as_kind, replayable=True)
     _warn_of_dledger(context, opened)
     wanted = filters.build(
         context.zone, resolve=opened.segments.physical_offset, subscription=subscription.build()

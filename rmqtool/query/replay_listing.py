@@ -6,14 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from formats.replay import END_SIZE
 from rmqtool.errors import StoreIOError, UnreadableError
-from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.fields import Field
-from rmqtool.scan.parallel import Lane
-from rmqtool.scan.parts import parts
 from rmqtool.scan.replay import ReplayStop
 from rmqtool.scan.replay_scan import ReplayScan
 from rmqtool.scan.sample import Sample
-from rmqtool.scan.table import PLAIN_COLUMNS, bad_bodies, to_batch
+from rmqtool.scan.table import bad_bodies
 from rmqtool.store.coverage import Incomplete, rest_of_files, unreadable
 
 if TYPE_CHECKING:
@@ -45,7 +42,6 @@ class ReplayListing:
         self._wanted = wanted
         self._select = select
         self._access = access
-        self._kernels = choose_kernels(file.size)
         self._reached = 0
         self._advance: Callable[[int], object] = lambda _: None
 
@@ -112,16 +108,12 @@ class ReplayListing:
         at = 0
         try:
             with self._file.open(self._access) as source:
-                scan = ReplayScan(source, kernels=self._kernels)
+                scan = ReplayScan(source)
                 for run in scan:
                     self._advance(int(run.rows[:, Field.STORE_SIZE].sum()))
                     self.counts.bad_crc += len(bad_bodies(run))
                     chosen = self._select.choose(run, None, self._file.shown)
-                    for part in parts(chosen, Lane(), plain=not PLAIN_COLUMNS.isdisjoint(wanted)):
-                        batch = to_batch(
-                            part.records, base=None, path=self._file.shown, kernels=self._kernels,
-                            columns=wanted, plain=part.plain,
-                        )  # fmt: skip
+                    for batch in scan.batches(chosen, wanted, self._file.shown):
                         at = batch["position"][-1].as_py() + batch["store_size"][-1].as_py()
                         yield batch, self._strange(scan)
                 yield None, [*self._strange(scan), *self._end(scan)]

@@ -8,15 +8,18 @@ from formats.replay import END_SIZE, ENTRY_HEAD_SIZE, HEADER_SIZE
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, EntryStop, Status
+from rmqtool.scan.parallel import Lane
+from rmqtool.scan.parts import parts
 from rmqtool.scan.replay import ReplayEnd, ReplayStop, end_of, refuse_header
 from rmqtool.scan.windows import Windows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from types import ModuleType
 
     import numpy as np
     import numpy.typing as npt
+    import pyarrow as pa
 
     from rmqtool.store.bytes import ByteSource
 
@@ -77,6 +80,16 @@ class ReplayScan:
                 self.end = end_of(raw, position, self._count)
             elif stop is not EntryStop.ROWS_FULL:
                 self.end = ReplayEnd(_STOPS[stop], position, self._count)
+
+    def batches(self, run: Records, columns: Sequence[str], path: str) -> Iterator[pa.RecordBatch]:
+        """A run, or some rows of it, as batches of the record table; `segment` is null in them."""
+        from rmqtool.scan.table import PLAIN_COLUMNS, to_batch
+
+        plain = not PLAIN_COLUMNS.isdisjoint(columns)
+        for part in parts(run, Lane(), plain=plain):
+            yield to_batch(
+                part.records, base=None, path=path, kernels=self._kernels, columns=columns, plain=part.plain
+            )
 
     def _walk(self, position: int) -> tuple[npt.NDArray[np.uint8], int, EntryStop, int, int]:
         """Reads on from `position`, with a larger window where an entry needs one."""
