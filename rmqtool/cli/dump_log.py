@@ -12,6 +12,7 @@ from rmqtool.output.redaction import hide_read_bytes
 from rmqtool.output.rows import cut_short
 from rmqtool.query.counts import LogCounts
 from rmqtool.query.log_listing import LogListing
+from rmqtool.query.scope import Scope
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import LogScan, data_bytes, scan_log
@@ -52,7 +53,9 @@ def dump_log(
     shape = shape_of(context, bodies)
     segments = store.segments
     selector = Selector(wanted, choose_kernels(data_bytes(segments)))
-    listing = LogListing(segments, wanted, selector.may_hold, counts)
+    scope = Scope(segments, wanted)
+    listing = LogListing(segments, wanted, scope.may_hold, counts)
+    counts.skipped = lambda: scope.skipped
     out = Dump(context, listing, shape, unwrap=unwrap)
     with context.progress("reading", sum(one.size for one in segments)) as progress:
         pieces = scan_log(
@@ -60,7 +63,7 @@ def dump_log(
             LogScan(
                 columns=out.scanned,
                 choose=selector.choose,
-                wanted=selector.may_hold,
+                wanted=scope.may_hold,
                 **read.of_log(store, progress.advance).as_scan(),
             ),
         )

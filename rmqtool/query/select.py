@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.query.message_filter import MessageFilter
-    from rmqtool.store.segments import Segment
 
     Mask = npt.NDArray[np.bool_]
 
@@ -32,11 +31,6 @@ class Selector:
         self._kernels = kernels
         self._text = _text_columns(wanted)
         self._is_topic = lru_cache(maxsize=None)(_topic_test(wanted.topics))
-
-    def may_hold(self, segment: Segment) -> bool:
-        """False when no record of the segment can lie in the wanted range of physical offsets."""
-        low, high = self._wanted.offset_from, self._wanted.offset_to
-        return (low is None or segment.end > low) and (high is None or segment.base < high)
 
     def choose(self, records: Records, base: int | None, path: str = "") -> Records:
         """The records that pass, in the same window. base: of the segment, None for a file that is none."""

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rmqtool.query.not_read import not_read
+from rmqtool.query.scope import Scope
 from rmqtool.query.select import Selector
 from rmqtool.query.stats import duplicates
 from rmqtool.query.stats.copies import is_internal
@@ -56,6 +57,7 @@ class LogStatistics:
         self.groups = Groups(self.by, plain=self.plain)
         self._topics = Groups(("topic",), plain=self.plain)
         self._left = self.wanted.limit
+        self._scope = Scope(self.store.segments, self.wanted)
 
     def read(self) -> None:
         """Reads the log; an interrupt ends it early, and is in `not_covered` then."""
@@ -120,6 +122,8 @@ class LogStatistics:
             "disk_bytes": sum(one.file.disk_bytes for one in segments),
             **self._duplicates,
         }
+        if self._scope.skipped:
+            told["segments_skipped"] = self._scope.skipped
         if self.plain:
             told["plain_bytes"] = sum(row["plain_bytes"] or 0 for row in topics)
         return told | coverage(self.not_covered)
@@ -139,7 +143,7 @@ class LogStatistics:
         how = LogScan(
             columns=tuple(dict.fromkeys(columns)),
             choose=None if self.wanted.selects_all else selector.choose,
-            wanted=selector.may_hold,
+            wanted=self._scope.may_hold,
             checks=Check.TEXT,
             **reading.as_scan(),
         )
