@@ -205,24 +205,9 @@ class ExportFilterOptions(FilterOptions):
 
 
 @dataclass(frozen=True)
-class BodyOptions:
-    """Whether and how bodies are shown, and what is hidden."""
+class RedactionOptions:
+    """What is hidden."""
 
-    body: Annotated[
-        Literal["auto", "utf8", "gbk", "hex", "base64", "none"] | None,
-        typer.Option(
-            "--body",
-            help="Show bodies, decompressed, in this form; --body alone is auto.",
-            show_default=False,
-            rich_help_panel=_BODIES,
-        ),
-    ] = None
-    body_sha256: Annotated[
-        bool,
-        typer.Option(
-            "--body-sha256", help="SHA-256 of bodies, as stored and decompressed.", rich_help_panel=_BODIES
-        ),
-    ] = False
     redact: Annotated[
         str | None,
         typer.Option(
@@ -242,6 +227,27 @@ class BodyOptions:
             return frozenset()
         with named("--redact"):
             return parse_names(self.redact, REDACTABLE)
+
+
+@dataclass(frozen=True)
+class BodyOptions(RedactionOptions):
+    """Whether and how bodies are shown, and what is hidden."""
+
+    body: Annotated[
+        Literal["auto", "utf8", "gbk", "hex", "base64", "none"] | None,
+        typer.Option(
+            "--body",
+            help="Show bodies, decompressed, in this form; --body alone is auto.",
+            show_default=False,
+            rich_help_panel=_BODIES,
+        ),
+    ] = None
+    body_sha256: Annotated[
+        bool,
+        typer.Option(
+            "--body-sha256", help="SHA-256 of bodies, as stored and decompressed.", rich_help_panel=_BODIES
+        ),
+    ] = False
 
 
 def _one(option: str, text: str | None, parse: Callable[[str], T]) -> T | None:

@@ -16,13 +16,21 @@ if TYPE_CHECKING:
 
 
 def open_store(
-    context: Context, path: str | None, options: StoreOptions, *, as_kind: str | None = None
+    context: Context,
+    path: str | None,
+    options: StoreOptions,
+    *,
+    as_kind: str | None = None,
+    replayable: bool = False,
 ) -> Store:
     """The store that `path` and the options mean; a running broker and links not followed are noted.
 
-    as_kind: what PATH is taken for, where a command lets that be said.
+    as_kind: what PATH is taken for, where a command lets that be said. replayable: a replayable file will do,
+    which is none of a store. Raises `UsageError` where it will not.
     """
+    from rmqtool.errors import UsageError
     from rmqtool.store.config import load_broker_conf
+    from rmqtool.store.kinds import FileKind
     from rmqtool.store.layout import Store
     from rmqtool.store.lock import probe
 
@@ -30,6 +38,8 @@ def open_store(
     opened = Store.open(
         resolve_store(path, options), commitlog_roots=options.commitlog_roots, config=config, as_kind=as_kind
     )
+    if opened.of_kind(FileKind.REPLAY) and not replayable:
+        raise UsageError(f"{opened.given} is a replayable file of an export, not a store; dump lists it")
     for note in opened.notes:
         context.talk.note(note)
     state = probe(opened.lock_path)

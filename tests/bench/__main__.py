@@ -21,7 +21,7 @@ from tests.bench.dumping import (
     memory,
     memory_of_jobs,
 )
-from tests.bench.exporting import export_rate
+from tests.bench.exporting import export_rate, partition_memory
 from tests.bench.querying import lookup_figure, make_indexed, scan_figure
 from tests.bench.recovering import against_verify
 from tests.bench.scanning import against_java, against_plain_crc
@@ -76,6 +76,7 @@ def _figures(directory: Path, rates: dict[str, Rate]) -> Iterator[Figure]:
             if written.is_file():
                 written.unlink()
     yield lookup_figure(*make_indexed(directory))
+    yield from partition_memory(directory)
     queue, units = make_queue(directory)
     rates["units"] = dump_rate(queue, units, "consume-queue units")
     yield rates["units"].figure

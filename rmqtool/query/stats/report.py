@@ -14,6 +14,7 @@ from rmqtool.query.duplicates.hashes import Repeated
 from rmqtool.query.duplicates.suspects import COLUMNS, Suspects
 from rmqtool.query.duplicates.verdict import Duplicates
 from rmqtool.query.not_read import not_read
+from rmqtool.query.scope import Scope
 from rmqtool.query.select import Selector
 from rmqtool.query.stats.groups import Groups
 from rmqtool.query.stats.retention import Needs
@@ -59,6 +60,7 @@ class LogStatistics:
         self.groups = Groups(self.by, plain=self.plain)
         self._topics = Groups(("topic",), plain=self.plain)
         self._left = self.wanted.limit
+        self._scope = Scope(self.store.segments, self.wanted)
 
     def read(self) -> None:
         """Reads the log; an interrupt ends it early, and is in `not_covered` then."""
@@ -121,6 +123,8 @@ class LogStatistics:
         }
         if self._duplicates is not None:
             told |= self._duplicates.summary()
+        if self._scope.skipped:
+            told["segments_skipped"] = self._scope.skipped
         if self.plain:
             told["plain_bytes"] = sum(row["plain_bytes"] or 0 for row in topics)
         return told | coverage(self.not_covered)
@@ -142,7 +146,7 @@ class LogStatistics:
         how = LogScan(
             columns=tuple(dict.fromkeys(columns)),
             choose=None if self.wanted.selects_all else selector.choose,
-            wanted=selector.may_hold,
+            wanted=self._scope.may_hold,
             checks=Check.TEXT,
             **reading.as_scan(),
         )

@@ -22,11 +22,12 @@ def _digest() -> str:
     """Of the kernels and of the modules whose constants they contain."""
     import formats.commitlog
     import formats.primitives
+    import formats.replay
     from rmqtool.scan import crc, fields, legal
     from rmqtool.store import faults
 
     loaded = b"isal" if crc.load_isal_symbol() else b"table"
-    modules = formats.commitlog, formats.primitives, crc, fields, legal, faults
+    modules = formats.commitlog, formats.primitives, formats.replay, crc, fields, legal, faults
     others = [module.__file__ for module in modules]
     parts = [*sorted(_PACKAGE.glob("*.py")), *(Path(name) for name in others if name)]
     return hashlib.sha256(b"".join([loaded, *(part.read_bytes() for part in parts)])).hexdigest()[:16]
