@@ -208,13 +208,13 @@ def entomb_kept(root: Path, record: Stored) -> None:
 
 
 def entomb_small(root: Path, record: Stored) -> None:
-    """The smallest tombstone that there is, and a filler over the rest."""
-    least = smallest(place_of(record), kept=light(record))
-    rest = filler(len(record.data) - least, record.position + least, record.message.store_timestamp)
-    small = tombstone(place_of(record), least, PLAN, kept=light(record))
+    """The smallest tombstone that there is, and a filler over the rest, where the rest is large enough."""
+    place, kept = place_of(record), light(record)
+    least = smallest(place, kept=kept)
+    rest = filler(len(record.data) - least, record.position + least, place.store_timestamp)
+    small = tombstone(place, least if rest else len(record.data), PLAN, kept=kept)
     assert small is not None
-    assert rest is not None
-    overwrite(root, record, small + rest)
+    overwrite(root, record, small + (rest or b""))
 
 
 def naive(root: Path, record: Stored, properties: bytes) -> None:
