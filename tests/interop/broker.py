@@ -11,7 +11,6 @@ import itertools
 import json
 import os
 import shutil
-import signal
 import socket
 import struct
 import subprocess
@@ -116,12 +115,6 @@ class Broker:
         self.process.kill()
         self.process.wait()
 
-    def stop(self) -> None:
-        """SIGTERM: the shutdown hook runs, and removes `abort`."""
-        self._socket.close()
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(60)
-
     # ---- requests
 
     def request(
@@ -200,7 +193,7 @@ class Broker:
         """Change a setting of the running broker."""
         self.request(UPDATE_CONFIG, {}, f"{name}={value}".encode())
 
-    def pull(self, topic: str, offset: int, *, tags: str = "*") -> tuple[int, bytes]:
+    def pull(self, topic: str, offset: int) -> tuple[int, bytes]:
         """(next offset, records as stored) from queue 0."""
         fields = {
             "consumerGroup": "CG",
@@ -211,7 +204,7 @@ class Broker:
             "sysFlag": 4,
             "commitOffset": 0,
             "suspendTimeoutMillis": 0,
-            "subscription": tags,
+            "subscription": "*",
             "subVersion": 0,
             "expressionType": "TAG",
         }
