@@ -46,7 +46,7 @@ QUIET: dict[str, object] = {"transactionCheckInterval": 600_000, "reviveInterval
 """no half message is checked and no popped one revived before the tombstones are there"""
 EAGER: dict[str, object] = {
     "transactionCheckInterval": 1000,
-    "transactionTimeOut": 1000,
+    "transactionTimeOut": 3000,
     "transactionCheckMax": 2,
 }
 
