@@ -82,7 +82,7 @@ def _prefix(data: memoryview, at: int, file_left: int) -> _Verdict | None:
     return None
 
 
-def _frame(  # noqa: PLR0911 - one return a rule
+def read_frame(  # noqa: PLR0911 - one return a rule
     data: memoryview, at: int, origin: int, file_size: int, row: Ints
 ) -> _Verdict:
     verdict = _prefix(data, at, file_size - origin - at)
@@ -190,7 +190,7 @@ def _span(data: memoryview, position: int, length: int) -> memoryview:
     return data[position : position + max(length, 0)]
 
 
-def _contents(data: memoryview, origin: int, checks: int, row: Ints) -> None:
+def check_contents(data: memoryview, origin: int, checks: int, row: Ints) -> None:
     body_length = int(row[Field.BODY_LENGTH])
     if body_length <= 0:
         row[Field.CRC_STATE] = CrcState.ABSENT
@@ -224,12 +224,12 @@ def walk(
     count = 0
     while count < rows.shape[0]:
         row = rows[count]
-        verdict = _frame(data, at, origin, file_size, row)
+        verdict = read_frame(data, at, origin, file_size, row)
         if verdict[0] != _ACCEPTED:
             break
         if row[Field.STORED_PHYSICAL_OFFSET] != segment_base + origin + at:
             row[Field.ISSUES] = Issue.OFFSET
-        _contents(data, origin, checks, row)
+        check_contents(data, origin, checks, row)
         at += int(row[Field.STORE_SIZE])
         count += 1
     stop = Stop.ROWS_FULL if verdict[0] == _ACCEPTED else verdict[0]
@@ -252,7 +252,7 @@ def find_record(  # noqa: PLR0913, PLR0917 - as the compiled one
     row = rows[0]
     for match in _MAGIC.finditer(data, min(start + f.OFF_MAGIC, len(data))):
         at = match.start() - f.OFF_MAGIC
-        stop, expected, found = _frame(data, at, origin, file_size, row)
+        stop, expected, found = read_frame(data, at, origin, file_size, row)
         if stop == Stop.NEED_MORE:
             status[:4] = (0, origin + at, Stop.NEED_MORE, expected)
             return
@@ -261,7 +261,7 @@ def find_record(  # noqa: PLR0913, PLR0917 - as the compiled one
             return
         place = segment_base + origin + at
         if stop == _ACCEPTED and (any_offset or row[Field.STORED_PHYSICAL_OFFSET] == place + shift):
-            _contents(data, origin, Check.ALL, row)
+            check_contents(data, origin, Check.ALL, row)
             # a record at its own place needs no more proof than its CRC
             wrong = any_offset and row[Field.ISSUES] & (Issue.TOPIC_UTF8 | Issue.TOPIC_CHARACTERS)
             if row[Field.CRC_STATE] != CrcState.BAD and not wrong:
