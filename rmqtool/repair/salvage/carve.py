@@ -86,7 +86,8 @@ class Carver:
         with RecordReader(self._files[one.source], self._how, stop) as reader:
             tabulator = Tabulator(self._names, reader.kernels, BATCH_ROWS)
             tables = [
-                tabulator.table(batch, one.source) for batch in reader.records(one.start, one.end, advance)
+                tabulator.table(batch, one.source)
+                for batch in reader.records(one.start, one.end, advance=advance)
             ]
             yield _Carved(merged(joined(tables)), reader.at, list(reader.source.unreadable))
 

@@ -51,9 +51,14 @@ class RecordReader:
         self._rows = np.empty((BATCH_ROWS, ROW_WIDTH), np.int64)
         self._status = np.zeros(STATUS_WIDTH, np.int64)
 
-    def records(self, start: int, end: int, advance: Callable[[int], object] | None = None) -> Iterator[Records]:
-        """Valid records that begin in `[start, end)`, in batches that last until the next one is asked for."""
-        self.at, follows, need = start, -1, 0
+    def records(
+        self, start: int, end: int, *, follows: int = -1, advance: Callable[[int], object] | None = None
+    ) -> Iterator[Records]:
+        """Valid records that begin in `[start, end)`, in batches that last until the next one is asked for.
+
+        follows: the physical offset of a record that is known to begin at `start`.
+        """
+        self.at, need = start, 0
         while self.at < end:
             before = self.at
             if follows < 0 and not need and not self._over_hole(end):

@@ -122,11 +122,23 @@ class Tabulator:
             numbers[chosen] = known[inverse]
         return numbers
 
+    def lanes_of(self, batch: Records) -> Ints:
+        """Number of each record's topic and queue, -1 where it has no unit."""
+        self._take(batch)
+        numbers = np.full(len(batch.rows), -1, np.int64)
+        for lane, places in self._groups():
+            numbers[places] = lane
+        return numbers
+
+    def _take(self, batch: Records) -> None:
+        self._lanes.clear()
+        # fewer records than there is room for: at most the last step says that all is full
+        for _ in self._lanes.take(batch, 0):
+            pass
+
     def _pieces(self, batch: Records, number: Ints) -> Ints:
         width = self._widths(batch)
-        self._lanes.clear()
-        for _ in self._lanes.take(batch, 0):
-            raise AssertionError("more records than there is room for")
+        self._take(batch)
         found = [self._lane(lane, places, batch.rows, number, width) for lane, places in self._groups()]
         return np.concatenate(found) if found else np.empty((0, len(Piece)), np.int64)
 
