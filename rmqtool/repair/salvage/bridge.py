@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -104,7 +104,6 @@ def allot(
         while active and active[0][0] < gap.end:
             unmet.append(heappop(active)[2])
         _fill(gap, active, sizes)
-    heapify(active)
     return [*unmet, *(entry[2] for entry in active), *waiting]
 
 
