@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
     from rmqtool.repair.salvage.bridge import Gap
     from rmqtool.repair.salvage.files import Files
+    from rmqtool.repair.salvage.placeholders import Placeholders
     from rmqtool.repair.salvage.queues import Hole
     from rmqtool.scan.events import Records
 
     Ints = npt.NDArray[np.int64]
     Verdict = Callable[[Records, Ints], Ints]
-    Sizes = Callable[[int], tuple[int, int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +42,16 @@ class _Mark:
 class Arrangement:
     """Runs at their own offsets and the gaps between them; `moved` (rows of `Moved`) go to the end.
 
-    found: by offset. gaps: with the placeholders that go into them. sizes: see `bridge.allot`.
+    found: by offset. gaps: with the placeholders that go into them.
     """
 
-    def __init__(self, found: Found, moved: Ints, files: Files, size: int, sizes: Sizes) -> None:
+    def __init__(self, found: Found, moved: Ints, files: Files, size: int, fill: Placeholders) -> None:
         self.found = found
         self.moved = [moved]
         self.size = size
         self.gaps: list[Gap] = []
         self._files = files
-        self._sizes = sizes
+        self._fill = fill
         self._leave_headers()
         self._leave_far()
         while self._step():
@@ -62,7 +62,7 @@ class Arrangement:
         if self._borders() or self._displaced() or self._narrow():
             return True
         self.gaps = list(bridge.gaps(self.found, self.size))
-        unmet = bridge.allot(self.gaps, list(queues.holes(self.found)), self._sizes)
+        unmet = bridge.allot(self.gaps, list(queues.holes(self.found)), self._fill.sizes)
         return self._unmet(unmet)
 
     def _leave_headers(self) -> None:
@@ -113,7 +113,7 @@ class Arrangement:
         runs, ends = self.found.runs, self.found.ends
         marks: dict[int, list[_Mark]] = {}
         for gap in bridge.gaps(self.found, self.size):
-            if bridge.is_narrow(gap):
+            if bridge.is_narrow(gap, self._fill.smallest_filler):
                 behind = int(np.searchsorted(runs[:, Run.OFFSET], gap.start, "right"))
                 if behind and ends[behind - 1] == gap.start and gap.start % self.size:
                     marks.setdefault(behind - 1, []).append(_Mark(gap.start - 1, gap.start, -1, Why.NARROW))

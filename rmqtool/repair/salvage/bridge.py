@@ -72,7 +72,7 @@ def gaps(found: Found, size: int) -> Iterator[Gap]:
             at = stop
 
 
-def is_narrow(gap: Gap, smallest: int = SMALLEST_FILLER) -> bool:
+def is_narrow(gap: Gap, smallest: int) -> bool:
     """Whether no record fits into a gap that must be filled by records."""
     return not gap.rolls and gap.end - gap.start < smallest
 

@@ -88,7 +88,7 @@ class Files:
             lanes = tabulator.lanes_of(batch)
             why = verdict(batch, lanes)
             stay = why == Why.STAYS
-            gone.append(moved_rows(batch, source, lanes, why)[~stay])
+            gone.append(moved_rows(batch, source, lanes, tabulator.hosts_of(batch), why)[~stay])
             if stay.any():
                 kept.append(tabulator.table(type(batch)(batch.rows[stay], batch.window, batch.origin), source))
         return merged(joined(kept)) if kept else empty(), np.concatenate(gone)

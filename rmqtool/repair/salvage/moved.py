@@ -51,7 +51,10 @@ WORDS = {
 
 
 class Moved(IntEnum):
-    """Columns of int64, a row a record. OFFSET, QUEUE_OFFSET: as stored. LANE: -1 for one without a unit."""
+    """Columns of int64, a row a record.
+
+    OFFSET, QUEUE_OFFSET: as stored. LANE: -1 for one without a unit. HOST: number of its store host.
+    """
 
     SOURCE = 0
     POSITION = 1
@@ -61,6 +64,7 @@ class Moved(IntEnum):
     LANE = 5
     TIME = 6
     WHY = 7
+    HOST = 8
 
 
 def none_moved() -> Ints:
@@ -68,8 +72,8 @@ def none_moved() -> Ints:
     return np.empty((0, len(Moved)), np.int64)
 
 
-def moved_rows(batch: Records, source: int, lanes: Ints, why: Ints) -> Ints:
-    """Rows of `Moved` for a whole batch; `why` and `lanes` by row."""
+def moved_rows(batch: Records, source: int, lanes: Ints, hosts: Ints, why: Ints) -> Ints:
+    """Rows of `Moved` for a whole batch; lanes, hosts and `why` by row."""
     rows = batch.rows
     told = np.empty((len(rows), len(Moved)), np.int64)
     told[:, Moved.SOURCE] = source
@@ -80,4 +84,5 @@ def moved_rows(batch: Records, source: int, lanes: Ints, why: Ints) -> Ints:
     told[:, Moved.LANE] = lanes
     told[:, Moved.TIME] = rows[:, Field.STORE_TIMESTAMP]
     told[:, Moved.WHY] = why
+    told[:, Moved.HOST] = hosts
     return told

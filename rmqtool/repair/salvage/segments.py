@@ -52,16 +52,15 @@ def _candidates(found: Found, files: Sequence[Source]) -> Iterator[tuple[str, in
     runs = found.runs
     if len(runs) == 0:
         return
-    plain = runs[runs[:, Run.HEADER] == 0]
-    rolled = plain[plain[:, Run.ROLLS] >= 0]
+    rolled = runs[(runs[:, Run.ROLLS] >= 0) & (runs[:, Run.HEADER] == 0)]
     ends = sorted({int(end) for end in rolled[:, Run.ROLLS]})
-    sizes = np.array([file.size for file in files], np.int64)[plain[:, Run.SOURCE]]
-    shift = plain[:, Run.OFFSET] - plain[:, Run.POSITION]
+    sizes = np.array([file.size for file in files], np.int64)[runs[:, Run.SOURCE]]
+    shift = runs[:, Run.OFFSET] - runs[:, Run.POSITION]
     whole = (sizes > 0) & (shift >= 0) & (shift % np.maximum(sizes, 1) == 0)
     # a fragment from the start of a log has its records at their offsets, too
     whole &= (shift > 0) | (sizes % _PAGE == 0)
     by_size: dict[int, int] = {}
-    for size, length in zip(sizes[whole].tolist(), plain[whole, Run.LENGTH].tolist(), strict=True):
+    for size, length in zip(sizes[whole].tolist(), runs[whole, Run.LENGTH].tolist(), strict=True):
         by_size[size] = by_size.get(size, 0) + length
     voted = sorted(by_size, key=lambda size: by_size[size], reverse=True)
     if ends:

@@ -31,8 +31,11 @@ class Settled:
 
 
 def families(found: Found) -> Ints:
-    """A number for each run; those that continue each other, also over the end of a segment, share one."""
-    runs, ends = found.runs, found.ends
+    """A number for each run; those that continue each other, also over the end of a segment, share one.
+
+    Of several runs that begin where one ends, that of the same host with the nearest store time goes on.
+    """
+    runs, ends = found.runs, found.ends.tolist()
     parent = list(range(len(runs)))
 
     def root(one: int) -> int:
@@ -41,15 +44,21 @@ def families(found: Found) -> Ints:
         return one
 
     starts: dict[int, list[int]] = {}
-    for number, offset in enumerate(runs[:, Run.OFFSET].tolist()):
-        starts.setdefault(offset, []).append(number)
-    for number, (end, rolls) in enumerate(zip(ends.tolist(), runs[:, Run.ROLLS].tolist(), strict=True)):
-        for following in (*starts.get(end, ()), *(starts.get(rolls, ()) if rolls >= 0 else ())):
-            parent[root(following)] = root(number)
     shifts: dict[tuple[int, int], int] = {}
-    for number, run in enumerate(runs[:, [Run.SOURCE, Run.OFFSET, Run.POSITION]].tolist()):
-        other = shifts.setdefault((run[0], run[1] - run[2]), number)
-        parent[root(number)] = root(other)
+    for number, (source, offset, position) in enumerate(
+        runs[:, [Run.SOURCE, Run.OFFSET, Run.POSITION]].tolist()
+    ):
+        starts.setdefault(offset, []).append(number)
+        parent[root(number)] = root(shifts.setdefault((source, offset - position), number))
+    columns = [Run.ROLLS, Run.HOST, Run.LAST_TIME]
+    for number, (rolls, host, time) in enumerate(runs[:, columns].tolist()):
+        following = [*starts.get(ends[number], ()), *starts.get(rolls, ())]
+        if following:
+            nearest = min(
+                following,
+                key=lambda one: (runs[one, Run.HOST] != host, abs(int(runs[one, Run.FIRST_TIME]) - time)),
+            )
+            parent[root(nearest)] = root(number)
     return np.array([root(one) for one in range(len(runs))], np.int64)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from formats import properties as props
 from formats.commitlog import BLANK_MAGIC_CODE, SysFlag
+from rmqtool.repair.salvage.relocate import batch_width
 from rmqtool.repair.salvage.tables import DLEDGER_HEADER, Found, Piece, Run
 from rmqtool.scan import fields as f
 from rmqtool.scan.fields import Column, Field
@@ -77,7 +78,7 @@ class Tabulator:
             - before[:, Field.STORED_PHYSICAL_OFFSET]
             - before[:, Field.STORE_SIZE]
         )
-        hosts = self._hosts(batch)
+        hosts = self.hosts_of(batch)
         follows = (space == stored) & (space == header[1:]) & (hosts[1:] == hosts[:-1])
         # a run has headers between all of its records or between none
         follows[1:] &= (header[2:] == header[1:-1]) | ~follows[:-1]
@@ -107,7 +108,7 @@ class Tabulator:
         ]
         return runs
 
-    def _hosts(self, batch: Records) -> Ints:
+    def hosts_of(self, batch: Records) -> Ints:
         """Number of each record's store host."""
         flags = batch.rows[:, Field.SYS_FLAG]
         born = np.where(flags & SysFlag.BORNHOST_V6, f.HOST_V6_EXTRA, 0)
@@ -174,7 +175,7 @@ class Tabulator:
             topic = text_of(batch, row, Field.TOPIC_POSITION).decode(errors="replace")
             self._names.batch_topics.add(topic)
             count = props.decode(text_of(batch, row, Field.PROPERTIES_POSITION)).get("INNER_NUM", "")
-            widths[place] = int(count) if count.isdecimal() and 0 < int(count) < 1 << 15 else 1
+            widths[place] = batch_width(count)
         return widths
 
 
