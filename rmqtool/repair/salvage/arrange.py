@@ -63,7 +63,11 @@ class Arrangement:
             return True
         self.gaps = list(bridge.gaps(self.found, self.size))
         unmet = bridge.allot(self.gaps, list(queues.holes(self.found)), self._fill.sizes)
-        return self._unmet(unmet)
+        if self._unmet(unmet):
+            return True
+        if len(self.found.runs) and self.found.runs[0, Run.OFFSET] < self.size:
+            bridge.allot(self.gaps, list(queues.heads(self.found)), self._fill.sizes)
+        return False
 
     def _leave_headers(self) -> None:
         runs = self.found.runs

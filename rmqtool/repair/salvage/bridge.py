@@ -51,8 +51,9 @@ class Gap:
 
     @property
     def room(self) -> int:
-        """Bytes for placeholders."""
-        return self.end - self.start - (END_FILE_MIN_BLANK_LENGTH if self.rolls else 0)
+        """Bytes that are left for placeholders."""
+        taken = sum(one.count * one.size for one in self.allotted)
+        return self.end - self.start - taken - (END_FILE_MIN_BLANK_LENGTH if self.rolls else 0)
 
 
 def gaps(found: Found, size: int) -> Iterator[Gap]:

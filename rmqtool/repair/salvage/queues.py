@@ -105,3 +105,15 @@ def holes(found: Found) -> Iterator[Hole]:
             following[Piece.START],
             last[Piece.TIME],
         )
+
+
+def heads(found: Found) -> Iterator[Hole]:
+    """The missing first offsets of the queues of a log that begins at 0.
+
+    A queue is given blank units for them (`ConsumeQueue#fillPreBlank`), and those lead to physical offset 0:
+    a broker whose log begins there takes them for messages that it cannot read.
+    """
+    pieces = found.pieces[in_queue_order(found)]
+    first = np.concatenate([[True], pieces[1:, Piece.LANE] != pieces[:-1, Piece.LANE]])[: len(pieces)]
+    for piece in pieces[first & (pieces[:, Piece.FIRST] > 0)].tolist():
+        yield Hole(piece[Piece.LANE], 0, piece[Piece.FIRST], 0, piece[Piece.START], piece[Piece.TIME])
