@@ -105,7 +105,9 @@ def command(
         told = carve(sources, options)
         for file in sources.files:
             for bad in file.bad:
-                context.talk.warn(f"{file.path}: {bad.length} bytes at {bad.start} cannot be read: {bad.reason}")
+                context.talk.warn(
+                    f"{file.path}: {bad.length} bytes at {bad.start} cannot be read: {bad.reason}"
+                )
         if told.records:
             with target as part:
                 write(told, part, options)

@@ -42,7 +42,9 @@ def sources(case: str, place: Path) -> tuple[list[Path], int]:
     if case == "shuffled":
         image = place / "image.bin"
         pieces = [file.read_bytes() for file in reversed(log)]
-        image.write_bytes(b"noise".join([pieces[0], pieces[2], pieces[1][3000:], pieces[3], pieces[2][:9000]]))
+        image.write_bytes(
+            b"noise".join([pieces[0], pieces[2], pieces[1][3000:], pieces[3], pieces[2][:9000]])
+        )
         return [image], 32768
     return [store / "commitlog"], 32768
 

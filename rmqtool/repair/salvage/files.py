@@ -90,7 +90,9 @@ class Files:
             stay = why == Why.STAYS
             gone.append(moved_rows(batch, source, lanes, tabulator.hosts_of(batch), why)[~stay])
             if stay.any():
-                kept.append(tabulator.table(type(batch)(batch.rows[stay], batch.window, batch.origin), source))
+                kept.append(
+                    tabulator.table(type(batch)(batch.rows[stay], batch.window, batch.origin), source)
+                )
         return merged(joined(kept)) if kept else empty(), np.concatenate(gone)
 
     def __enter__(self) -> Self:

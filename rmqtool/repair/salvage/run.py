@@ -194,7 +194,9 @@ class Target:
     def check(self) -> None:
         """Raises `UsageError` when something lies there that may not be replaced."""
         if os.path.lexists(self._part) and not self._force:
-            raise UsageError(f"{self._part} is left of an interrupted salvage, or one is running; see --force")
+            raise UsageError(
+                f"{self._part} is left of an interrupted salvage, or one is running; see --force"
+            )
         if not os.path.lexists(self.path):
             parent = os.path.dirname(self.path)
             if not os.path.isdir(parent):

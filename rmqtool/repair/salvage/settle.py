@@ -86,7 +86,9 @@ def settle(found: Found, files: Files) -> Settled:
         parts += ground.kept
         gone += ground.moved
     whole = joined(parts)
-    return Settled(taken(whole, np.argsort(whole.runs[:, Run.OFFSET], kind="stable")), duplicates, _flat(gone))
+    return Settled(
+        taken(whole, np.argsort(whole.runs[:, Run.OFFSET], kind="stable")), duplicates, _flat(gone)
+    )
 
 
 def _flat(gone: list[Ints]) -> Ints:
@@ -191,5 +193,3 @@ class _Ground:
             elif place + 1 < len(starts) and starts[place + 1] < offset + size:
                 why[number] = Why.CONFLICT
         return why
-
-

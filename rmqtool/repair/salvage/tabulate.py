@@ -192,7 +192,9 @@ def _after_header(batch: Records) -> npt.NDArray[np.bool_]:
     result = np.zeros(len(rows), np.bool_)
     apart = np.flatnonzero(places >= 0)
     if len(apart) > 1:  # what follows a record at once has no header
-        near = rows[apart, Field.POSITION] == rows[apart - 1, Field.POSITION] + rows[apart - 1, Field.STORE_SIZE]
+        near = (
+            rows[apart, Field.POSITION] == rows[apart - 1, Field.POSITION] + rows[apart - 1, Field.STORE_SIZE]
+        )
         apart = apart[~(near & (apart > 0))]
     raw = np.ascontiguousarray(batch.window[places[apart][:, None] + np.arange(DLEDGER_HEADER)])
     words, longs = raw.view(">i4"), raw.view(">i8")

@@ -26,7 +26,6 @@ QUICK = settings(
 )
 
 
-
 @pytest.fixture(autouse=True, scope="module")
 def small_default() -> Iterator[None]:
     """Where no size can be inferred, not a GiB for every example."""
