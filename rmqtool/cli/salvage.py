@@ -182,8 +182,8 @@ def _describe(context: Context, row: dict[str, Any]) -> None:
         return
     context.talk.note(
         f"{row['path']}: {row['messages']:,} messages of {', '.join(row['store_hosts'])}, offsets "
-        f"{row['first_offset']} to {row['end_offset']} in {row['segments']} segments of {row['segment_size']} "
-        f"bytes ({row['segment_size_source']})"
+        f"{row['first_offset']} to {row['end_offset']} in {row['segments']} segments of "
+        f"{row['segment_size']} bytes ({row['segment_size_source']})"
     )
     if row["tombstones"] or row["fillers"]:
         context.talk.note(

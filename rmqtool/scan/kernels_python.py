@@ -85,6 +85,7 @@ def _prefix(data: memoryview, at: int, file_left: int) -> _Verdict | None:
 def read_frame(  # noqa: PLR0911 - one return a rule
     data: memoryview, at: int, origin: int, file_size: int, row: Ints
 ) -> _Verdict:
+    """See `kernels.record.frame`."""
     verdict = _prefix(data, at, file_size - origin - at)
     if verdict is not None:
         return verdict
@@ -191,6 +192,7 @@ def _span(data: memoryview, position: int, length: int) -> memoryview:
 
 
 def check_contents(data: memoryview, origin: int, checks: int, row: Ints) -> None:
+    """See `kernels.record.contents`; nothing is left over."""
     body_length = int(row[Field.BODY_LENGTH])
     if body_length <= 0:
         row[Field.CRC_STATE] = CrcState.ABSENT

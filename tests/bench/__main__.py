@@ -23,6 +23,7 @@ from tests.bench.dumping import (
 )
 from tests.bench.exporting import export_rate
 from tests.bench.recovering import against_verify
+from tests.bench.salvaging import carving
 from tests.bench.scanning import against_java, against_plain_crc
 from tests.bench.starting import help_time
 from tests.bench.verifying import against_the_log
@@ -68,6 +69,7 @@ def _figures(directory: Path, rates: dict[str, Rate]) -> Iterator[Figure]:
             rates[f"{name}, {form}"] = rate
             yield rate.figure
         yield export_rate(dumped)
+        yield from carving(directory, log)
         yield from memory(make_log(directory, name, min(STEADY_BYTES, size // 2)), dumped)
         yield from memory_of_jobs(make_log(directory, name, SEVERAL_BYTES, SEVERAL))
         for written in directory.glob("*/*/*"):

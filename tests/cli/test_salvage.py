@@ -39,7 +39,7 @@ def test_undeleted_segments_become_a_store(log: Path, tmp_path: Path) -> None:
     told = json.loads(result.stdout)
     assert told["summary"]["schema"] == "rmqtool.salvage/1"
     assert (told["summary"]["messages"], told["summary"]["complete"]) == (60, True)
-    store = [row for row in told["rows"] if row["type"] == "store"][0]
+    store = next(row for row in told["rows"] if row["type"] == "store")
     assert (store["segment_size"], store["first_offset"]) == (SEGMENT, 0)
     assert not differences(before, snapshot(log))
     assert sorted(os.listdir(output)) == [

@@ -61,7 +61,7 @@ def unclean(root: Path) -> None:
 def expected(root: Path) -> dict[tuple[str, int], list[Any]]:
     queues: dict[tuple[str, int], list[Any]] = defaultdict(list)
     for record in log_of(root):
-        if not (record.sys_flag & 0xC == 0xC):
+        if record.sys_flag & 0xC != 0xC:
             queues[record.topic.decode(), record.queue_id].append(record)
     return queues
 

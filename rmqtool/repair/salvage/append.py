@@ -30,7 +30,7 @@ HOLE = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """Bytes for a place in the log. row: of `Moved`, None for a tombstone or a blank; `time` 0 for a blank."""
+    """Bytes for a place in the log. row: of `Moved`, None for what salvage made; `time` 0 for a blank."""
 
     physical_offset: int
     data: bytes

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """Records of a run that must leave: those with an offset in `[start, stop)`, of one lane or (-1) of all."""
+    """Records of a run that must leave: those in `[start, stop)`, of one lane or (-1) of all."""
 
     start: int
     stop: int
@@ -113,7 +113,7 @@ class Arrangement:
         return self._leave(marks)
 
     def _narrow(self) -> bool:
-        """The record in front of a gap too small to be filled leaves, or at a segment's start the one behind."""
+        """Where a gap is too small, the record before it leaves, or at a segment's start the next."""
         runs, ends = self.found.runs, self.found.ends
         marks: dict[int, list[_Mark]] = {}
         for gap in bridge.gaps(self.found, self.size):

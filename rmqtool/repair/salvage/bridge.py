@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +25,7 @@ MISSING_SEGMENTS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Allotment:
-    """Placeholders for queue offsets `[first, end)` of a lane, `size` bytes each; one covers `step` offsets."""
+    """Placeholders of `size` bytes for queue offsets `[first, end)` of a lane; one covers `step` of them."""
 
     lane: int
     first: int
@@ -41,7 +42,7 @@ class Allotment:
 
 @dataclass(slots=True)
 class Gap:
-    """Physical offsets `[start, end)` without a record, inside one segment. rolls: it ends with the segment."""
+    """Physical offsets `[start, end)` of one segment without a record. rolls: it ends with the segment."""
 
     start: int
     end: int
@@ -84,7 +85,7 @@ def islands(found: Found, size: int) -> list[tuple[int, int]]:
     lasts = (found.ends - 1) // size
     far = np.flatnonzero(segments[1:] - lasts[:-1] > MISSING_SEGMENTS) + 1
     borders = [0, *far.tolist(), len(segments)]
-    return list(zip(borders[:-1], borders[1:], strict=True))
+    return list(pairwise(borders))
 
 
 def allot(

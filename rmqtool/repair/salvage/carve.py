@@ -70,15 +70,18 @@ class Carver:
         for one, carved in zip(ranges, in_order(ranges, self._work, self._jobs), strict=True):
             source = self._files[one.source]
             reached = behind[1] if behind[0] == one.source else 0
-            runs = carved.found.runs
-            if len(runs) and runs[0, Run.POSITION] < reached:
-                # records inside of one that begins before the range; it is valid, so they are its body
-                again = _Range(one.source, reached, max(one.end, reached))
-                carved = next(self._work(again, None))
-            source.bad = _united(source.bad, carved.bad)
-            parts.append(carved.found)
-            behind = (one.source, max(carved.end, reached))
+            right = self._behind(one, reached, carved)
+            source.bad = _united(source.bad, right.bad)
+            parts.append(right.found)
+            behind = (one.source, max(right.end, reached))
         return joined(parts)
+
+    def _behind(self, one: _Range, reached: int, carved: _Carved) -> _Carved:
+        """The range without what lies in a record that begins before it and ends at `reached`."""
+        runs = carved.found.runs
+        if len(runs) == 0 or runs[0, Run.POSITION] >= reached:
+            return carved
+        return next(self._work(_Range(one.source, reached, max(one.end, reached)), None))
 
     def _work(self, one: _Range, lane: Lane | None) -> Iterator[_Carved]:
         stop = None if lane is None else lane.stop

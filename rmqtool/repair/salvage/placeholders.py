@@ -67,7 +67,7 @@ class Placeholders:
             at += size
 
     def tombstones(self, one: Allotment, at: int, spread: int = 0) -> Iterator[bytes]:
-        """The records of an allotment from physical offset `at` on, the last of them `spread` bytes longer."""
+        """The records of an allotment from physical offset `at` on, the last `spread` bytes longer."""
         for first in range(one.first, one.end, one.step):
             count = min(one.step, one.end - first)
             size = one.size + (spread if first + count == one.end else 0)

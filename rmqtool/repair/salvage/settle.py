@@ -93,7 +93,8 @@ def settle(found: Found, files: Files) -> Settled:
 
 def _flat(gone: list[Ints]) -> Ints:
     moved = np.concatenate(gone)
-    return moved[moved[:, Moved.WHY] != Why.DUPLICATE]
+    stays: Ints = moved[moved[:, Moved.WHY] != Why.DUPLICATE]
+    return stays
 
 
 def _ranks(found: Found) -> list[tuple[int, int, int, int]]:

@@ -37,7 +37,7 @@ COLUMNS = (
 
 @dataclass
 class Written:
-    """What a log came to hold. first, end: physical offsets; last_time: store time (ms) of the last record."""
+    """What a log came to hold. first, end: physical offsets; last_time: store time (ms) of the last."""
 
     first: int = 0
     end: int = 0
@@ -74,7 +74,7 @@ def write_log(
 
 def _standing(
     arranged: Arrangement, files: Files, fill: Placeholders, told: Written
-) -> Iterator[tuple[int, bytes, int, bool]]:
+) -> Iterator[tuple[int, bytes | memoryview, int, bool]]:
     """(physical offset, bytes, store time, is a placeholder) of all that stays, in the order of the log."""
     gaps = iter(arranged.gaps)
     gap = next(gaps, None)

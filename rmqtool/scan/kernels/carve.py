@@ -38,7 +38,7 @@ NONE = np.uint64(0)
 
 @kernel(forceinline=True)
 def _candidate(base, at, end):
-    """The next place with a record's magic in the window, at most a place where no whole header fits."""
+    """The next place with a record's magic, else the first where not a whole blank fits before `end`."""
     while at + MIN_BLANK <= end:
         if end - at >= 72:
             hit = NONE
@@ -50,7 +50,7 @@ def _candidate(base, at, end):
                 continue
         for place in range(at, min(at + 64, end - MIN_BLANK + 1)):
             magic = be32(base + place + 4)
-            if magic == MAGIC_V1 or magic == MAGIC_V2:
+            if magic == MAGIC_V1 or magic == MAGIC_V2:  # noqa: SIM109 - compiled
                 return place
         at = min(at + 64, end - MIN_BLANK + 1)
     return at
@@ -68,6 +68,7 @@ def carve(buf, start, border, origin, file_size, longest, follows, rows, status)
     """
     base = buf.ctypes.data
     end = buf.size
+    reach = min(end, border + MIN_BLANK - 1)
     at = start
     count = 0
     stop = END
@@ -76,7 +77,7 @@ def carve(buf, start, border, origin, file_size, longest, follows, rows, status)
         magic = be32(base + at + 4)
         if magic != MAGIC_V1 and magic != MAGIC_V2:
             follows = -1
-            at = _candidate(base, at + 1, end)
+            at = _candidate(base, at + 1, reach)
             continue
         if count == rows.shape[0]:
             stop = ROWS_FULL
@@ -98,8 +99,6 @@ def carve(buf, start, border, origin, file_size, longest, follows, rows, status)
                 continue
         follows = -1
         at += 1
-    if at > border and follows < 0:
-        at = border  # the search steps over it by less than a block
     status[0] = count
     status[1] = origin + at
     status[2] = stop

@@ -68,8 +68,8 @@ def torn(log: HandmadeLog, cuts: list[Any]) -> tuple[list[bytes], set[int], set[
     files: dict[int, bytes] = {}
     whole: set[int] = set()
     maybe: set[int] = set()
-    for start, length, noise, number in cuts:
-        start %= len(image)
+    for anywhere, length, noise, number in cuts:
+        start = anywhere % len(image)
         piece = image[start : start + length]
         files[number] = files.get(number, b"") + noise + piece
         end = base + start + len(piece)
