@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from tests.bench.data import BenchLog
 
-ZERO_TARGET = 0.5
-LOG_TARGET = 0.1
+ZERO_TARGET = 0.3
+LOG_TARGET = 0.08
 MEMORY_MIB = 500
 
 
@@ -66,6 +66,4 @@ def carving(directory: Path, log: BenchLog) -> Iterator[Figure]:
 def salvage_memory(log: BenchLog, directory: Path) -> Figure:
     """Memory of a whole salvage, beside mapped files."""
     ran = run_alone("salvage", log.segment, "--output", directory / "salvaged", "--quiet", one_core=False)
-    return Figure(
-        f"salvage: peak memory, {log.name}", "none (MiB)", ran.peak_own, MEMORY_MIB, at_most=True
-    )
+    return Figure(f"salvage: peak memory, {log.name}", "none (MiB)", ran.peak_own, MEMORY_MIB, at_most=True)

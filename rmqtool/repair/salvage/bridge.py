@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -53,8 +53,12 @@ class Gap:
     @property
     def room(self) -> int:
         """Bytes that are left for placeholders."""
-        taken = sum(one.count * one.size for one in self.allotted)
-        return self.end - self.start - taken - (END_FILE_MIN_BLANK_LENGTH if self.rolls else 0)
+        return self.end - self.start - self.taken - (END_FILE_MIN_BLANK_LENGTH if self.rolls else 0)
+
+    @property
+    def taken(self) -> int:
+        """Bytes of its placeholders."""
+        return sum(one.count * one.size for one in self.allotted)
 
 
 def gaps(found: Found, size: int) -> Iterator[Gap]:
@@ -117,10 +121,8 @@ def _fill(
     while active:
         entry = heappop(active)
         hole = entry[2]
-        least, wanted, step = sizes(hole.lane)
-        want = -(-(hole.end - hole.first) // step)
-        size = wanted if want * wanted <= room else least
-        count = min(want, room // size)
+        size, _, step = sizes(hole.lane)
+        count = min(-(-(hole.end - hole.first) // step), room // size)
         if count == 0:
             later.append(entry)
             if room < SMALLEST_FILLER:
@@ -134,3 +136,6 @@ def _fill(
             later.append(entry)
     for entry in later:
         heappush(active, entry)
+    wider = [replace(one, size=sizes(one.lane)[1]) for one in gap.allotted]
+    if sum(one.count * one.size for one in wider) <= gap.room + gap.taken:
+        gap.allotted = wider

@@ -118,6 +118,9 @@ class Tabulator:
             chosen = np.flatnonzero((flags & SysFlag.STOREHOST_V6) == wide)
             size = f.HOST_V4_SIZE + (f.HOST_V6_EXTRA if wide else 0)
             raw = np.ascontiguousarray(batch.window[places[chosen][:, None] + np.arange(size)])
+            if len(raw) and (raw == raw[0]).all():  # one broker, as nearly always
+                numbers[chosen] = self._names.host(raw[0].tobytes())
+                continue
             distinct, inverse = np.unique(raw.view(f"V{size}").ravel(), return_inverse=True)
             known = np.array([self._names.host(one.tobytes()) for one in distinct], np.int64)
             numbers[chosen] = known[inverse]
