@@ -13,7 +13,9 @@ from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from rmqtool.repair.salvage.run import Salvaged, SalvageOptions
+    from rmqtool.output.rows import Row
+    from rmqtool.output.tablerows import Column
+    from rmqtool.repair.salvage.run import SalvageOptions
     from rmqtool.repair.salvage.sources import Sources
 
 LATEST = "5.3.3"
@@ -86,8 +88,15 @@ def command(
     others keep theirs. The sources are only read.
     Exit code 1 says that records were moved, had no place or were none, 3 that bytes could not be read.
     """
-    from rmqtool.repair.salvage.report import exit_code, write_report
-    from rmqtool.repair.salvage.run import Target, carve, write
+    from rmqtool.repair.salvage.report import (
+        SCHEMA,
+        exit_code,
+        source_rows,
+        store_rows,
+        summary,
+        write_report,
+    )
+    from rmqtool.repair.salvage.run import Salvaged, Target, search, write
     from rmqtool.repair.salvage.sources import collect
 
     context = Context(output)
@@ -100,20 +109,30 @@ def command(
     _outside(sources, target.path)
     for one in sources.not_covered:
         context.talk.warn(f"{one['path']}: {one['error']}")
-    with context.progress("searching", sum(file.size for file in sources.files)) as progress:
-        options = _options(stores, segment_size, store_config, read, release, progress.advance)
-        told = carve(sources, options)
-        for file in sources.files:
-            for bad in file.bad:
-                context.talk.warn(
-                    f"{file.path}: {bad.length} bytes at {bad.start} cannot be read: {bad.reason}"
-                )
+    told = Salvaged(sources)
+    with context.rows(SCHEMA, _columns()) as out:
+        out.covered = lambda: summary(told)
+        with context.progress("searching", sum(file.size for file in sources.files)) as progress:
+            options = _options(stores, segment_size, store_config, read, release, progress.advance)
+            search(told, options)
+        _warn(context, sources)
         if told.records:
             with target as part:
                 write(told, part, options)
                 write_report(told, part, target.path)
-    _tell(context, told, target.path)
+        made = store_rows(told, target.path)
+        out.write_rows(_listed(context, source_rows(told), made))
+        out.finish(summary(told))
+    if context.format in {"table", "csv"}:
+        for row in made:
+            _describe(context, row)
     return exit_code(told)
+
+
+def _warn(context: Context, sources: Sources) -> None:
+    for file in sources.files:
+        for bad in file.bad:
+            context.talk.warn(f"{file.path}: {bad.length} bytes at {bad.start} cannot be read: {bad.reason}")
 
 
 def _options(
@@ -153,33 +172,25 @@ def _outside(sources: Sources, path: str) -> None:
             raise UsageError(f"--output: {path} holds {file.path}, which is read")
 
 
-def _tell(context: Context, told: Salvaged, path: str) -> None:
+def _columns() -> list[Column]:
     from rmqtool.output.tablerows import Column
-    from rmqtool.repair.salvage.report import SCHEMA, source_rows, store_rows, summary
 
     numbers = ("bytes", "records", "duplicates", "moved", "unplaced", "unreadable_bytes")
-    columns = [
+    return [
         Column("path", shrinks=True, style="cyan"),
         *(Column(key, key.replace("_", " "), right=True, show=lambda value: f"{value:,}") for key in numbers),
     ]
-    rows = source_rows(told)
-    listed = context.format in {"table", "csv"}
+
+
+def _listed(context: Context, read: list[Row], made: list[Row]) -> list[Row]:
+    """All rows; a table has the files in which something was found, and stores are notes."""
     if context.format == "table":
-        rows = [row for row in rows if row["records"] or row["unreadable_bytes"]]
-    with context.rows(SCHEMA, columns) as out:
-        out.write_rows(rows)
-        made = store_rows(told, path)
-        if not listed:
-            out.write_rows(made)
-        out.finish(summary(told))
-    for row in made:
-        _describe(context, row)
+        return [row for row in read if row["records"] or row["unreadable_bytes"]]
+    return read if context.format == "csv" else [*read, *made]
 
 
-def _describe(context: Context, row: dict[str, Any]) -> None:
+def _describe(context: Context, row: Row) -> None:
     """The store in words, for those who do not read JSON."""
-    if context.format in {"json", "ndjson"}:
-        return
     context.talk.note(
         f"{row['path']}: {row['messages']:,} messages of {', '.join(row['store_hosts'])}, offsets "
         f"{row['first_offset']} to {row['end_offset']} in {row['segments']} segments of "

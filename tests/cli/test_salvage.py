@@ -16,6 +16,7 @@ from tests.disks import failing_preadv
 from tests.helpers import differences, rmq, rmq_process, snapshot
 
 SEGMENT = 4096
+SNAPSHOT = Path(__file__).with_name("snapshots") / "salvage.txt"
 
 
 @pytest.fixture
@@ -193,3 +194,30 @@ def test_same_with_numba_and_python(log: Path, tmp_path: Path) -> None:
         )
         shutil.rmtree(output)
     assert made[0] == made[1]
+
+
+def test_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    golden = open_golden("v533-basic", tmp_path)
+    monkeypatch.chdir(golden.path.parent)
+    log = sorted((golden.path / "commitlog").iterdir())
+    first = log[0].read_bytes()
+    Path("a.bin").write_bytes(b"noise" + first[:9000] + first[15000:])
+    Path("b.bin").write_bytes(log[1].read_bytes() + first[:12000])
+    options = ("--segment-size", "32768")
+    result = rmq("salvage", "a.bin", "b.bin", "--output", "new", *options)
+    shown = result.stdout + result.stderr.replace(os.getcwd(), "")
+    assert shown == SNAPSHOT.read_text()
+
+
+def test_interrupt_leaves_nothing_but_a_summary(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "pwrite", interrupt)
+    result = rmq("salvage", log, "--output", tmp_path / "new", "--format", "ndjson")
+    assert result.exit_code == 130
+    summary = result.rows[-1]
+    assert (summary["records"], summary["messages"], summary["incomplete_reason"]) == (60, 0, "interrupted")
+    assert os.listdir(tmp_path) == ["lost+found"]

@@ -15,7 +15,7 @@ from rmqtool.repair.salvage.files import Files
 from rmqtool.repair.salvage.moved import WORDS, Moved, Why
 from rmqtool.repair.salvage.segments import SegmentSize, infer
 from rmqtool.repair.salvage.store import lay_out, write_store
-from rmqtool.repair.salvage.tables import Found, Run, taken
+from rmqtool.repair.salvage.tables import Found, Run, empty, taken
 from rmqtool.repair.salvage.tabulate import Names
 from rmqtool.scan.text import format_host
 from rmqtool.store.coverage import unreadable
@@ -71,8 +71,8 @@ class Salvaged:
     """All that a salvage has to tell."""
 
     sources: Sources
-    names: Names
-    found: Found
+    names: Names = field(default_factory=Names)
+    found: Found = field(default_factory=empty)
     outcomes: list[Outcome] = field(default_factory=list)
 
     @property
@@ -118,9 +118,16 @@ class Salvaged:
 
 def carve(sources: Sources, options: SalvageOptions) -> Salvaged:
     """Finds every valid record; nothing is written."""
-    names = Names()
-    carver = Carver(sources.files, names, jobs=options.jobs, how=options.how, advance=options.advance)
-    return Salvaged(sources, names, carver.run())
+    told = Salvaged(sources)
+    search(told, options)
+    return told
+
+
+def search(told: Salvaged, options: SalvageOptions) -> None:
+    """Fills `told.found`."""
+    files = told.sources.files
+    carver = Carver(files, told.names, jobs=options.jobs, how=options.how, advance=options.advance)
+    told.found = carver.run()
 
 
 def write(salvaged: Salvaged, output: str, options: SalvageOptions) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 from hypothesis import given, settings
@@ -24,7 +24,7 @@ def found_of(spans: list[tuple[int, int]]) -> Found:
 
 
 def rises(spans: list[tuple[int, int]]) -> bool:
-    return all(first + count <= other for (first, count), (other, _) in zip(spans, spans[1:], strict=False))
+    return all(first + count <= other for (first, count), (other, _) in pairwise(spans))
 
 
 @settings(max_examples=200, deadline=None)
@@ -59,4 +59,5 @@ def test_the_hole_that_ends_first_is_filled_first() -> None:
 def test_what_does_not_fit_is_told() -> None:
     gaps = [Gap(0, 300, rolls=True, time=0)]
     assert [one.lane for one in allot(gaps, [Hole(1, 0, 4, 0, 300, 0)], lambda _: (100, 120, 1))] == [1]
-    assert gaps[0].room == 92
+    assert [(one.first, one.end, one.size) for one in gaps[0].allotted] == [(0, 2, 120)]
+    assert gaps[0].room == 292 - 240
