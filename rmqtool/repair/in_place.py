@@ -126,7 +126,13 @@ def _carry_out(
     _settle(disk, journal, planned)
     state = state_after(journal)
     write_state(disk, backup, state)
-    finish_marker(disk, journal, marker, state.directories.get(journal.marker_directory))
+    finish(disk, journal, backup, marker, state)
+
+
+def finish(disk: Disk, journal: Journal, backup: str, marker: str, state: State) -> None:
+    """The last steps of an apply of which all is written."""
+    end_marker(disk, journal, marker, state.directories.get(journal.marker_directory))
+    write_state(disk, backup, state.model_copy(update={"phase": Phase.DONE}))
 
 
 def begin_marker(disk: Disk, journal: Journal, backup: str) -> str:
@@ -139,7 +145,7 @@ def begin_marker(disk: Disk, journal: Journal, backup: str) -> str:
     return place_marker(disk, folder, backup, journal.journal_id)
 
 
-def finish_marker(disk: Disk, journal: Journal, marker: str, mtime_ns: int | None) -> None:
+def end_marker(disk: Disk, journal: Journal, marker: str, mtime_ns: int | None) -> None:
     """Takes the marker away, and the directory that was made for it; else that gets this time."""
     folder = journal.marker_directory
     remove_marker(disk, marker)

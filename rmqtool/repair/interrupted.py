@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rmqtool.errors import PlanRefusedError
 from rmqtool.repair.backup import clear_backup
-from rmqtool.repair.in_place import finish_marker
+from rmqtool.repair.in_place import finish
 from rmqtool.repair.journal import JOURNAL, Phase, read_journal
 from rmqtool.repair.marker import find_marker
 from rmqtool.repair.undo import plan_undo, undo
@@ -56,10 +56,10 @@ def bring_back(root: str | os.PathLike[str], backup: str, held: Held, disk: Disk
         return None
     if state.phase is Phase.APPLIED:
         if marker is not None:
-            finish_marker(disk, journal, marker.path, state.directories.get(journal.marker_directory))
+            finish(disk, journal, directory, marker.path, state)
             return "an apply that was stopped at its very end is complete now"
         return None
-    if state.phase is Phase.UNDONE:
+    if state.phase in {Phase.DONE, Phase.UNDONE}:
         return None
     undo(plan_undo(directory), held, disk=disk)
     clear_backup(directory)

@@ -93,6 +93,8 @@ class Phase(StrEnum):
     PREPARED = "prepared"
     """the journal is complete; the plan was perhaps begun"""
     APPLIED = "applied"
+    """all is written; the marker may still be there"""
+    DONE = "done"
     UNDOING = "undoing"
     UNDONE = "undone"
 

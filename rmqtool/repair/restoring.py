@@ -123,8 +123,10 @@ class Judge:
         before = entry.before
         if before.kind != now.kind:
             return False
+        if before.kind == "directory":
+            return (before.mode, before.uid, before.gid) == (now.mode, now.uid, now.gid)
         if before.kind != "file":
-            return before.kind in {"absent", "directory"} or before.target == now.target
+            return before.target == now.target
         if self._between and os.path.lexists(file_path(self._directory, entry.path)):
             same = os.path.samefile(file_path(self._directory, entry.path), entry.location)
             if same:

@@ -10,7 +10,7 @@ from rmqtool.errors import PlanRefusedError, StoreIOError, UsageError
 from rmqtool.repair.backup import file_path, piece_path, write_state
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.facts import facts_of
-from rmqtool.repair.in_place import begin_marker, finish_marker
+from rmqtool.repair.in_place import begin_marker, end_marker
 from rmqtool.repair.journal import Phase, State, read_journal
 from rmqtool.repair.marker import find_marker
 from rmqtool.repair.putting_back import PuttingBack
@@ -46,7 +46,7 @@ class UndoPlan:
     @property
     def nothing(self) -> bool:
         """The store is as it was before the apply, as far as the journal goes."""
-        return not self.steps and not self.between
+        return not self.steps and not self.between and self.state.phase is not Phase.UNDOING
 
 
 def plan_undo(given: str) -> UndoPlan:
@@ -58,7 +58,7 @@ def plan_undo(given: str) -> UndoPlan:
     if not os.path.isdir(journal.store):
         raise UsageError(f"{escape_name(journal.store)}, the store of this journal, is not there")
     marker = find_marker(journal.store)
-    between = marker is not None and state.phase is not Phase.APPLIED
+    between = marker is not None and state.phase not in {Phase.APPLIED, Phase.DONE}
     if marker is not None and not marker.belongs_to(journal.journal_id):
         other = f" ({escape_name(marker.journal)})" if marker.journal else ""
         raise UsageError(
@@ -81,10 +81,13 @@ def plan_undo(given: str) -> UndoPlan:
 def _directory_times(journal: Journal, state: State, *, between: bool) -> dict[str, int]:
     """Directories in which nobody else made or removed a name since, with the times that they had."""
     found = {}
+    unfinished = {journal.marker_directory, journal.store} if state.phase is Phase.APPLIED else set()
     for location, facts in journal.directories.items():
         now = facts_of(location, follow=True)
-        if between or not now.exists or now.mtime_ns == state.directories.get(location):
+        if between or location in unfinished or not now.exists or now.mtime_ns == state.directories.get(location):
             found[location] = facts.mtime_ns
+    if state.phase is Phase.UNDOING:
+        found[journal.marker_directory] = state.directories[journal.marker_directory]
     return found
 
 
@@ -121,8 +124,9 @@ def _restore(plan: UndoPlan, disk: Disk) -> None:
     journal, state = plan.journal, plan.state
     skipped = tuple(one.key for one in plan.changed)
     folder = facts_of(journal.marker_directory, follow=True)
-    mtime_ns = plan.directories.get(journal.marker_directory, folder.mtime_ns)
-    undoing = State(phase=Phase.UNDOING, after=state.after, directories=state.directories, skipped=skipped)
+    marker_time = plan.directories.get(journal.marker_directory, folder.mtime_ns)
+    times = {**state.directories, journal.marker_directory: marker_time}
+    undoing = State(phase=Phase.UNDOING, after=state.after, directories=times, skipped=skipped)
     write_state(disk, plan.directory, undoing)
     marker = begin_marker(disk, journal, plan.directory)
     putting = PuttingBack(disk, plan.directory)
@@ -132,7 +136,7 @@ def _restore(plan: UndoPlan, disk: Disk) -> None:
         if os.path.isdir(location):
             disk.set_mtime(location, mtime_ns)
             disk.sync_directory(location)
-    finish_marker(disk, journal, marker, mtime_ns)
+    end_marker(disk, journal, marker, marker_time)
     write_state(disk, plan.directory, undoing.model_copy(update={"phase": Phase.UNDONE}))
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +27,17 @@ from tests.repair.smallstore import (
     tree,
     without_times,
 )
+
+
+@pytest.fixture
+def tmp_path(tmp_path):
+    """In memory where the machine has such a place: every step is synced."""
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=memory) as place:
+        yield Path(place)
 
 
 @pytest.fixture
