@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -65,13 +66,18 @@ def place_marker(disk: Disk, directory: str, journal: str | None, journal_id: st
         data += b"\n"
     if os.path.lexists(path + _PART):
         disk.unlink(path + _PART)
-    descriptor = disk.create(path + _PART, 0o644)
     try:
-        disk.write(descriptor, data, 0, path)
-        disk.sync(descriptor, path)
-    finally:
-        os.close(descriptor)
-    disk.rename(path + _PART, path)
+        descriptor = disk.create(path + _PART, 0o644)
+        try:
+            disk.write(descriptor, data, 0, path)
+            disk.sync(descriptor, path)
+        finally:
+            os.close(descriptor)
+        disk.rename(path + _PART, path)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(path + _PART)
+        raise
     disk.sync_directory(directory)
     return path
 
