@@ -46,7 +46,8 @@ class UndoPlan:
     @property
     def nothing(self) -> bool:
         """The store is as it was before the apply, as far as the journal goes."""
-        return not self.steps and not self.between and self.state.phase is not Phase.UNDOING
+        settled = self.state.phase in {Phase.DONE, Phase.UNDONE}
+        return settled and not self.steps and not self.between
 
 
 def plan_undo(given: str) -> UndoPlan:
@@ -81,7 +82,7 @@ def plan_undo(given: str) -> UndoPlan:
 def _directory_times(journal: Journal, state: State, *, between: bool) -> dict[str, int]:
     """Directories in which nobody else made or removed a name since, with the times that they had."""
     found = {}
-    unfinished = {journal.marker_directory, journal.store} if state.phase is Phase.APPLIED else set()
+    unfinished = {journal.marker_directory, journal.store} if state.phase is not Phase.DONE else set()
     for location, facts in journal.directories.items():
         now = facts_of(location, follow=True)
         if between or location in unfinished or not now.exists or now.mtime_ns == state.directories.get(location):
