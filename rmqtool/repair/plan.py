@@ -163,8 +163,8 @@ def make_planned(
 class Told:
     """What a plan says beside its changes."""
 
-    saved: Cost = field(default_factory=Cost)
-    lost: Cost = field(default_factory=Cost)
+    saved: Cost = field(default_factory=lambda: Cost(messages=0))
+    lost: Cost = field(default_factory=lambda: Cost(messages=0))
     notes: tuple[str, ...] = ()
 
 
