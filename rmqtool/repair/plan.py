@@ -141,7 +141,9 @@ def make_planned(
 
     The same command, parameters and inputs give the same `plan_id`, whatever the edits are.
     """
-    read = tuple(Input(path=one.shown, size=one.size, mtime_ns=one.mtime_ns) for one in inputs)
+    read = tuple(
+        Input(path=one.shown, size=one.size, mtime_ns=one.mtime_ns) for one in inputs if one.regular
+    )
     ordered, words = tuple(edits), told or Told()
     plan = Plan(
         command=command,
