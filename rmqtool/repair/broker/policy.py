@@ -66,7 +66,8 @@ def plan_broker_policy(
     edits = [*_removals(start), *_given_up(start), *queue_edits(start, watcher)]
     if settings.index_enabled:
         edits += index_edits(start, watcher)
-    edits += _checkpoint(start)
+    if start.plan is not None:
+        edits += _checkpoint(store)
     made = {one.change.path for one in edits if one.change.action is Action.PUT}
     edits = [one for one in edits if one.change.action is not Action.REMOVE or one.change.path not in made]
     folders = _folders(store, made)
@@ -152,23 +153,15 @@ def _given_up(start: Start) -> Iterator[Edit]:
             )
 
 
-def _checkpoint(start: Start) -> Iterator[Edit]:
-    """The confirm offset that recovery puts into it; a missing or short one is made whole."""
-    store = start.store
-    if start.plan is None:
-        return
-    file, values = store.file("checkpoint"), stored_values(store)
-    if start.traits.confirm_from_checkpoint and start.confirm >= 0:
-        values["confirm_physical_offset"] = start.confirm
-    data = build(values)
+def _checkpoint(store: Store) -> Iterator[Edit]:
+    """A missing or short one is made whole, with zeros for what is not there.
+
+    Its times and the confirm offset change in the broker's memory; whether they reach the file while it loads
+    is a matter of background threads.
+    """
+    file = store.file("checkpoint")
     if file is None or file.size < CHECKPOINT_SIZE:
-        yield put_whole("checkpoint", Inline(data), "checkpoint", "made whole", None)
-    elif values != stored_values(store):
-        message = f"confirm offset {values['confirm_physical_offset']}"
-        change = Change(
-            action=Action.WRITE, path="checkpoint", position=32, length=8, why="checkpoint", message=message
-        )
-        yield Edit(change, Inline(data[32:40]))
+        yield put_whole("checkpoint", Inline(build(stored_values(store))), "checkpoint", "made whole", None)
 
 
 def _folders(store: Store, made: set[str]) -> Iterator[Edit]:
