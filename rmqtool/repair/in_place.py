@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def check_backup(store: Store, backup: str) -> None:
-    """Raises `UsageError` unless `backup` is outside the store and new, empty, or holds an unfinished journal."""
+    """Raises `UsageError` unless `backup` is outside the store and new, empty, or a journal not finished."""
     shown = escape_name(backup)
     if is_within(backup, store.root) or any(is_within(backup, root) for root in store.roots):
         raise UsageError(f"--backup {shown}: lies inside the store")
@@ -194,6 +194,6 @@ def _how_it_stands(journal: Journal | None, backup: str) -> str:
         return "the change itself is complete" if done else "the store was not changed"
     shown = escape_name(backup)
     return (
-        f"the store is half changed and no broker starts on it: rmqtool undo {shown} --apply puts it back, the "
-        "same command again completes it"
+        f"the store is half changed and no broker starts on it: rmqtool undo {shown} --apply puts it back, "
+        "the same command again completes it"
     )

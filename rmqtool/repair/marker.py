@@ -25,8 +25,10 @@ _PART = ".part"
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A marker as it was found. journal: directory of the journal, None in an unfinished copy; journal_id: which
-    journal it is. torn: it was stopped while it was written, so nothing else was changed yet.
+    """A marker as it was found.
+
+    journal: directory of the journal, None in an unfinished copy; journal_id: which journal it is. torn: it
+    was stopped while it was written, so nothing else was changed yet.
     """
 
     path: str

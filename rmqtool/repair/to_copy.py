@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CopyPlan:
-    """A copy that may be made. needed: bytes on the file system of `target`; shares: blocks are shared with the
-    store, so that only what changes takes room.
+    """A copy that may be made.
+
+    needed: bytes on the file system of `target`; shares: blocks are shared with the store, so that only
+    what changes takes room.
     """
 
     target: str

@@ -132,7 +132,6 @@ def test_with_a_proven_checkpoint_a_crashed_store_loses_nothing(
     done = rmq("checkpoint", "set", root, "--in-place", "--backup", tmp_path / "b", "--apply", "--json")
     assert done.exit_code == 0, done.stderr
     (root / "abort").touch()
-    store = Store.open(root)
     with java_store(root, start=False) as java:
         assert java.loaded
         assert {(one["queue"], one["max"]) for one in java.call("queues")} == {(q, 225) for q in range(4)}

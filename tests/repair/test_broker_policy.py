@@ -1,7 +1,7 @@
 """The policy `broker` against what the real store left of over a thousand damaged stores.
 
-One case of each class for each release; all of them with `-m full`. Not compared: the names of index files, which
-contain the broker's clock, and a checkpoint that a background thread of the broker happened to write.
+One case of each class for each release; all of them with `-m full`. Not compared: the names of index files,
+which contain the broker's clock, and a checkpoint that a background thread of the broker happened to write.
 """
 
 from __future__ import annotations

@@ -51,12 +51,13 @@ def plan_broker_policy(
 ) -> Planned:
     """The files as a broker of `release` leaves them directly after it has loaded the store.
 
-    Bytes of the log that recovery gives up stay where they are, as they do with a broker, until something is
-    appended; a copy of them, and every file that it deletes, is kept beside the plan. What a broker does later
-    (`abort`, dispatching what recovery did not) is left to it. Names of new index files are store times, in UTC.
+    Bytes of the log that recovery gives up stay where they are, as they do with a broker, until something
+    is appended; a copy of them, and every file that it deletes, is kept beside the plan. What a broker does
+    later (`abort`, dispatching what recovery did not) is left to it. Names of new index files are store
+    times, in UTC.
 
-    Raises `UsageError` for stores that the model does not cover (RocksDB queues, DLedger, extension files) and
-    reading errors.
+    Raises `UsageError` for stores that the model does not cover (RocksDB queues, DLedger, extension files)
+    and reading errors.
     """
     _demand_modelled(settings)
     watcher = Watcher(reading.kernels)
@@ -132,14 +133,12 @@ def _given_up(start: Start) -> Iterator[Edit]:
         if file is None or part.file.path in start.log.deleted or part.position >= file.size:
             continue
         with file.open("pread") as source:
-            first = source.next_data(part.position)
-            end = first if first is not None else file.size
-            last = part.position
-            while end is not None and end < file.size:
-                window = source.window(end, 1 << 20)
+            at, last = source.next_data(part.position), part.position
+            while at is not None and at < file.size:
+                window = source.window(at, 1 << 20)
                 filled = window.nonzero()[0]
-                last = end + int(filled[-1]) + 1 if filled.size else last
-                end = source.next_data(end + window.size)
+                last = at + int(filled[-1]) + 1 if filled.size else last
+                at = source.next_data(at + window.size)
         if last > part.position:
             yield Edit(
                 Change(
