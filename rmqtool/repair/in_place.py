@@ -15,7 +15,7 @@ from rmqtool.repair.disk import Disk
 from rmqtool.repair.editing import Editor, check_order
 from rmqtool.repair.facts import Facts, facts_of, give_owner
 from rmqtool.repair.journal import STATE, After, Journal, Phase, State
-from rmqtool.repair.marker import NAME, place_marker, remove_marker
+from rmqtool.repair.marker import NAME, place_marker, refuse_without_place, remove_marker
 from rmqtool.repair.places import InStore, is_within
 from rmqtool.repair.plan import Action
 from rmqtool.repair.regions import sha256_of_file
@@ -62,6 +62,7 @@ def apply_in_place(
     disk = disk or Disk()
     check_order(planned.edits)
     check_backup(store, backup)
+    refuse_without_place(os.fspath(store.root))
     same_inputs(store, planned)
     backup = os.path.abspath(backup)
     _demand(store, planned, backup)

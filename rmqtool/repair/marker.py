@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rmqtool.errors import StoreIOError
+from rmqtool.errors import PlanRefusedError, StoreIOError
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
@@ -54,6 +54,16 @@ def find_marker(root: str | os.PathLike[str]) -> Marker | None:
         raise StoreIOError(f"{escape_name(path)}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError):
         raise StoreIOError(f"{escape_name(path)}: is not what rmqtool wrote there") from None
+
+
+def refuse_without_place(root: str) -> None:
+    """Raises `PlanRefusedError` when the marker cannot lie where brokers look: `commitlog` is a file."""
+    if os.path.lexists(os.path.join(root, "commitlog")) and not os.path.isdir(
+        os.path.join(root, "commitlog")
+    ):
+        raise PlanRefusedError(
+            f"{escape_name(root)}/commitlog is no directory: move it away, nothing can be kept safe beside it"
+        )
 
 
 def place_marker(disk: Disk, directory: str, journal: str | None, journal_id: str | None) -> str:

@@ -11,7 +11,7 @@ from rmqtool.errors import PlanRefusedError, StoreIOError, UsageError
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.editing import Editor, check_order
 from rmqtool.repair.facts import facts_of, give_owner
-from rmqtool.repair.marker import place_marker, remove_marker
+from rmqtool.repair.marker import NAME, place_marker, refuse_without_place, remove_marker
 from rmqtool.repair.places import InCopy, InStore, is_within
 from rmqtool.repair.plan import Action
 from rmqtool.repair.quarantine import keep_evidence
@@ -88,6 +88,7 @@ def apply_to_copy(
     disk = disk or Disk()
     check_order(planned.edits)
     refuse_if_held(store.root)
+    refuse_without_place(os.fspath(store.root))
     demand_room(copy.target, copy.needed)
     existed = os.path.isdir(copy.target)
     try:
@@ -97,7 +98,7 @@ def apply_to_copy(
         _still_the_same(store, planned)
         refuse_if_held(store.root)
         commitlog = os.path.join(copy.target, "commitlog")
-        remove_marker(disk, os.path.join(commitlog, "rmqtool-apply-in-progress"))
+        remove_marker(disk, os.path.join(commitlog, NAME))
         _finish_directories(store, copy, disk)
     except BaseException as error:
         left = _clear(copy.target, keep_directory=existed)

@@ -65,10 +65,8 @@ def plan_broker_policy(
     start.dispatcher.watch = watcher.see
     refusal = _load(store, release, settings, reading, start)
     edits = [*_removals(start), *_given_up(start), *queue_edits(start, watcher)]
-    if settings.index_enabled:
-        edits += index_edits(start, watcher)
     if start.plan is not None:
-        edits += _checkpoint(store)
+        edits += [*index_edits(start, watcher), *_checkpoint(store)]
     made = {one.change.path for one in edits if one.change.action is Action.PUT}
     edits = [one for one in edits if one.change.action is not Action.REMOVE or one.change.path not in made]
     folders = _folders(store, made)
