@@ -13,7 +13,7 @@ from rmqtool.errors import ExitCode, UsageError
 from rmqtool.output.sizes import human_bytes
 from rmqtool.repair.backup import backup_needs
 from rmqtool.repair.disk import Disk
-from rmqtool.repair.in_place import apply_in_place, check_backup
+from rmqtool.repair.in_place import apply_in_place, check_backup, how_it_stands
 from rmqtool.repair.interrupted import bring_back, refuse_if_interrupted
 from rmqtool.repair.places import is_within
 from rmqtool.repair.quarantine import check_beside
@@ -159,5 +159,9 @@ def _in_place(
     needs = backup_needs(store, planned, backup)
     context.talk.note(f"the journal in {backup} takes {human_bytes(needs.total)}")
     with context.progress("writing", sum(one.change.length or 0 for one in planned.edits)) as progress:
-        apply_in_place(store, planned, backup, held, advance=progress.advance)
+        try:
+            apply_in_place(store, planned, backup, held, advance=progress.advance)
+        except KeyboardInterrupt:
+            context.talk.warn(f"interrupted: {how_it_stands(store, backup)}")
+            raise
     return Outcome(applied=True, needed=needs.total, journal=backup)

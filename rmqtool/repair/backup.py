@@ -105,7 +105,7 @@ class Backup:
             os.makedirs(os.path.dirname(self._directory), exist_ok=True)
             self._disk.make_directory(self._directory)
             self._disk.sync_directory(os.path.dirname(self._directory))
-        commitlog = os.path.join(self._root, "commitlog")
+        commitlog = os.path.realpath(os.path.join(self._root, "commitlog"))
         made = not os.path.isdir(commitlog)
         self._note_directory(self._root if made or self._held.made else commitlog)
         self._note_directory(commitlog)
@@ -131,6 +131,7 @@ class Backup:
         return journal
 
     def _note_directory(self, location: str) -> None:
+        location = os.path.realpath(location)
         if location in self._folders or not os.path.isdir(location):
             return
         facts = facts_of(location, follow=True)

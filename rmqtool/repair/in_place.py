@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from rmqtool.errors import PlanRefusedError, StoreIOError, UsageError
+from rmqtool.errors import PlanRefusedError, RmqtoolError, StoreIOError, UsageError
 from rmqtool.repair.backup import Backup, backup_needs, clear_backup, reusable, write_state
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.editing import Editor, check_order
@@ -66,15 +66,13 @@ def apply_in_place(
     same_inputs(store, planned)
     backup = os.path.abspath(backup)
     _demand(store, planned, backup)
-    journal = None
     try:
         if os.path.isdir(backup):
             clear_backup(backup)
         journal = Backup(disk, store, planned, backup, held).write()
         _carry_out(disk, store, planned, backup, journal, advance)
-    except OSError as error:
-        where = f"{escape_name(os.fsdecode(error.filename))}: " if error.filename else ""
-        raise StoreIOError(f"{where}{error.strerror}; {_how_it_stands(journal, backup)}") from error
+    except (OSError, RmqtoolError) as error:
+        raise StoreIOError(f"{in_words(error)}; {how_it_stands(store, backup)}") from error
     return journal
 
 
@@ -168,7 +166,7 @@ def _settle(disk: Disk, journal: Journal, planned: Planned) -> None:
         if entry is None:
             continue
         if change.action in comes or (change.action is Action.PUT and not entry.before.exists):
-            changed.add(os.path.dirname(entry.location))
+            changed.add(os.path.realpath(os.path.dirname(entry.location)))
     for location, facts in journal.directories.items():
         if location not in changed and os.path.isdir(location):
             disk.set_mtime(location, facts.mtime_ns)
@@ -189,9 +187,18 @@ def _after(entry: Entry) -> After:
     return After(facts=facts, sha256=sha256_of_file(entry.location) if facts.kind == "file" else None)
 
 
-def _how_it_stands(journal: Journal | None, backup: str) -> str:
-    if journal is None or not os.path.lexists(os.path.join(journal.marker_directory, NAME)):
-        done = journal is not None and os.path.exists(os.path.join(backup, STATE))
+def in_words(error: BaseException) -> str:
+    """An error of the operating system with its path, any other as it says itself."""
+    if not isinstance(error, OSError):
+        return str(error)
+    where = f"{escape_name(os.fsdecode(error.filename))}: " if error.filename else ""
+    return f"{where}{error.strerror}"
+
+
+def how_it_stands(store: Store, backup: str) -> str:
+    """What an apply that was stopped left, and what to do."""
+    if not os.path.lexists(os.path.join(store.root, "commitlog", NAME)):
+        done = os.path.exists(os.path.join(backup, STATE))
         return "the change itself is complete" if done else "the store was not changed"
     shown = escape_name(backup)
     return (

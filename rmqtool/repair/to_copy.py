@@ -11,6 +11,7 @@ from rmqtool.errors import PlanRefusedError, StoreIOError, UsageError
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.editing import Editor, check_order
 from rmqtool.repair.facts import facts_of, give_owner
+from rmqtool.repair.in_place import in_words
 from rmqtool.repair.marker import NAME, place_marker, refuse_without_place, remove_marker
 from rmqtool.repair.places import InCopy, InStore, is_within
 from rmqtool.repair.plan import Action
@@ -102,9 +103,10 @@ def apply_to_copy(
         _finish_directories(store, copy, disk)
     except BaseException as error:
         left = _clear(copy.target, keep_directory=existed)
-        if isinstance(error, OSError):
-            where = f"{escape_name(os.fsdecode(error.filename))}: " if error.filename else ""
-            raise StoreIOError(f"{where}{error.strerror}; the store was not touched, {left}") from error
+        if quarantine is not None:
+            shutil.rmtree(quarantine, ignore_errors=True)
+        if isinstance(error, (OSError, StoreIOError)):
+            raise StoreIOError(f"{in_words(error)}; the store was not touched, {left}") from error
         raise
 
 

@@ -10,7 +10,7 @@ from rmqtool.errors import PlanRefusedError, StoreIOError, UsageError
 from rmqtool.repair.backup import file_path, piece_path, write_state
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.facts import facts_of
-from rmqtool.repair.in_place import begin_marker, end_marker
+from rmqtool.repair.in_place import begin_marker, end_marker, in_words
 from rmqtool.repair.journal import Phase, State, read_journal
 from rmqtool.repair.marker import find_marker
 from rmqtool.repair.putting_back import PuttingBack
@@ -120,9 +120,8 @@ def undo(plan: UndoPlan, held: Held, *, partial: bool = False, disk: Disk | None
         _demand_whole(plan)
         _restore(plan, disk)
     except OSError as error:
-        where = f"{escape_name(os.fsdecode(error.filename))}: " if error.filename else ""
         raise StoreIOError(
-            f"{where}{error.strerror}; the same undo again goes on, no broker starts on the store before"
+            f"{in_words(error)}; the same undo again goes on, no broker starts on the store before"
         ) from error
 
 
