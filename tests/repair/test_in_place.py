@@ -244,7 +244,7 @@ def test_content_that_cannot_be_read_leaves_what_undo_needs(root, tmp_path):
     ],
 )
 def test_edits_of_one_path_that_contradict_each_other_are_a_defect(edits):
-    with pytest.raises(ValueError, match="^a"):
+    with pytest.raises(ValueError, match=r"^a"):
         check_order(edits)
 
 
