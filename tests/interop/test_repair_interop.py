@@ -155,7 +155,7 @@ def test_undo_sees_that_a_broker_ran_since(java_store: Callable[..., JavaStore],
         plan = make_planned("test", store, "5.3.3", {}, edits, inputs=())
         apply_in_place(store, plan, str(tmp_path / "b"), held)
     with java_store(root) as java:
-        for _ in range(40):
+        for _ in range(42):
             java.put("Topic", b"y" * 1400)
         java.call("drain")
     written = first.read_bytes()
