@@ -48,6 +48,9 @@ COMMANDS: dict[str, Entry] = {
         "Messages into a file: NDJSON, CSV, Parquet, raw records, or one to send them again from.",
     ),
     "sql": Entry("rmqtool.cli.sql", "SQL over messages, queues, index, offsets and topics of a store."),
+    "recover": Entry(
+        "rmqtool.cli.recover", "The store as it should be after a stop: every intact record kept."
+    ),
     "explain": Entry(
         "rmqtool.cli.explain",
         "RocketMQ log lines: their meaning, normal or not, what to look at, the next command.",

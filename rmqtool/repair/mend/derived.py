@@ -18,7 +18,7 @@ from rmqtool.check.index import LogRange as IndexedLog
 from rmqtool.check.log_reading import LogReader, Run
 from rmqtool.check.reading import Reading
 from rmqtool.recovery.queue_ends import is_somebodys
-from rmqtool.repair.content import FromFile
+from rmqtool.repair.content import CHUNK, FromFile
 from rmqtool.repair.mend.queues import QueueMender
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.repair.rebuild_rules import rules_of
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from rmqtool.build.queues import BatchQueue, PlainQueue
     from rmqtool.build.rules import Rules
+    from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
 
     Key = tuple[str, int]
@@ -131,6 +132,8 @@ class DerivedMender:
         for path in sorted(files.times):
             built = place / path
             size = built.stat().st_size
+            if _same(built, store.file(path)):
+                continue
             time = files.times[path]
             change = Change(
                 action=Action.PUT,
@@ -164,6 +167,17 @@ class DerivedMender:
             return 0
         with file.open("pread") as source:
             return int(Header.parse(source.window(0, 40).tobytes()).end_timestamp)
+
+
+def _same(built: Path, file: StoreFile | None) -> bool:
+    """Whether a file of the store has just the bytes that were built."""
+    if file is None or not file.regular or file.size != built.stat().st_size:
+        return False
+    with built.open("rb") as new, file.open("pread") as old:
+        for start in range(0, file.size, CHUNK):
+            if new.read(CHUNK) != old.window(start, CHUNK).tobytes():
+                return False
+    return True
 
 
 def _counts(one: Any) -> bool:

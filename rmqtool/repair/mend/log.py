@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rmqtool.repair.mend.cells import allot, cells_of
 from rmqtool.repair.mend.claims import Claimant
+from rmqtool.repair.mend.donor import Donors
 from rmqtool.repair.mend.fill import Filling
 from rmqtool.repair.mend.frames import frames_by_header, frames_by_unit
 from rmqtool.repair.mend.logbytes import LogBytes
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from rmqtool.repair.mend.cells import Cell
     from rmqtool.repair.mend.claims import Claims
+    from rmqtool.repair.mend.donor import Gift
     from rmqtool.repair.mend.fill import Filled
     from rmqtool.repair.mend.model import Frame, Hole, QueueKey, Survey
     from rmqtool.repair.mend.order import Missing
@@ -37,11 +39,15 @@ _STEP = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """A hole and what it becomes: bytes from `patch.position` of its segment on. filled: None for zeros."""
+    """A hole and what it becomes: bytes from `patch.position` of its segment on.
+
+    filled: None for zeros, and for what a donor gave.
+    """
 
     hole: Hole
     patch: Patch
     filled: Filled | None
+    gift: Gift | None = None
 
 
 @dataclass
@@ -71,13 +77,13 @@ class LogMender:
     mode: OpenMode
     plan_id: str
     keep_bodies: bool = False
+    donors: Sequence[Store] = ()
     advance: Callable[[int], object] | None = None
 
     def mend(self) -> MendedLog:
         """Reads the whole log, then decides about every hole in it."""
         batches = _keys(self.store, FileKind.BATCHCONSUMEQUEUE)
-        survey = Surveyor(self.kernels, self.mode, batches, self.advance).read(self.placing.slabs)
-        cut_stale(survey)
+        survey, gifts = self._surveyed(batches)
         order = order_of(survey)
         loosen(survey, order)
         with LogBytes(survey.slabs, self.mode) as log:
@@ -97,6 +103,7 @@ class LogMender:
             made = MendedLog(
                 [slab for slab in survey.slabs if slab.base < end], end, survey, twice=list(order.twice)
             )
+            made.mended += [Mended(one.hole, one.patch, None, one) for one in gifts]
             cells = self._cells(survey, claims, end)
             made.without = allot(claims, [cell for group in cells for cell in group])
             filling = Filling(log, self.plan_id, self.keep_bodies)
@@ -105,6 +112,28 @@ class LogMender:
                     made.mended += self._filled(hole, claims.frames[number], cells[number], end, filling)
         self._clear_tail(made)
         return made
+
+    def _surveyed(self, batches: Sequence[QueueKey]) -> tuple[Survey, list[Gift]]:
+        """The log, with what donors have for its holes."""
+        surveyor = Surveyor(self.kernels, self.mode, batches, self.advance)
+        survey = surveyor.read(self.placing.slabs)
+        cut_stale(survey)
+        if not survey.holes or not self.donors:
+            return survey, []
+        with LogBytes(survey.slabs, self.mode) as log:
+            gifts = Donors(self.donors, self.kernels, self.mode).gifts(survey.holes, log)
+        if not gifts:
+            return survey, []
+        slabs = []
+        for slab in survey.slabs:
+            given = [one.patch for one in gifts if one.hole.slab is slab]
+            slabs.append(replace(slab, given=tuple(given)) if given else slab)
+        by_base = {slab.base: slab for slab in slabs}
+        for one in gifts:
+            one.hole.slab = by_base[one.hole.slab.base]
+        survey = Surveyor(self.kernels, self.mode, batches, self.advance).read(slabs)
+        cut_stale(survey)
+        return survey, gifts
 
     @staticmethod
     def _end(survey: Survey, claims: Claims, solid: int) -> int:
@@ -128,11 +157,11 @@ class LogMender:
     def _clear_tail(self, made: MendedLog) -> None:
         """Zeros behind the end of the log, where anything else is left in its segment."""
         slab = next((one for one in made.slabs if one.base < made.end < one.end), None)
-        if slab is None or slab.file is None:
+        if slab is None or (slab.file is None and not slab.given):
             return
         start = made.end - slab.base
-        below = PatchedSource(slab.file.open(self.mode))
-        with OverlaySource(below, slab.size, (), slab.path) as source:
+        below = None if slab.file is None else PatchedSource(slab.file.open(self.mode))
+        with OverlaySource(below, slab.size, slab.given, slab.path) as source:
             scan = SegmentScan(source, slab.base, kernels=self.kernels)
             first = scan.first_nonzero(start)
             if first >= slab.size:

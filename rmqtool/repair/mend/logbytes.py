@@ -34,7 +34,7 @@ class LogBytes:
         if source is None:
             self.close()
             below = None if slab.file is None else PatchedSource(slab.file.open(self._mode))
-            source = OverlaySource(below, slab.size, (), slab.path)
+            source = OverlaySource(below, slab.size, slab.given, slab.path)
             self._open[slab.base] = source
         return source.window(place - slab.base, min(length, LARGEST_READ)).tobytes()
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import ModuleType
 
+    from rmqtool.repair.mend.overlay import Patch
     from rmqtool.store.access import OpenMode
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
@@ -27,12 +28,16 @@ _PROBED = 64
 
 @dataclass(frozen=True, slots=True)
 class Slab:
-    """One segment as it should be. file: where its bytes come from, None when no file has them."""
+    """One segment as it should be.
+
+    file: where its bytes come from, None when no file has them. given: what donors have for its holes.
+    """
 
     base: int
     size: int
     path: str
     file: StoreFile | None
+    given: tuple[Patch, ...] = ()
 
     @property
     def end(self) -> int:

@@ -5,31 +5,38 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rmqtool import __version__
 from rmqtool.errors import UsageError
+from rmqtool.recovery.foretell import foretell
+from rmqtool.recovery.lookback import LookBack
 from rmqtool.repair.mend.derived import DerivedMender
 from rmqtool.repair.mend.log import LogMender, MendedLog
 from rmqtool.repair.mend.placing import place_segments
 from rmqtool.repair.mend.segments import segment_edits, with_log
 from rmqtool.repair.mend.state import LogFacts, state_edits
-from rmqtool.repair.plan import Cost, Input, Plan, Planned, plan_id
+from rmqtool.repair.plan import Cost, Input, Planned, Told, make_planned, plan_id
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import data_bytes
 from rmqtool.store.kinds import QUEUE_KINDS, FileKind
+from rmqtool.store.layout import Store
+from rmqtool.store.lock import LockState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rmqtool.store.layout import Store
+    from rmqtool.store.files import StoreFile
 
 COMMAND = "recover"
 
 
 @dataclass(frozen=True)
 class KeepOptions:
-    """release: whose broker will start. keep_bodies: `--damaged-body keep`. jobs: threads over segments."""
+    """release: whose broker will start; named_release: the same where somebody named it.
+
+    keep_bodies: `--damaged-body keep`. donors: stores to take ranges from. jobs: threads over segments.
+    """
 
     release: str
+    named_release: str | None = None
     keep_bodies: bool = False
     donors: tuple[str, ...] = ()
     jobs: int = 1
@@ -40,7 +47,7 @@ class KeepOptions:
         body = "keep" if self.keep_bodies else "tombstone"
         return {
             "policy": "keep",
-            "release": self.release,
+            "release": self.named_release,
             "damaged_body": body,
             "donors": list(self.donors),
         }
@@ -62,7 +69,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     Raises `UsageError` for a store without a commit log, or one that is no plain one.
     """
     refuse_unfit(store)
-    inputs = _inputs(store)
+    inputs = tuple(Input(path=one.shown, size=one.size, mtime_ns=one.mtime_ns) for one in _read(store))
     parameters = options.parameters()
     name = plan_id(COMMAND, parameters, inputs)
     kernels = choose_kernels(data_bytes(store.segments))
@@ -70,7 +77,14 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     if not placing.slabs:
         raise UsageError(f"{store.given}: no commit log file holds a record, there is nothing to recover from")
     mender = LogMender(
-        store, placing, kernels, "pread", name, keep_bodies=options.keep_bodies, advance=options.advance
+        store,
+        placing,
+        kernels,
+        "pread",
+        name,
+        keep_bodies=options.keep_bodies,
+        donors=[Store.open(one) for one in options.donors],
+        advance=options.advance,
     )
     log = mender.mend()
     edits = segment_edits(store, placing, log, work)
@@ -87,19 +101,11 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         derived.full_index_timestamp,
     )
     edits += state_edits(store, facts, changed=bool(edits))
-    plan = Plan(
-        command=COMMAND,
-        plan_id=name,
-        tool_version=__version__,
-        store=str(store.given),
-        release=options.release,
-        parameters=parameters,
-        inputs=inputs,
-        changes=tuple(edit.change for edit in edits),
-        lost=_lost(log),
-        notes=tuple([*_notes(log), *derived.notes]),
+    told = Told(saved=_saved(store, options.release) if edits else Cost(), lost=_lost(log), notes=tuple([*_notes(log), *derived.notes]))
+    planned = make_planned(
+        COMMAND, store, options.release, parameters, edits, inputs=_read(store), told=told
     )
-    return Kept(Planned(plan, tuple(edits)), log, after)
+    return Kept(planned, log, after)
 
 
 def refuse_unfit(store: Store) -> None:
@@ -110,7 +116,8 @@ def refuse_unfit(store: Store) -> None:
         raise UsageError(f"{store.given} has no commit log file: is its disk mounted?")
 
 
-def _inputs(store: Store) -> tuple[Input, ...]:
+def _read(store: Store) -> list[StoreFile]:
+    """The files that the plan rests on."""
     kinds = (
         FileKind.COMMITLOG,
         *QUEUE_KINDS,
@@ -119,10 +126,18 @@ def _inputs(store: Store) -> tuple[Input, ...]:
         FileKind.ABORT,
         FileKind.CONFIG,
     )
-    return tuple(
-        Input(path=one.shown, size=one.size, mtime_ns=one.mtime_ns)
-        for one in store.of_kind(*kinds)
-        if one.regular
+    return [one for one in store.of_kind(*kinds) if one.regular]
+
+
+def _saved(store: Store, release: str) -> Cost:
+    """What a broker would give up that starts on the store as it is."""
+    nobody = LockState(False, None, "")
+    loss = foretell(store, release, lock=nobody, look_back=LookBack(0)).loss
+    return Cost(
+        messages=loss.messages,
+        bytes=loss.bytes,
+        first_timestamp=loss.first_timestamp,
+        last_timestamp=loss.last_timestamp,
     )
 
 

@@ -122,6 +122,8 @@ def _write(slab: Slab, one: Mended) -> Edit:
 
 def _why(one: Mended) -> str:
     filled = one.filled
+    if one.gift is not None:
+        return "donor"
     if filled is None:
         return "stale-tail" if "stale" in one.hole.reasons else "torn-tail"
     if filled.tombstones:
@@ -136,6 +138,8 @@ def _why(one: Mended) -> str:
 def _message(one: Mended) -> str:
     hole, filled = one.hole, one.filled
     where = f"{hole.start} to {hole.end} ({', '.join(sorted(hole.reasons))})"
+    if one.gift is not None:
+        return f"{one.gift.records} record(s) of {one.gift.donor} for {where}"
     if filled is None:
         return f"what is left behind the end of the log is zeroed, {where}"
     parts = [

@@ -74,21 +74,24 @@ class Surveyor:
         return self._survey
 
     def _read_one(self, slab: Slab, *, last: bool) -> None:
-        if slab.file is None:
+        if slab.file is None and not slab.given:
             self._hole(0, slab.size, "no-file")
             return
         done = 0
+        below = None
         try:
-            below = PatchedSource(slab.file.open(self.mode))
-            with OverlaySource(below, slab.size, (), slab.file.shown) as source:
+            if slab.file is not None:
+                below = PatchedSource(slab.file.open(self.mode))
+            with OverlaySource(below, slab.size, slab.given, slab.path) as source:
                 scan = SegmentScan(source, slab.base, active=last, keep_stale=True, kernels=self.kernels)
                 for event in scan:
                     done = self._take(event, done)
         except RmqtoolError as error:
             self._hole(done, slab.size, f"unreadable: {error}")
             return
-        for bad in below.unreadable:
-            self._hole(bad.start, min(bad.end, slab.size), "unreadable")
+        for bad in below.unreadable if below is not None else ():
+            if not any(one.position <= bad.start and bad.end <= one.end for one in slab.given):
+                self._hole(bad.start, min(bad.end, slab.size), "unreadable")
 
     def _take(self, event: Event, done: int) -> int:
         """Where the events seen so far end."""
