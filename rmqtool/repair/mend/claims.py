@@ -38,7 +38,7 @@ class Claimant:
 
     def __init__(self, survey: Survey, order: Order, known: Sequence[QueueKey]) -> None:
         self._survey, self._order = survey, order
-        self._known = {*known, *survey.runs}
+        self._known = {*known, *(key for key, runs in order.chosen.items() if runs)}
         self._missing: dict[QueueKey, list[Missing]] = defaultdict(list)
         for one in order.missing:
             self._missing[one.key].append(one)

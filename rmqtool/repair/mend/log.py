@@ -11,7 +11,8 @@ from rmqtool.repair.mend.donor import Donors
 from rmqtool.repair.mend.fill import Filling
 from rmqtool.repair.mend.frames import frames_by_header, frames_by_unit
 from rmqtool.repair.mend.logbytes import LogBytes
-from rmqtool.repair.mend.order import order_of
+from rmqtool.repair.mend.model import Hole
+from rmqtool.repair.mend.order import lonely_runs, order_of
 from rmqtool.repair.mend.overlay import OverlaySource, Patch, Zeros
 from rmqtool.repair.mend.stale import cut_stale, loosen
 from rmqtool.repair.mend.survey import Surveyor
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from rmqtool.repair.mend.claims import Claims
     from rmqtool.repair.mend.donor import Gift
     from rmqtool.repair.mend.fill import Filled
-    from rmqtool.repair.mend.model import Frame, Hole, QueueKey, Survey
+    from rmqtool.repair.mend.model import Frame, QueueKey, Survey
     from rmqtool.repair.mend.order import Missing
     from rmqtool.repair.mend.placing import Placing, Slab
     from rmqtool.store.access import OpenMode
@@ -84,7 +85,7 @@ class LogMender:
         """Reads the whole log, then decides about every hole in it."""
         batches = _keys(self.store, FileKind.BATCHCONSUMEQUEUE)
         survey, gifts = self._surveyed(batches)
-        order = order_of(survey)
+        order = order_of(survey, self._pointed(survey))
         loosen(survey, order)
         with LogBytes(survey.slabs, self.mode) as log:
             headers = {n: frames_by_header(hole, log) for n, hole in enumerate(survey.holes)}
@@ -112,6 +113,20 @@ class LogMender:
                     made.mended += self._filled(hole, claims.frames[number], cells[number], end, filling)
         self._clear_tail(made)
         return made
+
+    def _pointed(self, survey: Survey) -> dict[int, list[QueueKey]]:
+        """Which queues have a unit for the records that are alone in theirs."""
+        lonely = sorted((one for one in lonely_runs(survey) if one.count == 1), key=lambda one: one.start)
+        places = [Hole(survey.slabs[0], one.start, one.end) for one in lonely]
+        found = frames_by_unit(self.store, places)
+        return {
+            lonely[number].start: [
+                one.key
+                for one in frames
+                if one.key is not None and one.slot == lonely[number].first and one.end == lonely[number].end
+            ]
+            for number, frames in found.items()
+        }
 
     def _surveyed(self, batches: Sequence[QueueKey]) -> tuple[Survey, list[Gift]]:
         """The log, with what donors have for its holes."""

@@ -15,7 +15,7 @@ from rmqtool.repair.mend.headers import SMALLEST_RECORD
 from rmqtool.repair.mend.model import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rmqtool.repair.mend.model import Hole, QueueKey, Survey
 
@@ -65,12 +65,21 @@ class Room:
         return self._sums[last] - self._sums[first] if last > first else 0
 
 
-def order_of(survey: Survey) -> Order:
-    """Looks at every queue of a log that is not one run."""
+def lonely_runs(survey: Survey) -> list[Run]:
+    """Queues of which the log holds a record or two: their topic or queue number may be what lies."""
+    return [runs[0] for runs in survey.runs.values() if len(runs) == 1 and runs[0].count <= SHORT]
+
+
+def order_of(survey: Survey, pointed: Mapping[int, Sequence[QueueKey]] | None = None) -> Order:
+    """Looks at every queue of a log that is not one run.
+
+    pointed: queues with a unit for a lonely record at its own queue offset, by its physical offset.
+    """
     order = Order()
     broken = {key: _parts(runs) for key, runs in survey.runs.items() if len(runs) > 1}
     loose = [part for parts in broken.values() for part in parts if part.count <= SHORT]
-    room = Room(survey.holes, loose)
+    lonely = lonely_runs(survey)
+    room = Room(survey.holes, loose + lonely)
     begin = survey.slabs[0].base if survey.slabs else 0
     for key, runs in survey.runs.items():
         if key not in broken:
@@ -78,7 +87,26 @@ def order_of(survey: Survey) -> Order:
         else:
             _put_in_order(order, key, broken[key], room, begin)
         _find_missing(order, key, room, begin)
+    _disown(order, lonely, pointed or {})
     return order
+
+
+def _disown(order: Order, lonely: list[Run], pointed: Mapping[int, Sequence[QueueKey]]) -> None:
+    """Lonely records that are just what another queue misses there are out of order, not a queue."""
+    for run in lonely:
+        topic, queue_id = run.key
+        owners = pointed.get(run.start, ())
+        if run.key in owners:
+            continue
+        if any((topic == one[0]) != (queue_id == one[1]) for one in owners) or any(
+            one.low <= run.start
+            and run.end <= one.high
+            and one.first <= run.first <= one.last
+            and (topic == one.key[0]) != (queue_id == one.key[1])
+            for one in order.missing
+        ):
+            order.chosen[run.key] = []
+            order.outliers.append(run)
 
 
 def _parts(runs: list[Run]) -> list[Run]:

@@ -13,6 +13,7 @@ from rmqtool.repair.mend.log import LogMender, MendedLog
 from rmqtool.repair.mend.placing import place_segments
 from rmqtool.repair.mend.segments import segment_edits, with_log
 from rmqtool.repair.mend.state import LogFacts, state_edits
+from rmqtool.repair.mend.strays import stray_edits
 from rmqtool.repair.plan import Cost, Input, Planned, Told, make_planned, plan_id
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import data_bytes
@@ -93,6 +94,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         after, options.release, log.end, frozenset(log.twice), kernels, work, options.jobs, options.advance
     ).mend()
     edits += derived.edits
+    edits += stray_edits(store, options.release)
     facts = LogFacts(
         log.survey.highest_timestamp,
         log.survey.last_timestamp,

@@ -56,9 +56,9 @@ class QueueMender:
         }
         plain = {key for key, queue in self.built.items() if queue.directory == "consumequeue"}
         for key in sorted(plain | set(there)):
-            if key in self.left:
-                continue
             queue = there.get(key)
+            if key in self.left and queue is not None and queue.files:
+                continue
             files = _by_base(queue, self.size) if queue is not None else {}
             yield from self._odd(queue, files)
             if key in plain:

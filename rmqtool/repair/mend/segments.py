@@ -191,12 +191,6 @@ def _removals(store: Store, placing: Placing, kept: set[str], mended: MendedLog)
                 )
             )
         )
-    for one in store.directories:
-        if one.path.rpartition("/")[0] == "commitlog" and not one.entries:
-            text = f"{one.path}: brokers refuse a directory among the segments"
-            edits.append(
-                Edit(Change(action=Action.REMOVE_DIRECTORY, path=one.path, why="stray-directory", message=text))
-            )
     return edits
 
 

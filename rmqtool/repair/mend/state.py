@@ -35,6 +35,10 @@ def state_edits(store: Store, log: LogFacts, *, changed: bool) -> Iterator[Edit]
     changed: whether the plan changes anything else. A checkpoint that is merely old stays: it costs nothing
     after a clean stop (`DefaultMessageStore#load`).
     """
+    if (store.root / "consumequeue" / "CURRENT").exists():
+        # queues in RocksDB are brought in step by the recovery after an unclean stop, which finds no damage
+        yield from _checkpoint(store, log, changed=changed)
+        return
     unclean = False
     for file in store.files:
         if file.path == "abort":

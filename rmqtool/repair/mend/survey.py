@@ -101,6 +101,9 @@ class Surveyor:
             return int(last[Field.POSITION] + last[Field.STORE_SIZE])
         if isinstance(event, Blank):
             self._survey.fillers[self._slab.base] = event.position
+            if event.stored_length != event.length:
+                # since 5.3.2 a size beyond the file makes it no filler (`CommitLog#checkMessageAndReturnSize`)
+                self._hole(event.position, self._slab.size, "blank-length")
             return event.position + event.length
         if isinstance(event, End):
             if event.reason is Stop.SHORT:
