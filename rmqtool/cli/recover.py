@@ -54,7 +54,8 @@ def command(
         DamagedBody,
         typer.Option(
             "--damaged-body",
-            help="A record whose body fails its CRC becomes a tombstone, or keeps its bytes with a CRC that fits.",
+            help="A record whose body fails its CRC becomes a tombstone, or keeps its bytes under a CRC "
+            "that fits.",
         ),
     ] = DamagedBody.TOMBSTONE,
     donor: Annotated[
@@ -75,12 +76,12 @@ def command(
 ) -> ExitCode:
     """The store as it should be after a stop: every intact record kept, also behind damage.
 
-    Damaged records become tombstones of the same length and place, so that queue offsets and physical offsets
-    stay what they were; torn tails are cut, missing segments bridged, consume queues and index brought in step,
-    and the next start of a broker is a clean one that deletes nothing.
+    Damaged records become tombstones of the same length and place, so that queue offsets and physical
+    offsets stay what they were; torn tails are cut, missing segments bridged, consume queues and index
+    brought in step, and the next start of a broker is a clean one that deletes nothing.
 
-    Prints what it would do and what cannot be saved. With --apply it is done: to a copy (--output), or to the
-    store itself (--in-place --backup), which rmqtool undo takes back.
+    Prints what it would do and what cannot be saved. With --apply it is done: to a copy (--output), or to
+    the store itself (--in-place --backup), which rmqtool undo takes back.
     """
     from rmqtool.cli.carrying_out import carry_out
 
@@ -106,9 +107,7 @@ def command(
     return carry_out(context, order, change)
 
 
-def _plan(
-    context: Context, opened: Store, chosen: dict[str, Any], work: str, read: ReadOptions
-) -> Planned:
+def _plan(context: Context, opened: Store, chosen: dict[str, Any], work: str, read: ReadOptions) -> Planned:
     from rmqtool.repair.mend.planner import KeepOptions, keep
 
     if chosen["policy"] != "keep":

@@ -1,4 +1,4 @@
-"""Which queue position each broken record had: by a unit, by its own header, by what its queue misses there."""
+"""Which queue position a broken record had: by a unit, its own header, or what its queue misses there."""
 
 from __future__ import annotations
 

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import ModuleType
 
-    from rmqtool.build.queues import BatchQueue, PlainQueue
     from rmqtool.build.rules import Rules
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
@@ -50,8 +49,11 @@ class Derived:
 
 @dataclass(frozen=True)
 class DerivedMender:
-    """store: with the mended log. end: of that log. left: queues that stay as they are. work: an empty
-    directory for what is built."""
+    """Make it for one store, call `mend` once.
+
+    store: with the mended log. end: of that log. left: queues that stay as they are. work: an empty directory
+    for what is built.
+    """
 
     store: Store
     release: str
@@ -89,7 +91,7 @@ class DerivedMender:
                 made.edits += mender.edits()
         if store.config is None or store.config.message_index_enable:
             made.edits += [] if sound else self._index(store, rules)
-        made.full_index_timestamp = self._full_index(store, rules, made.edits)
+        made.full_index_timestamp = _full_index(store, made.edits)
         made.edits = _with_directories(store, made.edits)
         return made
 
@@ -150,23 +152,22 @@ class DerivedMender:
                 message = f"{file.shown}: what it would hold is in the files built anew"
                 yield Edit(Change(action=Action.REMOVE, path=file.shown, why="index", message=message))
 
-    def _full_index(self, store: Store, rules: Rules, edits: list[Edit]) -> int:
-        """`indexMsgTimestamp`: the end time of the newest file but the last (`IndexService`)."""
-        changed = {edit.change.path: edit for edit in edits if edit.change.path.startswith("index/")}
-        names = {one.path for one in store.index_files()} | set(changed)
-        left = sorted(
-            name for name in names if name not in changed or changed[name].change.action is Action.PUT
-        )
-        if len(left) < 2:
-            return 0
-        edit, file = changed.get(left[-2]), store.file(left[-2])
-        if edit is not None and isinstance(edit.content, FromFile):
-            with open(edit.content.path, "rb") as built:
-                return int(Header.parse(built.read(40)).end_timestamp)
-        if file is None:
-            return 0
-        with file.open("pread") as source:
-            return int(Header.parse(source.window(0, 40).tobytes()).end_timestamp)
+
+def _full_index(store: Store, edits: list[Edit]) -> int:
+    """`indexMsgTimestamp`: the end time of the newest file but the last (`IndexService`)."""
+    changed = {edit.change.path: edit for edit in edits if edit.change.path.startswith("index/")}
+    names = {one.path for one in store.index_files()} | set(changed)
+    left = sorted(name for name in names if name not in changed or changed[name].change.action is Action.PUT)
+    if len(left) < 2:
+        return 0
+    edit, file = changed.get(left[-2]), store.file(left[-2])
+    if edit is not None and isinstance(edit.content, FromFile):
+        with open(edit.content.path, "rb") as built:
+            return int(Header.parse(built.read(40)).end_timestamp)
+    if file is None:
+        return 0
+    with file.open("pread") as source:
+        return int(Header.parse(source.window(0, 40).tobytes()).end_timestamp)
 
 
 def _same(built: Path, file: StoreFile | None) -> bool:

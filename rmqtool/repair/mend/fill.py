@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from formats.commitlog import END_FILE_MIN_BLANK_LENGTH, Blank, SysFlag
 from formats.properties import decode_pairs, is_lossless
 from rmqtool.repair.filler import SMALLEST_FILLER, filler, split
+from rmqtool.repair.mend.cells import Cell
 from rmqtool.repair.mend.restore import padded, restored
 from rmqtool.repair.mend.tiles import Tile
 from rmqtool.repair.place import Place
@@ -17,7 +19,6 @@ from rmqtool.repair.tombstone import tombstone
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rmqtool.repair.mend.cells import Cell
     from rmqtool.repair.mend.logbytes import LogBytes
     from rmqtool.repair.mend.model import Frame, Header, Hole, QueueKey
 
@@ -58,12 +59,12 @@ class Filling:
         parts: list[Frame | Cell] = [one for one in frames if one.key is not None and one.end <= end]
         parts = sorted([*parts, *cells], key=lambda one: one.start)
         for number, part in enumerate(parts):
-            if _is_cell(part):
+            if isinstance(part, Cell):
                 self._cell(made, hole, part)
                 continue
             behind = parts[number + 1] if number + 1 < len(parts) else None
             extra = 0
-            if _is_cell(behind) and _too_small(behind):
+            if isinstance(behind, Cell) and _too_small(behind):
                 extra, behind.start = behind.length, behind.end
             self._frame(made, hole, part, extra)
         return made
@@ -78,9 +79,7 @@ class Filling:
             made.tiles.append(Tile(frame.start, len(record), partial(bytes, record)))
             made.restored.append(_row(frame.key, frame.slot, frame.start, len(record)))
             return
-        self._tombstone(
-            made, hole, frame.key, frame.slot, frame.start, frame.length + extra, frame.header
-        )
+        self._tombstone(made, hole, frame.key, frame.slot, frame.start, frame.length + extra, frame.header)
 
     def _restored(self, frame: Frame) -> bytes | None:
         header = frame.header
@@ -89,7 +88,7 @@ class Filling:
         record = self.log.read(frame.start, frame.length)
         return restored(frame, record, correct_crc=self.keep_bodies)
 
-    def _tombstone(  # noqa: PLR0913, PLR0917 - where, what and how long
+    def _tombstone(
         self,
         made: Filled,
         hole: Hole,
@@ -124,10 +123,10 @@ class Filling:
         for (key, slot, need), length in zip(cell.placed, lengths, strict=True):
             rest = cell.end - at - length
             last = (key, slot, need) == cell.placed[-1]
-            if last and not cell.closes and (rest < _smallest_filler(hole) or length + rest <= _LARGEST):
-                length += rest
-            self._tombstone(made, hole, key, slot, at, length)
-            at += length
+            takes_rest = rest < _smallest_filler(hole) or length + rest <= _LARGEST
+            taken = length + rest if last and not cell.closes and takes_rest else length
+            self._tombstone(made, hole, key, slot, at, taken)
+            at += taken
         if at < cell.end:
             self._close_or_fill(made, hole, at, cell.end, closes=cell.closes)
 
@@ -177,10 +176,6 @@ def _sure(make: partial[bytes | None]) -> partial[bytes]:
     return partial(made)
 
 
-def _is_cell(part: object) -> bool:
-    return hasattr(part, "placed")
-
-
 def _too_small(cell: Cell) -> bool:
     return not cell.placed and not cell.closes and cell.length < _smallest_filler(cell.hole)
 
@@ -192,7 +187,7 @@ def _smallest_filler(hole: Hole) -> int:
 def _extents(cell: Cell) -> list[int]:
     """Lengths of the broken records that the cell consists of, each with the bytes up to the next one."""
     starts = [cell.start, *(one.start for one in cell.frames[1:]), cell.end]
-    lengths = [high - low for low, high in zip(starts, starts[1:], strict=False)]
+    lengths = [high - low for low, high in pairwise(starts)]
     if any(length < need for length, (_, _, need) in zip(lengths, cell.placed, strict=True)):
         return [need for _, _, need in cell.placed]
     return lengths

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from rmqtool.repair.mend.model import Hole, QueueKey
     from rmqtool.store.layout import Store
 
-_MAGIC = re.compile(b"|".join(re.escape(magic.to_bytes(4, "big", signed=True)) for magic in MESSAGE_MAGIC_CODES))
+_MAGIC = re.compile(
+    b"|".join(re.escape(magic.to_bytes(4, "big", signed=True)) for magic in MESSAGE_MAGIC_CODES)
+)
 _STEP = 4 << 20
 _HEAD = 128
 

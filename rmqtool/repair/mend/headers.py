@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from formats.commitlog import HEADERS, MAX_PROPERTIES_LENGTH, MESSAGE_MAGIC_CODE_V2, TOPIC_LENGTH, is_v6
-from formats.errors import FormatError
 from formats.primitives import crc32_masked, sizeof
 from rmqtool.repair.mend.model import Header
 
 if TYPE_CHECKING:
     from formats.primitives import Container
 
-_LARGEST = max(sizeof(one) for one in HEADERS.values())
 _SMALLEST = min(sizeof(one) for one in HEADERS.values())
 SMALLEST_RECORD = _SMALLEST + 3
 
@@ -25,8 +23,6 @@ def read_header(data: bytes, place: int, length: int) -> Header | None:
     if len(data) < _SMALLEST:
         return None
     fixed = _fixed(data)
-    if fixed is None:
-        return None
     topic, properties, framed = _rest(data, fixed, length)
     at = sizeof(HEADERS[is_v6(fixed.sys_flag)])
     body = data[at : at + max(fixed.body_length, 0)]
@@ -53,13 +49,14 @@ def read_header(data: bytes, place: int, length: int) -> Header | None:
     )
 
 
-def _fixed(data: bytes) -> Container | None:
+def _fixed(data: bytes) -> Container:
     """By the widths of hosts that its flags tell; as IPv4 where there is no room for those."""
-    fixed = HEADERS[False, False].parse(data[:_SMALLEST])
+    fixed: Container = HEADERS[False, False].parse(data[:_SMALLEST])
     schema = HEADERS[is_v6(fixed.sys_flag)]
     if is_v6(fixed.sys_flag) == (False, False) or len(data) < sizeof(schema):
         return fixed
-    return schema.parse(data[: sizeof(schema)])
+    wide: Container = schema.parse(data[: sizeof(schema)])
+    return wide
 
 
 def _rest(data: bytes, fixed: Container, length: int) -> tuple[bytes | None, bytes | None, bool]:
@@ -89,5 +86,5 @@ def text_of(topic: bytes | None) -> str | None:
         return None
     try:
         return topic.decode()
-    except (UnicodeDecodeError, FormatError):
+    except UnicodeDecodeError:
         return None

@@ -53,8 +53,11 @@ class Mended:
 
 @dataclass
 class MendedLog:
-    """Segments in order with their patches. end: behind the last record. without: positions of queues that no
-    hole has room for. twice: queues whose offsets were given out twice, left as they are."""
+    """Segments in order with their patches.
+
+    end: behind the last record. without: positions of queues that no hole has room for. twice: queues whose
+    offsets were given out twice, left as they are.
+    """
 
     slabs: list[Slab]
     end: int
@@ -91,12 +94,14 @@ class LogMender:
             headers = {n: frames_by_header(hole, log) for n, hole in enumerate(survey.holes)}
             units = frames_by_unit(self.store, survey.holes)
             solid = _solid_end(survey)
-            for number in headers:
-                own = _credible(headers[number], solid)
+            for number, loose in headers.items():
+                own = _credible(loose, solid)
                 headers[number] = own
                 extents = {(one.start, one.end) for one in own}
                 units[number] = [
-                    one for one in units.get(number, ()) if one.start < solid or (one.start, one.end) in extents
+                    one
+                    for one in units.get(number, ())
+                    if one.start < solid or (one.start, one.end) in extents
                 ]
             known = [key for key in _keys(self.store, FileKind.CONSUMEQUEUE) if key not in batches]
             claims = Claimant(survey, order, known).claims(headers, units)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from rmqtool.repair.mend.headers import SMALLEST_RECORD
@@ -39,8 +39,11 @@ class Missing:
 
 @dataclass
 class Order:
-    """chosen: runs by queue that are in order. outliers: short runs that are not. twice: queues with long
-    ones, which are left as they are. missing: positions that no record has, between chosen runs."""
+    """What was found out about all queues.
+
+    chosen: runs by queue that are in order. outliers: short runs that are not. twice: queues with long ones,
+    which are left as they are. missing: positions that no record has, between chosen runs.
+    """
 
     chosen: dict[QueueKey, list[Run]] = field(default_factory=dict)
     outliers: list[Run] = field(default_factory=list)
@@ -168,6 +171,6 @@ def _find_missing(order: Order, key: QueueKey, room: Room, begin: int) -> None:
     first = runs[0]
     if begin == 0 and 0 < first.first <= room.between(0, first.start):
         order.missing.append(Missing(key, 0, first.first - 1, begin, first.start))
-    for left, right in zip(runs, runs[1:], strict=False):
+    for left, right in pairwise(runs):
         if right.first > left.last + 1:
             order.missing.append(Missing(key, left.last + 1, right.first - 1, left.end, right.start))

@@ -120,7 +120,7 @@ def _candidates(store: Store) -> list[StoreFile]:
 
 
 def _homes(known: Iterable[_Known], size: int) -> dict[int, _Known]:
-    """The best file for each base that has one: those at their own place first, then those that were moved."""
+    """The best file for each base that has one: those at their own place first, then moved ones."""
     homes: dict[int, _Known] = {}
     for one in known:
         if one.fits(size) and one.true is not None:

@@ -76,7 +76,9 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     kernels = choose_kernels(data_bytes(store.segments))
     placing = place_segments(store, kernels, "pread")
     if not placing.slabs:
-        raise UsageError(f"{store.given}: no commit log file holds a record, there is nothing to recover from")
+        raise UsageError(
+            f"{store.given}: no commit log file holds a record, there is nothing to recover from"
+        )
     mender = LogMender(
         store,
         placing,
@@ -103,10 +105,12 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         derived.full_index_timestamp,
     )
     edits += state_edits(store, facts, changed=bool(edits))
-    told = Told(saved=_saved(store, options.release) if edits else Cost(), lost=_lost(log), notes=tuple([*_notes(log), *derived.notes]))
-    planned = make_planned(
-        COMMAND, store, options.release, parameters, edits, inputs=_read(store), told=told
+    told = Told(
+        saved=_saved(store, options.release) if edits else Cost(),
+        lost=_lost(log),
+        notes=(*_notes(log), *derived.notes),
     )
+    planned = make_planned(COMMAND, store, options.release, parameters, edits, inputs=_read(store), told=told)
     return Kept(planned, log, after)
 
 
@@ -135,6 +139,8 @@ def _saved(store: Store, release: str) -> Cost:
     """What a broker would give up that starts on the store as it is."""
     nobody = LockState(False, None, "")
     loss = foretell(store, release, lock=nobody, look_back=LookBack(0)).loss
+    if loss is None:
+        return Cost()
     return Cost(
         messages=loss.messages,
         bytes=loss.bytes,

@@ -103,14 +103,14 @@ class QueueMender:
 
     def _harmless(self, units: Units) -> Mask:
         """Units that stand for no message of the log: expired, or blanks in front of the first one."""
-        blank = (units["physical_offset"] == 0) & (units["size"] == PRE_BLANK_SIZE) & (units["tags_code"] == 0)
+        blank = (
+            (units["physical_offset"] == 0) & (units["size"] == PRE_BLANK_SIZE) & (units["tags_code"] == 0)
+        )
         offsets = units["physical_offset"]
         expired = (offsets >= 0) & (units["size"] > 0) & (offsets < self.first_offset)
         return np.asarray(blank | expired, np.bool_)
 
-    def _file(
-        self, key: Key, path: str, base: int, first: int, there: StoreFile | None
-    ) -> Iterator[Edit]:
+    def _file(self, key: Key, path: str, base: int, first: int, there: StoreFile | None) -> Iterator[Edit]:
         built = self.files.root / path
         wanted = np.fromfile(built, UNIT) if built.exists() else np.zeros(self.size // UNIT.itemsize, UNIT)
         made = wanted.copy()
@@ -122,7 +122,9 @@ class QueueMender:
             return
         held = _units(there)
         different = np.flatnonzero(wanted != held)
-        for span in np.split(different, np.flatnonzero(np.diff(different) != 1) + 1) if different.size else ():
+        for span in (
+            np.split(different, np.flatnonzero(np.diff(different) != 1) + 1) if different.size else ()
+        ):
             data = wanted[span[0] : span[-1] + 1].tobytes()
             slot = base // UNIT.itemsize + int(span[0])
             change = Change(
@@ -181,7 +183,9 @@ class QueueMender:
             end = len(units) if good.all() else int(np.argmin(good))
             blank = units["size"][:end] == PRE_BLANK_SIZE
             if end == 0 or blank.all():
-                yield from (_removed(one, "points at nothing that is in the log") for _, one in ordered[number:])
+                yield from (
+                    _removed(one, "points at nothing that is in the log") for _, one in ordered[number:]
+                )
                 return
             if end == len(units):
                 continue
@@ -198,7 +202,9 @@ class QueueMender:
                     message=f"units from queue offset {slot} on point at nothing that is in the log",
                 )
                 yield Edit(change, Inline(bytes(last * UNIT.itemsize)))
-            yield from (_removed(one, "points at nothing that is in the log") for _, one in ordered[number + 1 :])
+            yield from (
+                _removed(one, "points at nothing that is in the log") for _, one in ordered[number + 1 :]
+            )
             return
 
 

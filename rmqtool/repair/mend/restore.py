@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from formats import crc_trailer
-from formats.commitlog import HEADERS, MESSAGE_MAGIC_CODE, MESSAGE_MAGIC_CODE_V2, SysFlag, is_v6, transaction_of
+from formats.commitlog import (
+    HEADERS,
+    MESSAGE_MAGIC_CODE,
+    MESSAGE_MAGIC_CODE_V2,
+    SysFlag,
+    is_v6,
+    transaction_of,
+)
 from formats.primitives import crc32_masked, sizeof
 from formats.properties import CRC32
 from rmqtool.repair.mend.headers import text_of

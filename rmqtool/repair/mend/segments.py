@@ -159,13 +159,13 @@ def _message(one: Mended) -> str:
 def _facts(mended: list[Mended]) -> dict[str, object]:
     """Every tombstone and every restored record, with its place."""
     filled = [one.filled for one in mended if one.filled is not None]
-    facts: dict[str, object] = {
-        "physical_offset": mended[0].hole.start if mended else None,
-        "tombstones": [row for one in filled for row in one.tombstones],
-        "restored": [row for one in filled for row in one.restored],
-        "fillers": sum(one.fillers for one in filled),
-    }
-    return {name: value for name, value in facts.items() if value not in (None, [], 0) or value == 0 == name}
+    facts: dict[str, object] = {"physical_offset": mended[0].hole.start} if mended else {}
+    tombstones = [row for one in filled for row in one.tombstones]
+    restored = [row for one in filled for row in one.restored]
+    fillers = sum(one.fillers for one in filled)
+    facts |= {"tombstones": tombstones} if tombstones else {}
+    facts |= {"restored": restored} if restored else {}
+    return facts | ({"fillers": fillers} if fillers else {})
 
 
 def _removals(store: Store, placing: Placing, kept: set[str], mended: MendedLog) -> list[Edit]:
@@ -196,7 +196,9 @@ def _removals(store: Store, placing: Placing, kept: set[str], mended: MendedLog)
 
 def with_log(store: Store, placing: Placing, mended: MendedLog) -> Store:
     """The store as it is with the mended log, nothing else changed."""
-    gone = {edit.change.path for edit in _removals(store, placing, {slab.path for slab in mended.slabs}, mended)}
+    gone = {
+        edit.change.path for edit in _removals(store, placing, {slab.path for slab in mended.slabs}, mended)
+    }
     own = {slab.path for slab in mended.slabs}
     files = [file for file in store.files if file.path not in own and file.shown not in gone]
     files += [_imagined(store, slab, mended.patches(slab)) for slab in mended.slabs]

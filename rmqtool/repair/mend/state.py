@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LogFacts:
-    """What the mended log says: highest store time and that of its last record (ms), where that begins, where
-    the log ends, and the end time of the last full index file (0 without one)."""
+    """What the mended log says; times are store times in ms.
+
+    last_start: physical offset of the last record. full_index_timestamp: end time of the last full index
+    file, 0 without one.
+    """
 
     highest_timestamp: int
     last_timestamp: int
@@ -30,7 +33,7 @@ class LogFacts:
 
 
 def state_edits(store: Store, log: LogFacts, *, changed: bool) -> Iterator[Edit]:
-    """`abort` goes; the checkpoint is set where it is no possible one, or where the last stop was no clean one.
+    """`abort` goes; the checkpoint is set where it cannot be, or where the last stop was not clean.
 
     changed: whether the plan changes anything else. A checkpoint that is merely old stays: it costs nothing
     after a clean stop (`DefaultMessageStore#load`).

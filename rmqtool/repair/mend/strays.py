@@ -32,9 +32,7 @@ def stray_edits(store: Store, release: str) -> Iterator[Edit]:
         if not one.entries and (parent == "commitlog" or parent in queues):
             message = f"{one.path}: brokers refuse a directory among mapped files"
             yield Edit(
-                Change(
-                    action=Action.REMOVE_DIRECTORY, path=one.path, why="stray-directory", message=message
-                )
+                Change(action=Action.REMOVE_DIRECTORY, path=one.path, why="stray-directory", message=message)
             )
 
 

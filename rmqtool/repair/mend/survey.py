@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,7 @@ from formats.properties import CRC32
 from rmqtool.errors import RmqtoolError
 from rmqtool.repair.mend.model import Frame, Hole, QueueKey, Run, Survey, joined
 from rmqtool.repair.mend.overlay import OverlaySource
-from rmqtool.scan.events import Blank, End, Gap, Records, Tail, Unreadable
+from rmqtool.scan.events import Blank, End, Gap, Records, Tail
 from rmqtool.scan.fields import Column, CrcState, Field, Issue, Stop
 from rmqtool.scan.lanes import Lanes
 from rmqtool.scan.segment import SegmentScan
@@ -102,7 +103,7 @@ class Surveyor:
         if isinstance(event, Blank):
             self._survey.fillers[self._slab.base] = event.position
             if event.stored_length != event.length:
-                # since 5.3.2 a size beyond the file makes it no filler (`CommitLog#checkMessageAndReturnSize`)
+                # since 5.3.2 no filler when larger than the file (`CommitLog#checkMessageAndReturnSize`)
                 self._hole(event.position, self._slab.size, "blank-length")
             return event.position + event.length
         if isinstance(event, End):
@@ -198,7 +199,7 @@ def _extend(runs: list[Run], key: QueueKey, columns: Rows) -> None:
     slots, offsets, sizes = columns[Column.SLOT], columns[Column.OFFSET], columns[Column.SIZE]
     breaks = np.flatnonzero(np.diff(slots) != 1) + 1
     edges = [0, *breaks.tolist(), len(slots)]
-    for start, end in zip(edges[:-1], edges[1:], strict=True):
+    for start, end in pairwise(edges):
         first, last = int(slots[start]), int(slots[end - 1])
         last_start = int(offsets[end - 1])
         stop = last_start + int(sizes[end - 1])

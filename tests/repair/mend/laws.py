@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fixtures import copy_base
 from rmqtool.recovery.foretell import foretell
-from rmqtool.repair.mend.planner import Kept, KeepOptions, keep
+from rmqtool.repair.mend.planner import KeepOptions, Kept, keep
 from rmqtool.repair.to_copy import apply_to_copy, prepare_copy
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
@@ -113,7 +113,7 @@ def _aligned(root: Path, log: dict[int, Record], begin: int, found: list[str]) -
     ]
 
 
-def _starts(  # noqa: PLR0913, PLR0917 - a store and how it is started
+def _starts(
     root: Path,
     release: str,
     settings: dict[str, object],

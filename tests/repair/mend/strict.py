@@ -45,7 +45,7 @@ class Record:
         return not self.sys_flag & 4
 
 
-def parse(data: bytes, at: int, offset: int) -> Record | None:  # noqa: PLR0911 - one return a rule
+def parse(data: bytes, at: int, offset: int) -> Record | None:
     """The record at `at`, if it is right and belongs at `offset`."""
     if at < 0 or at + 91 > len(data):
         return None

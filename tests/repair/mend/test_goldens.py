@@ -30,9 +30,7 @@ def test_a_healthy_store_stays_as_it_is(name: str, golden: Callable[[str], Golde
 
 
 @pytest.mark.parametrize("name", ["v498-unclean", "v533-unclean", "b533-unclean", "v470-unclean"])
-def test_an_unclean_store_is_mended_once(
-    name: str, golden: Callable[[str], Golden], tmp_path: Path
-) -> None:
+def test_an_unclean_store_is_mended_once(name: str, golden: Callable[[str], Golden], tmp_path: Path) -> None:
     root = golden(name).path
     release = Store.open(root).release.last
     plan = mend(root, release, tmp_path / "mended")
