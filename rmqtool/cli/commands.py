@@ -26,6 +26,11 @@ class Entry:
     help: str
 
 
+GROUPS: dict[str, str] = {
+    "checkpoint": "The checkpoint: what it says, what the data proves, setting it.",
+}
+"""commands that have commands of their own, with their help in one line"""
+
 COMMANDS: dict[str, Entry] = {
     "info": Entry("rmqtool.cli.info", "What lies in a store: files, topics, queues, release, state."),
     "dump": Entry("rmqtool.cli.dump", "Decode every byte of a store, a folder in it or a single file."),
@@ -55,15 +60,25 @@ COMMANDS: dict[str, Entry] = {
         "rmqtool.cli.explain",
         "RocketMQ log lines: their meaning, normal or not, what to look at, the next command.",
     ),
+    "undo": Entry("rmqtool.cli.undo", "Puts back what an in-place command changed, from its journal."),
+    "checkpoint show": Entry(
+        "rmqtool.cli.checkpoint_show", "The checkpoint, and what the data proves about it."
+    ),
+    "checkpoint set": Entry("rmqtool.cli.checkpoint_set", "A checkpoint whose times the data proves."),
 }
+"""every command by its name; of a group: the name of the group, a blank, its own"""
 
 
 class LazyGroup(typer.core.TyperGroup):
-    """The program. Holds stand-ins with name and one-line help, and loads the command that is called."""
+    """The program, or a group of it: stand-ins with name and one-line help; what is called is loaded.
 
-    def __init__(self, **attributes: Any) -> None:
+    prefix: what stands before the names of the group's commands in `COMMANDS`.
+    """
+
+    def __init__(self, prefix: str = "", **attributes: Any) -> None:
+        self._prefix = prefix
         attributes["commands"] = {
-            name: typer.core.TyperCommand(name, help=entry.help) for name, entry in COMMANDS.items()
+            name: typer.core.TyperCommand(name, help=text) for name, text in _members(prefix).items()
         }
         super().__init__(**attributes)
 
@@ -74,7 +89,23 @@ class LazyGroup(typer.core.TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
         """The command that is called, with its options."""
         name, found, rest = super().resolve_command(ctx, args)
-        return name, found and load_command(str(name)), rest
+        return name, found and _load(self._prefix + str(name)), rest
+
+
+def _members(prefix: str) -> dict[str, str]:
+    """Names in a group with their help, groups in it once, in the order of `COMMANDS`."""
+    found: dict[str, str] = {}
+    for name, entry in COMMANDS.items():
+        if name.startswith(prefix):
+            first, blank, _ = name.removeprefix(prefix).partition(" ")
+            found[first] = GROUPS[prefix + first] if blank else entry.help
+    return found
+
+
+def _load(name: str) -> Any:
+    if name in COMMANDS:
+        return load_command(name)
+    return LazyGroup(f"{name} ", name=name, help=GROUPS[name])
 
 
 def load_command(name: str) -> typer.core.TyperCommand:
@@ -83,7 +114,10 @@ def load_command(name: str) -> typer.core.TyperCommand:
     examples = "\n\n".join(f"$ {example}" for example in function.examples)
     app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
     app.command(
-        name, cls=VerbCommand, help=_flowing(function), epilog=_no_markup(f"Examples:\n\n{examples}")
+        name.rpartition(" ")[2],
+        cls=VerbCommand,
+        help=_flowing(function),
+        epilog=_no_markup(f"Examples:\n\n{examples}"),
     )(function)
     return cast("VerbCommand", typer.main.get_command(app))
 

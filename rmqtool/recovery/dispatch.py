@@ -84,12 +84,16 @@ class Dispatcher:
         """records that were handed over, those without a unit included"""
         self.covered: tuple[int, int] | None = None
         """smallest and largest physical offset among them"""
+        self.watch: Callable[[Records, int], object] | None = None
+        """told every run that is handed over, for who asks what the files hold afterwards"""
         self.unlisted = 0
         """records whose lists of queues and of offsets differ in length: those queues get nothing"""
 
     def take(self, run: Records, base: int) -> None:
         """A run of records that are dispatched; `base`: physical offset of the file's first byte."""
         rows = run.rows
+        if self.watch is not None:
+            self.watch(run, base)
         self.dispatched += len(rows)
         if len(rows):
             offsets = rows[:, Field.STORED_PHYSICAL_OFFSET]

@@ -15,7 +15,14 @@ from rmqtool.repair.facts import Facts, facts_of
 from rmqtool.repair.journal import JOURNAL, STATE, Entry, Journal, Piece
 from rmqtool.repair.places import InStore
 from rmqtool.repair.plan import Action, tool_version
-from rmqtool.repair.regions import edits_by_file, make_parents, regions_of, save_region, sha256_of_file
+from rmqtool.repair.regions import (
+    edits_by_file,
+    make_parents,
+    regions_of,
+    save_region,
+    set_aside,
+    sha256_of_file,
+)
 from rmqtool.repair.written import write_document
 from rmqtool.store.names import escape_name, unescape_name
 
@@ -51,6 +58,7 @@ def backup_needs(store: Store, planned: Planned, backup: str) -> BackupNeeds:
     for path, changes in edits_by_file(planned.plan.changes).items():
         size = facts_of(places.of(path), follow=True).size
         ranges += sum(one.before for one in regions_of(changes, size))
+    ranges += sum(one.before for _, one in set_aside(planned.plan.changes))
     for change in planned.plan.changes:
         location = places.of(change.path)
         if change.action in {Action.PUT, Action.REMOVE} and facts_of(location).kind == "file":
@@ -102,6 +110,8 @@ class Backup:
         self._note_directory(self._root if made or self._held.made else commitlog)
         self._note_directory(commitlog)
         entries = [*self._edited(), *self._named()]
+        for path, region in set_aside(self._planned.plan.changes):
+            self._save(self._places.of(path), path, region)
         for folder, _, _ in os.walk(self._directory, topdown=False):
             self._disk.sync_directory(folder)
         journal = Journal(
@@ -156,7 +166,7 @@ class Backup:
         """Paths that come, go or are replaced as a whole, and directories that must be made for them."""
         entries: dict[str, Entry] = {}
         for change in self._planned.plan.changes:
-            if change.action in {Action.WRITE, Action.RESIZE}:
+            if change.action in {Action.WRITE, Action.RESIZE, Action.SET_ASIDE}:
                 continue
             entries[change.path] = self._whole(change)
             self._note_directory(os.path.dirname(entries[change.path].location))

@@ -32,6 +32,8 @@ def check_order(edits: Iterable[Edit]) -> None:
     """Raises `ValueError` unless a path is either put, or removed, or written and resized once at most."""
     seen: dict[str, set[Action]] = {}
     for edit in edits:
+        if edit.change.action is Action.SET_ASIDE:
+            continue
         before = seen.setdefault(edit.change.path, set())
         action = edit.change.action
         together = {Action.WRITE, Action.RESIZE}
@@ -73,7 +75,7 @@ class Editor:
                 self._put(change, location, edit.content)
             elif change.action is Action.RESIZE:
                 self._resize(change, location)
-            else:
+            elif change.action is not Action.SET_ASIDE:
                 self._name(change, location)
 
     def finish(self) -> None:

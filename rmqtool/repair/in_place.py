@@ -163,7 +163,9 @@ def _settle(disk: Disk, journal: Journal, planned: Planned) -> None:
     known = {one.path: one for one in journal.entries}
     changed = set()
     for change in planned.plan.changes:
-        entry = known[change.path]
+        entry = known.get(change.path)
+        if entry is None:
+            continue
         if change.action in comes or (change.action is Action.PUT and not entry.before.exists):
             changed.add(os.path.dirname(entry.location))
     for location, facts in journal.directories.items():

@@ -64,6 +64,7 @@ def place_marker(disk: Disk, directory: str, journal: str | None, journal_id: st
     lengths = {entry.stat().st_size for entry in os.scandir(directory) if entry.is_file()}
     while len(data) in lengths:  # a file of a segment's length would be taken for one
         data += b"\n"
+    was = os.stat(directory)
     if os.path.lexists(path + _PART):
         disk.unlink(path + _PART)
     try:
@@ -77,6 +78,7 @@ def place_marker(disk: Disk, directory: str, journal: str | None, journal_id: st
     except OSError:
         with suppress(OSError):
             os.unlink(path + _PART)
+            os.utime(directory, ns=(was.st_atime_ns, was.st_mtime_ns))
         raise
     disk.sync_directory(directory)
     return path

@@ -38,6 +38,8 @@ class Action(StrEnum):
     MAKE_DIRECTORY = "make-directory"
     REMOVE_DIRECTORY = "remove-directory"
     """an empty directory leaves the store"""
+    SET_ASIDE = "set-aside"
+    """bytes stay where they are but count no longer: a copy of them is kept beside the plan"""
 
 
 class _Data(BaseModel):
@@ -60,7 +62,7 @@ class Input(_Data):
 class Change(_Data):
     """One change. path: relative to the store root, printable (`StoreFile.shown`).
 
-    position: of WRITE. length, sha256: the bytes written by WRITE and PUT. size: the file's
+    position: of WRITE and SET_ASIDE. length, sha256: the bytes written by WRITE and PUT, or set aside. size: the file's
     afterwards. mtime_ns: its modification time afterwards, None to keep the one that it has (or, for a new
     file, the time of writing). why: a stable word of what it mends ("tombstone", "torn-tail",
     "consumequeue", …). facts: about what it saves or costs, keys and units as in the record table.
@@ -141,7 +143,7 @@ def make_planned(
 
     The same command, parameters and inputs give the same `plan_id`, whatever the edits are.
     """
-    read = tuple(Input(path=one.shown, size=one.size, mtime_ns=one.mtime_ns) for one in inputs)
+    read = tuple(Input(path=one.shown, size=one.size, mtime_ns=one.mtime_ns) for one in inputs if one.regular)
     ordered, words = tuple(edits), told or Told()
     plan = Plan(
         command=command,
@@ -163,8 +165,8 @@ def make_planned(
 class Told:
     """What a plan says beside its changes."""
 
-    saved: Cost = field(default_factory=Cost)
-    lost: Cost = field(default_factory=Cost)
+    saved: Cost = field(default_factory=lambda: Cost(messages=0))
+    lost: Cost = field(default_factory=lambda: Cost(messages=0))
     notes: tuple[str, ...] = ()
 
 

@@ -14,7 +14,7 @@ from rmqtool.repair.copying import copy_file
 from rmqtool.repair.facts import facts_of, give_owner
 from rmqtool.repair.places import InStore, is_within
 from rmqtool.repair.plan import Action
-from rmqtool.repair.regions import edits_by_file, make_parents, regions_of, save_region
+from rmqtool.repair.regions import edits_by_file, make_parents, regions_of, save_region, set_aside
 from rmqtool.repair.written import write_document
 from rmqtool.store.names import escape_name
 
@@ -44,7 +44,8 @@ def keep_evidence(disk: Disk, store: Store, planned: Planned, directory: str) ->
         and facts_of(places.of(one.path), follow=True).kind == "file"
     ]
     edited = edits_by_file(plan.changes)
-    if not gone and not edited:
+    aside = set_aside(plan.changes)
+    if not gone and not edited and not aside:
         return
     if not os.path.isdir(directory):
         disk.make_directory(directory)
@@ -56,10 +57,10 @@ def keep_evidence(disk: Disk, store: Store, planned: Planned, directory: str) ->
         give_owner(disk, target, facts)
         disk.set_mtime(target, facts.mtime_ns)
     for path, changes in edited.items():
-        location = places.of(path)
-        for region in regions_of(changes, facts_of(location, follow=True).size):
-            if region.before:
-                target = piece_path(directory, path, region.position)
-                make_parents(disk, target, directory)
-                save_region(disk, location, region, target)
+        size = facts_of(places.of(path), follow=True).size
+        aside += [(path, one) for one in regions_of(changes, size) if one.before]
+    for path, region in aside:
+        target = piece_path(directory, path, region.position)
+        make_parents(disk, target, directory)
+        save_region(disk, places.of(path), region, target)
     write_document(disk, os.path.join(directory, "plan.json"), plan.model_dump(mode="json", by_alias=True))

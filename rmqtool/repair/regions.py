@@ -72,6 +72,15 @@ def edits_by_file(changes: Iterable[Change]) -> dict[str, list[Change]]:
     return dict(found)
 
 
+def set_aside(changes: Iterable[Change]) -> list[tuple[str, Region]]:
+    """Paths and regions of which only a copy is made."""
+    return [
+        (one.path, Region(one.position or 0, one.length or 0, one.length or 0))
+        for one in changes
+        if one.action is Action.SET_ASIDE
+    ]
+
+
 def save_region(disk: Disk, location: str, region: Region, target: str) -> str:
     """Writes the bytes that a file has in a region into the new file `target`, synced; their sha256."""
     source = os.open(location, os.O_RDONLY | os.O_CLOEXEC)

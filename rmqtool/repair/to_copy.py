@@ -115,6 +115,7 @@ def _make(
     disk.make_directory(commitlog)
     place_marker(disk, commitlog, None, None)
     copy_tree(disk, copy.tree, copy.target, advance)
+    _still_the_same(store, planned)
     original, root = InStore(store), facts_of(os.path.realpath(store.root))
     if not os.path.isdir(original.of("commitlog")):
         give_owner(disk, commitlog, root)

@@ -85,7 +85,12 @@ def _directory_times(journal: Journal, state: State, *, between: bool) -> dict[s
     unfinished = {journal.marker_directory, journal.store} if state.phase is not Phase.DONE else set()
     for location, facts in journal.directories.items():
         now = facts_of(location, follow=True)
-        if between or location in unfinished or not now.exists or now.mtime_ns == state.directories.get(location):
+        if (
+            between
+            or location in unfinished
+            or not now.exists
+            or now.mtime_ns == state.directories.get(location)
+        ):
             found[location] = facts.mtime_ns
     if state.phase is Phase.UNDOING:
         found[journal.marker_directory] = state.directories[journal.marker_directory]

@@ -14,6 +14,7 @@ SEGMENT = "commitlog/00000000000000000000"
 SECOND = "commitlog/00000000000000065536"
 STRAY = "commitlog/00000000000000131072"
 QUEUE = "consumequeue/T/0/00000000000000000000"
+OWNER = 1234
 FILES = {
     SEGMENT: b"A" * 65536,
     SECOND: b"B" * 9000,
@@ -28,15 +29,19 @@ FILES = {
 
 
 def make_store(root: Path) -> Path:
-    """The store, every file and directory with a modification time of its own."""
+    """The store, every file and directory with a modification time of its own; of another user for root."""
     for number, (path, data) in enumerate(FILES.items()):
         place = root / path
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(data)
+        place.chmod(0o640)
         os.utime(place, ns=(1, 1_600_000_000_000_000_000 + number * 1_000_000_007))
     for number, place in enumerate(sorted((one for one in root.rglob("*") if one.is_dir()), reverse=True)):
         os.utime(place, ns=(1, 1_500_000_000_000_000_000 + number * 1_000_000_009))
     os.utime(root, ns=(1, 1_400_000_000_000_000_000))
+    if os.geteuid() == 0:
+        for place in (root, *root.rglob("*")):
+            os.chown(place, OWNER, OWNER)
     return root
 
 
@@ -114,3 +119,12 @@ class StopsAt(Disk):
         if self.steps == self._number:
             self._how(what, path)
         self.steps += 1
+
+
+def failing(number: int):
+    """What a disk does at a step that fails with this error number."""
+
+    def fail(what: str, path: str) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return fail

@@ -1,63 +1,27 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from rmqtool.errors import StoreIOError, UsageError
-from rmqtool.repair.disk import Disk
-from rmqtool.repair.in_place import apply_in_place, check_backup
-from rmqtool.repair.interrupted import bring_back
+from rmqtool.repair.in_place import check_backup
 from rmqtool.repair.marker import find_marker
-from rmqtool.repair.undo import plan_undo, undo
-from rmqtool.store.holding import hold
+from rmqtool.repair.undo import plan_undo
 from rmqtool.store.layout import Store
+from tests.repair.carrying import apply, put_back
 from tests.repair.smallstore import (
     QUEUE,
     SECOND,
     SEGMENT,
     STRAY,
     StopsAt,
+    failing,
     make_store,
-    plan_of,
-    planner,
     tree,
     without_times,
 )
-
-
-@pytest.fixture
-def tmp_path(tmp_path):
-    """In memory where the machine has such a place: every step is synced."""
-    memory = Path("/dev/shm")
-    if not os.access(memory, os.W_OK):
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir=memory) as place:
-        yield Path(place)
-
-
-@pytest.fixture
-def root(tmp_path):
-    return make_store(tmp_path / "store")
-
-
-def apply(root: Path, backup: Path, disk: Disk | None = None) -> None:
-    """As the command does it: what was stopped is brought back first."""
-    disk = disk or Disk()
-    with hold(root) as held:
-        bring_back(root, str(backup), held, disk)
-        store = Store.open(root)
-        if not (backup / "journal.json").exists():
-            apply_in_place(store, planner(store, {}, ""), str(backup), held, disk=disk)
-
-
-def put_back(root: Path, backup: Path, disk: Disk | None = None, *, partial: bool = False) -> None:
-    with hold(root) as held:
-        undo(plan_undo(str(backup)), held, partial=partial, disk=disk)
 
 
 def test_every_action(root, tmp_path):
@@ -83,6 +47,13 @@ def test_every_action(root, tmp_path):
         assert after[path][3] == before[path][3], path
     assert after[QUEUE][3] == 1_700_000_000_000_000_000
     assert after[QUEUE][:3] == before[QUEUE][:3]
+    assert after["consumequeue/U/0/00000000000000000000"][1:3] == before["."][1:3]
+    assert after["consumequeue/U"][1:3] == before["."][1:3]
+
+
+def test_tells_whether_owners_were_tried():
+    if os.geteuid() != 0:
+        pytest.skip("not root: owners of the store are those of the tests")
 
 
 def test_undo_restores_the_identical_directory(root, tmp_path):
@@ -114,7 +85,7 @@ def dies(work) -> int:
         try:
             work()
             os._exit(0)
-        except BaseException:
+        except Exception:  # noqa: BLE001 - the child has nobody to tell
             os._exit(1)
     status = os.waitpid(child, 0)[1]
     return os.waitstatus_to_exitcode(status)
@@ -168,13 +139,6 @@ def test_backup_must_be_outside_and_empty(root, tmp_path):
     (tmp_path / "full" / "x").touch()
     with pytest.raises(UsageError, match="not empty"):
         check_backup(store, str(tmp_path / "full"))
-
-
-def failing(number: int):
-    def fail(what: str, path: str) -> None:
-        raise OSError(number, os.strerror(number))
-
-    return fail
 
 
 @pytest.mark.parametrize("code", [28, 5])
