@@ -155,10 +155,15 @@ def _half(_place: Place, mark: _Mark, kept: bytes) -> Iterator[Form]:
 
 
 def _op_half(_place: Place, mark: _Mark, kept: bytes) -> Iterator[Form]:
-    """An op message that settles no half message; 4.x fails without a body, and never passes another tag."""
+    """An op message that settles no half message; 4.x fails without a body, and never passes another tag.
+
+    In one byte there is no such number, but what is none counts as the same, at the price of a logged error.
+    """
     own = _with(kept, {props.TAGS: OP_REMOVE_TAG})
-    yield Form(_with(own, {MARK: mark.plan_id}), _no_offset, least_body=1)
-    yield Form(own, _no_offset, least_body=1)
+    yield Form(_with(own, {MARK: mark.plan_id}), _no_offset, least_body=2)
+    yield Form(own, _no_offset, least_body=2)
+    if not mark.whole:
+        yield Form(own, _no_offset, least_body=1)
 
 
 def _revive(_place: Place, mark: _Mark, kept: bytes) -> Iterator[Form]:
