@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rmqtool.build.files import DerivedFiles
     from rmqtool.build.index import IndexFiles
     from rmqtool.build.rules import Rules
+    from rmqtool.build.run import Run
 
     Ints = npt.NDArray[np.int64]
     Key = tuple[str, int]
@@ -33,7 +34,8 @@ CHUNK_ROWS = 1 << 18
 _LEAST_RECORD = 91
 """bytes of the smallest record: no more records than this can be lost in so many bytes"""
 
-_NAMELESS = frozenset({"", ".", ".."})
+_LONGEST_NAME = 255
+"""bytes of a directory's name, on all usual file systems"""
 
 
 @dataclass
@@ -101,7 +103,7 @@ class QueueBuilder:
         columns = self._lanes.columns
         extra, self._extra, self._extras = self._extra, {}, 0
         for key, chosen in self._lanes.groups():
-            queue = self._queue(key)
+            queue = self._queue(key, len(chosen))
             if isinstance(queue, BatchQueue):
                 queue.append(columns, chosen, self._counts)
             elif queue is not None and key in extra:
@@ -109,7 +111,7 @@ class QueueBuilder:
             elif queue is not None:
                 queue.append(columns, chosen, self._lost)
         for key, parts in extra.items():
-            queue = self._queue(key)
+            queue = self._queue(key, len(parts))
             if isinstance(queue, PlainQueue):
                 self._merge(queue, columns[:, :0], parts)
         self._lanes.clear()
@@ -120,12 +122,13 @@ class QueueBuilder:
         order = np.argsort(columns[Column.OFFSET], kind="stable")
         queue.append(columns, order, self._lost, np.arange(own.shape[1]))
 
-    def _queue(self, key: Key) -> PlainQueue | BatchQueue | None:
-        """The queue, made when there is none; None where it is not wanted, or cannot be."""
+    def _queue(self, key: Key, records: int) -> PlainQueue | BatchQueue | None:
+        """The queue of so many records, made when there is none; None where it is not wanted or cannot be."""
         found = self.queues.get(key)
         if found is None and (self._wanted is None or self._wanted(*key)):
             topic = key[0]
-            if topic in _NAMELESS or "/" in topic or "\0" in topic:
+            if not _names_directory(topic):
+                self.left.nameless += records
                 return None
             if topic in self._rules.batch_topics:
                 found = BatchQueue(*key, self._rules, self._files)
@@ -186,6 +189,12 @@ class QueueBuilder:
         self._extras += len(found.records)
 
 
+def _names_directory(topic: str) -> bool:
+    """Whether a directory can have this name, and is then where it should be."""
+    plain = topic not in {"", ".", ".."} and "/" not in topic and "\0" not in topic
+    return plain and len(topic.encode()) <= _LONGEST_NAME
+
+
 class Builder:
     """Queues and index of one log; either may be None. Fed with runs in the order of the log."""
 
@@ -193,21 +202,17 @@ class Builder:
         self.queues = queues
         self.index = index
         self.records = 0
-        self.misplaced = 0
+        self.elsewhere = 0
         """records that state another physical offset than that at which they lie, where units lead"""
 
-    def take(
-        self, run: Records, base: int, keys: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]] | None
-    ) -> None:
-        """A run of records and, for the index, their `scan.keys.key_hashes`."""
-        rows = run.rows
-        self.records += len(rows)
-        offsets = base + rows[:, Field.POSITION]
-        self.misplaced += int((offsets != rows[:, Field.STORED_PHYSICAL_OFFSET]).sum())
+    def take(self, run: Run) -> None:
+        """A run of records, of `run.run_of`."""
+        self.records += len(run.offsets)
+        self.elsewhere += run.elsewhere
         if self.queues is not None:
-            self.queues.take(run, base)
-        if self.index is not None and keys is not None:
-            self.index.put(*keys, offsets, np.ascontiguousarray(rows[:, Field.STORE_TIMESTAMP]))
+            self.queues.take(run.records, run.base)
+        if self.index is not None:
+            self.index.put(run.hashes, run.owners, run.offsets, run.times)
 
     def damage(self, length: int) -> None:
         """See `QueueBuilder.damage`."""

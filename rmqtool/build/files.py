@@ -47,6 +47,11 @@ class DerivedFiles:
         if time is not None:
             self.times[path] = time
 
+    def drop(self, path: str) -> None:
+        """Takes a file away that was written."""
+        (self.root / path).unlink()
+        del self.times[path]
+
     def _open(self, path: str, size: int) -> int:
         place = self.root / path
         if path in self.times:

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 14
 """slots that are written together, or left a hole when none of them is used"""
 
+_TOGETHER = 1 << 16
+"""items that are written together"""
+
 _MILLISECOND = timedelta(milliseconds=1)
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -95,6 +98,8 @@ class IndexFile:
             self._state[[Keys.BEGIN_TIMESTAMP, Keys.END_TIMESTAMP]] = after.timestamp
         self._state[Keys.INDEX_COUNT] = FIRST_ITEM
         self._state[Keys.EVERY_PUT] = rules.every_put
+        self._room, self._waiting = _TOGETHER, 0
+        self._out = np.empty(_TOGETHER * ITEM.itemsize, np.uint8)
 
     @property
     def full(self) -> bool:
@@ -117,8 +122,13 @@ class IndexFile:
         hashes, owners: as of `scan.keys.key_hashes`. offsets, times: physical offset and store timestamp (ms)
         of the records that `owners` name.
         """
-        number = int(self._state[Keys.INDEX_COUNT])
-        out = np.empty((len(hashes) - start) * ITEM.itemsize, np.uint8)
+        wanted = len(hashes) - start
+        if self._waiting + wanted > self._room:
+            self._flush()
+        if wanted > self._room:
+            self._room = wanted
+            self._out = np.empty(wanted * ITEM.itemsize, np.uint8)
+        out = self._out[self._waiting * ITEM.itemsize :]
         following = int(
             self._kernels.put_keys(
                 (hashes, owners),
@@ -130,14 +140,20 @@ class IndexFile:
                 out,
             )
         )
-        if following > start:
-            data = out[: (following - start) * ITEM.itemsize]
-            position = item_position(number, self._rules.hash_slots)
-            self._files.write(self.path, self._size, position, data, self.end.timestamp)
+        self._waiting += following - start
         return following
 
+    def _flush(self) -> None:
+        if self._waiting:
+            first = int(self._state[Keys.INDEX_COUNT]) - self._waiting
+            position = item_position(first, self._rules.hash_slots)
+            data = self._out[: self._waiting * ITEM.itemsize]
+            self._files.write(self.path, self._size, position, data, self.end.timestamp)
+            self._waiting = 0
+
     def close(self) -> None:
-        """Writes slots and header."""
+        """Writes what is left, slots and header."""
+        self._flush()
         for first in range(0, len(self._slots), _BLOCK):
             part = self._slots[first : first + _BLOCK]
             if part.any():

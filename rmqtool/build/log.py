@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rmqtool.errors import RmqtoolError
+from rmqtool.build.run import Run, run_of
+from rmqtool.errors import RmqtoolError, StoreIOError
 from rmqtool.scan.events import Gap, Records, Tail, TailContent, Unreadable
 from rmqtool.scan.fields import CrcState, Field
-from rmqtool.scan.keys import hash_kernels, key_hashes
 from rmqtool.scan.log import open_patched
 from rmqtool.scan.parallel import in_order
 from rmqtool.scan.segment import SegmentScan
@@ -21,16 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import ModuleType
 
-    import numpy.typing as npt
-
     from rmqtool.build.builder import Builder
     from rmqtool.scan.events import Event
     from rmqtool.scan.parallel import Lane
     from rmqtool.store.segments import Segment, SegmentSet
 
-    Keys = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
-
-BATCH_ROWS = 4096
+BATCH_ROWS = 2048
 """records that are looked at together: their bytes are then still in the cache when keys are hashed"""
 
 _TOLD = 1000
@@ -66,23 +62,20 @@ class Heard:
     lost_bytes: int = 0
 
 
-COPIED = Access("pread")
+AUTO = Access()
 
 
 @dataclass(frozen=True)
 class LogReading:
-    """How the log is read. live: a broker may be writing. advance: told how many bytes are done."""
+    """How the log is read. live: a broker may be writing. advance: told how many bytes are done.
 
-    access: Access = COPIED
+    A log that one thread reads may be mapped; for several it is copied, and so is a live one.
+    """
+
+    access: Access = AUTO
     jobs: int = 1
     live: bool = False
     advance: Callable[[int], object] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    records: Records
-    keys: Keys | None
 
 
 def build_log(segments: SegmentSet, builder: Builder, kernels: ModuleType, how: LogReading) -> Heard:
@@ -110,10 +103,11 @@ def build_log(segments: SegmentSet, builder: Builder, kernels: ModuleType, how: 
     return heard
 
 
-def _hear(heard: Heard, builder: Builder, segment: Segment, event: Event | _Run) -> None:
-    if isinstance(event, _Run):
-        builder.take(event.records, segment.base, event.keys)
-        _hear_bodies(heard, segment, event.records)
+def _hear(heard: Heard, builder: Builder, segment: Segment, event: Event | Run) -> None:
+    if isinstance(event, Run):
+        builder.take(event)
+        if event.bad_bodies:
+            _hear_bodies(heard, segment, event.records)
         return
     if not isinstance(event, Gap | Unreadable | Tail):
         return
@@ -148,13 +142,15 @@ class _Work:
     def __init__(self, segments: SegmentSet, kernels: ModuleType, how: LogReading, keyed: bool) -> None:
         self._segments = segments
         self._kernels = kernels
-        self._hashing = hash_kernels(kernels) if keyed else None
+        self._keyed = keyed
         self._how = how
+        copied = how.jobs > 1 or how.live
+        self._access = replace(how.access, mode="pread") if copied else how.access
 
-    def one(self, segment: Segment, lane: Lane) -> Iterator[tuple[Segment, Event | _Run]]:
-        done = 0
+    def one(self, segment: Segment, lane: Lane) -> Iterator[tuple[Segment, Event | Run]]:
+        done, spoiled = 0, False
         try:
-            source, changed = open_patched(segment, replace(self._how.access, mode="pread"), lane)
+            source, changed = open_patched(segment, self._access, lane)
             with source:
                 scan = SegmentScan(
                     source,
@@ -168,19 +164,24 @@ class _Work:
                 for event in scan:
                     if isinstance(event, Records):
                         lane.take(event.rows.nbytes + event.window.nbytes)
-                        yield segment, self._run(event)
+                        yield segment, self._run(event, segment.base)
+                        spoiled = source.spoiled()
+                        if spoiled:
+                            break
                         last = event.rows[-1]
                         done = self._advance(done, int(last[Field.POSITION] + last[Field.STORE_SIZE]))
                     else:
                         yield segment, event
         except RmqtoolError as error:
             yield segment, Unreadable(done, segment.size - done, str(error))
+        if spoiled:
+            raise StoreIOError(f"{segment.file.shown} was changed while it was read")
         self._advance(done, segment.size)
 
-    def _run(self, found: Records) -> _Run:
+    def _run(self, found: Records, base: int) -> Run:
         rows = found.rows.copy() if self._how.jobs > 1 else found.rows
-        keys = key_hashes(self._hashing, found) if self._hashing is not None else None
-        return _Run(Records(rows, found.window, found.origin), keys)
+        records = Records(rows, found.window, found.origin)
+        return run_of(records, base, self._kernels, keyed=self._keyed)
 
     def _advance(self, done: int, now: int) -> int:
         if self._how.advance is not None:

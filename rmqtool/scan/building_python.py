@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from formats.consumequeue import Unit
 from formats.index import Item
-from rmqtool.scan.fields import Column, Keys, Queue
+from rmqtool.scan.fields import Column, CrcState, Field, Keys, Queue
 from rmqtool.scan.index import ITEM
 from rmqtool.scan.units import UNIT
 
@@ -79,3 +79,11 @@ def put_keys(
         state[Keys.INDEX_COUNT] = number + 1
         state[[Keys.END_PHYSICAL_OFFSET, Keys.END_TIMESTAMP]] = offset, time
     return len(hashes)
+
+
+def places_and_times(rows: Ints, base: int, offsets: Ints, times: Ints) -> tuple[int, int]:
+    """See `kernels.building.places_and_times`."""
+    offsets[:] = base + rows[:, Field.POSITION]
+    times[:] = rows[:, Field.STORE_TIMESTAMP]
+    elsewhere = int((rows[:, Field.STORED_PHYSICAL_OFFSET] != offsets).sum())
+    return elsewhere, int((rows[:, Field.CRC_STATE] == CrcState.BAD).sum())

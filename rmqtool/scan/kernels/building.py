@@ -9,10 +9,13 @@ import numpy as np
 
 from formats.index import Item
 from formats.primitives import offset_of, sizeof
-from rmqtool.scan.fields import Keys, Queue
+from rmqtool.scan.fields import Field, Keys, Queue
 from rmqtool.scan.kernels.compiler import kernel
+from rmqtool.scan.kernels.constants import CRC_BAD, POSITION, STORE_TIMESTAMP, STORED_OFFSET
 from rmqtool.scan.kernels.dispatch import CODE, LENGTH, OFFSET, SIZE, SLOT, TAGS, UNIT
-from rmqtool.scan.kernels.intrinsics import put32, put64
+from rmqtool.scan.kernels.intrinsics import prefetch, put32, put64
+
+CRC_STATE = int(Field.CRC_STATE)
 
 NEXT = int(Queue.NEXT)
 KNOWN = int(Queue.KNOWN)
@@ -32,6 +35,8 @@ ITEM_OFFSET = offset_of(Item, "physical_offset")
 ITEM_TIME = offset_of(Item, "time_diff")
 ITEM_PREV = offset_of(Item, "prev")
 MOST_SECONDS = (1 << 31) - 1
+AHEAD = 32
+"""keys whose slots are on their way into the cache while one is written"""
 
 
 @kernel()
@@ -74,6 +79,17 @@ def append_units(columns, chosen, start, aligned, state, out, taken):
     return at, count
 
 
+@kernel(forceinline=True)
+def _slot(value, slots, inverse):
+    """`value % slots` of numbers that are not negative, without a division."""
+    slot = value - np.int64(value * inverse) * slots
+    if slot < 0:
+        return slot + slots
+    if slot >= slots:
+        return slot - slots
+    return slot
+
+
 @kernel()
 def put_keys(keys, records, start, room, state, slots, out):
     """Index items of the keys from `start` on, into `out`, up to the key for which the file has no room.
@@ -88,15 +104,14 @@ def put_keys(keys, records, start, room, state, slots, out):
     begin = state[BEGIN_TIME]
     count = state[COUNT]
     inverse = 1.0 / slots.size
+    table = slots.ctypes.data
     new_slots = 0
     k = start
     while k < hashes.size and count < room:
+        if k + AHEAD < hashes.size:
+            prefetch(table + 4 * _slot(np.int64(hashes[k + AHEAD]), slots.size, inverse))
         value = np.int64(hashes[k])
-        slot = value - np.int64(value * inverse) * slots.size
-        if slot < 0:
-            slot += slots.size
-        elif slot >= slots.size:
-            slot -= slots.size
+        slot = _slot(value, slots.size, inverse)
         owner = owners[k]
         time = times[owner]
         seconds = np.int64(0)
@@ -123,3 +138,20 @@ def put_keys(keys, records, start, room, state, slots, out):
     state[COUNT] = count
     state[USED_SLOTS] += new_slots
     return k
+
+
+@kernel()
+def places_and_times(rows, base, offsets, times):
+    """Physical offset and store timestamp of each row; base: offset of the segment's first byte.
+
+    Returns how many records state another offset, and how many have a body that fails its CRC.
+    """
+    elsewhere = 0
+    bad = 0
+    for r in range(rows.shape[0]):
+        offset = base + rows[r, POSITION]
+        offsets[r] = offset
+        times[r] = rows[r, STORE_TIMESTAMP]
+        elsewhere += rows[r, STORED_OFFSET] != offset
+        bad += rows[r, CRC_STATE] == CRC_BAD
+    return elsewhere, bad

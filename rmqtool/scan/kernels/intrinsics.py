@@ -133,3 +133,18 @@ def _store(bits: int):
 
 put64 = _store(64)
 put32 = _store(32)
+
+
+@intrinsic
+def prefetch(typing_context, address):
+    """Begin to bring the line at an address into the cache, to be written."""
+
+    def build(context, builder, signature, arguments):
+        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
+        place = builder.inttoptr(arguments[0], pointer)
+        builder.call(function, [place, number(1), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), build
