@@ -15,6 +15,8 @@ from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rmqtool.repair.plan import Planned
     from rmqtool.store.layout import Store
 
@@ -23,6 +25,7 @@ class Policy(StrEnum):
     """What becomes of damage."""
 
     KEEP = "keep"
+    BROKER = "broker"
 
 
 class DamagedBody(StrEnum):
@@ -33,6 +36,7 @@ class DamagedBody(StrEnum):
 
 
 _DEFAULTS: dict[str, Any] = {"damaged_body": "tombstone", "donors": []}
+_OPTIONS = {"damaged_body": "damaged-body", "donors": "donor"}
 
 
 @verb(
@@ -40,6 +44,7 @@ _DEFAULTS: dict[str, Any] = {"damaged_body": "tombstone", "donors": []}
         "rmqtool recover /data/store",
         "rmqtool recover /data/store --output /data/store.mended --apply",
         "rmqtool recover /data/store --in-place --backup /backup/undo --apply",
+        "rmqtool recover /data/store --policy broker --output /data/store.as-broker --apply",
         "rmqtool recover /data/store --donor /replica/store --damaged-body keep",
         "rmqtool recover /data/store --json | jq '.summary.lost'",
     ],
@@ -48,7 +53,11 @@ def command(
     path: StoreArgument = None,
     policy: Annotated[
         Policy,
-        typer.Option("--policy", help="keep: every intact record survives, also behind damage."),
+        typer.Option(
+            "--policy",
+            help="keep: every intact record survives, also behind damage. broker: what a broker would "
+            "leave, with all that it would cut or delete kept beside.",
+        ),
     ] = Policy.KEEP,
     damaged_body: Annotated[
         DamagedBody,
@@ -78,7 +87,8 @@ def command(
 
     Damaged records become tombstones of the same length and place, so that queue offsets and physical
     offsets stay what they were; torn tails are cut, missing segments bridged, consume queues and index
-    brought in step, and the next start of a broker is a clean one that deletes nothing.
+    brought in step, and the next start of a broker is a clean one that deletes nothing. With --policy broker
+    the files become what a broker would make of them, and what it would destroy is kept.
 
     Prints what it would do and what cannot be saved. With --apply it is done: to a copy (--output), or to
     the store itself (--in-place --backup), which rmqtool undo takes back.
@@ -109,18 +119,42 @@ def command(
 
 def _plan(context: Context, opened: Store, chosen: dict[str, Any], work: str, read: ReadOptions) -> Planned:
     from rmqtool.repair.mend.planner import KeepOptions, keep
+    from rmqtool.store.access import Access
 
-    if chosen["policy"] != "keep":
-        raise UsageError(f"--policy {chosen['policy']} is not known")
     release = chosen["release"] or opened.release.last
     total = 2 * sum(one.size for one in opened.segments)
     with context.progress("reading", total) as progress:
+        if chosen["policy"] == Policy.BROKER:
+            return _as_broker(opened, release, chosen, read, progress.advance)
         options = KeepOptions(
             release=release,
             named_release=chosen["release"],
-            keep_bodies=chosen["damaged_body"] == "keep",
+            keep_bodies=chosen["damaged_body"] == DamagedBody.KEEP,
             donors=tuple(chosen["donors"]),
             jobs=read.job_count,
+            access=Access.of(read.bytes_per_second, careful=True, live=False),
             advance=progress.advance,
         )
         return keep(opened, options, work).planned
+
+
+def _as_broker(
+    opened: Store,
+    release: str,
+    chosen: dict[str, Any],
+    read: ReadOptions,
+    advance: Callable[[int], object],
+) -> Planned:
+    from rmqtool.recovery.reading import Reading
+    from rmqtool.recovery.settings import settings_of
+    from rmqtool.repair.broker.policy import plan_broker_policy
+    from rmqtool.scan.engine import choose_kernels
+    from rmqtool.scan.log import data_bytes
+    from rmqtool.store.access import Access
+
+    given = [name for name, value in _DEFAULTS.items() if chosen[name] != value]
+    if given:
+        raise UsageError(f"--policy broker leaves damage as a broker does: no --{_OPTIONS[given[0]]}")
+    access = Access.of(read.bytes_per_second, careful=read.safe_io, live=False)
+    reading = Reading(choose_kernels(data_bytes(opened.segments)), access, read.job_count, advance)
+    return plan_broker_policy(opened, release, settings_of(opened), reading, chosen)

@@ -24,7 +24,6 @@ from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.repair.rebuild_rules import rules_of
 from rmqtool.scan.events import Gap, Unreadable
 from rmqtool.scan.files import FileReader
-from rmqtool.store.access import Access
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from rmqtool.build.rules import Rules
+    from rmqtool.store.access import Access
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
 
@@ -61,6 +61,7 @@ class DerivedMender:
     left: frozenset[Key]
     kernels: ModuleType
     work: str
+    access: Access
     jobs: int = 1
     advance: Callable[[int], object] | None = None
 
@@ -78,7 +79,7 @@ class DerivedMender:
         if rocksdb:
             made.notes.append("the consume queues are in RocksDB: they are left to the broker")
         else:
-            with FileReader(store, Access("pread")) as reader:
+            with FileReader(store, self.access) as reader:
                 mender = QueueMender(
                     store,
                     files,
@@ -104,7 +105,7 @@ class DerivedMender:
 
     def _read(self, store: Store, builder: QueueBuilder | None) -> bool:
         """One pass over the log: units are built, items compared. Whether the index is right."""
-        access = Access("pread")
+        access = self.access
         index = IndexCheck(store, self.kernels, access, None)
         reading = Reading(self.jobs, advance=self.advance)
         log = LogReader(store.segments, reading, access, self.kernels, index)
@@ -130,7 +131,7 @@ class DerivedMender:
         files = DerivedFiles(place)
         names = [one.name for one in store.index_files() if one.name.isascii() and len(one.name) == 17]
         index = IndexFiles(rules, files, self.kernels, IndexNames(names).next_name)
-        build_log(store.segments, Builder(None, index), self.kernels, LogReading(jobs=self.jobs))
+        build_log(store.segments, Builder(None, index), self.kernels, LogReading(self.access, self.jobs))
         for path in sorted(files.times):
             built = place / path
             size = built.stat().st_size

@@ -17,6 +17,7 @@ from rmqtool.repair.mend.strays import stray_edits
 from rmqtool.repair.plan import Cost, Input, Planned, Told, make_planned, plan_id
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import data_bytes
+from rmqtool.store.access import Access
 from rmqtool.store.kinds import QUEUE_KINDS, FileKind
 from rmqtool.store.layout import Store
 from rmqtool.store.lock import LockState
@@ -34,6 +35,7 @@ class KeepOptions:
     """release: whose broker will start; named_release: the same where somebody named it.
 
     keep_bodies: `--damaged-body keep`. donors: stores to take ranges from. jobs: threads over segments.
+    access: how files are opened; they are copied, never mapped.
     """
 
     release: str
@@ -41,6 +43,7 @@ class KeepOptions:
     keep_bodies: bool = False
     donors: tuple[str, ...] = ()
     jobs: int = 1
+    access: Access = field(default_factory=lambda: Access("pread"))
     advance: Callable[[int], object] | None = None
 
     def parameters(self) -> dict[str, Any]:
@@ -74,7 +77,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     parameters = options.parameters()
     name = plan_id(COMMAND, parameters, inputs)
     kernels = choose_kernels(data_bytes(store.segments))
-    placing = place_segments(store, kernels, "pread")
+    placing = place_segments(store, kernels, options.access)
     if not placing.slabs:
         raise UsageError(
             f"{store.given}: no commit log file holds a record, there is nothing to recover from"
@@ -83,7 +86,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         store,
         placing,
         kernels,
-        "pread",
+        options.access,
         name,
         keep_bodies=options.keep_bodies,
         donors=[Store.open(one) for one in options.donors],
@@ -93,7 +96,15 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     edits = segment_edits(store, placing, log, work)
     after = with_log(store, placing, log)
     derived = DerivedMender(
-        after, options.release, log.end, frozenset(log.twice), kernels, work, options.jobs, options.advance
+        after,
+        options.release,
+        log.end,
+        frozenset(log.twice),
+        kernels,
+        work,
+        options.access,
+        options.jobs,
+        options.advance,
     ).mend()
     edits += derived.edits
     edits += stray_edits(store, options.release)
