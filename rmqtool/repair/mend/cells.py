@@ -84,24 +84,28 @@ def _allot_one(gap: Missing, cells: Sequence[Cell], starts: list[int]) -> Missin
     low = gap.low
     for slot in range(gap.first, gap.last + 1):
         place = Place(gap.key[0], gap.key[1], slot, 0, 0)
-        need = smallest(place, crc_trailer=True)
-        cell = _cell_for(need, cells, bisect_left(starts, low), gap.high)
+        needs = smallest(place), smallest(place, crc_trailer=True)
+        cell = _cell_for(needs, cells, bisect_left(starts, low), gap.high)
         if cell is None:
             return type(gap)(gap.key, slot, gap.last, low, gap.high)
+        need = needs[cell.hole.trailer]
         cell.placed.append((gap.key, slot, need))
         cell.room -= need
         low = cell.start
     return None
 
 
-def _cell_for(need: int, cells: Sequence[Cell], first: int, high: int) -> Cell | None:
-    """The first cell with a broken record to spare, else the first one with room."""
+def _cell_for(needs: tuple[int, int], cells: Sequence[Cell], first: int, high: int) -> Cell | None:
+    """The first cell with a broken record to spare, else the first one with room.
+
+    needs: bytes without and with a `__CRC32#` property.
+    """
     spare: Cell | None = None
     for number in range(first, len(cells)):
         cell = cells[number]
         if cell.start >= high:
             break
-        if cell.room < need:
+        if cell.room < needs[cell.hole.trailer]:
             continue
         if len(cell.placed) < len(cell.frames):
             return cell

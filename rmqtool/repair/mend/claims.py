@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from formats.commitlog import transaction_of
+from formats.commitlog import MESSAGE_MAGIC_CODES, transaction_of
 from rmqtool.repair.mend.headers import text_of
 from rmqtool.repair.mend.order import Missing
 
@@ -56,7 +56,7 @@ class Claimant:
                 self._claim(frame)
         for frames in made.frames.values():
             for frame in frames:
-                if frame.key is None and frame.header is not None:
+                if frame.key is None and frame.header is not None and _speaks(frame.header):
                     self._claim_nearly(frame, frame.header)
         self._find_open(made)
         return made
@@ -220,3 +220,8 @@ class Claimant:
         if first <= one.last:
             found.append(Missing(one.key, first, one.last, low, one.high))
         return found
+
+
+def _speaks(header: Header) -> bool:
+    """Whether there is a header at all: its magic is one, or it states its place."""
+    return header.own_place or header.magic in MESSAGE_MAGIC_CODES

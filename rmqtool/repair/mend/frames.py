@@ -54,7 +54,8 @@ def _end_of(hole: Hole, log: LogBytes, start: int, following: int) -> int | None
     if SMALLEST_RECORD <= size <= following - start:
         return start + size
     magic = int.from_bytes(head[OFF_MAGIC : OFF_MAGIC + 4], "big", signed=True) in MESSAGE_MAGIC_CODES
-    at_home = int.from_bytes(head[OFF_PHYSICAL_OFFSET : OFF_PHYSICAL_OFFSET + 8], "big", signed=True) == start
+    stated = int.from_bytes(head[OFF_PHYSICAL_OFFSET : OFF_PHYSICAL_OFFSET + 8], "big", signed=True)
+    at_home = stated == start > 0  # zeros would be at home at 0
     # at the end of a segment the hole may reach into the filler
     bounded = following < hole.end or not hole.to_end
     if bounded and (magic or at_home) and following - start >= SMALLEST_RECORD:

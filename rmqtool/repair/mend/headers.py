@@ -45,7 +45,7 @@ def read_header(data: bytes, place: int, length: int) -> Header | None:
         properties=properties,
         framed=framed,
         sound=sound,
-        own_place=fixed.physical_offset == place,
+        own_place=fixed.physical_offset == place and (place > 0 or fixed.magic in TOPIC_LENGTH),
     )
 
 
