@@ -12,6 +12,7 @@ from formats.properties import decode_pairs, is_lossless
 from rmqtool.repair.filler import SMALLEST_FILLER, filler, split
 from rmqtool.repair.mend.cells import Cell
 from rmqtool.repair.mend.restore import padded, restored
+from rmqtool.repair.mend.stencil import Stencils
 from rmqtool.repair.mend.tiles import Tile
 from rmqtool.repair.place import Place
 from rmqtool.repair.tombstone import tombstone
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 TRAILER = 20
 _DAY_MS = 86_400_000
 _LARGEST = 4 << 20
+_KEPT, _SMALL = 10_000, 4096
 
 
 @dataclass
@@ -52,6 +54,10 @@ class Filling:
     log: LogBytes
     plan_id: str
     keep_bodies: bool = False
+    _stencils: Stencils = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._stencils = Stencils(self.plan_id)
 
     def fill(self, hole: Hole, frames: Sequence[Frame], cells: Sequence[Cell], end: int) -> Filled:
         """Tiles from the start of the hole to `end`, less bytes behind a blank."""
@@ -99,14 +105,18 @@ class Filling:
         header: Header | None = None,
     ) -> None:
         place = _place(hole, key, slot, start, header)
-        kept = _kept(header)
-        make = partial(tombstone, place, length, self.plan_id, kept=kept, crc_trailer=hole.trailer)
+        if header is None and not hole.trailer:
+            make = partial(self._stencils.make, place, length)
+        else:
+            kept = _kept(header)
+            make = partial(tombstone, place, length, self.plan_id, kept=kept, crc_trailer=hole.trailer)
         data = make()
         if data is None:
             self._fillers(made, hole, start, length)
             return
-        # small ones stay in memory, large ones are made again when they are written
-        made.tiles.append(Tile(start, length, partial(bytes, data) if length < 4096 else _sure(make)))
+        # a few small ones stay in memory, others are made again when they are written
+        few = len(made.tiles) < _KEPT and length < _SMALL
+        made.tiles.append(Tile(start, length, partial(bytes, data) if few else _sure(make)))
         made.tombstones.append(_row(key, slot, start, length))
 
     def _cell(self, made: Filled, hole: Hole, cell: Cell) -> None:
