@@ -79,27 +79,15 @@ class QueueMender:
         first = queue.first or 0
         low = first * UNIT.itemsize // self.size * self.size
         high = (queue.next_slot - 1) * UNIT.itemsize // self.size * self.size
-        kept = self._expired(files, low)
         for base in range(low, high + self.size, self.size):
             path = f"consumequeue/{key[0]}/{key[1]}/{base:020d}"
             yield from self._file(key, path, base, first, files.get(base))
         for base, file in sorted(files.items()):
             if base > high:
                 yield _removed(file, "points at nothing that is in the log")
-            elif base < low and base not in kept:
-                yield _removed(file, "what it points at has expired, and the files behind it are gone")
-
-    def _expired(self, files: dict[int, StoreFile], low: int) -> set[int]:
-        """Files in front of the first record that go on without a hole and hold expired units only."""
-        kept = set()
-        base = low - self.size
-        while base in files and files[base].size == self.size:
-            units = _units(files[base])
-            if not self._harmless(units).all():
-                break
-            kept.add(base)
-            base -= self.size
-        return kept
+            elif base < low:
+                # brokers look for the begin of a queue in its first file only (`#correctMinOffset`)
+                yield _removed(file, "all that it points at has expired")
 
     def _harmless(self, units: Units) -> Mask:
         """Units that stand for no message of the log: expired, or blanks in front of the first one."""
