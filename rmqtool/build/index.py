@@ -38,6 +38,9 @@ _TOGETHER = 1 << 16
 """items that are written together"""
 
 _MILLISECOND = timedelta(milliseconds=1)
+_LATEST = 253_370_764_800_000
+"""ms; the year 9999, the last that dates have"""
+
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
@@ -66,17 +69,23 @@ class IndexNames:
         if self._known:
             self._last = self._known.pop(0)
             return self._last
-        moment = (_EPOCH + max(timestamp, 0) * _MILLISECOND).astimezone(self._zone)
-        name = _name_of(moment)
-        if name <= self._last:
-            name = _name_of(datetime.strptime(self._last[:17], "%Y%m%d%H%M%S%f") + _MILLISECOND)  # noqa: DTZ007
-        self._last = name
-        return name
+        stored = min(max(timestamp, 0), _LATEST)  # a record's time may be anything
+        name = _name_of((_EPOCH + stored * _MILLISECOND).astimezone(self._zone))
+        self._last = name if name > self._last else _name_behind(self._last)
+        return self._last
 
 
 def _name_of(moment: datetime) -> str:
     """`UtilAll#timeMillisToHumanString`."""
     return f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 1000:03d}"
+
+
+def _name_behind(name: str) -> str:
+    """The next name in the order in which brokers sort them, a millisecond later where it is a time."""
+    try:
+        return _name_of(datetime.strptime(name, "%Y%m%d%H%M%S%f") + _MILLISECOND)  # noqa: DTZ007
+    except (ValueError, OverflowError):
+        return f"{name}0"
 
 
 class IndexFile:

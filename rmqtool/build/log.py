@@ -37,13 +37,15 @@ _TOLD = 1000
 class Span:
     """Bytes of the log that gave no record, or a record that is not as it was written.
 
-    reason: a stable word, as of `scan.fields.Stop` in lower case, `unreadable`, `missing` or `crc`.
+    reason: a stable word, as of `scan.fields.Stop` in lower case, `unreadable`, `missing` or `crc`. path: of
+    the segment, for a missing one of that behind it; position: in it.
     """
 
     physical_offset: int
     length: int
     reason: str
     path: str
+    position: int = 0
 
 
 @dataclass
@@ -113,7 +115,7 @@ def _hear(heard: Heard, builder: Builder, segment: Segment, event: Event | Run) 
         return
     offset = segment.base + event.position
     reason = "unreadable" if isinstance(event, Unreadable) else event.reason.name.lower()
-    span = Span(offset, event.length, reason, segment.file.shown)
+    span = Span(offset, event.length, reason, segment.file.shown, event.position)
     if isinstance(event, Tail):
         if event.content is not TailContent.ZERO:
             heard.tails.append(replace(span, reason=event.content.value))
@@ -133,7 +135,8 @@ def _hear_bodies(heard: Heard, segment: Segment, run: Records) -> None:
     heard.bad_body_count += len(bad)
     for row in run.rows[bad[: max(_TOLD - len(heard.bad_bodies), 0)]]:
         offset, size = segment.base + int(row[Field.POSITION]), int(row[Field.STORE_SIZE])
-        heard.bad_bodies.append(Span(offset, size, "crc", segment.file.shown))
+        span = Span(offset, size, "crc", segment.file.shown, int(row[Field.POSITION]))
+        heard.bad_bodies.append(span)
 
 
 class _Work:

@@ -45,9 +45,7 @@ def rules_of(store: Store, release: str) -> Rules:
         batch_queue_size=_size(
             store, config, FileKind.BATCHCONSUMEQUEUE, "mapper_file_size_batch_consume_queue"
         ),
-        extension_size=_size(
-            store, config, FileKind.CONSUMEQUEUE_EXT, "mapped_file_size_consume_queue_ext"
-        ),
+        extension_size=_size(store, config, FileKind.CONSUMEQUEUE_EXT, "mapped_file_size_consume_queue_ext"),
         extension=config.enable_consume_queue_ext
         or (not config.is_set("enable_consume_queue_ext") and bool(store.of_kind(FileKind.CONSUMEQUEUE_EXT))),
         multi_dispatch=traits.multi_dispatch if dispatches else MultiDispatch.NONE,
@@ -70,11 +68,12 @@ def _geometry(store: Store, config: StoreConfig) -> tuple[int, int]:
     """Slots and items of an index file."""
     if config.is_set("max_hash_slot_num") or config.is_set("max_index_num"):
         return config.max_hash_slot_num, config.max_index_num
-    for file in reversed(store.index_files()):
-        found = store.index_geometry[file.path]
+    geometries = [store.index_geometry[file.path] for file in reversed(store.index_files())]
+    for found in geometries:
         if found.slots is not None and found.items is not None:
             return found.slots, found.items
-    return DEFAULT_SLOTS, DEFAULT_ITEMS
+    # no file with items tells: at least the length is that of the files
+    return next((one.candidates[0] for one in geometries if one.candidates), (DEFAULT_SLOTS, DEFAULT_ITEMS))
 
 
 def _batch_topics(store: Store) -> frozenset[str]:

@@ -158,6 +158,13 @@ def test_names_are_store_times_that_rise() -> None:
     assert names.next_name(FIRST_TIME + 879) == "20231115061321002"
 
 
+def test_names_rise_from_any_time_and_any_name() -> None:
+    names = IndexNames(["12", "99991231235959999"], ZoneInfo("UTC"))
+    taken = [names.next_name(time) for time in (0, 0, 2**62, -(2**62), 5)]
+    assert taken == sorted(set(taken))
+    assert IndexNames(zone=ZoneInfo("UTC")).next_name(2**62) == "99990101000000000"
+
+
 def test_names_that_are_there_come_first() -> None:
     names = IndexNames(["20200101000000000", "29991231235959999"], ZoneInfo("UTC"))
     taken = [names.next_name(FIRST_TIME) for _ in range(3)]
