@@ -50,7 +50,7 @@ class ChangeOptions:
         typer.Option(
             "--backup",
             metavar="DIR",
-            help="Where --in-place keeps all that it changes, for rmqtool undo; new or empty, outside the store.",
+            help="Where --in-place keeps what it changes, for rmqtool undo; new or empty, not in the store.",
             show_default=False,
             rich_help_panel=_CHANGING,
         ),
@@ -105,9 +105,9 @@ class Order:
     """What a command asks for.
 
     open: opens the store, each time as it lies there then. parameters: all that planning depends on beside
-    the store's bytes, plain JSON values, `defaults` those of them that stand for "not given". plan: makes the
-    plan from store, parameters and an empty work directory for what is large; what it leaves there may be taken
-    by applying (`FromFile.movable`). keeps_evidence: with --output, what the copy lacks goes to
+    the store's bytes, plain JSON values, `defaults` those of them that stand for "not given". plan: makes
+    the plan from store, parameters and an empty work directory for what is large; what it leaves there may
+    be taken by applying (`FromFile.movable`). keeps_evidence: with --output, what the copy lacks goes to
     `DIR.quarantine`. shown: parameters that summaries repeat.
     """
 

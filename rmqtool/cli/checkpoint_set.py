@@ -57,9 +57,10 @@ def command(
 ) -> ExitCode:
     """A checkpoint whose times the data proves.
 
-    Values that are not given are the latest safe ones: see checkpoint show for their proof. With them the recovery
-    of an unclean stop begins as late as it may, and rebuilds what queues and index lack. Given values are taken
-    as they are; one that is later than the data proves is named. Prints the plan and stops, unless --apply.
+    Values that are not given are the latest safe ones: see checkpoint show for their proof. With them the
+    recovery of an unclean stop begins as late as it may, and rebuilds what queues and index lack. Given
+    values are taken as they are; one that is later than the data proves is named. Prints the plan and
+    stops, unless --apply.
     """
     from rmqtool.cli.carrying_out import carry_out
     from rmqtool.cli.proving import proven, release_of

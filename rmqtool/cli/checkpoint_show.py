@@ -34,10 +34,11 @@ def command(
 ) -> ExitCode:
     """The checkpoint, and what the data proves about it.
 
-    Reads the whole log, every body checked, and the ends of all queues: the store time of the last valid record,
-    of the oldest message that no queue has yet, the end of the newest index file. Beside each field stands the
-    latest value that is safe, and for both the segment in which the recovery of an unclean stop would
-    begin. Exit 1 when a time lies behind what the data proves, so that such a recovery would begin too late.
+    Reads the whole log, every body checked, and the ends of all queues: the store time of the last valid
+    record, of the oldest message that no queue has yet, the end of the newest index file. Beside each field
+    stands the latest value that is safe, and for both the segment in which the recovery of an unclean stop
+    would begin. Exit 1 when a time lies behind what the data proves, so that such a recovery would begin
+    too late.
     """
     from rmqtool.cli.proving import proven
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from rmqtool.cli.options import resolve_store
@@ -30,7 +31,7 @@ def open_store(
     for note in opened.notes:
         context.talk.note(note)
     state = probe(opened.lock_path)
-    if state.held:
+    if state.held and state.pid != os.getpid():
         holder = f"process {state.pid}" if state.pid else "a process"
         context.talk.note(f"the store is live, {holder} holds it: its tail may move while it is read")
     return opened

@@ -30,8 +30,10 @@ _MANY = 20
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a plan. needed: bytes that it takes or took beside the store; shares: most of a copy shares
-    blocks with the store. output, journal, quarantine: where things went.
+    """What became of a plan.
+
+    needed: bytes that it takes or took beside the store; shares: most of a copy shares blocks with the
+    store. output, journal, quarantine: where things went.
     """
 
     applied: bool = False
@@ -48,7 +50,7 @@ def show_plan(
     """Prints the plan in the form that was asked for."""
     schema = f"rmqtool.{order.command.replace(' ', '-')}/1"
     if context.format == "table":
-        _page(context, order, options, planned, outcome)
+        _page(context, options, planned, outcome)
         return
     with context.rows(schema, _COLUMNS, csv_columns=CSV_COLUMNS) as rows:
         rows.write_rows(change_row(one) for one in planned.plan.changes)
@@ -90,7 +92,7 @@ def _summary(planned: Planned, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _page(context: Context, order: Order, options: ChangeOptions, planned: Planned, outcome: Outcome) -> None:
+def _page(context: Context, options: ChangeOptions, planned: Planned, outcome: Outcome) -> None:
     plan = planned.plan
     page = context.page()
     if not plan.changes:
@@ -117,7 +119,7 @@ def _page(context: Context, order: Order, options: ChangeOptions, planned: Plann
             ("journal", outcome.journal),
             ("quarantine", outcome.quarantine),
             ("undo", outcome.journal and f"rmqtool undo {shlex.quote(outcome.journal)} --apply"),
-            ("next", _next(order, options, planned) if not outcome.applied else None),
+            ("next", _next(options, planned) if not outcome.applied else None),
         ]
     )
     page.close()
@@ -154,7 +156,7 @@ def _costs(context: Context, page: Any, planned: Planned) -> None:
         page.line(f"note: {note}")
 
 
-def _next(order: Order, options: ChangeOptions, planned: Planned) -> str | None:
+def _next(options: ChangeOptions, planned: Planned) -> str | None:
     if not planned.edits:
         return None
     target = " ".join(map(shlex.quote, options.words)) or "--output DIR"

@@ -35,10 +35,10 @@ def command(
             show_default=False,
         ),
     ],
-    apply: Annotated[  # noqa: FBT002
+    apply: Annotated[
         bool, typer.Option("--apply", help="Do it; without it, print what would be done and stop.")
     ] = False,
-    partial: Annotated[  # noqa: FBT002
+    partial: Annotated[
         bool, typer.Option("--partial", help="Leave what has changed since and restore the rest.")
     ] = False,
     *,
@@ -46,10 +46,10 @@ def command(
 ) -> ExitCode:
     """Puts back what an in-place command changed, from its journal.
 
-    Restores bytes, files, directories, owners, modes and modification times, and takes away what the command made
-    and the marker that kept brokers from starting. Only what would be restored is compared: where a
-    broker or anybody else has written since, that is listed and nothing is done without --partial; what
-    was appended is named and never cut. An apply that was stopped in the middle is put back, too.
+    Restores bytes, files, directories, owners, modes and modification times, and takes away what the
+    command made and the marker that kept brokers from starting. Only what would be restored is compared:
+    where a broker or anybody else has written since, that is listed and nothing is done without --partial;
+    what was appended is named and never cut. An apply that was stopped in the middle is put back, too.
 
     Exit 0 when it is done or nothing is to do, 1 when only the plan was printed or something has changed, 5
     when a process holds the store.

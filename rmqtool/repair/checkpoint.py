@@ -36,7 +36,7 @@ def plan_checkpoint(
 ) -> Planned:
     """A plan that sets `wanted` (some of `FIELDS`), and the proven values for the other fields."""
     stored = stored_values(store)
-    confirms = int(release.split(".")[0]) >= 5
+    confirms = int(release.partition(".")[0]) >= 5
     safe = proof.safe(stored, confirms=confirms)
     values = {**safe, **wanted}
     edits = [] if values == stored and _is_whole(store) else [_edit(store, values, stored)]

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from rmqtool.errors import PlanRefusedError, StoreIOError, UsageError
+from rmqtool.errors import PlanRefusedError, RmqtoolError, StoreIOError, UsageError
 from rmqtool.repair.backup import Backup, backup_needs, clear_backup, reusable, write_state
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.editing import Editor, check_order
 from rmqtool.repair.facts import Facts, facts_of, give_owner
 from rmqtool.repair.journal import STATE, After, Journal, Phase, State
-from rmqtool.repair.marker import NAME, place_marker, remove_marker
+from rmqtool.repair.marker import NAME, place_marker, refuse_without_place, remove_marker
 from rmqtool.repair.places import InStore, is_within
 from rmqtool.repair.plan import Action
 from rmqtool.repair.regions import sha256_of_file
@@ -23,7 +23,7 @@ from rmqtool.repair.room import demand_room, written_bytes
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from rmqtool.repair.journal import Entry
     from rmqtool.repair.plan import Planned
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def check_backup(store: Store, backup: str) -> None:
-    """Raises `UsageError` unless `backup` is outside the store and new, empty, or holds an unfinished journal."""
+    """Raises `UsageError` unless `backup` is outside the store and new, empty, or a journal not finished."""
     shown = escape_name(backup)
     if is_within(backup, store.root) or any(is_within(backup, root) for root in store.roots):
         raise UsageError(f"--backup {shown}: lies inside the store")
@@ -62,18 +62,17 @@ def apply_in_place(
     disk = disk or Disk()
     check_order(planned.edits)
     check_backup(store, backup)
+    refuse_without_place(os.fspath(store.root))
     same_inputs(store, planned)
     backup = os.path.abspath(backup)
     _demand(store, planned, backup)
-    journal = None
     try:
         if os.path.isdir(backup):
             clear_backup(backup)
         journal = Backup(disk, store, planned, backup, held).write()
         _carry_out(disk, store, planned, backup, journal, advance)
-    except OSError as error:
-        where = f"{escape_name(os.fsdecode(error.filename))}: " if error.filename else ""
-        raise StoreIOError(f"{where}{error.strerror}; {_how_it_stands(journal, backup)}") from error
+    except (OSError, RmqtoolError) as error:
+        raise StoreIOError(f"{in_words(error)}; {how_it_stands(store, backup)}") from error
     return journal
 
 
@@ -131,7 +130,7 @@ def _carry_out(
 
 def finish(disk: Disk, journal: Journal, backup: str, marker: str, state: State) -> None:
     """The last steps of an apply of which all is written."""
-    end_marker(disk, journal, marker, state.directories.get(journal.marker_directory))
+    end_marker(disk, journal, marker, state.directories)
     write_state(disk, backup, state.model_copy(update={"phase": Phase.DONE}))
 
 
@@ -142,18 +141,32 @@ def begin_marker(disk: Disk, journal: Journal, backup: str) -> str:
         root = facts_of(journal.store)
         disk.make_directory(folder, root.mode)
         give_owner(disk, folder, root)
-    return place_marker(disk, folder, backup, journal.journal_id)
+    marker = place_marker(disk, folder, backup, journal.journal_id)
+    for further in journal.further_markers:
+        place_marker(disk, further, backup, journal.journal_id)
+    return marker
 
 
-def end_marker(disk: Disk, journal: Journal, marker: str, mtime_ns: int | None) -> None:
-    """Takes the marker away, and the directory that was made for it; else that gets this time."""
+def end_marker(disk: Disk, journal: Journal, marker: str, times: Mapping[str, int]) -> None:
+    """Takes the markers away, the main one last, and the directory that was made for it.
+
+    times: modification times that their directories get, by location.
+    """
     folder = journal.marker_directory
+    for further in journal.further_markers:
+        remove_marker(disk, os.path.join(further, NAME))
+        _set_time(disk, further, times)
     remove_marker(disk, marker)
     if journal.made_marker_directory and os.path.isdir(folder) and not os.listdir(folder):
         disk.remove_directory(folder)
         disk.set_mtime(journal.store, journal.directories[journal.store].mtime_ns)
-    elif mtime_ns is not None and os.path.isdir(folder):
-        disk.set_mtime(folder, mtime_ns)
+    else:
+        _set_time(disk, folder, times)
+
+
+def _set_time(disk: Disk, folder: str, times: Mapping[str, int]) -> None:
+    if folder in times and os.path.isdir(folder):
+        disk.set_mtime(folder, times[folder])
         disk.sync_directory(folder)
 
 
@@ -167,7 +180,7 @@ def _settle(disk: Disk, journal: Journal, planned: Planned) -> None:
         if entry is None:
             continue
         if change.action in comes or (change.action is Action.PUT and not entry.before.exists):
-            changed.add(os.path.dirname(entry.location))
+            changed.add(os.path.realpath(os.path.dirname(entry.location)))
     for location, facts in journal.directories.items():
         if location not in changed and os.path.isdir(location):
             disk.set_mtime(location, facts.mtime_ns)
@@ -188,12 +201,21 @@ def _after(entry: Entry) -> After:
     return After(facts=facts, sha256=sha256_of_file(entry.location) if facts.kind == "file" else None)
 
 
-def _how_it_stands(journal: Journal | None, backup: str) -> str:
-    if journal is None or not os.path.lexists(os.path.join(journal.marker_directory, NAME)):
-        done = journal is not None and os.path.exists(os.path.join(backup, STATE))
+def in_words(error: BaseException) -> str:
+    """An error of the operating system with its path, any other as it says itself."""
+    if not isinstance(error, OSError):
+        return str(error)
+    where = f"{escape_name(os.fsdecode(error.filename))}: " if error.filename else ""
+    return f"{where}{error.strerror}"
+
+
+def how_it_stands(store: Store, backup: str) -> str:
+    """What an apply that was stopped left, and what to do."""
+    if not os.path.lexists(os.path.join(store.root, "commitlog", NAME)):
+        done = os.path.exists(os.path.join(backup, STATE))
         return "the change itself is complete" if done else "the store was not changed"
     shown = escape_name(backup)
     return (
-        f"the store is half changed and no broker starts on it: rmqtool undo {shown} --apply puts it back, the "
-        "same command again completes it"
+        f"the store is half changed and no broker starts on it: rmqtool undo {shown} --apply puts it back, "
+        "the same command again completes it"
     )

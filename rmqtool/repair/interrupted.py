@@ -26,15 +26,15 @@ def refuse_if_interrupted(root: str | os.PathLike[str]) -> None:
     shown = escape_name(os.fspath(root))
     if marker.torn:
         raise PlanRefusedError(
-            f"{escape_name(marker.path)}.part is left of an apply that was stopped before it changed anything: "
-            "remove that file"
+            f"{escape_name(marker.path)}.part is left of an apply that was stopped before it changed "
+            "anything: remove that file"
         )
     if marker.journal is None:
         raise PlanRefusedError(f"{shown} is an unfinished copy: remove it")
     journal = escape_name(marker.journal)
     raise PlanRefusedError(
-        f"an apply was stopped in the middle of {shown}: rmqtool undo {journal} --apply puts it back, the same "
-        f"command with --backup {journal} completes it"
+        f"an apply was stopped in the middle of {shown}: rmqtool undo {journal} --apply puts it back, "
+        f"the same command with --backup {journal} completes it"
     )
 
 
@@ -42,8 +42,8 @@ def bring_back(root: str | os.PathLike[str], backup: str, held: Held, disk: Disk
     """Makes a store that was stopped in the middle of an apply with this backup fit for planning again.
 
     What was half done is put back and the journal cleared; what was done but for the marker is finished.
-    Returns what was done in words, None when there was nothing to do. Raises what `plan_undo` and `undo` raise,
-    and `PlanRefusedError` when the marker is of another journal.
+    Returns what was done in words, None when there was nothing to do. Raises what `plan_undo` and `undo`
+    raise, and `PlanRefusedError` when the marker is of another journal.
     """
     marker = find_marker(root)
     if not os.path.exists(os.path.join(backup, JOURNAL)):

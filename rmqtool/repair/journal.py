@@ -1,7 +1,8 @@
-"""The undo journal: what everything that a plan touches was before, complete and synced before the first change.
+"""The undo journal: what everything that a plan touches was before, synced before the first change.
 
-A directory: `journal.json` (never changed once it is there), `state.json` (how far things got), `files/PATH`
-(whole files that leave the store or are replaced), `ranges/PATH@POSITION` (bytes that are written over or cut).
+A directory: `journal.json` (never changed once it is there), `state.json` (how far things got),
+`files/PATH` (whole files that leave the store or are replaced), `ranges/PATH@POSITION` (bytes that are
+written over or cut).
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from pydantic import (
 )
 
 from rmqtool.errors import NewerFormatError, UsageError
-from rmqtool.repair.facts import Facts
-from rmqtool.repair.plan import Plan
+from rmqtool.repair.facts import Facts  # noqa: TC001 - pydantic reads it
+from rmqtool.repair.plan import Plan  # noqa: TC001 - pydantic reads it
 from rmqtool.repair.written import read_document
 from rmqtool.store.names import escape_name, unescape_name
 
@@ -72,7 +73,7 @@ class Entry(_Data):
 
 
 class Journal(_Data):
-    """All that undo needs. directories: facts of those in which names come and go, by location, as they were."""
+    """All that undo needs. directories: facts of those in which names come and go, by location."""
 
     schema_: Literal["rmqtool.journal/1"] = Field(default=SCHEMA, alias="schema")
     journal_id: str
@@ -80,6 +81,8 @@ class Journal(_Data):
     created_timestamp: int
     store: Location
     marker_directory: Location
+    further_markers: tuple[Location, ...] = ()
+    """commitlog directories elsewhere, of a multi-path store"""
     made_marker_directory: bool
     made_lock: bool
     entries: tuple[Entry, ...]
@@ -108,9 +111,7 @@ class After(_Data):
 
 
 class State(_Data):
-    """The changing part. after: by path, once applied. skipped: what a partial undo leaves, as `path` or
-    `path@position`.
-    """
+    """The changing part. after: by path, once applied. skipped: what a partial undo leaves, by key."""
 
     phase: Phase
     after: dict[str, After] = Field(default_factory=dict)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rmqtool.errors import StoreIOError
+from rmqtool.errors import PlanRefusedError, StoreIOError
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
@@ -25,8 +25,10 @@ _PART = ".part"
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A marker as it was found. journal: directory of the journal, None in an unfinished copy; journal_id: which
-    journal it is. torn: it was stopped while it was written, so nothing else was changed yet.
+    """A marker as it was found.
+
+    journal: directory of the journal, None in an unfinished copy; journal_id: which journal it is. torn: it
+    was stopped while it was written, so nothing else was changed yet.
     """
 
     path: str
@@ -54,6 +56,16 @@ def find_marker(root: str | os.PathLike[str]) -> Marker | None:
         raise StoreIOError(f"{escape_name(path)}: is not what rmqtool wrote there") from None
 
 
+def refuse_without_place(root: str) -> None:
+    """Raises `PlanRefusedError` when the marker cannot lie where brokers look: `commitlog` is a file."""
+    if os.path.lexists(os.path.join(root, "commitlog")) and not os.path.isdir(
+        os.path.join(root, "commitlog")
+    ):
+        raise PlanRefusedError(
+            f"{escape_name(root)}/commitlog is no directory: move it away, nothing can be kept safe beside it"
+        )
+
+
 def place_marker(disk: Disk, directory: str, journal: str | None, journal_id: str | None) -> str:
     """Writes the marker into a `commitlog` directory, synced, and returns its path."""
     path = os.path.join(directory, NAME)
@@ -75,7 +87,7 @@ def place_marker(disk: Disk, directory: str, journal: str | None, journal_id: st
         finally:
             os.close(descriptor)
         disk.rename(path + _PART, path)
-    except OSError:
+    except BaseException:
         with suppress(OSError):
             os.unlink(path + _PART)
             os.utime(directory, ns=(was.st_atime_ns, was.st_mtime_ns))

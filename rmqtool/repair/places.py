@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class InStore:
-    """Paths of a plan in the store itself; those of further commit-log roots are where the store found them."""
+    """Paths of a plan in the store itself; those of further commit-log roots lie where they were found."""
 
     def __init__(self, store: Store) -> None:
         self._root = os.path.realpath(store.root)
         self._elsewhere = {one.shown: os.path.abspath(one.location) for one in store.files if one.root}
 
     def of(self, path: str) -> str:
-        """Absolute location of a path as plans write it (`StoreFile.shown`). `ValueError` for one that leads out."""
+        """Absolute location of a path as plans write it (`StoreFile.shown`); `ValueError` if it leads out."""
         known = self._elsewhere.get(path)
         return known if known is not None else os.path.join(self._root, inside(path))
 

@@ -62,10 +62,11 @@ class Input(_Data):
 class Change(_Data):
     """One change. path: relative to the store root, printable (`StoreFile.shown`).
 
-    position: of WRITE and SET_ASIDE. length, sha256: the bytes written by WRITE and PUT, or set aside. size: the file's
-    afterwards. mtime_ns: its modification time afterwards, None to keep the one that it has (or, for a new
-    file, the time of writing). why: a stable word of what it mends ("tombstone", "torn-tail",
-    "consumequeue", …). facts: about what it saves or costs, keys and units as in the record table.
+    position: of WRITE and SET_ASIDE. length, sha256: the bytes written by WRITE and PUT, or set aside.
+    size: the file's afterwards. mtime_ns: its modification time afterwards, None to keep the one that it
+    has (or, for a new file, the time of writing). why: a stable word of what it mends ("tombstone",
+    "torn-tail", "consumequeue", …). facts: about what it saves or costs, keys and units as in the record
+    table.
     """
 
     action: Action

@@ -41,7 +41,8 @@ class Proof:
 
     log_end, stop_reason: where the valid records end that begin with the first file, every body checked.
     last_offset, last_timestamp: of the last of them. lacking: messages among them without a unit in their
-    queue; lacking_timestamp: the oldest. index_end_offset, index_end_timestamp: header of the newest index file.
+    queue; lacking_timestamp: the oldest. index_end_offset, index_end_timestamp: header of the newest index
+    file.
     """
 
     log_end: int
@@ -61,9 +62,9 @@ class Proof:
     def safe(self, stored: Mapping[str, int], *, confirms: bool) -> dict[str, int]:
         """The latest values with which recovery still begins before everything that it has to mend.
 
-        physic: the last valid record. logics: the same, or the oldest message without a unit. index: the end of
-        the newest index file while that is inside the log. stored: as it is now; kept where the data says nothing.
-        confirms: the release keeps a confirm offset.
+        physic: the last valid record. logics: the same, or the oldest message without a unit. index: the
+        end of the newest index file while that is inside the log. stored: as it is now; kept where the data
+        says nothing. confirms: the release keeps a confirm offset.
         """
         physic = self.last_timestamp or 0
         logics = physic if self.lacking_timestamp is None else min(physic, self.lacking_timestamp)
@@ -82,8 +83,8 @@ class Proof:
 def prove(store: Store, release: str, settings: StartSettings, reading: Reading) -> Proof:
     """Reads the whole log as a broker does that was not stopped in order and knows nothing.
 
-    Raises `PlanRefusedError` when a broker of this release refuses such a store, `UsageError` for kinds of stores
-    whose queues are not modelled, and reading errors.
+    Raises `PlanRefusedError` when a broker of this release refuses such a store, `UsageError` for kinds of
+    stores whose queues are not modelled, and reading errors.
     """
     if settings.rocksdb_queues or settings.dledger:
         raise UsageError(

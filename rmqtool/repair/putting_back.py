@@ -35,9 +35,10 @@ class PuttingBack:
         for entry in journal.entries:
             self._clear_temporary(entry)
         whole = [one for one in steps if one.way in {Way.PUT_BACK, Way.REMOVE}]
-        for step in sorted(whole, key=lambda one: one.entry.path):
-            if step.way is Way.PUT_BACK and step.entry.before.kind == "directory":
-                self._make_directory(step.entry)
+        back = [one.entry for one in whole if one.way is Way.PUT_BACK]
+        for entry in sorted(back, key=lambda one: one.path):
+            if entry.before.kind == "directory":
+                self._make_directory(entry)
         inside: dict[str, list[Step]] = {}
         for step in steps:
             if step.way in {Way.BYTES, Way.CUT, Way.TIME}:
@@ -46,14 +47,13 @@ class PuttingBack:
             self._edit(parts, keeps_time=parts[0].entry.path in left)
         for step in whole:
             self._whole(step)
-        for step in sorted(whole, key=lambda one: one.entry.path, reverse=True):
-            if step.way is Way.REMOVE and os.path.isdir(step.entry.location):
-                self._remove_directory(step.entry.location)
+        made = [one.entry.location for one in whole if one.way is Way.REMOVE]
+        for location in sorted(filter(os.path.isdir, made), reverse=True):
+            self._remove_directory(location)
         for entry in journal.entries:
             self._part(entry)
-        for folder in sorted(self._folders):
-            if os.path.isdir(folder):
-                self._disk.sync_directory(folder)
+        for folder in sorted(filter(os.path.isdir, self._folders)):
+            self._disk.sync_directory(folder)
 
     def _clear_temporary(self, entry: Entry) -> None:
         temporary = temporary_of(entry.location)
@@ -124,9 +124,9 @@ class PuttingBack:
     def _part(self, entry: Entry) -> None:
         """A file that is in its place again is no longer in the backup, too."""
         saved = file_path(self._directory, entry.path)
-        if entry.before.kind == "file" and os.path.lexists(saved) and os.path.lexists(entry.location):
-            if os.path.samefile(saved, entry.location):
-                self._disk.unlink(saved)
+        there = entry.before.kind == "file" and os.path.lexists(saved) and os.path.lexists(entry.location)
+        if there and os.path.samefile(saved, entry.location):
+            self._disk.unlink(saved)
 
     def _put_back(self, entry: Entry) -> None:
         saved = file_path(self._directory, entry.path)

@@ -31,7 +31,7 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to restore. position, length: of BYTES and CUT. changed: why it cannot be, None when it can."""
+    """One thing to restore. position, length: of BYTES and CUT. changed: why it cannot be, else None."""
 
     entry: Entry
     way: Way

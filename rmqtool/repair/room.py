@@ -29,7 +29,7 @@ def free_bytes(directory: str) -> int:
 
 
 def shares_blocks(source: str, directory: str) -> bool:
-    """Whether a file in `directory` can share the blocks of the file `source`: tried with a file of no name."""
+    """Whether a file in `directory` can share the blocks of `source`: tried with a file of no name."""
     try:
         with open(source, "rb") as original, tempfile.TemporaryFile(dir=directory) as trial:
             fcntl.ioctl(trial.fileno(), _FICLONE, original.fileno())
@@ -57,7 +57,8 @@ def demand_room(directory: str, needed: int) -> None:
     free = free_bytes(directory)
     if free < needed:
         raise StoreIOError(
-            f"{escape_name(directory)}: {needed} bytes are needed there and {free} are free; nothing was changed"
+            f"{escape_name(directory)}: {needed} bytes are needed there and {free} are free; "
+            "nothing was changed"
         )
 
 

@@ -67,8 +67,10 @@ def load_plan(path: str) -> Plan:
 
 
 def check_fits(plan: Plan, store: Store, command: str, path: str) -> None:
-    """Raises `UsageError` when a saved plan is for another command, store or release of rmqtool, and
-    `PlanRefusedError` naming the first input that is no longer as it was. Reads all inputs.
+    """Whether a saved plan may be carried out here; reads all inputs.
+
+    Raises `UsageError` when it is for another command, store or release of rmqtool, and `PlanRefusedError`
+    naming the first input that is no longer as it was.
     """
     shown = escape_name(path)
     if plan.command != command:

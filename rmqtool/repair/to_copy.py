@@ -11,7 +11,8 @@ from rmqtool.errors import PlanRefusedError, StoreIOError, UsageError
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.editing import Editor, check_order
 from rmqtool.repair.facts import facts_of, give_owner
-from rmqtool.repair.marker import place_marker, remove_marker
+from rmqtool.repair.in_place import in_words
+from rmqtool.repair.marker import NAME, place_marker, refuse_without_place, remove_marker
 from rmqtool.repair.places import InCopy, InStore, is_within
 from rmqtool.repair.plan import Action
 from rmqtool.repair.quarantine import keep_evidence
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CopyPlan:
-    """A copy that may be made. needed: bytes on the file system of `target`; shares: blocks are shared with the
-    store, so that only what changes takes room.
+    """A copy that may be made.
+
+    needed: bytes on the file system of `target`; shares: blocks are shared with the store, so that only
+    what changes takes room.
     """
 
     target: str
@@ -86,6 +89,7 @@ def apply_to_copy(
     disk = disk or Disk()
     check_order(planned.edits)
     refuse_if_held(store.root)
+    refuse_without_place(os.fspath(store.root))
     demand_room(copy.target, copy.needed)
     existed = os.path.isdir(copy.target)
     try:
@@ -95,13 +99,14 @@ def apply_to_copy(
         _still_the_same(store, planned)
         refuse_if_held(store.root)
         commitlog = os.path.join(copy.target, "commitlog")
-        remove_marker(disk, os.path.join(commitlog, "rmqtool-apply-in-progress"))
+        remove_marker(disk, os.path.join(commitlog, NAME))
         _finish_directories(store, copy, disk)
     except BaseException as error:
         left = _clear(copy.target, keep_directory=existed)
-        if isinstance(error, OSError):
-            where = f"{escape_name(os.fsdecode(error.filename))}: " if error.filename else ""
-            raise StoreIOError(f"{where}{error.strerror}; the store was not touched, {left}") from error
+        if quarantine is not None:
+            shutil.rmtree(quarantine, ignore_errors=True)
+        if isinstance(error, (OSError, StoreIOError)):
+            raise StoreIOError(f"{in_words(error)}; the store was not touched, {left}") from error
         raise
 
 

@@ -1,4 +1,4 @@
-"""A store copied as a tree: links followed, holes kept, owner, mode and times of files and directories kept."""
+"""A store copied as a tree: links followed; holes, owner, mode and times of files and directories kept."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def write_document(disk: Disk, path: str, content: Mapping[str, Any]) -> None:
 
 
 def read_document(path: str, what: str) -> dict[str, Any]:
-    """The JSON object in a file. Raises `StoreIOError` when it cannot be read, `ValueError` when it is none."""
+    """The JSON object in a file. Raises `StoreIOError` when it cannot be read, `ValueError` for others."""
     try:
         with open(path, "rb") as file:
             found = json.loads(file.read())

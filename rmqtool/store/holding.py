@@ -1,7 +1,7 @@
 """Taking the lock that a running broker holds, for as long as a store is changed.
 
-The lock is that of `DefaultMessageStore#start`: a POSIX record lock on byte 0 of `<root>/lock`. Its content is
-the broker's and stays as it is.
+The lock is that of `DefaultMessageStore#start`: a POSIX record lock on byte 0 of `<root>/lock`. Its content
+is the broker's and stays as it is.
 """
 
 from __future__ import annotations
@@ -65,13 +65,10 @@ def _take(root: str) -> Held:
     found = _facts(root)
     descriptor, made = _open(path, found)
     held = Held(root, descriptor, made, found.st_mtime_ns)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise StoreIOError(f"{escape_name(path)}: is no regular file, it cannot be locked")
-        lock.register(root, descriptor)
-    except BaseException:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise
+        raise StoreIOError(f"{escape_name(path)}: is no regular file, it cannot be locked")
+    lock.register(root, descriptor)
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
     except OSError as error:

@@ -68,7 +68,7 @@ def unescape_name(shown: str) -> str:
         text = match.group()
         if text == "\\\\":
             return "\\"
-        code = int(text[2:], 16)
+        code = int.from_bytes(bytes.fromhex(text[2:]), "big")
         return chr(code + 0xDC00 if text[1] == "x" else code)
 
     return _ESCAPED.sub(restore, shown)

@@ -63,7 +63,11 @@ def test_without_apply_the_plan_is_printed_and_nothing_done(change, root, store_
     assert done.exit_code == 1
     assert [one["action"] for one in done.of_type("change")] == ["write"]
     summary = done.of_type("summary")[0]
-    assert (summary["schema"], summary["applied"], summary["changes"]) == ("rmqtool.checkpoint-set/1", False, 1)
+    assert (summary["schema"], summary["applied"], summary["changes"]) == (
+        "rmqtool.checkpoint-set/1",
+        False,
+        1,
+    )
 
 
 def test_in_place_then_undo(change, root, tmp_path):
@@ -112,7 +116,9 @@ def test_what_cannot_be_meant(change, root, tmp_path, args, words, store_unchang
     assert words in done.stderr
 
 
-@pytest.mark.parametrize("how", [[], ["--output", "{}/o", "--apply"], ["--in-place", "--backup", "{}/b", "--apply"]])
+@pytest.mark.parametrize(
+    "how", [[], ["--output", "{}/o", "--apply"], ["--in-place", "--backup", "{}/b", "--apply"]]
+)
 def test_a_held_lock_is_exit_5_with_the_pid(change, root, tmp_path, holder, how, store_unchanged):
     store_unchanged(root)
     done = change(*(one.format(tmp_path) for one in how))
@@ -174,7 +180,11 @@ def test_a_full_disk_half_way_leaves_marker_and_journal(change, root, tmp_path, 
     done = stopped_in_the_middle(change, root, tmp_path, monkeypatch)
     assert done.exit_code == 4
     assert "No space left on device; the store is half changed" in done.stderr
-    for refused in (change(), change("--output", tmp_path / "o", "--apply"), change(*in_place_args(tmp_path, "c"))):
+    for refused in (
+        change(),
+        change("--output", tmp_path / "o", "--apply"),
+        change(*in_place_args(tmp_path, "c")),
+    ):
         assert refused.exit_code == 1
         assert f"rmqtool undo {tmp_path / 'backup'} --apply" in refused.stderr
     assert rmq("undo", tmp_path / "backup", "--apply").exit_code == 0
@@ -191,6 +201,22 @@ def test_the_same_command_again_completes_it(change, root, tmp_path, monkeypatch
     assert change().exit_code == 0
     assert rmq("undo", tmp_path / "backup", "--apply").exit_code == 0
     assert tree(root) == before
+
+
+def test_ctrl_c_says_how_the_store_stands(change, root, tmp_path, monkeypatch):
+    def interrupt(what: str, path: str) -> None:
+        raise KeyboardInterrupt
+
+    for number in range(100):
+        disk = StopsAt(number, interrupt)
+        monkeypatch.setattr(in_place, "Disk", lambda disk=disk: disk)
+        done = change(*in_place_args(tmp_path))
+        monkeypatch.undo()
+        assert done.exit_code == 130
+        if find_marker(root) is not None:
+            break
+        assert "interrupted: the store was not changed" in done.stderr
+    assert "interrupted: the store is half changed and no broker starts on it" in done.stderr
 
 
 @pytest.fixture
@@ -216,7 +242,7 @@ def edited(saved, **facts) -> None:
 
 @pytest.mark.parametrize("same_time", [True, False])
 def test_a_saved_plan_is_refused_when_an_input_changed(change, root, tmp_path, saved, same_time):
-    segment = sorted((root / "commitlog").iterdir())[0]
+    segment = min((root / "commitlog").iterdir())
     facts = segment.stat()
     with segment.open("r+b") as file:
         file.seek(60)
@@ -243,7 +269,9 @@ def test_a_saved_plan_is_refused_when_an_input_changed(change, root, tmp_path, s
         ({"inputs": []}, 1, "came or went since the plan was saved"),
     ],
 )
-def test_a_plan_that_does_not_fit_is_refused(change, root, tmp_path, saved, facts, code, words, store_unchanged):
+def test_a_plan_that_does_not_fit_is_refused(
+    change, root, tmp_path, saved, facts, code, words, store_unchanged
+):
     store_unchanged(root)
     edited(saved, **facts)
     done = change("--plan", saved, "--output", tmp_path / "out", "--apply")
@@ -267,6 +295,10 @@ def test_undo_lists_what_changed_since(change, root, tmp_path):
     done = rmq("undo", tmp_path / "backup", "--format", "ndjson", "--apply")
     assert done.exit_code == 1
     rows = done.of_type("restore")
-    assert (rows[0]["path"], rows[0]["restorable"], rows[0]["reason"]) == ("checkpoint", False, "was written since")
+    assert (rows[0]["path"], rows[0]["restorable"], rows[0]["reason"]) == (
+        "checkpoint",
+        False,
+        "was written since",
+    )
     assert rmq("undo", tmp_path / "backup", "--apply", "--partial").exit_code == 1
     assert (root / "checkpoint").read_bytes().startswith(b"broker")

@@ -5,11 +5,18 @@ from functools import partial
 
 import pytest
 
-from rmqtool.errors import StoreIOError, UsageError
-from rmqtool.repair.in_place import check_backup
-from rmqtool.repair.marker import find_marker
+from rmqtool.errors import LockedError, StoreIOError, UsageError
+from rmqtool.repair.content import FromFile
+from rmqtool.repair.disk import Disk
+from rmqtool.repair.editing import check_order
+from rmqtool.repair.in_place import apply_in_place, check_backup
+from rmqtool.repair.marker import NAME, find_marker
+from rmqtool.repair.places import inside
+from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.repair.undo import plan_undo
+from rmqtool.store.holding import hold
 from rmqtool.store.layout import Store
+from rmqtool.store.lock import held_roots, probe
 from tests.repair.carrying import apply, put_back
 from tests.repair.smallstore import (
     QUEUE,
@@ -17,8 +24,10 @@ from tests.repair.smallstore import (
     SEGMENT,
     STRAY,
     StopsAt,
+    edit,
     failing,
     make_store,
+    plan_of,
     tree,
     without_times,
 )
@@ -155,3 +164,133 @@ def test_a_disk_that_fails_at_any_step_leaves_what_undo_needs(tmp_path, code):
         if (backup / "journal.json").exists():
             put_back(root, backup)
         assert tree(root) == before, number
+
+
+def test_links_are_followed_kept_and_restored(root, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    (root / "commitlog").rename(elsewhere)
+    (root / "commitlog").symlink_to(elsewhere)
+    (root / STRAY).rename(tmp_path / "stray")
+    (root / STRAY).symlink_to(tmp_path / "stray")
+    (root / QUEUE).rename(tmp_path / "queue")
+    (root / QUEUE).symlink_to(tmp_path / "queue")
+    (root / "checkpoint").rename(tmp_path / "checkpoint")
+    (root / "checkpoint").symlink_to(tmp_path / "checkpoint")
+    before, outside = tree(root), tree(elsewhere)
+    apply(root, tmp_path / "backup")
+    assert not (root / STRAY).is_symlink()
+    assert (tmp_path / "stray").read_bytes() == b"C" * 4096
+    assert not (root / QUEUE).is_symlink()
+    assert (tmp_path / "queue").read_bytes() == b"D" * 2000
+    assert (tmp_path / "checkpoint").stat().st_size == 40
+    assert (elsewhere / "00000000000000000000").read_bytes()[100:109] == b"tombstone"
+    put_back(root, tmp_path / "backup")
+    assert tree(root) == before
+    assert tree(elsewhere) == outside
+    assert (tmp_path / "checkpoint").stat().st_size == 4096
+
+
+@pytest.mark.parametrize("missing", ["lock", "commitlog"])
+def test_what_is_made_for_the_time_of_an_apply_goes_again(root, tmp_path, missing):
+    place = root / missing
+    facts = root.stat()
+    if place.is_dir():
+        for one in place.iterdir():
+            one.unlink()
+        place.rmdir()
+    else:
+        place.unlink()
+    os.utime(root, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    before = tree(root)
+    edits = [edit(Action.REMOVE, "config/topics.json")]
+    with hold(root) as held:
+        store = Store.open(root)
+        apply_in_place(store, plan_of(store, edits), str(tmp_path / "backup"), held)
+    assert missing not in tree(root)
+    put_back(root, tmp_path / "backup")
+    assert tree(root) == before
+
+
+def test_another_process_cannot_take_the_lock_while_it_is_held(root):
+    with hold(root):
+        assert probe(root).pid == os.getpid()
+        with pytest.raises(LockedError, match=f"process {os.getpid()}"), hold(root):
+            pass
+        assert held_roots() == (str(root),)
+    assert probe(root).held is False
+    assert (root / "lock").read_bytes() == b"lock"
+
+
+def test_content_that_cannot_be_read_leaves_what_undo_needs(root, tmp_path):
+    before = tree(root)
+    gone = FromFile(str(tmp_path / "donor"), 0, 100)
+    (tmp_path / "donor").write_bytes(b"x" * 50)
+    change = Change(action=Action.WRITE, path=SEGMENT, position=0, length=100, why="test", message="-")
+    with hold(root) as held:
+        store = Store.open(root)
+        with pytest.raises(StoreIOError, match="50 bytes less"):
+            apply_in_place(store, plan_of(store, [Edit(change, gone)]), str(tmp_path / "backup"), held)
+    assert find_marker(root) is not None
+    put_back(root, tmp_path / "backup")
+    assert tree(root) == before
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        [edit(Action.PUT, "a", b"x"), edit(Action.WRITE, "a", b"x", position=0)],
+        [edit(Action.REMOVE, "a"), edit(Action.PUT, "a", b"x")],
+        [edit(Action.RESIZE, "a", size=1), edit(Action.RESIZE, "a", size=2)],
+        [edit(Action.PUT, "a")],
+    ],
+)
+def test_edits_of_one_path_that_contradict_each_other_are_a_defect(edits):
+    with pytest.raises(ValueError, match=r"^a"):
+        check_order(edits)
+
+
+@pytest.mark.parametrize("path", ["../outside", "/etc/passwd", "a/../../b", ""])
+def test_paths_that_lead_out_of_the_store_are_a_defect(path):
+    with pytest.raises(ValueError, match="no path inside"):
+        inside(path)
+
+
+def test_names_of_any_bytes_come_back(root, tmp_path):
+    odd = os.fsdecode(b"config/\xff\\odd\n")
+    (root / odd).write_bytes(b"odd")
+    before = tree(root)
+    with hold(root) as held:
+        store = Store.open(root)
+        shown = store.file(odd).shown
+        apply_in_place(store, plan_of(store, [edit(Action.REMOVE, shown)]), str(tmp_path / "backup"), held)
+    assert not (root / odd).exists()
+    put_back(root, tmp_path / "backup")
+    assert tree(root) == before
+
+
+def test_every_root_of_a_multi_path_store_has_the_marker(root, tmp_path):
+    second = tmp_path / "disk2"
+    second.mkdir()
+    (second / "00000000000000196608").write_bytes(b"F" * 65536)
+    os.utime(second, ns=(1, 1_300_000_000_000_000_000))
+    before, elsewhere = tree(root), tree(second)
+    seen = set()
+
+    def look(what: str, path: str) -> None:
+        seen.add((root / "commitlog" / NAME).exists() and (second / NAME).exists())
+
+    class Looks(Disk):
+        def before(self, what: str, path: str) -> None:
+            if path.endswith("00000000000000196608"):
+                look(what, path)
+
+    store = Store.open(root, commitlog_roots=[second])
+    path = next(one.shown for one in store.files if one.root)
+    with hold(root) as held:
+        edits = [edit(Action.WRITE, path, b"x", position=5)]
+        apply_in_place(store, plan_of(store, edits), str(tmp_path / "backup"), held, disk=Looks())
+    assert seen == {True}
+    assert (second / "00000000000000196608").read_bytes()[:7] == b"FFFFFxF"
+    assert tree(second).keys() == elsewhere.keys()
+    put_back(root, tmp_path / "backup")
+    assert (tree(root), tree(second)) == (before, elsewhere)

@@ -122,7 +122,12 @@ def test_a_disk_that_fails_leaves_no_half_copy(root, tmp_path, code, store_uncha
     copy(store_unchanged(root), tmp_path / "whole", counting)
     for number in range(0, counting.steps, 3):
         with pytest.raises(StoreIOError, match=f"{os.strerror(code)}; the store was not touched"):
-            copy(root, tmp_path / "out", StopsAt(number, failing(code)), quarantine=str(tmp_path / f"q{number}"))
+            copy(
+                root,
+                tmp_path / "out",
+                StopsAt(number, failing(code)),
+                quarantine=str(tmp_path / f"q{number}"),
+            )
         assert not (tmp_path / "out").exists(), number
 
 

@@ -130,15 +130,24 @@ def _laid(one: MappedFile, low: int, units: Units, size: int, timestamp: int | N
 
 
 def index_edits(start: Start, watcher: Watcher) -> Iterator[Edit]:
-    """Items that recovery adds to the index."""
-    store = start.store
+    """Items that recovery adds to the index; files that stay and are too short get their full length."""
+    kept = [one for one in map(start.store.file, start.index.kept) if one is not None]
+    geometry = _geometry(start)
+    for file in kept:
+        if file.size < geometry.size:
+            yield Edit(
+                Change(
+                    action=Action.RESIZE,
+                    path=file.shown,
+                    size=geometry.size,
+                    why="index",
+                    message="mapping it makes it as long as the settings say",
+                )
+            )
     records = watcher.records()
-    if not len(records[0]):
-        return
-    known = {one.shown: one for one in store.files}
-    kept = [known[path] for path in start.index.kept if path in known]
-    for one in index_after(kept, _geometry(start), records, watcher.keys()):
-        yield from _index_file(one, _geometry(start).size)
+    if start.settings.index_enabled and len(records[0]):
+        for one in index_after(kept, geometry, records, watcher.keys()):
+            yield from _index_file(one, geometry.size)
 
 
 def _geometry(start: Start) -> Geometry:

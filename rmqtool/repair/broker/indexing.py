@@ -1,7 +1,7 @@
 """The index as recovery goes on with it: `IndexService#buildIndex`, `IndexFile#putKey`.
 
-Unlike a rebuild this begins behind files that stay, the last of which may have room. Keys are put one by one: a
-recovery dispatches the records of some segments, not of a log.
+Unlike a rebuild this begins behind files that stay, the last of which may have room. Keys are put one by
+one: a recovery dispatches the records of some segments, not of a log.
 """
 
 from __future__ import annotations

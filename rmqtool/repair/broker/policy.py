@@ -51,12 +51,13 @@ def plan_broker_policy(
 ) -> Planned:
     """The files as a broker of `release` leaves them directly after it has loaded the store.
 
-    Bytes of the log that recovery gives up stay where they are, as they do with a broker, until something is
-    appended; a copy of them, and every file that it deletes, is kept beside the plan. What a broker does later
-    (`abort`, dispatching what recovery did not) is left to it. Names of new index files are store times, in UTC.
+    Bytes of the log that recovery gives up stay where they are, as they do with a broker, until something
+    is appended; a copy of them, and every file that it deletes, is kept beside the plan. What a broker does
+    later (`abort`, dispatching what recovery did not) is left to it. Names of new index files are store
+    times, in UTC.
 
-    Raises `UsageError` for stores that the model does not cover (RocksDB queues, DLedger, extension files) and
-    reading errors.
+    Raises `UsageError` for stores that the model does not cover (RocksDB queues, DLedger, extension files)
+    and reading errors.
     """
     _demand_modelled(settings)
     watcher = Watcher(reading.kernels)
@@ -64,11 +65,11 @@ def plan_broker_policy(
     start.dispatcher.watch = watcher.see
     refusal = _load(store, release, settings, reading, start)
     edits = [*_removals(start), *_given_up(start), *queue_edits(start, watcher)]
-    if settings.index_enabled:
-        edits += index_edits(start, watcher)
-    edits += _checkpoint(start)
+    if start.plan is not None:
+        edits += [*index_edits(start, watcher), *_checkpoint(store)]
     made = {one.change.path for one in edits if one.change.action is Action.PUT}
     edits = [one for one in edits if one.change.action is not Action.REMOVE or one.change.path not in made]
+    edits = [one for one in edits if not _is_there(store, one)]
     folders = _folders(store, made)
     inputs = [*store.of_kind(*_READ), *(one for one in map(store.file, _STATE) if one is not None)]
     told = Told(lost=_lost(start, reading), notes=_notes(refusal))
@@ -131,14 +132,12 @@ def _given_up(start: Start) -> Iterator[Edit]:
         if file is None or part.file.path in start.log.deleted or part.position >= file.size:
             continue
         with file.open("pread") as source:
-            first = source.next_data(part.position)
-            end = first if first is not None else file.size
-            last = part.position
-            while end is not None and end < file.size:
-                window = source.window(end, 1 << 20)
+            at, last = source.next_data(part.position), part.position
+            while at is not None and at < file.size:
+                window = source.window(at, 1 << 20)
                 filled = window.nonzero()[0]
-                last = end + int(filled[-1]) + 1 if filled.size else last
-                end = source.next_data(end + window.size)
+                last = at + int(filled[-1]) + 1 if filled.size else last
+                at = source.next_data(at + window.size)
         if last > part.position:
             yield Edit(
                 Change(
@@ -152,23 +151,31 @@ def _given_up(start: Start) -> Iterator[Edit]:
             )
 
 
-def _checkpoint(start: Start) -> Iterator[Edit]:
-    """The confirm offset that recovery puts into it; a missing or short one is made whole."""
-    store = start.store
-    if start.plan is None:
-        return
-    file, values = store.file("checkpoint"), stored_values(store)
-    if start.traits.confirm_from_checkpoint and start.confirm >= 0:
-        values["confirm_physical_offset"] = start.confirm
-    data = build(values)
+def _checkpoint(store: Store) -> Iterator[Edit]:
+    """A missing or short one is made whole, with zeros for what is not there.
+
+    Its times and the confirm offset change in the broker's memory; whether they reach the file while it loads
+    is a matter of background threads.
+    """
+    file = store.file("checkpoint")
     if file is None or file.size < CHECKPOINT_SIZE:
-        yield put_whole("checkpoint", Inline(data), "checkpoint", "made whole", None)
-    elif values != stored_values(store):
-        message = f"confirm offset {values['confirm_physical_offset']}"
-        change = Change(
-            action=Action.WRITE, path="checkpoint", position=32, length=8, why="checkpoint", message=message
-        )
-        yield Edit(change, Inline(data[32:40]))
+        yield put_whole("checkpoint", Inline(build(stored_values(store))), "checkpoint", "made whole", None)
+
+
+def _is_there(store: Store, edit: Edit) -> bool:
+    """Whether a new file is the one that it replaces: an unclean stop makes the index anew each time."""
+    file = store.file(edit.change.path)
+    if edit.change.action is not Action.PUT or edit.content is None or file is None:
+        return False
+    if file.size != edit.content.size:
+        return False
+    at = 0
+    with file.open("pread") as source:
+        for piece in edit.content.chunks():
+            if source.window(at, len(piece)).tobytes() != bytes(piece):
+                return False
+            at += len(piece)
+    return True
 
 
 def _folders(store: Store, made: set[str]) -> Iterator[Edit]:
