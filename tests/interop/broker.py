@@ -11,13 +11,13 @@ import itertools
 import json
 import os
 import shutil
-import signal
 import socket
 import struct
 import subprocess
 import time
 from typing import TYPE_CHECKING, Any, Self
 
+from formats.batch import encode_batch
 from tests.interop.driver import EXPORTED_PACKAGES, OPENED_PACKAGES
 from tests.interop.jars import jars
 
@@ -46,7 +46,8 @@ CONFIG: dict[str, object] = {
 }
 START_SECONDS = 60
 ANSWER_SECONDS = 20
-SEND, END_TRANSACTION, UPDATE_CONFIG, PULL, POP = 310, 37, 25, 11, 200050
+SEND, SEND_BATCH, END_TRANSACTION, CREATE_TOPIC, UPDATE_CONFIG = 310, 320, 37, 17, 25
+PULL, POP = 11, 200050
 PREPARED, COMMIT = 0x4, 0x8
 POLLING_FULL, POLLING_TIMEOUT, NOT_FOUND = 209, 210, 19
 
@@ -114,12 +115,6 @@ class Broker:
         self.process.kill()
         self.process.wait()
 
-    def stop(self) -> None:
-        """SIGTERM: the shutdown hook runs, and removes `abort`."""
-        self._socket.close()
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(60)
-
     # ---- requests
 
     def request(
@@ -146,12 +141,35 @@ class Broker:
                     raise Refused(answer["code"], answer.get("remark"))
                 return answer.get("extFields") or {}, content
 
-    def send(self, topic: str, body: bytes, *, sys_flag: int = 0, **properties: object) -> dict[str, Any]:
+    def create_topic(self, topic: str, attributes: str) -> None:
+        """A topic with one queue and attributes such as ``+queue.type=BatchCQ`` (5.x)."""
+        fields = {
+            "topic": topic,
+            "defaultTopic": "TBW102",
+            "readQueueNums": 1,
+            "writeQueueNums": 1,
+            "perm": 6,
+            "topicFilterType": "SINGLE_TAG",
+            "topicSysFlag": 0,
+            "order": "false",
+            "attributes": attributes,
+        }
+        self.request(CREATE_TOPIC, fields)
+
+    def send(
+        self, topic: str, body: bytes, *, sys_flag: int = 0, code: int = SEND, **properties: object
+    ) -> dict[str, Any]:
         """Send to queue 0, which is made if it has to be; properties as they are stored."""
         text = "".join(f"{name}\x01{value}\x02" for name, value in properties.items())
         fields = {"a": "PG", "b": topic, "c": "TBW102", "d": 1, "e": 0, "f": sys_flag, "h": 0, "i": text}
-        more = {"g": int(time.time() * 1000), "j": 0, "k": "false", "l": 16, "m": "false"}
-        return self.request(SEND, {**fields, **more}, body)[0]
+        batch = "true" if code == SEND_BATCH else "false"
+        more = {"g": int(time.time() * 1000), "j": 0, "k": "false", "l": 16, "m": batch}
+        return self.request(code, {**fields, **more}, body)[0]
+
+    def send_batch(self, topic: str, bodies: list[bytes], **properties: object) -> dict[str, Any]:
+        """Send a client batch; properties are those of the batch."""
+        content = encode_batch((body, b"", 0) for body in bodies)
+        return self.send(topic, content, code=SEND_BATCH, **properties)
 
     def prepare(self, topic: str, body: bytes, unique: str) -> dict[str, Any]:
         """A half message."""
@@ -175,7 +193,7 @@ class Broker:
         """Change a setting of the running broker."""
         self.request(UPDATE_CONFIG, {}, f"{name}={value}".encode())
 
-    def pull(self, topic: str, offset: int, *, tags: str = "*") -> tuple[int, bytes]:
+    def pull(self, topic: str, offset: int) -> tuple[int, bytes]:
         """(next offset, records as stored) from queue 0."""
         fields = {
             "consumerGroup": "CG",
@@ -186,7 +204,7 @@ class Broker:
             "sysFlag": 4,
             "commitOffset": 0,
             "suspendTimeoutMillis": 0,
-            "subscription": tags,
+            "subscription": "*",
             "subVersion": 0,
             "expressionType": "TAG",
         }

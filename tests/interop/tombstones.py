@@ -34,6 +34,8 @@ PATIENCE = 60
 SETTINGS: dict[str, object] = {
     "messageDelayLevel": f"{LATER_MS // 1000}s 1s",
     "transactionOpBatchInterval": 100,
+    "enableLmq": "true",
+    "enableMultiDispatch": "true",
 }
 SETTINGS_5: dict[str, object] = {
     "timerWheelEnable": "true",
@@ -44,7 +46,7 @@ QUIET: dict[str, object] = {"transactionCheckInterval": 600_000, "reviveInterval
 """no half message is checked and no popped one revived before the tombstones are there"""
 EAGER: dict[str, object] = {
     "transactionCheckInterval": 1000,
-    "transactionTimeOut": 1000,
+    "transactionTimeOut": 3000,
     "transactionCheckMax": 2,
 }
 
@@ -63,9 +65,9 @@ class Stored:
 
     @property
     def body(self) -> bytes:
-        """Without the spaces behind; of a tombstone just `MARK`."""
+        """Without the spaces behind; of a tombstone just `MARK`, even if it had no room for a body."""
         text = bytes(self.message.body).rstrip()
-        return MARK if text.startswith(MARK) else text
+        return MARK if text.startswith(MARK) or not text else text
 
     @property
     def properties(self) -> dict[str, str]:
@@ -74,7 +76,11 @@ class Stored:
 
 def log(root: Path) -> list[Stored]:
     """Every record of the first segment, which is all that these tests write."""
-    data = (root / "commitlog" / ("0" * 20)).read_bytes()
+    return records((root / "commitlog" / ("0" * 20)).read_bytes())
+
+
+def records(data: bytes) -> list[Stored]:
+    """Every record from the start of these bytes on."""
     found, at = [], 0
     while (size := int.from_bytes(data[at : at + 4], "big")) and data[at + 4 : at + 8] == b"\xda\xa3\x20\xa7":
         found.append(Stored(at, Message.parse_exact(data[at : at + size]), data[at : at + size]))
@@ -121,6 +127,7 @@ def traffic(broker: Broker) -> None:
         broker.send("Ordinary", body("ordinary %d", number), TAGS="TagA", UNIQ_KEY=unique)
         broker.send("Lost", body("lost %d", number) * 3)
         broker.commit("Committed", broker.prepare("Committed", body("committed %d", number), unique))
+        broker.send("Light", body("light %d", number), INNER_MULTI_DISPATCH="%LMQ%a,%LMQ%b")
         time.sleep(0.4)  # an op message each
     for number in range(3):
         broker.prepare("Pending", body("pending %d", number), f"{number:032X}")
@@ -130,6 +137,12 @@ def traffic(broker: Broker) -> None:
 
 
 def _traffic_5(broker: Broker) -> None:
+    broker.create_topic("Batch", "+queue.type=BatchCQ")
+    broker.create_topic("Compacted", "+cleanup.policy=COMPACTION")
+    for number in range(3):
+        parts = [body(f"part {part} of %d", number) for part in range(number + 1)]
+        broker.send_batch("Batch", parts, UNIQ_KEY=f"{number:032X}")
+        broker.send("Compacted", body("compacted %d", number), KEYS="k")
     for number in range(3):
         broker.send("Timed", body("timed %d", number), TIMER_DELAY_MS=LATER_MS, UNIQ_KEY=f"{number:032X}")
         broker.send("Popped", body("popped %d", number), UNIQ_KEY=f"{number:032X}")
@@ -144,12 +157,13 @@ def _traffic_5(broker: Broker) -> None:
 
 def middle_ones(root: Path) -> list[Stored]:
     """The middle record of each kind, by what they are in the log."""
-    chosen = [of(root, topic)[1] for topic in (SCHEDULE, "Ordinary", OP)]
+    chosen = [of(root, topic)[1] for topic in (SCHEDULE, "Ordinary", "Light", OP)]
     pending = [half for half in of(root, HALF) if half.properties["REAL_TOPIC"] == "Pending"]
     chosen.append(pending[1])
     if of(root, REVIVE):
         timed = [one for one in of(root, TIMER) if one.properties["REAL_TOPIC"] == "Timed"]
         chosen += [timed[1], timed[4], of(root, REVIVE)[1]]
+        chosen += [of(root, topic)[1] for topic in ("Batch", "Compacted")]
     return chosen
 
 
@@ -172,12 +186,19 @@ def place_of(record: Stored) -> Place:
         message.sys_flag,
         message.reconsume_times,
         message.prepared_transaction_offset,
+        batch_size=int(record.properties["INNER_NUM"]) if record.topic == "Batch" else None,
+        compacted=record.topic == "Compacted",
     )
+
+
+def light(record: Stored) -> dict[str, str]:
+    """The light queues of a record, which no tombstone may forget."""
+    return {name: text for name, text in record.properties.items() if name.startswith("INNER_MULTI_")}
 
 
 def entomb(root: Path, record: Stored) -> None:
     """A tombstone over a record of which nothing but the place is known."""
-    overwrite(root, record, tombstone(place_of(record), len(record.data), PLAN))
+    overwrite(root, record, tombstone(place_of(record), len(record.data), PLAN, kept=light(record)))
 
 
 def entomb_kept(root: Path, record: Stored) -> None:
@@ -187,13 +208,13 @@ def entomb_kept(root: Path, record: Stored) -> None:
 
 
 def entomb_small(root: Path, record: Stored) -> None:
-    """The smallest tombstone that there is, and a filler over the rest."""
-    least = smallest(place_of(record))
-    rest = filler(len(record.data) - least, record.position + least, record.message.store_timestamp)
-    small = tombstone(place_of(record), least, PLAN)
+    """The smallest tombstone that there is, and a filler over the rest, where the rest is large enough."""
+    place, kept = place_of(record), light(record)
+    least = smallest(place, kept=kept)
+    rest = filler(len(record.data) - least, record.position + least, place.store_timestamp)
+    small = tombstone(place, least if rest else len(record.data), PLAN, kept=kept)
     assert small is not None
-    assert rest is not None
-    overwrite(root, record, small + rest)
+    overwrite(root, record, small + (rest or b""))
 
 
 def naive(root: Path, record: Stored, properties: bytes) -> None:

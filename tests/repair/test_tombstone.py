@@ -335,3 +335,12 @@ def test_the_layout_follows_the_hosts() -> None:
     assert made(place(born_host=v6), 300).sys_flag == 0x10
     assert made(place(store_host=v6), 300).sys_flag == 0x20
     assert smallest(replace(place(), born_host=v6, store_host=v6)) == smallest(place()) + 24
+
+
+def test_an_op_one_gives_up_its_properties_for_a_body_that_is_a_number() -> None:
+    """An op message of 4.x may have a body of one digit, in which no negative number fits."""
+    kept = b"TAGS\x01d\x02UNIQ_KEY\x01" + b"U" * 32
+    length = record_size(MESSAGE_MAGIC_CODE, 0, 0, len(OP), len(kept)) + 1
+    message = made(place(OP), length, kept=kept)
+    assert properties_of(message) == {"TAGS": "d", MARK: PLAN}
+    assert int(bytes(message.body)) == -1

@@ -93,7 +93,7 @@ class DerivedMender:
         if store.config is None or store.config.message_index_enable:
             made.edits += [] if sound else self._index(store, rules)
         made.full_index_timestamp = _full_index(store, made.edits)
-        made.edits = _with_directories(store, made.edits)
+        made.edits = _with_directories(store, _once(made.edits))
         return made
 
     def _wanted(self, topic: str, queue_id: int) -> bool:
@@ -184,6 +184,12 @@ def _same(built: Path, file: StoreFile | None) -> bool:
 
 def _counts(one: Any) -> bool:
     return one.severity is not Severity.NOTE
+
+
+def _once(edits: list[Edit]) -> list[Edit]:
+    """A file that is replaced as a whole is not removed before."""
+    put = {edit.change.path for edit in edits if edit.change.action is Action.PUT}
+    return [one for one in edits if one.change.action is not Action.REMOVE or one.change.path not in put]
 
 
 def _with_directories(store: Store, edits: list[Edit]) -> list[Edit]:

@@ -1,7 +1,8 @@
 """Many tombstones fast: those of one topic and length differ in a few header fields only.
 
-Whether they do is not assumed but tried: a second one is made for another place, and the first with its fields
-put in has to be the same bytes. Where it is not, as in topics with forms of their own, each is made by itself.
+Whether they do is not assumed but tried: a second one is made for another place, and the first with its
+fields put in has to be the same bytes. Where it is not, as in topics with forms of their own, each is made by
+itself.
 """
 
 from __future__ import annotations
