@@ -57,6 +57,9 @@ COMMANDS: dict[str, Entry] = {
         "rmqtool.cli.salvage",
         "Carve intact records out of fragments, disk images and undeleted files, into a new store.",
     ),
+    "recover": Entry(
+        "rmqtool.cli.recover", "The store as it should be after a stop: every intact record kept."
+    ),
     "explain": Entry(
         "rmqtool.cli.explain",
         "RocketMQ log lines: their meaning, normal or not, what to look at, the next command.",
