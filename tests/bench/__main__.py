@@ -22,6 +22,7 @@ from tests.bench.dumping import (
     memory_of_jobs,
 )
 from tests.bench.exporting import export_rate
+from tests.bench.rebuilding import against_java_rebuild
 from tests.bench.recovering import against_verify
 from tests.bench.scanning import against_java, against_plain_crc
 from tests.bench.starting import help_time
@@ -81,6 +82,7 @@ def _figures(directory: Path, rates: dict[str, Rate]) -> Iterator[Figure]:
 def _java(log: BenchLog) -> Iterator[Figure]:
     try:
         yield from against_java(log)
+        yield against_java_rebuild(log)
     except UnavailableError as missing:
         print(f"skipped, no real RocketMQ to compare with: {missing}", file=sys.stderr)
 

@@ -112,3 +112,39 @@ def high64(typing_context, address):
         return builder.bitcast(builder.icmp_signed("<", value, zero), ir.IntType(64))
 
     return types.uint64(types.int64), build
+
+
+def _store(bits: int):
+    """An unaligned store of the low `bits` of an int64 as a big-endian field at an address."""
+
+    @intrinsic
+    def store(typing_context, address, value):
+        def build(context, builder, signature, arguments):
+            integer = ir.IntType(bits)
+            field = arguments[1] if bits == 64 else builder.trunc(arguments[1], integer)
+            stored = builder.store(builder.bswap(field), builder.inttoptr(arguments[0], integer.as_pointer()))
+            stored.align = 1
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64), build
+
+    return store
+
+
+put64 = _store(64)
+put32 = _store(32)
+
+
+@intrinsic
+def prefetch(typing_context, address):
+    """Begin to bring the line at an address into the cache, to be written."""
+
+    def build(context, builder, signature, arguments):
+        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
+        place = builder.inttoptr(arguments[0], pointer)
+        builder.call(function, [place, number(1), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), build
