@@ -152,11 +152,18 @@ def _to_copy(
     context.talk.note(f"the copy in {output} takes {human_bytes(copy.needed)}{shared}")
     for path in copy.tree.skipped:
         context.talk.warn(f"{path} is no file and not copied")
+    _warn_of_owners(context, store)
     quarantine = quarantine_of(output) if order.keeps_evidence else None
     with context.progress("copying", copy.tree.data_bytes) as progress:
         apply_to_copy(store, planned, copy, quarantine=quarantine, advance=progress.advance)
     kept = quarantine if quarantine is not None and os.path.isdir(quarantine) else None
     return Outcome(applied=True, needed=copy.needed, shares=copy.shares, output=copy.target, quarantine=kept)
+
+
+def _warn_of_owners(context: Context, store: Store) -> None:
+    user = os.geteuid()
+    if user != 0 and os.stat(store.root).st_uid != user:
+        context.talk.warn("the files get this user for their owner: only root can keep that of the store")
 
 
 def _in_place(
@@ -166,6 +173,7 @@ def _in_place(
         return Outcome(applied=True)
     backup = os.path.abspath(str(options.backup))
     needs = backup_needs(store, planned, backup)
+    _warn_of_owners(context, store)
     context.talk.note(f"the journal in {backup} takes {human_bytes(needs.total)}")
     with context.progress("writing", sum(one.change.length or 0 for one in planned.edits)) as progress:
         try:

@@ -97,6 +97,7 @@ class Backup:
         self._disk, self._planned, self._directory, self._held = disk, planned, directory, held
         self._places = InStore(store)
         self._root = os.path.realpath(store.root)
+        self._further = tuple(os.path.realpath(one) for one in store.roots[1:])
         self._folders: dict[str, Facts] = {}
 
     def write(self) -> Journal:
@@ -108,7 +109,8 @@ class Backup:
         commitlog = os.path.realpath(os.path.join(self._root, "commitlog"))
         made = not os.path.isdir(commitlog)
         self._note_directory(self._root if made or self._held.made else commitlog)
-        self._note_directory(commitlog)
+        for folder in (commitlog, *self._further):
+            self._note_directory(folder)
         entries = [*self._edited(), *self._named()]
         for path, region in set_aside(self._planned.plan.changes):
             self._save(self._places.of(path), path, region)
@@ -120,6 +122,7 @@ class Backup:
             created_timestamp=time.time_ns() // 1_000_000,
             store=self._root,
             marker_directory=commitlog,
+            further_markers=self._further,
             made_marker_directory=made,
             made_lock=self._held.made,
             entries=tuple(entries),
@@ -190,14 +193,19 @@ class Backup:
         make_parents(self._disk, target, self._directory)
 
 
+def _below(path: str) -> str:
+    """A path of the store as one below a directory; those of further commit-log roots begin with `..`."""
+    return "/".join("up" if part == ".." else part for part in unescape_name(path).split("/")).lstrip("/")
+
+
 def piece_path(directory: str, path: str, position: int) -> str:
     """Where the old bytes of a region are kept."""
-    return os.path.join(directory, "ranges", f"{unescape_name(path)}@{position}")
+    return os.path.join(directory, "ranges", f"{_below(path)}@{position}")
 
 
 def file_path(directory: str, path: str) -> str:
     """Where a whole old file is kept."""
-    return os.path.join(directory, "files", unescape_name(path))
+    return os.path.join(directory, "files", _below(path))
 
 
 def write_state(disk: Disk, directory: str, state: State) -> None:

@@ -23,7 +23,7 @@ from rmqtool.repair.room import demand_room, written_bytes
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from rmqtool.repair.journal import Entry
     from rmqtool.repair.plan import Planned
@@ -130,7 +130,7 @@ def _carry_out(
 
 def finish(disk: Disk, journal: Journal, backup: str, marker: str, state: State) -> None:
     """The last steps of an apply of which all is written."""
-    end_marker(disk, journal, marker, state.directories.get(journal.marker_directory))
+    end_marker(disk, journal, marker, state.directories)
     write_state(disk, backup, state.model_copy(update={"phase": Phase.DONE}))
 
 
@@ -141,18 +141,32 @@ def begin_marker(disk: Disk, journal: Journal, backup: str) -> str:
         root = facts_of(journal.store)
         disk.make_directory(folder, root.mode)
         give_owner(disk, folder, root)
-    return place_marker(disk, folder, backup, journal.journal_id)
+    marker = place_marker(disk, folder, backup, journal.journal_id)
+    for further in journal.further_markers:
+        place_marker(disk, further, backup, journal.journal_id)
+    return marker
 
 
-def end_marker(disk: Disk, journal: Journal, marker: str, mtime_ns: int | None) -> None:
-    """Takes the marker away, and the directory that was made for it; else that gets this time."""
+def end_marker(disk: Disk, journal: Journal, marker: str, times: Mapping[str, int]) -> None:
+    """Takes the markers away, the main one last, and the directory that was made for it.
+
+    times: modification times that their directories get, by location.
+    """
     folder = journal.marker_directory
+    for further in journal.further_markers:
+        remove_marker(disk, os.path.join(further, NAME))
+        _set_time(disk, further, times)
     remove_marker(disk, marker)
     if journal.made_marker_directory and os.path.isdir(folder) and not os.listdir(folder):
         disk.remove_directory(folder)
         disk.set_mtime(journal.store, journal.directories[journal.store].mtime_ns)
-    elif mtime_ns is not None and os.path.isdir(folder):
-        disk.set_mtime(folder, mtime_ns)
+    else:
+        _set_time(disk, folder, times)
+
+
+def _set_time(disk: Disk, folder: str, times: Mapping[str, int]) -> None:
+    if folder in times and os.path.isdir(folder):
+        disk.set_mtime(folder, times[folder])
         disk.sync_directory(folder)
 
 

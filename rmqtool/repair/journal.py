@@ -81,6 +81,8 @@ class Journal(_Data):
     created_timestamp: int
     store: Location
     marker_directory: Location
+    further_markers: tuple[Location, ...] = ()
+    """commitlog directories elsewhere, of a multi-path store"""
     made_marker_directory: bool
     made_lock: bool
     entries: tuple[Entry, ...]

@@ -87,7 +87,7 @@ def place_marker(disk: Disk, directory: str, journal: str | None, journal_id: st
         finally:
             os.close(descriptor)
         disk.rename(path + _PART, path)
-    except OSError:
+    except BaseException:
         with suppress(OSError):
             os.unlink(path + _PART)
             os.utime(directory, ns=(was.st_atime_ns, was.st_mtime_ns))

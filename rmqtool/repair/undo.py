@@ -82,7 +82,8 @@ def plan_undo(given: str) -> UndoPlan:
 def _directory_times(journal: Journal, state: State, *, between: bool) -> dict[str, int]:
     """Directories in which nobody else made or removed a name since, with the times that they had."""
     found = {}
-    unfinished = {journal.marker_directory, journal.store} if state.phase is not Phase.DONE else set()
+    markers = (journal.marker_directory, *journal.further_markers)
+    unfinished = {*markers, journal.store} if state.phase is not Phase.DONE else set()
     for location, facts in journal.directories.items():
         now = facts_of(location, follow=True)
         if (
@@ -93,7 +94,7 @@ def _directory_times(journal: Journal, state: State, *, between: bool) -> dict[s
         ):
             found[location] = facts.mtime_ns
     if state.phase is Phase.UNDOING:
-        found[journal.marker_directory] = state.directories[journal.marker_directory]
+        found.update({one: state.directories[one] for one in markers})
     return found
 
 
@@ -128,9 +129,9 @@ def undo(plan: UndoPlan, held: Held, *, partial: bool = False, disk: Disk | None
 def _restore(plan: UndoPlan, disk: Disk) -> None:
     journal, state = plan.journal, plan.state
     skipped = tuple(one.key for one in plan.changed)
-    folder = facts_of(journal.marker_directory, follow=True)
-    marker_time = plan.directories.get(journal.marker_directory, folder.mtime_ns)
-    times = {**state.directories, journal.marker_directory: marker_time}
+    markers = (journal.marker_directory, *journal.further_markers)
+    now = {one: facts_of(one, follow=True).mtime_ns for one in markers}
+    times = {**state.directories, **{one: plan.directories.get(one, now[one]) for one in markers}}
     undoing = State(phase=Phase.UNDOING, after=state.after, directories=times, skipped=skipped)
     write_state(disk, plan.directory, undoing)
     marker = begin_marker(disk, journal, plan.directory)
@@ -141,7 +142,7 @@ def _restore(plan: UndoPlan, disk: Disk) -> None:
         if os.path.isdir(location):
             disk.set_mtime(location, mtime_ns)
             disk.sync_directory(location)
-    end_marker(disk, journal, marker, marker_time)
+    end_marker(disk, journal, marker, times)
     write_state(disk, plan.directory, undoing.model_copy(update={"phase": Phase.UNDONE}))
 
 

@@ -203,6 +203,22 @@ def test_the_same_command_again_completes_it(change, root, tmp_path, monkeypatch
     assert tree(root) == before
 
 
+def test_ctrl_c_says_how_the_store_stands(change, root, tmp_path, monkeypatch):
+    def interrupt(what: str, path: str) -> None:
+        raise KeyboardInterrupt
+
+    for number in range(100):
+        disk = StopsAt(number, interrupt)
+        monkeypatch.setattr(in_place, "Disk", lambda disk=disk: disk)
+        done = change(*in_place_args(tmp_path))
+        monkeypatch.undo()
+        assert done.exit_code == 130
+        if find_marker(root) is not None:
+            break
+        assert "interrupted: the store was not changed" in done.stderr
+    assert "interrupted: the store is half changed and no broker starts on it" in done.stderr
+
+
 @pytest.fixture
 def saved(change, tmp_path):
     plan = tmp_path / "plan.json"

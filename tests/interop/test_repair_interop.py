@@ -49,6 +49,12 @@ def planned(store: Store):
     return make_planned("test", store, "5.3.3", {}, [Edit(change, Inline(b"x"))], inputs=())
 
 
+def change_of(store: Store, action: Action, position: int, data: bytes) -> Edit:
+    path = store.segments[0].file.path
+    change = Change(action=action, path=path, position=position, length=len(data), why="test", message="-")
+    return Edit(change, Inline(data))
+
+
 def content(root: Path) -> dict[str, object]:
     """Paths, times and bytes, but for the lock file, which a broker touches first of all."""
     return {path: facts[3:] for path, facts in tree(root).items() if path not in {".", "lock"}}
@@ -135,3 +141,29 @@ def test_with_a_proven_checkpoint_a_crashed_store_loses_nothing(
     with java_store(root, start=False) as java:
         assert java.loaded
         assert {(one["queue"], one["max"]) for one in java.call("queues")} == {(q, 225) for q in range(4)}
+
+
+def test_undo_sees_that_a_broker_ran_since(java_store: Callable[..., JavaStore], tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    with java_store(root) as java:
+        java.put("Topic", b"hello")
+    first = min((root / "commitlog").iterdir())
+    data = first.read_bytes()
+    with hold(root) as held:
+        store = Store.open(root)
+        edits = [change_of(store, Action.WRITE, 4, b"\xda"), change_of(store, Action.WRITE, 60000, b"x")]
+        plan = make_planned("test", store, "5.3.3", {}, edits, inputs=())
+        apply_in_place(store, plan, str(tmp_path / "b"), held)
+    with java_store(root) as java:
+        for _ in range(42):
+            java.put("Topic", b"y" * 1400)
+        java.call("drain")
+    written = first.read_bytes()
+    done = rmq("undo", tmp_path / "b", "--apply", "--format", "ndjson")
+    assert done.exit_code == 1
+    reasons = {row.get("position"): row.get("reason") for row in done.of_type("restore")}
+    assert reasons[60000] == "was written since"
+    assert first.read_bytes() == written
+    assert rmq("undo", tmp_path / "b", "--apply", "--partial").exit_code == 1
+    assert first.read_bytes()[60000] == written[60000]
+    assert first.read_bytes()[4] == data[4]

@@ -17,10 +17,14 @@ from rmqtool.recovery.foretell import reading_for
 from rmqtool.recovery.settings import settings_of
 from rmqtool.repair.broker.policy import plan_broker_policy
 from rmqtool.repair.disk import Disk
+from rmqtool.repair.in_place import apply_in_place
 from rmqtool.repair.plan import Action
 from rmqtool.repair.to_copy import apply_to_copy, prepare_copy
+from rmqtool.repair.undo import plan_undo, undo
+from rmqtool.store.holding import hold
 from rmqtool.store.layout import Store
 from tests.recovery.corpus import damaged_store
+from tests.repair.smallstore import tree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,6 +119,24 @@ def test_what_recovery_gives_up_is_set_aside_and_what_it_deletes_is_kept() -> No
         assert kept == segment[aside.position : aside.position + aside.length]
         assert not any(segment[aside.position + aside.length :])
         assert planned.plan.lost.messages > 0
+
+
+def test_in_place_it_keeps_the_same_and_undo_brings_all_back() -> None:
+    case = damage_case("v498-record-magic-flip-middle-first-abort0")
+    with damaged_store(case) as store:
+        root, base = store.root, store.root.parent
+        before, planned = tree(root), planned_for(store, case)
+        with hold(root) as held:
+            apply_in_place(store, planned, str(base / "backup"), held, disk=Quick())
+        aside = next(one.change for one in planned.edits if one.change.action is Action.SET_ASIDE)
+        assert (base / "backup" / "ranges" / f"{aside.path}@{aside.position}").stat().st_size == aside.length
+        gone = set(case.result["filesAfterLoad"]["deleted"])
+        assert gone.isdisjoint(tree(root))
+        again = planned_for(Store.open(root, config=store.config), case)
+        assert all(one.change.action is Action.SET_ASIDE for one in again.edits)
+        with hold(root) as held:
+            undo(plan_undo(str(base / "backup")), held, disk=Quick())
+        assert tree(root) == before
 
 
 def test_a_missing_checkpoint_is_made() -> None:

@@ -7,9 +7,10 @@ import pytest
 
 from rmqtool.errors import LockedError, StoreIOError, UsageError
 from rmqtool.repair.content import FromFile
+from rmqtool.repair.disk import Disk
 from rmqtool.repair.editing import check_order
 from rmqtool.repair.in_place import apply_in_place, check_backup
-from rmqtool.repair.marker import find_marker
+from rmqtool.repair.marker import NAME, find_marker
 from rmqtool.repair.places import inside
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.repair.undo import plan_undo
@@ -265,3 +266,31 @@ def test_names_of_any_bytes_come_back(root, tmp_path):
     assert not (root / odd).exists()
     put_back(root, tmp_path / "backup")
     assert tree(root) == before
+
+
+def test_every_root_of_a_multi_path_store_has_the_marker(root, tmp_path):
+    second = tmp_path / "disk2"
+    second.mkdir()
+    (second / "00000000000000196608").write_bytes(b"F" * 65536)
+    os.utime(second, ns=(1, 1_300_000_000_000_000_000))
+    before, elsewhere = tree(root), tree(second)
+    seen = set()
+
+    def look(what: str, path: str) -> None:
+        seen.add((root / "commitlog" / NAME).exists() and (second / NAME).exists())
+
+    class Looks(Disk):
+        def before(self, what: str, path: str) -> None:
+            if path.endswith("00000000000000196608"):
+                look(what, path)
+
+    store = Store.open(root, commitlog_roots=[second])
+    path = next(one.shown for one in store.files if one.root)
+    with hold(root) as held:
+        edits = [edit(Action.WRITE, path, b"x", position=5)]
+        apply_in_place(store, plan_of(store, edits), str(tmp_path / "backup"), held, disk=Looks())
+    assert seen == {True}
+    assert (second / "00000000000000196608").read_bytes()[:7] == b"FFFFFxF"
+    assert tree(second).keys() == elsewhere.keys()
+    put_back(root, tmp_path / "backup")
+    assert (tree(root), tree(second)) == (before, elsewhere)

@@ -69,6 +69,7 @@ def plan_broker_policy(
         edits += [*index_edits(start, watcher), *_checkpoint(store)]
     made = {one.change.path for one in edits if one.change.action is Action.PUT}
     edits = [one for one in edits if one.change.action is not Action.REMOVE or one.change.path not in made]
+    edits = [one for one in edits if not _is_there(store, one)]
     folders = _folders(store, made)
     inputs = [*store.of_kind(*_READ), *(one for one in map(store.file, _STATE) if one is not None)]
     told = Told(lost=_lost(start, reading), notes=_notes(refusal))
@@ -159,6 +160,22 @@ def _checkpoint(store: Store) -> Iterator[Edit]:
     file = store.file("checkpoint")
     if file is None or file.size < CHECKPOINT_SIZE:
         yield put_whole("checkpoint", Inline(build(stored_values(store))), "checkpoint", "made whole", None)
+
+
+def _is_there(store: Store, edit: Edit) -> bool:
+    """Whether a new file is the one that it replaces: an unclean stop makes the index anew each time."""
+    file = store.file(edit.change.path)
+    if edit.change.action is not Action.PUT or edit.content is None or file is None:
+        return False
+    if file.size != edit.content.size:
+        return False
+    at = 0
+    with file.open("pread") as source:
+        for piece in edit.content.chunks():
+            if source.window(at, len(piece)).tobytes() != bytes(piece):
+                return False
+            at += len(piece)
+    return True
 
 
 def _folders(store: Store, made: set[str]) -> Iterator[Edit]:
