@@ -53,6 +53,10 @@ COMMANDS: dict[str, Entry] = {
         "Messages into a file: NDJSON, CSV, Parquet, raw records, or one to send them again from.",
     ),
     "sql": Entry("rmqtool.cli.sql", "SQL over messages, queues, index, offsets and topics of a store."),
+    "salvage": Entry(
+        "rmqtool.cli.salvage",
+        "Carve intact records out of fragments, disk images and undeleted files, into a new store.",
+    ),
     "explain": Entry(
         "rmqtool.cli.explain",
         "RocketMQ log lines: their meaning, normal or not, what to look at, the next command.",

@@ -113,6 +113,26 @@ class Stop(IntEnum):
     """bytes of a record, or of what may be one, of which others cannot be read; `scan.readable` says so"""
 
 
+class EntryStop(IntEnum):
+    """Why a kernel stopped in front of an entry of a replayable file."""
+
+    ROWS_FULL = 0
+    NEED_MORE = 1
+    """the window ends inside an entry; `expected` says how many bytes from its start are wanted"""
+    MARKER = 2
+    """the length 0 of the end marker"""
+    CUT = 3
+    """the file ends inside an entry"""
+    BAD_LENGTH = 4
+    BAD_CRC = 5
+    NO_RECORD = 6
+    """the entry is whole, what it holds is no record"""
+
+
+LARGEST_RECORD = 1 << 30
+"""bytes; a length of an entry beyond is taken for damage and not for a wish for memory"""
+
+
 class Status(IntEnum):
     """Places in the int64 status array that every kernel fills."""
 

@@ -125,13 +125,13 @@ def _both(
 
     which = np.flatnonzero(wanted)
     rows = run.rows[which]
-    maps, _ = property_maps(
+    maps = property_maps(
         kernels,
         run.window,
         np.ascontiguousarray(rows[:, Field.PROPERTIES_POSITION]) - run.origin,
         np.ascontiguousarray(rows[:, Field.PROPERTIES_LENGTH]),
         (rows[:, Field.ISSUES] & int(Issue.PROPERTIES_UTF8)) != 0,
-    )
+    ).column
     first, second = (pc.map_lookup(maps, name, "last") for name in (one, other))
     both = np.flatnonzero(pc.and_(first.is_valid(), second.is_valid()).to_numpy(zero_copy_only=False))
     places = which[both].tolist()

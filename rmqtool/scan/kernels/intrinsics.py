@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 
@@ -38,6 +39,18 @@ i8 = _load(8, True)
 u64 = _load(64, False)
 u32 = _load(32, False)
 u8 = _load(8, False)
+
+
+@intrinsic
+def copy(typing_context, target, source, length):
+    """Copies `length` bytes, 0 or more, between addresses that do not overlap."""
+
+    def build(context, builder, signature, arguments):
+        to, at = (builder.inttoptr(address, ir.IntType(8).as_pointer()) for address in arguments[:2])
+        cgutils.raw_memcpy(builder, to, at, arguments[2], 1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), build
 
 
 @intrinsic
