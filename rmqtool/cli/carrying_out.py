@@ -11,12 +11,14 @@ from rmqtool.cli.changing import quarantine_of
 from rmqtool.cli.plan_page import Outcome, show_plan
 from rmqtool.errors import ExitCode, UsageError
 from rmqtool.output.sizes import human_bytes
+from rmqtool.repair.alone import apply_alone
 from rmqtool.repair.backup import backup_needs
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.in_place import apply_in_place, check_backup, how_it_stands
 from rmqtool.repair.interrupted import bring_back, refuse_if_interrupted
 from rmqtool.repair.places import is_within
 from rmqtool.repair.quarantine import check_beside
+from rmqtool.repair.room import written_bytes
 from rmqtool.repair.saved import check_fits, check_same, digested, load_plan, save_plan
 from rmqtool.repair.to_copy import apply_to_copy, check_output, prepare_copy
 from rmqtool.store.holding import hold, refuse_if_held
@@ -41,7 +43,8 @@ def carry_out(context: Context, order: Order, options: ChangeOptions) -> ExitCod
     """
     options.check()
     store = order.open()
-    _demand_whole(store)
+    if not (order.alone and options.output is not None):
+        _demand_whole(store)
     _check_targets(store, order, options)
     if options.in_place and options.apply:
         with hold(store.root) as held:
@@ -87,7 +90,7 @@ def _run(context: Context, order: Order, options: ChangeOptions, store: Store, h
             with context.progress("digesting", total) as progress:
                 save_plan(store, planned, options.save_plan, progress.advance)
         if not options.apply:
-            show_plan(context, order, options, planned, _foreseen(store, planned, options))
+            show_plan(context, order, options, planned, _foreseen(order, store, planned, options))
             return ExitCode.DAMAGE if planned.edits else ExitCode.OK
         outcome = (
             _in_place(context, options, store, planned, held)
@@ -125,7 +128,9 @@ def _work_directory(options: ChangeOptions) -> Iterator[str]:
         yield work
 
 
-def _foreseen(store: Store, planned: Planned, options: ChangeOptions) -> Outcome:
+def _foreseen(order: Order, store: Store, planned: Planned, options: ChangeOptions) -> Outcome:
+    if options.output is not None and order.alone:
+        return Outcome(needed=written_bytes(planned.edits))
     if options.output is not None:
         copy = prepare_copy(store, planned, options.output)
         return Outcome(needed=copy.needed, shares=copy.shares)
@@ -138,6 +143,10 @@ def _to_copy(
     context: Context, order: Order, options: ChangeOptions, store: Store, planned: Planned
 ) -> Outcome:
     output = str(options.output)
+    if order.alone:
+        with context.progress("writing", written_bytes(planned.edits)) as progress:
+            apply_alone(store, planned, output, advance=progress.advance)
+        return Outcome(applied=True, needed=written_bytes(planned.edits), output=os.path.abspath(output))
     copy = prepare_copy(store, planned, output)
     shared = " beside blocks shared with the store" if copy.shares else ""
     context.talk.note(f"the copy in {output} takes {human_bytes(copy.needed)}{shared}")

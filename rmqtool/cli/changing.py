@@ -107,7 +107,9 @@ class Order:
     open: opens the store, each time as it lies there then. parameters: all that planning depends on beside
     the store's bytes, plain JSON values, `defaults` those of them that stand for "not given". plan: makes
     the plan from store, parameters and an empty work directory for what is large; what it leaves there may
-    be taken by applying (`FromFile.movable`). keeps_evidence: with --output, what the copy lacks goes to
+    be taken by applying (`FromFile.movable`). alone: --output gets what the plan puts and no copy of the
+    store, so that STORE may be a commitlog directory. told: further keys of the summary, asked for once it
+    was planned. keeps_evidence: with --output, what the copy lacks goes to
     `DIR.quarantine`. shown: parameters that summaries repeat.
     """
 
@@ -117,6 +119,8 @@ class Order:
     defaults: Mapping[str, Any]
     plan: Callable[[Store, dict[str, Any], str], Planned]
     keeps_evidence: bool = False
+    alone: bool = False
+    told: Callable[[], Mapping[str, Any]] | None = None
 
     def chosen(self, saved: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters of a saved plan; `UsageError` when the command line asks for something else."""

@@ -64,6 +64,7 @@ COMMANDS: dict[str, Entry] = {
         "rmqtool.cli.explain",
         "RocketMQ log lines: their meaning, normal or not, what to look at, the next command.",
     ),
+    "rebuild": Entry("rmqtool.cli.rebuild", "Consume queues and index anew from the commit log."),
     "undo": Entry("rmqtool.cli.undo", "Puts back what an in-place command changed, from its journal."),
     "checkpoint show": Entry(
         "rmqtool.cli.checkpoint_show", "The checkpoint, and what the data proves about it."

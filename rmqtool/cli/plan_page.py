@@ -54,7 +54,8 @@ def show_plan(
         return
     with context.rows(schema, _COLUMNS, csv_columns=CSV_COLUMNS) as rows:
         rows.write_rows(change_row(one) for one in planned.plan.changes)
-        rows.finish(_summary(planned, outcome))
+        further = dict(order.told()) if order.told is not None else {}
+        rows.finish(_summary(planned, outcome) | further)
 
 
 def change_row(change: Change) -> dict[str, Any]:
