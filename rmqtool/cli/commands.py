@@ -58,7 +58,8 @@ COMMANDS: dict[str, Entry] = {
         "Carve intact records out of fragments, disk images and undeleted files, into a new store.",
     ),
     "recover": Entry(
-        "rmqtool.cli.recover", "The store as it should be after a stop: every intact record kept."
+        "rmqtool.cli.recover",
+        "The store as it should be after a stop: every intact record kept, also behind damage.",
     ),
     "explain": Entry(
         "rmqtool.cli.explain",
