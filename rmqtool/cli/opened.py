@@ -53,12 +53,20 @@ def open_store(
 def open_log(context: Context, path: str | None, options: StoreOptions) -> tuple[Store, list[dict[str, Any]]]:
     """The same for a command that answers from the commit log; and what of that cannot be opened.
 
-    Raises `NewerFormatError` where the log lies in DLedger files.
+    Raises `NewerFormatError` where the log lies in DLedger files, `UsageError` where PATH is a part of a
+    store without it: that holds no messages, but nobody asked this of the part alone.
     """
-    from rmqtool.cli.left_out import undecoded_beside_log, unlisted
+    from rmqtool.cli.left_out import log_gone, undecoded_beside_log, unlisted
+    from rmqtool.errors import UsageError
     from rmqtool.store.layout import FileKind
 
     opened = open_store(context, path, options)
+    if not opened.segments and opened.scope.partition("/")[0] not in {"", "commitlog"}:
+        raise UsageError(f"{opened.given} is a part of a store, without its commit log; give the store root")
     if not opened.segments and opened.of_kind(FileKind.DLEDGER_DATA):
         raise NewerFormatError(f"{opened.given}: DLedger data files are not decoded by this release")
-    return opened, [*unlisted(opened, context, commitlog=True), *undecoded_beside_log(opened, context)]
+    return opened, [
+        *unlisted(opened, context, commitlog=True),
+        *undecoded_beside_log(opened, context),
+        *log_gone(opened, context),
+    ]
