@@ -100,7 +100,7 @@ def _page(context: Context, options: ChangeOptions, planned: Planned, outcome: O
         page.line("Nothing to change.", "bold green")
     else:
         count = len(plan.changes)
-        page.heading(f"{count} {'change' if count == 1 else 'changes'} to {plan.store}")
+        page.heading(f"{count} {'change' if count == 1 else 'changes'}")
     for path, group in groupby(plan.changes, key=lambda one: one.path):
         changes = list(group)
         page.heading(path, "cyan")
@@ -113,6 +113,7 @@ def _page(context: Context, options: ChangeOptions, planned: Planned, outcome: O
     page.facts(
         [
             ("plan", plan.plan_id),
+            ("store", plan.store),
             ("release", plan.release),
             ("saved as", options.save_plan),
             ("takes", None if outcome.needed is None else _takes(outcome)),
