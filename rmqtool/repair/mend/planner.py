@@ -15,6 +15,7 @@ from rmqtool.repair.mend.segments import segment_edits, with_log
 from rmqtool.repair.mend.state import LogFacts, state_edits
 from rmqtool.repair.mend.strays import stray_edits
 from rmqtool.repair.plan import Cost, Input, Planned, Told, make_planned, plan_id
+from rmqtool.repair.rebuild_rules import rules_of
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import data_bytes
 from rmqtool.store.access import Access
@@ -88,6 +89,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         kernels,
         options.access,
         name,
+        rules_of(store, options.release),
         keep_bodies=options.keep_bodies,
         donors=[Store.open(one) for one in options.donors],
         advance=options.advance,
@@ -100,6 +102,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         options.release,
         log.end,
         frozenset(log.twice),
+        log.light_without,
         kernels,
         work,
         options.access,
