@@ -14,9 +14,10 @@ from rmqtool.repair.filler import SMALLEST_FILLER, filler, split
 from rmqtool.repair.mend.cells import Cell
 from rmqtool.repair.mend.claims import batch_count
 from rmqtool.repair.mend.light import pairs_of, without_further
+from rmqtool.repair.mend.listed import Listed
 from rmqtool.repair.mend.restore import padded, restored
 from rmqtool.repair.mend.stencil import Stencils
-from rmqtool.repair.mend.tiles import Tile
+from rmqtool.repair.mend.tiles import Tiles
 from rmqtool.repair.place import Place
 from rmqtool.repair.tombstone import tombstone
 
@@ -31,6 +32,8 @@ TRAILER = 20
 _DAY_MS = 86_400_000
 _LARGEST = 4 << 20
 _KEPT, _SMALL = 10_000, 4096
+_FURTHER = 512
+"""bytes for the names of further queues, where there is room for them"""
 
 
 class Position(NamedTuple):
@@ -43,11 +46,11 @@ class Position(NamedTuple):
 
 @dataclass
 class Filled:
-    """What a hole became. rows about records: topic, queue_id, queue_offset, physical_offset, store_size."""
+    """What a hole became."""
 
-    tiles: list[Tile] = field(default_factory=list)
-    tombstones: list[dict[str, int | str]] = field(default_factory=list)
-    restored: list[dict[str, int | str]] = field(default_factory=list)
+    tiles: Tiles
+    tombstones: Listed = field(default_factory=Listed)
+    restored: Listed = field(default_factory=Listed)
     fillers: int = 0
     blank: int | None = None
     """physical offset of the blank that closes the segment"""
@@ -78,7 +81,7 @@ class Filling:
 
     def fill(self, hole: Hole, frames: Sequence[Frame], cells: Sequence[Cell], end: int) -> Filled:
         """Tiles from the start of the hole to `end`, less bytes behind a blank."""
-        made = Filled()
+        made = Filled(Tiles(self._stencils.make, _fallback(hole)))
         parts: list[Frame | Cell] = [one for one in frames if one.key is not None and one.end <= end]
         parts = sorted([*parts, *cells], key=lambda one: one.start)
         for number, part in enumerate(parts):
@@ -99,8 +102,8 @@ class Filling:
         if record is not None and extra:
             record = padded(record, extra)
         if record is not None:
-            made.tiles.append(Tile(frame.start, len(record), partial(bytes, record)))
-            made.restored.append(_row(frame.key, frame.slot, frame.start, len(record)))
+            made.tiles.add(frame.start, len(record), partial(bytes, record))
+            made.restored.add(frame.key, frame.slot, frame.count, frame.start, len(record))
             return
         position = Position(frame.key, frame.slot, frame.count)
         self._tombstone(made, hole, position, frame.start, frame.length + extra, frame.header)
@@ -131,7 +134,8 @@ class Filling:
         if key[0] in self.batches:
             place = replace(place, batch_size=count)
         kept = self._kept(key, start, header)
-        if header is None and not kept and not hole.trailer:
+        by_place = header is None and not kept and not hole.trailer and place.batch_size is None
+        if by_place:
             make = partial(self._stencils.make, place, length)
         else:
             make = partial(tombstone, place, length, self.plan_id, kept=kept, crc_trailer=hole.trailer)
@@ -141,10 +145,13 @@ class Filling:
         if data is None:
             self._fillers(made, hole, start, length)
             return
-        # a few small ones stay in memory, others are made again when they are written
-        few = len(made.tiles) < _KEPT and length < _SMALL
-        made.tiles.append(Tile(start, length, partial(bytes, data) if few else _sure(make)))
-        made.tombstones.append(_row(key, slot, start, length))
+        if by_place:
+            made.tiles.add_stamped(start, length, key, slot)
+        else:
+            # a few small ones stay in memory, others are made again when they are written
+            few = len(made.tiles) < _KEPT and length < _SMALL
+            made.tiles.add(start, length, partial(bytes, data) if few else _sure(make))
+        made.tombstones.add(key, slot, count, start, length)
 
     def _kept(self, key: QueueKey, start: int, header: Header | None) -> bytes | dict[str, str] | None:
         """Properties that the tombstone takes over, with the positions in further queues that are true."""
@@ -168,7 +175,8 @@ class Filling:
         if len(cell.frames) == len(cell.placed) and not cell.closes:
             lengths = _extents(cell)
         else:
-            lengths = [one.need for one in cell.placed]
+            extra = min(cell.room // max(len(cell.placed), 1), _FURTHER) if self.lights.active else 0
+            lengths = [one.need + extra for one in cell.placed]
         at = cell.start
         for one, length in zip(cell.placed, lengths, strict=True):
             rest = cell.end - at - length
@@ -185,7 +193,7 @@ class Filling:
         if closes and length >= END_FILE_MIN_BLANK_LENGTH:
             made.blank = start
             blank = Blank.build({"total_size": length})
-            made.tiles.append(Tile(start, len(blank), partial(bytes, blank)))
+            made.tiles.add(start, len(blank), partial(bytes, blank))
             return
         if length >= _smallest_filler(hole):
             self._fillers(made, hole, start, length)
@@ -203,7 +211,7 @@ class Filling:
         if longer is None:
             raise UnfillableError
         made.lengthened = hole.before
-        made.tiles.append(Tile(hole.before, len(longer), partial(bytes, longer)))
+        made.tiles.add(hole.before, len(longer), partial(bytes, longer))
 
     def _fillers(self, made: Filled, hole: Hole, start: int, length: int) -> None:
         lengths = split(length, smallest=_smallest_filler(hole))
@@ -211,7 +219,7 @@ class Filling:
             raise UnfillableError
         for one in lengths:
             make = partial(filler, one, start, hole.timestamp, crc_trailer=hole.trailer)
-            made.tiles.append(Tile(start, one, _sure(make)))
+            made.tiles.add(start, one, _sure(make))
             made.fillers += 1
             start += one
 
@@ -243,18 +251,13 @@ def _extents(cell: Cell) -> list[int]:
     return lengths
 
 
-def _row(key: QueueKey, slot: int, start: int, length: int) -> dict[str, int | str]:
-    return {
-        "topic": key[0],
-        "queue_id": key[1],
-        "queue_offset": slot,
-        "physical_offset": start,
-        "store_size": length,
-    }
+def _fallback(hole: Hole) -> int:
+    """Store time of what has none of its own."""
+    return hole.timestamp or hole.behind or 0
 
 
 def _place(hole: Hole, key: QueueKey, slot: int, start: int, header: Header | None) -> Place:
-    fallback = hole.timestamp or hole.behind or 0
+    fallback = _fallback(hole)
     if header is None or not header.own_place:
         return Place(key[0], key[1], slot, start, fallback)
     latest = hole.behind if hole.behind is not None else hole.timestamp + _DAY_MS

@@ -54,6 +54,7 @@ class Lights:
         self._pointed: dict[int, list[Further]] = {}
         self._taken: dict[QueueKey, set[int]] = defaultdict(set)
         self._highest: dict[QueueKey, int] = {}
+        self._apart: set[QueueKey] = set()
         self._ends = {key: runs[-1] for key, runs in survey.light.items() if runs}
         self._gaps = {
             key: [_Gap(one, one.first) for one in gaps] for key, gaps in light_missing(survey).items()
@@ -62,11 +63,17 @@ class Lights:
             if frame.key is not None and frame.slot is not None:
                 self._point(Further(frame.key, frame.slot), frame.start)
 
+    @property
+    def active(self) -> bool:
+        """Whether records may have positions in further queues."""
+        return self._rule is not MultiDispatch.NONE
+
     def _point(self, one: Further, start: int) -> None:
-        if not self._fits(one, start):
-            return
         gap = self._gap(one, start)
         self._pointed.setdefault(start, []).append(one)
+        if not self._fits(one, start):
+            # units that count differently from the records: 5.x names positions that it then gives to none
+            self._apart.add(one.key)
         if gap is not None:
             insort(gap.pointed, (start, one.slot))
 
@@ -134,7 +141,7 @@ class Lights:
         """The next positions that queues miss here and nothing points at."""
         found = []
         for key, gaps in self._gaps.items():
-            if self._queue_id(key[0], queue_id) != key[1]:
+            if key in self._apart or self._queue_id(key[0], queue_id) != key[1]:
                 continue
             for gap in gaps:
                 if not gap.missing.low <= start < gap.missing.high:
@@ -155,6 +162,8 @@ class Lights:
         """Positions that no record took."""
         left = 0
         for key, gaps in self._gaps.items():
+            if key in self._apart:
+                continue
             taken = self._taken[key]
             left += sum(
                 slot not in taken for gap in gaps for slot in range(gap.missing.first, gap.missing.last + 1)

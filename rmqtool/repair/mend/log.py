@@ -17,7 +17,6 @@ from rmqtool.repair.mend.order import lonely_runs, order_of
 from rmqtool.repair.mend.overlay import OverlaySource, Patch, Zeros
 from rmqtool.repair.mend.stale import cut_stale, loosen
 from rmqtool.repair.mend.survey import Surveyor
-from rmqtool.repair.mend.tiles import Tiles
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.patched import PatchedSource
@@ -175,9 +174,9 @@ class LogMender:
         self, hole: Hole, frames: Sequence[Frame], cells: Sequence[Cell], end: int, filling: Filling
     ) -> list[Mended]:
         filled = filling.fill(hole, frames, cells, end)
-        if not filled.tiles:
+        if not len(filled.tiles):
             return []
-        content = Tiles(filled.tiles)
+        content = filled.tiles
         return [Mended(hole, Patch(content.start - hole.slab.base, content), filled)]
 
     def _clear_tail(self, made: MendedLog) -> None:

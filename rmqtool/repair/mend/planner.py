@@ -165,12 +165,11 @@ def _saved(store: Store, release: str) -> Cost:
 
 def _lost(log: MendedLog) -> Cost:
     """Messages that become tombstones, and bytes of the log that are no record of it any more."""
-    tombstones = [row for one in log.mended if one.filled for row in one.filled.tombstones]
+    tombstones = [one.filled.tombstones for one in log.mended if one.filled]
     times = [one.hole.timestamp for one in log.mended if one.filled and one.filled.tombstones]
-    size = sum(int(row["store_size"]) for row in tombstones)
     return Cost(
-        messages=len(tombstones),
-        bytes=size,
+        messages=sum(one.records for one in tombstones),
+        bytes=sum(one.bytes for one in tombstones),
         first_timestamp=min(times, default=None),
         last_timestamp=max(times, default=None),
     )
