@@ -51,7 +51,7 @@ def test_the_plan_is_printed_and_nothing_done(
     assert told["summary"]["saved"]["messages"] > 1
     [change] = [one for one in told["rows"] if one["why"] == "tombstone"]
     [tombstone] = change["tombstones"]
-    assert set(tombstone) == {"topic", "queue_id", "queue_offset", "physical_offset", "store_size"}
+    assert set(tombstone) == {"topic", "queue_id", "queue_offset", "count", "physical_offset", "length"}
 
 
 def test_a_copy_is_mended_and_what_it_lacks_is_kept(
