@@ -115,6 +115,16 @@ def test_a_lost_batch_keeps_its_queue_offsets(case: Callable[[str], Case], with_
     one.places_stay("batchconsumequeue", BATCH_UNIT)
 
 
+def test_a_tombstone_among_records_with_a_crc_property_has_one(case: Callable[[str], Case]) -> None:
+    one = case("v533-props-crc")
+    at, lost = sorted(one.log.items())[20]
+    one.overwrite(at, bytes(lost.size))
+    one.mend()
+    now = strict.walk(one.mended)[0][at]
+    assert now.properties["__CRC32#"] != lost.properties["__CRC32#"]
+    assert now.raw[-20:].startswith(b"__CRC32#")
+
+
 @pytest.mark.parametrize("number", [0, 1, 2])
 @pytest.mark.parametrize("damage", ["gone", "short", "noise"])
 def test_batch_queue_files_become_what_they_were(
