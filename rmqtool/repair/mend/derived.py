@@ -23,6 +23,7 @@ from rmqtool.repair.mend.batch_files import BatchMender
 from rmqtool.repair.mend.extension import ExtensionMender
 from rmqtool.repair.mend.headers import SMALLEST_RECORD
 from rmqtool.repair.mend.queues import QueueMender
+from rmqtool.repair.mend.rocksdb import has_rocksdb_queues
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.repair.rebuild_rules import rules_of
 from rmqtool.scan.events import Gap, Unreadable
@@ -73,7 +74,7 @@ class DerivedMender:
         store = replace(self.store, files=tuple(one for one in self.store.files if one.path != "abort"))
         rules = replace(rules_of(store, self.release), extension=False)
         made = Derived()
-        rocksdb = (store.root / "consumequeue" / "CURRENT").exists()
+        rocksdb = has_rocksdb_queues(store)
         queues_in = Path(self.work) / "queues"
         queues_in.mkdir()
         files = DerivedFiles(queues_in)

@@ -54,11 +54,9 @@ class Lights:
         self._pointed: dict[int, list[Further]] = {}
         self._taken: dict[QueueKey, set[int]] = defaultdict(set)
         self._highest: dict[QueueKey, int] = {}
-        self._apart: set[QueueKey] = set()
         self._ends = {key: runs[-1] for key, runs in survey.light.items() if runs}
-        self._gaps = {
-            key: [_Gap(one, one.first) for one in gaps] for key, gaps in light_missing(survey).items()
-        }
+        missing, self._apart = light_missing(survey)
+        self._gaps = {key: [_Gap(one, one.first) for one in gaps] for key, gaps in missing.items()}
         for frame in units if rules.multi_dispatch is not MultiDispatch.NONE else ():
             if frame.key is not None and frame.slot is not None:
                 self._point(Further(frame.key, frame.slot), frame.start)
@@ -72,7 +70,6 @@ class Lights:
         gap = self._gap(one, start)
         self._pointed.setdefault(start, []).append(one)
         if not self._fits(one, start):
-            # units that count differently from the records: 5.x names positions that it then gives to none
             self._apart.add(one.key)
         if gap is not None:
             insort(gap.pointed, (start, one.slot))

@@ -17,6 +17,7 @@ from rmqtool.repair.mend.order import lonely_runs, order_of
 from rmqtool.repair.mend.overlay import OverlaySource, Patch, Zeros
 from rmqtool.repair.mend.stale import cut_stale, loosen
 from rmqtool.repair.mend.survey import Surveyor
+from rmqtool.scan.events import TailContent
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.patched import PatchedSource
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
 
 _STEP = 4 << 20
+_UNUSED = f"tail-{TailContent.ZERO.value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +145,11 @@ class LogMender:
         surveyor = Surveyor(self.kernels, self.mode, self.rules, self.advance)
         survey = surveyor.read(self.placing.slabs)
         cut_stale(survey)
-        if not survey.holes or not self.donors:
+        holes = self._wanting(survey) if self.donors else []
+        if not holes:
             return survey, []
         with LogBytes(survey.slabs, self.mode) as log:
-            gifts = Donors(self.donors, self.kernels, self.mode).gifts(survey.holes, log)
+            gifts = Donors(self.donors, self.kernels, self.mode).gifts(holes, log)
         if not gifts:
             return survey, []
         slabs = []
@@ -159,6 +162,18 @@ class LogMender:
         survey = Surveyor(self.kernels, self.mode, self.rules, self.advance).read(slabs)
         cut_stale(survey)
         return survey, gifts
+
+    def _wanting(self, survey: Survey) -> list[Hole]:
+        """Holes in which something is lost: not the unused rest of the last segment.
+
+        That is one too where a unit of the store's own queues points into it: then the log was longer.
+        """
+        pointed = frames_by_unit(self.store, survey.holes)
+        return [
+            hole
+            for number, hole in enumerate(survey.holes)
+            if hole.behind is not None or hole.reasons != {_UNUSED} or number in pointed
+        ]
 
     @staticmethod
     def _end(survey: Survey, claims: Claims, solid: int) -> int:

@@ -194,22 +194,23 @@ def _find_missing(order: Order, key: QueueKey, room: Room, begin: int, *, batch:
             order.missing.append(Missing(key, left.last + 1, right.first - 1, left.end, right.start))
 
 
-def light_missing(survey: Survey) -> dict[QueueKey, list[Missing]]:
+def light_missing(survey: Survey) -> tuple[dict[QueueKey, list[Missing]], set[QueueKey]]:
     """Positions that queues of other topics' records miss where the log has a hole, by queue.
 
-    A queue whose positions do not ascend has none: nobody can say which of them are right.
+    And queues whose records count differently from their units: those that miss positions without a hole (5.x
+    names queues of other names than LMQ's, and then gives none of that record's positions), those whose
+    positions do not ascend, and those that have records of their own.
     """
     holes = sorted(hole.start for hole in survey.holes)
     found: dict[QueueKey, list[Missing]] = {}
+    apart: set[QueueKey] = set()
     for key, runs in survey.light.items():
-        if key in survey.runs or any(left.last >= right.first for left, right in pairwise(runs)):
-            continue
         gaps = [Missing(key, a.last + 1, b.first - 1, a.end, b.start) for a, b in pairwise(runs)]
-        if runs and survey.slabs[0].base == 0:
+        if runs and survey.slabs[0].base == 0 and runs[0].first:
             gaps.insert(0, Missing(key, 0, runs[0].first - 1, 0, runs[0].start))
-        found[key] = [
-            one
-            for one in gaps
-            if one.first <= one.last and bisect_left(holes, one.low) < bisect_left(holes, one.high)
-        ]
-    return found
+        damaged = all(bisect_left(holes, one.low) < bisect_left(holes, one.high) for one in gaps)
+        if key not in survey.runs and damaged and all(one.first <= one.last for one in gaps):
+            found[key] = gaps
+        else:
+            apart.add(key)
+    return found, apart

@@ -11,6 +11,7 @@ from rmqtool.recovery.lookback import LookBack
 from rmqtool.repair.mend.derived import DerivedMender
 from rmqtool.repair.mend.log import LogMender, MendedLog
 from rmqtool.repair.mend.placing import place_segments
+from rmqtool.repair.mend.rocksdb import has_rocksdb_queues, rocksdb_edits
 from rmqtool.repair.mend.segments import segment_edits, with_log
 from rmqtool.repair.mend.state import LogFacts, state_edits
 from rmqtool.repair.mend.strays import stray_edits
@@ -96,6 +97,8 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     )
     log = mender.mend()
     edits = segment_edits(store, placing, log, work)
+    if edits and has_rocksdb_queues(store):
+        edits += rocksdb_edits(store)
     after = with_log(store, placing, log)
     derived = DerivedMender(
         after,

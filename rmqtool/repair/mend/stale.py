@@ -42,7 +42,7 @@ def _cut(survey: Survey, start: int) -> None:
     kept = [hole for hole in survey.holes if hole.end <= start]
     slab = survey.slabs[-1]
     first = next(hole for hole in survey.holes if hole.end > start)
-    rest = Hole(slab, start, slab.end, first.before, first.timestamp, first.trailer)
+    rest = Hole(slab, start, slab.end, first.before, first.timestamp, trailer=first.trailer)
     rest.reasons.add("stale")
     survey.holes = [*kept, rest]
     survey.data_end = start

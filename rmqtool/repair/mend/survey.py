@@ -182,7 +182,12 @@ class Surveyor:
         if previous is not None and previous[Field.POSITION] + previous[Field.STORE_SIZE] == start:
             before = slab.base + int(previous[Field.POSITION])
         hole = Hole(
-            slab, slab.base + start, slab.base + end, before, self._survey.last_timestamp, self._trailer
+            slab,
+            slab.base + start,
+            slab.base + end,
+            before,
+            self._survey.last_timestamp,
+            trailer=self._trailer,
         )
         hole.reasons.add(reason)
         self._survey.holes.append(hole)
