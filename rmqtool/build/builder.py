@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formats.commitlog import SysFlag, transaction_of
-from rmqtool.build.queues import BatchQueue, PlainQueue
+from rmqtool.build.queues import BatchQueue, PlainQueue, build_kernels
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Column, Field, Issue
 from rmqtool.scan.lanes import Lanes
@@ -167,6 +167,8 @@ class QueueBuilder:
 
     def _take_further(self, run: Records, here: slice) -> None:
         """Units of the queues that records name besides their own."""
+        if not build_kernels(self._kernels).feeds_further_queues(run.window, run.origin, run.rows):
+            return
         columns = self._lanes.columns[:, here]
         records = self._owners(run, here, np.arange(columns.shape[1]))
         names = [topic for topic, _ in self._lanes.keys]
