@@ -287,3 +287,13 @@ def test_records_of_a_bare_log_tell_that_light_queues_are_wanted(
     sizes.write_text("mappedFileSizeConsumeQueue=1000\nenableMultiDispatch=false\n")
     rmq("rebuild", one.path, *given, "--output", tmp_path / "off", "--apply")
     assert not list((tmp_path / "off" / "consumequeue").glob("%LMQ%*"))
+
+
+def test_batch_units_of_expired_messages_are_kept_when_asked(fresh_golden: Callable[[str], Golden]) -> None:
+    one = fresh_golden("v533-batchcq")
+    min((one.path / "commitlog").iterdir()).unlink()
+    dropped = rebuild(one, "--what", "cq", "--topic", "TopicBCQ", "--format", "ndjson")
+    assert (dropped.exit_code, summary(dropped)["kept_units"]) == (1, 0)
+    kept = rebuild(one, "--what", "cq", "--topic", "TopicBCQ", "--keep-expired", "--format", "ndjson")
+    assert (kept.exit_code, summary(kept)["changes"]) == (0, 0), kept.of_type("change")
+    assert summary(kept)["kept_units"] > 10
