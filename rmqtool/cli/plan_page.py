@@ -141,7 +141,9 @@ def _line(change: Change) -> str:
 
 def _costs(context: Context, page: Any, planned: Planned) -> None:
     plan = planned.plan
-    for title, cost in (("Kept that a broker would lose", plan.saved), ("Lost under any policy", plan.lost)):
+    as_broker = plan.parameters.get("policy") == "broker"
+    lost = "Given up, as a broker does" if as_broker else "Lost under any policy"
+    for title, cost in (("Kept that a broker would lose", plan.saved), (lost, plan.lost)):
         if not cost.messages and not cost.bytes:
             continue
         times = (cost.first_timestamp, cost.last_timestamp)

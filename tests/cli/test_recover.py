@@ -89,6 +89,17 @@ def test_swapped_segments_change_places_in_place(
     assert len(whole) == 1279
 
 
+def test_in_place_does_what_was_planned(damaged: Callable[[str], Path], tmp_path: Path) -> None:
+    """The lock that is held meanwhile does not make the store look like that of a running broker."""
+    root = damaged("v498-index-newest-deleted-abort")
+    planned = json.loads(rmq("recover", root, "--json").stdout)
+    done = rmq("recover", root, "--in-place", "--backup", tmp_path / "backup", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["rows"] == planned["rows"]
+    assert any(one["path"].startswith("index/") for one in planned["rows"])
+    assert rmq("recover", root).exit_code == 0
+
+
 def test_a_damaged_body_may_stay(recover: Callable[..., tuple[Path, Result]], tmp_path: Path) -> None:
     root, done = recover(BODY, "--damaged-body", "keep", "--output", tmp_path / "out", "--apply", "--json")
     assert done.exit_code == 0, done.stderr
