@@ -106,6 +106,8 @@ def _page(context: Context, options: ChangeOptions, planned: Planned, outcome: O
         page.heading(path, "cyan")
         for change in changes[:_MANY]:
             page.line(f"  {_line(change)}")
+            for line in _tombstones(change):
+                page.line(f"    {line}")
         if len(changes) > _MANY:
             page.line(f"  and {len(changes) - _MANY} more (--format ndjson lists all)")
     _costs(context, page, planned)
@@ -140,9 +142,22 @@ def _line(change: Change) -> str:
     return f"{change.action}{size}{where}{length} ({change.why}): {change.message}"
 
 
+def _tombstones(change: Change) -> list[str]:
+    """Which messages are lost there: those that the change puts a tombstone for."""
+    told = [
+        f"{row['topic']}/{row['queue_id']} loses queue offset {row['queue_offset']}, physical offset "
+        f"{row['physical_offset']}, {row['store_size']} bytes"
+        for row in change.facts.get("tombstones", ())[:_MANY]
+    ]
+    more = len(change.facts.get("tombstones", ())) - len(told)
+    return [*told, f"and {more} more (--format ndjson lists all)"] if more else told
+
+
 def _costs(context: Context, page: Any, planned: Planned) -> None:
     plan = planned.plan
-    for title, cost in (("Kept that a broker would lose", plan.saved), ("Lost under any policy", plan.lost)):
+    as_broker = plan.parameters.get("policy") == "broker"
+    lost = "Given up, as a broker does" if as_broker else "Lost under any policy"
+    for title, cost in (("Kept that a broker would lose", plan.saved), (lost, plan.lost)):
         if not cost.messages and not cost.bytes:
             continue
         times = (cost.first_timestamp, cost.last_timestamp)

@@ -118,7 +118,7 @@ def command(
             context.talk.warn(line)
         return found[-1].planned
 
-    open_it = partial(open_store, context, path, store)
+    open_it = partial(open_store, context, path, store, changing=True)
     first = open_it()
     options = RebuildOptions(
         release=release_of(first, version),

@@ -71,7 +71,7 @@ class DerivedMender:
 
     def mend(self) -> Derived:
         """Builds queues and compares, checks the index and builds it anew where it is not right."""
-        store = replace(self.store, files=tuple(one for one in self.store.files if one.path != "abort"))
+        store = self.store
         rules = replace(rules_of(store, self.release), extension=False)
         made = Derived()
         rocksdb = has_rocksdb_queues(store)
@@ -115,7 +115,8 @@ class DerivedMender:
     def _read(self, store: Store, builder: QueueBuilder | None) -> bool:
         """One pass over the log: units are built, items compared. Whether the index is right."""
         access = self.access
-        index = IndexCheck(store, self.kernels, access, None)
+        # A mended index lags behind nothing: not after a crash, and not while this process has the lock.
+        index = IndexCheck(store, self.kernels, access, unclean=False)
         reading = Reading(self.jobs, advance=self.advance)
         log = LogReader(store.segments, reading, access, self.kernels, index)
         wrong = False
