@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from formats import properties as props
@@ -72,9 +72,9 @@ class Claimant:
             if chosen and unit.start < chosen[-1].end:
                 continue
             same = by_extent.get((unit.start, unit.end))
-            chosen.append(
-                replace(unit, header=same.header if same else None, suspect=bool(same and same.suspect))
-            )
+            if same is not None:
+                unit.header, unit.suspect = same.header, same.suspect
+            chosen.append(unit)
         starts = [one.start for one in chosen]
         free: list[Frame] = []
         for one in headers:
