@@ -29,7 +29,8 @@ def open_store(
     """The store that `path` and the options mean; a running broker and links not followed are noted.
 
     as_kind: what PATH is taken for, where a command lets that be said. replayable: a replayable file will do,
-    which is none of a store. changing: the command itself looks for an apply that was stopped. Raises `UsageError` where it will not.
+    which is none of a store. changing: the command itself looks for an apply that was
+    stopped. Raises `UsageError` where it will not.
     """
     from rmqtool.errors import UsageError
     from rmqtool.store.config import load_broker_conf

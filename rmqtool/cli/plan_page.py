@@ -11,6 +11,8 @@ from rmqtool.output.sizes import human_bytes
 from rmqtool.output.tablerows import Column
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rmqtool.cli.changing import ChangeOptions, Order
     from rmqtool.cli.context import Context
     from rmqtool.repair.plan import Change, Cost, Planned
@@ -142,13 +144,16 @@ def _line(change: Change) -> str:
     return f"{change.action}{size}{where}{length} ({change.why}): {change.message}"
 
 
+def _lost(row: Mapping[str, Any]) -> str:
+    first, count = row["queue_offset"], row["count"]
+    offsets = f"queue offset {first}" if count == 1 else f"queue offsets {first} to {first + count - 1}"
+    begin, end = row["physical_offset"], row["physical_offset"] + row["length"]
+    return f"{row['topic']}/{row['queue_id']} loses {offsets}, physical offsets {begin} to {end}"
+
+
 def _tombstones(change: Change) -> list[str]:
     """Which messages are lost there: those that the change puts a tombstone for."""
-    told = [
-        f"{row['topic']}/{row['queue_id']} loses queue offset {row['queue_offset']}, physical offset "
-        f"{row['physical_offset']}, {row['store_size']} bytes"
-        for row in change.facts.get("tombstones", ())[:_MANY]
-    ]
+    told = [_lost(row) for row in change.facts.get("tombstones", ())[:_MANY]]
     more = len(change.facts.get("tombstones", ())) - len(told)
     return [*told, f"and {more} more (--format ndjson lists all)"] if more else told
 

@@ -49,7 +49,8 @@ def inside(path: str) -> str:
 def lies_in(path: str | os.PathLike[str], store: Store) -> bool:
     """Whether `path` is or lies below a directory of the store, also behind a link or `--commitlog`."""
     links = (one.location for one in store.directories if os.path.islink(one.location))
-    return any(is_within(path, one) for one in (store.root, *store.roots, *links))
+    roots: list[str | os.PathLike[str]] = [store.root, *store.roots, *links]
+    return any(is_within(path, one) for one in roots)
 
 
 def is_within(path: str | os.PathLike[str], directory: str | os.PathLike[str]) -> bool:
