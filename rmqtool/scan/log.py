@@ -73,7 +73,9 @@ def data_bytes(segments: Iterable[Segment]) -> int:
 
 def scan_log(segments: SegmentSet, how: LogScan) -> Iterator[Piece]:
     """Everything in the segments that `how` wants. Damage and unreadable parts are pieces, not errors."""
-    low, high = how.offsets or (0, segments.end_offset)
+    low, high = segments.span
+    if how.offsets is not None:
+        low, high = max(low, how.offsets[0]), min(high, how.offsets[1])
     chosen = [
         one
         for one in segments
@@ -84,9 +86,10 @@ def scan_log(segments: SegmentSet, how: LogScan) -> Iterator[Piece]:
 
     def work(segment: Segment, lane: Lane) -> Iterator[Piece]:
         active = segments.is_active(segment)
-        return _scan_one(segment, how, kernels, access, lane, active=active)
+        within = max(low - segment.base, 0), high - segment.base
+        return _scan_one(segment, how, kernels, access, lane, within, active=active)
 
-    return in_order(chosen, work, how.jobs)
+    return segments.watched(in_order(chosen, work, how.jobs))
 
 
 def open_patched(segment: Segment, access: Access, lane: Lane) -> tuple[PatchedSource, bool]:
@@ -106,11 +109,12 @@ def _scan_one(
     kernels: ModuleType,
     access: Access,
     lane: Lane,
+    within: tuple[int, int],
     *,
     active: bool,
 ) -> Iterator[Piece]:
-    low, high = how.offsets or (segment.base, segment.end)
-    done, stop = max(low - segment.base, 0), high - segment.base
+    """The records that begin at positions [start, stop), and what lies between them."""
+    done, stop = within
     try:
         source, changed = open_patched(segment, access, lane)
         with source:
@@ -139,7 +143,7 @@ def _scan_one(
         if not how.live:  # else it has expired since it was listed
             yield Piece(segment, Unreadable(0, segment.size, str(error)))
     except RmqtoolError as error:
-        yield Piece(segment, Unreadable(done, segment.size - done, str(error)))
+        yield Piece(segment, Unreadable(done, min(stop, segment.size) - done, str(error)))
     _advance(how, done, segment.size)
 
 
