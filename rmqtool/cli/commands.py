@@ -9,13 +9,16 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 import typer.core
 import typer.main
 
 from rmqtool.cli.arguments import VerbCommand, flags_without_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @dataclass(frozen=True)
@@ -52,16 +55,33 @@ COMMANDS: dict[str, Entry] = {
         "rmqtool.cli.explain",
         "RocketMQ log lines: their meaning, normal or not, what to look at, the next command.",
     ),
+    "pipeline verify": Entry("rmqtool.cli.pipeline.verify", "All checks over many stores, on Spark."),
+    "pipeline export": Entry(
+        "rmqtool.cli.pipeline.export", "Messages of many stores into one directory, on Spark."
+    ),
+    "pipeline stats": Entry(
+        "rmqtool.cli.pipeline.stats", "What the messages of many stores add up to, on Spark."
+    ),
 }
+"""commands by name; those of two words belong to a group"""
+
+GROUPS: dict[str, str] = {
+    "pipeline": "The same work over many stores, on Spark: a laptop or a cluster.",
+}
+"""help of the groups in one line"""
+
+
+_HELP = {"help_option_names": ["-h", "--help"]}
 
 
 class LazyGroup(typer.core.TyperGroup):
     """The program. Holds stand-ins with name and one-line help, and loads the command that is called."""
 
+    group: str | None = None
+    """the group of which this is the list, None for the program itself"""
+
     def __init__(self, **attributes: Any) -> None:
-        attributes["commands"] = {
-            name: typer.core.TyperCommand(name, help=entry.help) for name, entry in COMMANDS.items()
-        }
+        attributes["commands"] = dict(_stand_ins(self.group))
         super().__init__(**attributes)
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -71,16 +91,36 @@ class LazyGroup(typer.core.TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
         """The command that is called, with its options."""
         name, found, rest = super().resolve_command(ctx, args)
-        return name, found and load_command(str(name)), rest
+        whole = f"{self.group} {name}" if self.group else str(name)
+        return name, found and (load_group(whole) if whole in GROUPS else load_command(whole)), rest
+
+
+def _stand_ins(group: str | None) -> Iterator[tuple[str, typer.core.TyperCommand]]:
+    """What a list shows: the commands of a group, or those without one and the groups."""
+    for whole, entry in COMMANDS.items():
+        first, _, second = whole.partition(" ")
+        if group is not None and first == group:
+            yield second, typer.core.TyperCommand(second, help=entry.help)
+        elif group is None:
+            yield first, typer.core.TyperCommand(first, help=GROUPS[first] if second else entry.help)
+
+
+def load_group(name: str) -> typer.core.TyperGroup:
+    """The list of the commands of a group."""
+    kind = type("Group", (LazyGroup,), {"group": name})
+    return cast(
+        "LazyGroup",
+        kind(name=name, help=GROUPS[name], context_settings=_HELP),
+    )
 
 
 def load_command(name: str) -> typer.core.TyperCommand:
     """Imports the module of `name` and builds its command."""
     function = import_module(COMMANDS[name].module).command
     examples = "\n\n".join(f"$ {example}" for example in function.examples)
-    app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
+    app = typer.Typer(add_completion=False, context_settings=_HELP)
     app.command(
-        name, cls=VerbCommand, help=_flowing(function), epilog=_no_markup(f"Examples:\n\n{examples}")
+        name.rpartition(" ")[2], cls=VerbCommand, help=_flowing(function), epilog=_no_markup(f"Examples:\n\n{examples}")
     )(function)
     return cast("VerbCommand", typer.main.get_command(app))
 

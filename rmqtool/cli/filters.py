@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeVar
 
 import typer
@@ -84,8 +84,8 @@ def say_ignored(context: Context, subscription: Subscription | None) -> None:
 
 
 @dataclass(frozen=True)
-class FilterOptions:
-    """Which messages to list. `build` turns it into a `MessageFilter`, with that of `SubscriptionOptions`."""
+class ChoosingOptions:
+    """Which messages are meant. `build` turns it into a `MessageFilter`, with `SubscriptionOptions`."""
 
     end_flag: ClassVar[str] = "--to"
     topic: Annotated[Many, _text("--topic", "GLOB", "Topic, also as a glob; repeatable.")] = None
@@ -109,8 +109,6 @@ class FilterOptions:
     body_contains: Annotated[
         str | None, _text("--body-contains", "TEXT", "TEXT stands in the decompressed body.")
     ] = None
-    limit: Annotated[str | None, _text("--limit", "N", "Stop after N messages.")] = None
-    sample: Annotated[str | None, _text("--sample", "N", "N messages spread over all that pass.")] = None
 
     def build(
         self,
@@ -147,6 +145,26 @@ class FilterOptions:
             properties=tuple(_each("--property", self.property, lambda text: parse_name_value(_utf8(text)))),
             body_contains=_one("--body-contains", self.body_contains, _utf8),
             subscription=subscription,
+        )
+
+
+@dataclass(frozen=True)
+class FilterOptions(ChoosingOptions):
+    """Which messages to list, and how many of them."""
+
+    limit: Annotated[str | None, _text("--limit", "N", "Stop after N messages.")] = None
+    sample: Annotated[str | None, _text("--sample", "N", "N messages spread over all that pass.")] = None
+
+    def build(
+        self,
+        zone: Zone,
+        now_millis: int | None = None,
+        resolve: Callable[[int, int], int] | None = None,
+        subscription: Subscription | None = None,
+    ) -> MessageFilter:
+        """The filter as data, see `ChoosingOptions.build`."""
+        return replace(
+            super().build(zone, now_millis, resolve, subscription),
             limit=_one("--limit", self.limit, _count),
             sample=_one("--sample", self.sample, _count),
         )
@@ -155,6 +173,14 @@ class FilterOptions:
 @dataclass(frozen=True)
 class ExportFilterOptions(FilterOptions):
     """The same where `--to` names a file."""
+
+    end_flag: ClassVar[str] = "--until"
+    store_to: Annotated[str | None, _text("--until", "TIME", "Stored before TIME.")] = None
+
+
+@dataclass(frozen=True)
+class ExportChoosingOptions(ChoosingOptions):
+    """Which messages are meant, where `--to` names a directory."""
 
     end_flag: ClassVar[str] = "--until"
     store_to: Annotated[str | None, _text("--until", "TIME", "Stored before TIME.")] = None

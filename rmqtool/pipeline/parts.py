@@ -62,10 +62,10 @@ class LogPart:
         """The segment of this part, uncut."""
         return replace(self, number=0, count=1)
 
-    def resolved(self) -> Store | None:
+    def resolved(self, within: tuple[int, int] | None = None) -> Store | None:
         """The store as if this part were its whole log; None for a part that is empty.
 
-        Raises `CutError` where bytes around a border cannot be read.
+        within: only physical offsets [from, to), where a record or a segment begins at `from`. Raises `CutError` where bytes around a border cannot be read.
         """
         start, end = 0, self.segment.end
         if self.count > 1:
@@ -76,18 +76,24 @@ class LogPart:
                     return None
                 start = found
             end = next((self.segment.base + one for one in borders.behind(self.number)), end)
+        low, high = self.segment.base + start, end
+        if within is not None:
+            low, high = max(low, within[0]), min(high, within[1])
+            if low >= high:
+                return None
         part = replace(self.store)
-        vars(part)["segments"] = PartOfLog(self, (self.segment.base + start, end))
+        vars(part)["segments"] = PartOfLog(self, (low, high), end)
         return part
 
 
 class PartOfLog(SegmentSet):
-    """One part in the place of the segments of a store."""
+    """One part in the place of the segments of a store. border: offset at which the next one begins."""
 
-    def __init__(self, part: LogPart, span: tuple[int, int]) -> None:
+    def __init__(self, part: LogPart, span: tuple[int, int], border: int) -> None:
         super().__init__([part.segment])
         self._part = part
         self._span = span
+        self._border = border
 
     @property
     def span(self) -> tuple[int, int]:
@@ -107,7 +113,7 @@ class PartOfLog(SegmentSet):
 
         A reader of the whole segment would stop there, while the next part goes on.
         """
-        inner = self._span[1] < self._part.segment.end
+        inner = self._border < self._part.segment.end
         for piece in pieces:
             if inner and isinstance(piece.content, End):
                 place = piece.segment.base + piece.content.position

@@ -50,7 +50,7 @@ FURTHER = {
 def test_path_that_does_not_exist_is_wrong_usage(
     name: str, tmp_path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run([name, str(tmp_path / "absent"), *FURTHER.get(name, [])]) == 2
+    assert run([*name.split(), str(tmp_path / "absent"), *FURTHER.get(name, [])]) == 2
     shown = capsys.readouterr()
     assert (shown.out, shown.err.count("\n")) == ("", 1)
     assert "absent" in shown.err

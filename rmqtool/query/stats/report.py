@@ -181,3 +181,18 @@ class LogStatistics:
         if self.largest is None or most > self.largest["store_size"]:
             at = pc.index(batch["store_size"], most).as_py()
             self.largest = {name: batch[name][at].as_py() for name in _FACTS}
+
+    def sums(self) -> tuple[pa.Table | None, pa.Table | None]:
+        """What `read` added up, by the groups and by topic: of a part of a log, for `add_sums`."""
+        return self.groups.partial(), self._topics.partial()
+
+    def add_sums(self, groups: pa.Table | None, topics: pa.Table | None, largest: Row | None) -> None:
+        """Adds what was read elsewhere of the next part of this log."""
+        if groups is not None:
+            self.groups.add_partial(groups)
+        if topics is not None:
+            self._topics.add_partial(topics)
+        if largest is not None and (
+            self.largest is None or largest["store_size"] > self.largest["store_size"]
+        ):
+            self.largest = largest

@@ -1,0 +1,84 @@
+"""`stats` over many stores, cut by parts of their logs: sums are made where the data is, and added up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.pipeline.parts import log_parts
+from rmqtool.pipeline.runner import Lost, lost_part, over_log
+from rmqtool.query.reading import Reading
+from rmqtool.query.select import Selector
+from rmqtool.query.stats.report import LogStatistics
+from rmqtool.scan import kernels_python
+from rmqtool.store.layout import Store
+from rmqtool.store.live import is_live
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from rmqtool.pipeline.options import SourceOptions
+    from rmqtool.pipeline.parts import LogPart
+    from rmqtool.query.message_filter import MessageFilter
+
+    Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """What one part adds up to."""
+
+    groups: pa.Table | None
+    topics: pa.Table | None
+    largest: Row | None
+    not_covered: list[Row]
+
+
+def stats(
+    session: SparkSession,
+    options: SourceOptions,
+    stores: Mapping[str, Store],
+    by: Sequence[str] = ("topic",),
+    *,
+    plain: bool = False,
+) -> Iterator[tuple[str, LogStatistics]]:
+    """The statistics of each store, as `LogStatistics.read` leaves them. plain: decompress bodies."""
+    parts: dict[str, list[LogPart]] = {}
+    for path, store in stores.items():
+        selector = Selector(options.wanted, kernels_python)
+        parts[path] = log_parts(store, options.part_bytes, selector.may_hold)
+    work = partial(_sum_up, wanted=options.wanted, by=tuple(by), plain=plain)
+    for path, results in over_log(session, parts, work):
+        found = LogStatistics(stores[path], options.wanted, by, Reading(), plain)
+        lacking: list[Row] = []
+        for part, one in results:
+            if isinstance(one, Lost):
+                lacking.append(lost_part(part, one))
+            elif one is not None:
+                found.add_sums(one.groups, one.topics, one.largest)
+                lacking += one.not_covered
+        # holes between segments come first, as when the log is read at once
+        found.not_covered = sorted(lacking, key=lambda row: row["path"] != "commitlog")
+        yield path, found
+
+
+def _sum_up(part: LogPart, wanted: MessageFilter, by: tuple[str, ...], plain: bool) -> _Sums | None:
+    store = part.resolved()
+    if store is None:
+        return None
+    found = LogStatistics(store, wanted, by, Reading(live=is_live(store)), plain)
+    found.read()
+    groups, topics = found.sums()
+    return _Sums(groups, topics, found.largest, found.not_covered)
+
+
+def rows_of(store: str, found: LogStatistics, *, several: bool) -> list[Row]:
+    """One row for each group, with its store where there are several."""
+    named = {"store": store} if several else {}
+    return [{"type": "group", **row, **named} for row in found.groups.rows()]
+
+
