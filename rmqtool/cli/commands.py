@@ -59,6 +59,10 @@ COMMANDS: dict[str, Entry] = {
     "pipeline export": Entry(
         "rmqtool.cli.pipeline.export", "Messages of many stores into one directory, on Spark."
     ),
+    "pipeline query-key": Entry(
+        "rmqtool.cli.pipeline.query_key", "Messages by any number of keys in many stores, on Spark."
+    ),
+    "pipeline sql": Entry("rmqtool.cli.pipeline.sql", "Spark's SQL over many stores."),
     "pipeline stats": Entry(
         "rmqtool.cli.pipeline.stats", "What the messages of many stores add up to, on Spark."
     ),
@@ -120,7 +124,10 @@ def load_command(name: str) -> typer.core.TyperCommand:
     examples = "\n\n".join(f"$ {example}" for example in function.examples)
     app = typer.Typer(add_completion=False, context_settings=_HELP)
     app.command(
-        name.rpartition(" ")[2], cls=VerbCommand, help=_flowing(function), epilog=_no_markup(f"Examples:\n\n{examples}")
+        name.rpartition(" ")[2],
+        cls=VerbCommand,
+        help=_flowing(function),
+        epilog=_no_markup(f"Examples:\n\n{examples}"),
     )(function)
     return cast("VerbCommand", typer.main.get_command(app))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import uuid
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -29,7 +30,7 @@ from rmqtool.store.coverage import Incomplete, coverage
 from rmqtool.store.live import is_live
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -139,7 +140,7 @@ class ExportJob:
 
     def _collected(self, results: Sequence[tuple[LogPart, Any]], folder: str) -> Row:
         """Puts the files of a store's parts in place; the sums of their summaries."""
-        told: Row = {name: 0 for name in _SUMS} | {"first_offset": None, "end_offset": None}
+        told: Row = dict.fromkeys(_SUMS, 0) | {"first_offset": None, "end_offset": None}
         lacking: list[Row] = []
         for number, (part, one) in enumerate(results):
             if isinstance(one, Lost):
@@ -242,7 +243,8 @@ def _attempt_name() -> str:
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    assert context is not None, "runs in a task"
+    if context is None:
+        return uuid.uuid4().hex
     return f"{context.stageId()}-{context.partitionId()}-{context.taskAttemptId()}"
 
 
@@ -261,5 +263,3 @@ def refuse_inside(stores: Mapping[str, Store], to: Path) -> None:
             inside = Path(root).resolve()
             if inside.is_dir() and place.is_relative_to(inside):
                 raise UsageError(f"--to: {to} lies in the store, where nothing is written")
-
-

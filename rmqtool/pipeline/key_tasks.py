@@ -11,7 +11,6 @@ from rmqtool.errors import RmqtoolError
 from rmqtool.output.jsonrows import encode
 from rmqtool.pipeline.parts import CutError
 from rmqtool.pipeline.runner import Lost, lost_part
-from rmqtool.pipeline.types import arrow_of, struct_of, to_spark
 from rmqtool.query.by_key import KeySource
 from rmqtool.query.key_query import KeyQuery
 from rmqtool.query.reading import Reading
@@ -70,30 +69,30 @@ class Unit:
 
 def answer_schema(asked: Asked) -> pa.Schema:
     """Columns of an answer. note: what a task says of its work, as JSON, in rows that are no records."""
-    columns = tuple(name for name in dict.fromkeys((*asked.columns, "segment", "physical_offset")) if name != "store")
+    columns = tuple(
+        name for name in dict.fromkeys((*asked.columns, "segment", "physical_offset")) if name != "store"
+    )
     more = [pa.field("matched_keys", pa.list_(pa.string())), pa.field("note", pa.string())]
     return pa.schema([pa.field("store", pa.string()), *table_schema(columns), *more])
 
 
 @dataclass(frozen=True)
 class KeyTask:
-    """asked, units: broadcast."""
+    """asked: broadcast."""
 
     asked: Any
     options: SourceOptions
-    units: Any = None
 
-    def on(self, units: Any) -> KeyTask:
-        """The task over these units."""
-        return replace(self, units=units)
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Numbers of units → their records and notes."""
-        schema = arrow_of(struct_of(answer_schema(self.asked.value)))
-        for batch in batches:
-            for number in batch["number"].to_pylist():
-                for made in self._of(self.units.value[number]):
-                    yield to_spark(made, schema)
+    def __call__(self, unit: Unit) -> Iterator[tuple[Any, ...]]:
+        """A unit → rows of `answer_schema`: its records and its notes."""
+        names = answer_schema(self.asked.value).names
+        for made in self._of(unit):
+            known = set(made.schema.names)
+            nothing = [None] * made.num_rows
+            lists = [
+                made[name].to_pylist(maps_as_pydicts="lossy") if name in known else nothing for name in names
+            ]
+            yield from zip(*lists, strict=True)
 
     def _of(self, unit: Unit) -> Iterator[pa.RecordBatch]:
         try:

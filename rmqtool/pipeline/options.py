@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -33,14 +33,14 @@ _KNOWN = (
 class SourceOptions:
     """What is read: of which stores, which table, columns and messages, in which pieces.
 
-    unreadable: what becomes of bytes that cannot be read, `fail` or `skip`. pushdown: whether the reader takes
-    filters, None where the session tells. report: where skipped ranges are told (`notes.Listener`).
+    unreadable: what becomes of bytes that cannot be read, `fail` or `skip`. pushdown: whether the reader
+    takes filters, None where the session tells. report: where skipped ranges are told (`notes.Listener`).
     """
 
     paths: tuple[str, ...]
     table: str = "messages"
     columns: tuple[str, ...] | None = None
-    wanted: MessageFilter = MessageFilter()
+    wanted: MessageFilter = field(default_factory=MessageFilter)
     part_bytes: int = PART_BYTES
     unreadable: str = "fail"
     store_config: str | None = None
@@ -153,9 +153,9 @@ def _wanted(options: Mapping[str, str]) -> MessageFilter:
 
 def _range(text: str) -> tuple[int | None, int | None]:
     low, colon, high = text.partition(":")
+    if not colon:
+        raise UsageError(f"option offset_range: '{text}' is not A:B")
     try:
-        if not colon:
-            raise ValueError(text)
         return (int(low, 0) if low else None), (int(high, 0) if high else None)
     except ValueError as error:
         raise UsageError(f"option offset_range: '{text}' is not A:B") from error
@@ -173,5 +173,3 @@ def _flag(name: str, text: str | None) -> bool | None:
     if text.lower() not in {"true", "false"}:
         raise UsageError(f"option {name}: '{text}' is neither true nor false")
     return text.lower() == "true"
-
-

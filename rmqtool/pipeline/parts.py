@@ -65,7 +65,8 @@ class LogPart:
     def resolved(self, within: tuple[int, int] | None = None) -> Store | None:
         """The store as if this part were its whole log; None for a part that is empty.
 
-        within: only physical offsets [from, to), where a record or a segment begins at `from`. Raises `CutError` where bytes around a border cannot be read.
+        within: only physical offsets [from, to), where a record or a segment begins at `from`. Raises
+        `CutError` where bytes around a border cannot be read.
         """
         start, end = 0, self.segment.end
         if self.count > 1:

@@ -36,7 +36,7 @@ def narrowed(wanted: MessageFilter, filters: Iterable[Any]) -> MessageFilter:
         if kind == "EqualTo" and name in _SETS:
             wanted = _among(wanted, _SETS[name], [value])
         elif kind == "In" and name in _SETS:
-            wanted = _among(wanted, _SETS[name], list(value))
+            wanted = _among(wanted, _SETS[name], list(value or ()))
         elif name in _BOUNDS:
             wanted = _bounded(wanted, _BOUNDS[name], kind, value)
     return wanted

@@ -36,7 +36,7 @@ _EVERYTHING = [(0, 1 << 62)]
 
 @dataclass
 class KeysFound:
-    """records: a table of Spark with `store`, the columns asked for and `matched_keys`. By store: summaries."""
+    """records: a table with `store`, the columns asked for and `matched_keys`. stores: summaries."""
 
     records: DataFrame
     stores: dict[str, Row] = field(default_factory=dict)
@@ -99,16 +99,16 @@ class _KeyJob:
 
         for store, base in instead or ():
             self._frames = [
-                frame.where(~((f.col("store") == store) & (f.col("segment") == base)) | f.col("note").isNotNull())
+                frame.where(
+                    ~((f.col("store") == store) & (f.col("segment") == base)) | f.col("note").isNotNull()
+                )
                 for frame in self._frames
             ]
             self.notes[store] = [note for note in self.notes[store] if note.get("segment") != base]
         if not units:
             return []
-        context = self._session.sparkContext
-        numbers = context.parallelize([(number,) for number in range(len(units))], len(units))
-        task = self._task.on(context.broadcast(list(units)))
-        frame = self._session.createDataFrame(numbers, "number int").mapInArrow(task, self._schema)
+        rows = self._session.sparkContext.parallelize(units, len(units)).flatMap(self._task)
+        frame = self._session.createDataFrame(rows, self._schema, verifySchema=False)
         frame = frame.persist(StorageLevel.DISK_ONLY)
         self._frames.append(frame)
         told = [json.loads(row[0]) for row in frame.where("note is not null").select("note").collect()]
@@ -135,11 +135,11 @@ def _summary(store: Store, notes: Sequence[Row], left: Ranges) -> Row:
     for name in ("candidates", "rejected_collisions", "index_items_without_record"):
         told[name] = sum(note.get(name, 0) for note in notes)
     told["index_files"] = files
-    told["index_files_not_used"] = {key: why for note in notes for key, why in note.get("not_used", {}).items()}
+    told["index_files_not_used"] = {
+        key: why for note in notes for key, why in note.get("not_used", {}).items()
+    }
     told["scanned"] = scanned
     rows = [row for note in notes for row in note.get("not_covered", ())]
     for low, high in left:
         rows += rest_of_log(list(store.segments), low, Incomplete.LIMIT, end=high)
     return told | coverage(rows)
-
-

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from rmqtool.errors import UnreadableError, VanishedError
 from rmqtool.output.jsonrows import encode
+from rmqtool.pipeline.parts import PartOfLog
 from rmqtool.pipeline.planning import FilesPartition, LogPartition, StorePartition
 from rmqtool.pipeline.types import FINDINGS, SEGMENTS
 from rmqtool.query.not_read import not_read
@@ -94,9 +95,7 @@ def _with(batch: pa.RecordBatch, store: str, columns: Sequence[str]) -> pa.Recor
     return pa.RecordBatch.from_arrays(made, names=list(columns))
 
 
-def _files(
-    partition: FilesPartition, options: SourceOptions, lacking: Lacking
-) -> Iterator[pa.RecordBatch]:
+def _files(partition: FilesPartition, options: SourceOptions, lacking: Lacking) -> Iterator[pa.RecordBatch]:
     from rmqtool.scan.files import FileReader, Units
 
     wanted = {"consumequeue": "unit", "index_items": "index_item"}[options.table]
@@ -152,8 +151,8 @@ def finding_row(row: Row, store: str) -> Row:
 
 def _segment(partition: LogPartition) -> pa.RecordBatch:
     """The row of `segments` about one segment."""
-    segment, store = partition.part.segment, partition.part.resolved()
-    assert store is not None, "a whole segment is never empty"
+    part = partition.part.whole
+    segment, segments = part.segment, PartOfLog(part, (part.segment.base, part.segment.end), part.segment.end)
     row: Row = {
         "store": partition.store,
         "path": segment.file.shown,
@@ -169,7 +168,7 @@ def _segment(partition: LogPartition) -> pa.RecordBatch:
         "unreadable_bytes": 0,
     }
     try:
-        for piece in scan_log(store.segments, LogScan(("store_size", "store_timestamp"), live=is_live(store))):
+        for piece in scan_log(segments, LogScan(("store_size", "store_timestamp"), live=is_live(part.store))):
             _add(row, piece.content)
             row["bad_crc"] += 0 if piece.bad_bodies is None else len(piece.bad_bodies)
     except VanishedError as error:

@@ -129,13 +129,13 @@ def _group(
     return results
 
 
-def _job(
-    session: SparkSession, items: Sequence[Item], task: Task[Item, Result]
-) -> list[Result | Lost]:
-    return session.sparkContext.parallelize(items, len(items)).map(task).collect()
+def _job(session: SparkSession, items: Sequence[Item], task: Any) -> list[Result | Lost]:
+    found: list[Any] = session.sparkContext.parallelize(items, len(items)).map(task).collect()
+    return found
 
 
 def spark_errors() -> tuple[type[Exception], ...]:
+    """What a job or a statement that fails raises."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -44,7 +45,7 @@ def check_java() -> None:
     needs = f"Spark needs Java {JAVA} or later"
     if program is None or not os.access(program, os.X_OK):
         raise UsageError(f"{needs}: {where}")
-    done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
+    done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)  # noqa: S603
     found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
     if found is None or int(found[1]) < JAVA:
         shown = found[1] if found else "no version that it tells"
@@ -82,6 +83,7 @@ def make_session(
         except Exception as error:
             raise StoreIOError(f"Spark does not start: {_reason(error, said)}") from error
     session.sparkContext.setLogLevel("OFF")
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # errors are raised as well
     return session
 
 
@@ -98,10 +100,11 @@ def parallelism(session: SparkSession) -> int:
 
 def first_line(error: BaseException) -> str:
     """What an error of Spark says, without the stacks of two languages."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    known = [line for line in lines if re.match(r"(Caused by: )?[\w.]*(Error|Exception|Lost): \S", line)]
-    text = (known or lines or [type(error).__name__])[-1]
-    return re.sub(r"^(Caused by: )?[\w.$]+?(Exception|Error): ", "", text)[:300]
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    raised = [line for line in lines if re.match(r"(Caused by: )?[\w.$]*(Error|Exception|Lost): \S", line)]
+    text = raised[-1] if raised else lines[0]
+    text = re.sub(r"^(Caused by: )?[\w.$]+?(Exception|Error): ", "", text)
+    return re.sub(r"^\[[A-Z_.]+\] |\.? SQLSTATE: \w+.*$", "", text)[:300]
 
 
 @contextmanager

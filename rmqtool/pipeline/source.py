@@ -65,7 +65,7 @@ class StoreReader(DataSourceReader):
             if field.type != own.type:
                 raise UsageError(f"schema: the column {own.name} is {own.type}, not {field.type}")
 
-    def partitions(self) -> list[InputPartition]:  # type: ignore[override] # any sequence will do
+    def partitions(self) -> list[InputPartition]:
         """See `planning.partitions`."""
         return partitions(self._options, self._wanted)
 

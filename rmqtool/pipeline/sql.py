@@ -1,4 +1,4 @@
-"""`sql` over many stores: Spark's SQL over the tables of the data source, read where a statement needs them."""
+"""`sql` over many stores: Spark's SQL over the tables of the data source, of the columns that it needs."""
 
 from __future__ import annotations
 
@@ -156,5 +156,3 @@ def _table_of(leaf: Any) -> str | None:
         return None
     relation = leaf.relation() if leaf.getClass().getName().endswith("ScanRelation") else leaf
     return str(relation.options().get("table"))
-
-

@@ -12,7 +12,6 @@ from rmqtool.query.reading import Reading
 from rmqtool.query.select import Selector
 from rmqtool.query.stats.report import LogStatistics
 from rmqtool.scan import kernels_python
-from rmqtool.store.layout import Store
 from rmqtool.store.live import is_live
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from rmqtool.pipeline.options import SourceOptions
     from rmqtool.pipeline.parts import LogPart
     from rmqtool.query.message_filter import MessageFilter
+    from rmqtool.store.layout import Store
 
     Row = dict[str, Any]
 
@@ -80,5 +80,3 @@ def rows_of(store: str, found: LogStatistics, *, several: bool) -> list[Row]:
     """One row for each group, with its store where there are several."""
     named = {"store": store} if several else {}
     return [{"type": "group", **row, **named} for row in found.groups.rows()]
-
-

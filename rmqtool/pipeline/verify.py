@@ -16,7 +16,6 @@ from rmqtool.check.levels import Level
 from rmqtool.check.reading import Reading
 from rmqtool.check.verify import Verification
 from rmqtool.errors import ExitCode, worst
-from rmqtool.pipeline.options import SourceOptions
 from rmqtool.pipeline.runner import Lost, lost_store, run_each
 from rmqtool.pipeline.session import parallelism
 from rmqtool.store.coverage import coverage
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
+
+    from rmqtool.pipeline.options import SourceOptions
 
     Row = dict[str, Any]
 

@@ -86,14 +86,24 @@ def json_store(folder: Path) -> str:
     return unquote(folder.name.removeprefix("store="))
 
 
-def test_export_parquet_by_topic_and_day(spark: SparkSession, goldens: dict[str, Path], tmp_path: Path) -> None:
+def test_export_parquet_by_topic_and_day(
+    spark: SparkSession, goldens: dict[str, Path], tmp_path: Path
+) -> None:
     import pyarrow.dataset as ds
 
     store = goldens["v533-compressed"]
     for command, place in ((("export",), "local"), (("pipeline", "export"), "spark")):
         options = SMALL if place == "spark" else ()
         done = rmq(
-            *command, store, "--to", tmp_path / place, "--format", "parquet", "--partition", "topic,day", *options
+            *command,
+            store,
+            "--to",
+            tmp_path / place,
+            "--format",
+            "parquet",
+            "--partition",
+            "topic,day",
+            *options,
         )
         assert done.exit_code == 0, done.stderr
     tables = [

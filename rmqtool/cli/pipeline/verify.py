@@ -68,7 +68,10 @@ def command(
     named = ["store"] if several else []
     csv = [*named, "severity", "code", "path", "position", "length", "physical_offset", "message"]
     done: list[StoreVerdict] = []
-    with context.rows("rmqtool.verify/1", columns, csv_columns=csv) as rows, spark.session(context) as session:
+    with (
+        context.rows("rmqtool.verify/1", columns, csv_columns=csv) as rows,
+        spark.session(context) as session,
+    ):
         from rmqtool.pipeline.verify import summary_of, verify
 
         for one in verify(session, options, level):
