@@ -130,7 +130,9 @@ def _summary(store: Store, notes: Sequence[Row], left: Ranges) -> Row:
     """The sums of what the tasks of a store said. left: ranges that nobody was to read."""
     told: Row = {"messages": sum(note.get("messages", 0) for note in notes)}
     files = [name for note in notes for name in note.get("index_files", ())]
-    scanned = [list(one) for one in sorted({tuple(one) for note in notes for one in note.get("scanned", ())})]
+    first, end = max(store.segments.first_offset, 0), store.segments.end_offset
+    ranges = {(max(low, first), min(high, end)) for note in notes for low, high in note.get("scanned", ())}
+    scanned = [list(one) for one in sorted(ranges)]
     told["source"] = "+".join(["index"] * bool(files) + ["scan"] * bool(scanned)) or "index"
     for name in ("candidates", "rejected_collisions", "index_items_without_record"):
         told[name] = sum(note.get(name, 0) for note in notes)

@@ -37,6 +37,23 @@ _SETTINGS = {
 }
 
 
+@contextmanager
+def one_session(
+    master: str | None = None, settings: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """`make_session` for the time of a block; a session that was there before stays."""
+    session, own = None, False
+    try:
+        from pyspark.sql import SparkSession as Known
+
+        own = Known.getActiveSession() is None
+        session = make_session(master, settings)
+        yield session
+    finally:
+        if session is not None and own:
+            session.stop()
+
+
 def check_java() -> None:
     """Raises `UsageError` in one line where Spark would end in a shell script's error."""
     home = os.environ.get("JAVA_HOME")

@@ -79,7 +79,11 @@ def test_segment_that_disappears(
     job.publish()
     assert job.exit_code() == ExitCode.INCOMPLETE
     assert {row["path"] for row in done.not_covered} == {second.file.shown}
-    rows = [json.loads(line) for file in sorted((tmp_path / "to").glob("*.ndjson")) for line in file.open()]
+    rows = [
+        json.loads(line)
+        for file in sorted((tmp_path / "to").glob("*.ndjson"))
+        for line in file.read_text().splitlines()
+    ]
     assert {row["segment"] for row in rows} == {one.base for one in store.segments} - {second.base}
     ((_, found),) = stats(spark, replace(options, part_bytes=0), {str(path): store})
     assert found.summary()["messages"] == len(rows) == done.summary["messages"]

@@ -57,10 +57,14 @@ def without_store(row: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "statement",
     [
-        ("select topic, count(*) as n, min(store_time) as first, sum(body_length) as b from messages"
-        " where queue_id = 1 group by topic order by topic"),
-        ("select topic, queue_id, slot, m.tags from consumequeue c join messages m using (topic, queue_id)"
-        " where c.physical_offset = m.physical_offset and m.queue_offset < 3 order by 1, 2, 3"),
+        (
+            "select topic, count(*) as n, min(store_time) as first, sum(body_length) as b from messages"
+            " where queue_id = 1 group by topic order by topic"
+        ),
+        (
+            "select topic, queue_id, slot, m.tags from consumequeue c join messages m using (topic, queue_id)"
+            " where c.physical_offset = m.physical_offset and m.queue_offset < 3 order by 1, 2, 3"
+        ),
         "select path, number, key_hash, prev from index_items where number < 5 order by path, number",
         "select * except (store) from topics order by topic",
     ],

@@ -25,8 +25,8 @@ def frame(spark: SparkSession, *paths: Path, **options: str) -> DataFrame:
     return spark.read.format("rocketmq").options(**options).load([str(path) for path in paths])
 
 
-def plain(value: Any) -> Any:
-    if isinstance(value, list) and value and isinstance(value[0], tuple):
+def plain(value: Any, name: str) -> Any:
+    if name == "properties":
         return dict(value)
     return bytes(value) if isinstance(value, bytearray) else value
 
@@ -38,7 +38,7 @@ def test_messages_are_the_record_table(spark: SparkSession, goldens: dict[str, P
     assert found.columns == ["store", *[name for name in default_columns("messages") if name != "store"]]
     rows = [row.asDict() for row in found.drop("born_time", "store_time").collect()]
     expected = [
-        {"store": str(path)} | {name: plain(value) for name, value in row.items()}
+        {"store": str(path)} | {name: plain(value, name) for name, value in row.items()}
         for path in stores
         for batch in rmqtool.scan(rmqtool.open_store(path), columns=DEFAULT_COLUMNS)
         for row in batch.to_pylist()
@@ -46,7 +46,7 @@ def test_messages_are_the_record_table(spark: SparkSession, goldens: dict[str, P
     assert len(rows) == len(expected)
     key = lambda row: (row["store"], row["physical_offset"])  # noqa: E731
     for row, wanted in zip(sorted(rows, key=key), sorted(expected, key=key), strict=True):
-        assert {name: plain(value) for name, value in row.items()} == wanted
+        assert {name: plain(value, name) for name, value in row.items()} == wanted
 
 
 def test_a_schema_narrows_and_filters_choose(spark: SparkSession, goldens: dict[str, Path]) -> None:

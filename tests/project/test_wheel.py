@@ -1,4 +1,4 @@
-"""What is shipped: two packages, the module by which Spark finds a source, and a program that runs where nothing of the checkout is."""
+"""What is shipped: two packages, what Spark looks for, and a program that runs where no checkout is."""
 
 from __future__ import annotations
 
@@ -41,7 +41,11 @@ def test_wheel_holds_exactly_two_packages_and_what_spark_looks_for(built: Path) 
     (wheel,) = built.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"rmqtool", "formats", "pyspark_rocketmq"}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {
+        "rmqtool",
+        "formats",
+        "pyspark_rocketmq",
+    }
     modules = {
         str(path.relative_to(ROOT)) for room in ("rmqtool", "formats") for path in (ROOT / room).rglob("*.py")
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,8 +14,6 @@ from rmqtool.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from pyspark.sql import SparkSession
 
     from rmqtool.cli.context import Context
     from rmqtool.pipeline.options import SourceOptions
@@ -81,22 +79,15 @@ class SparkOptions:
         return found
 
     @contextmanager
-    def session(self, context: Context) -> Iterator[SparkSession]:
+    def session(self, context: Context) -> Iterator[Any]:
         """A session for the time of a command; one that was there before stays."""
-        from pyspark.sql import SparkSession
+        from rmqtool.pipeline.session import one_session
 
-        from rmqtool.pipeline.session import make_session
-
-        running = SparkSession.getActiveSession()
-        session = make_session(self.master, self.settings)
-        address = session.sparkContext.uiWebUrl
-        if address is not None:
-            context.talk.note(f"Spark shows its work at {address}")
-        try:
+        with one_session(self.master, self.settings) as session:
+            address = session.sparkContext.uiWebUrl
+            if address is not None:
+                context.talk.note(f"Spark shows its work at {address}")
             yield session
-        finally:
-            if running is None:
-                session.stop()
 
 
 @dataclass(frozen=True)
