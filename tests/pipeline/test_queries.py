@@ -30,7 +30,7 @@ def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("source", ["auto", "scan"])
 def test_query_key(spark: SparkSession, goldens: dict[str, Path], tmp_path: Path, source: str) -> None:
-    stores = [goldens["v498-basic"], goldens["v498-edge"]]
+    stores = [goldens["v498-basic"], goldens["v533-compressed"]]
     keys = tmp_path / "keys.txt"
     keys.write_text("\n".join([*{key: 0 for store in stores for key in keys_of(store)}, "no such key"]))
     options = ("--keys-file", keys, "--source", source, "--format", "ndjson")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-import rmqtool
+from rmqtool.api import open_store, scan
 from rmqtool.pipeline.options import parse_options
 from rmqtool.pipeline.planning import LogPartition, partitions
 from rmqtool.pipeline.pushdown import narrowed
@@ -40,7 +40,7 @@ def test_messages_are_the_record_table(spark: SparkSession, goldens: dict[str, P
     expected = [
         {"store": str(path)} | {name: plain(value, name) for name, value in row.items()}
         for path in stores
-        for batch in rmqtool.scan(rmqtool.open_store(path), columns=DEFAULT_COLUMNS)
+        for batch in scan(open_store(path), columns=DEFAULT_COLUMNS)
         for row in batch.to_pylist()
     ]
     assert len(rows) == len(expected)
