@@ -7,6 +7,7 @@ Layout and limits: docs/format/commitlog.md. Rules: `MessageExtEncoder`,
 from __future__ import annotations
 
 from enum import IntFlag
+from functools import cache
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import construct as cs
@@ -123,6 +124,7 @@ def is_v6(sys_flag: int) -> tuple[bool, bool]:
     return bool(sys_flag & SysFlag.BORNHOST_V6), bool(sys_flag & SysFlag.STOREHOST_V6)
 
 
+@cache
 def overhead(magic: int, sys_flag: int) -> int:
     """Bytes of a record without body, topic and properties; FormatError when `magic` is no record magic."""
     if magic not in TOPIC_LENGTH:

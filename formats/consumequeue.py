@@ -72,6 +72,9 @@ _EXT_FIELDS = [
     "bit_map_size" / cs.Int16sb,
 ]
 
+ExtHead = Schema(cs.Struct(*_EXT_FIELDS))
+"""An extension unit without its bit map."""
+
 ExtUnit = Schema(
     cs.Struct(*_EXT_FIELDS, Require("size", _ext_size_rule), "bit_map" / cs.Bytes(_bit_map_length))
 )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["open_store", "scan", "scan_events", "table_schema"]
+__all__ = ["open_store", "scan", "scan_events", "scan_replay", "table_schema"]
 
 
 def open_store(
@@ -54,3 +54,27 @@ def scan(
     for piece in scan_events(store, columns=columns, jobs=jobs):
         if isinstance(piece.content, pa.RecordBatch) and piece.content.num_rows:
             yield piece.content
+
+
+def scan_replay(
+    path: str | os.PathLike[str], *, columns: Sequence[str] = DEFAULT_COLUMNS
+) -> Iterator[pa.RecordBatch]:
+    """The records of a replayable file (docs/format/replay.md) as Arrow batches, in its order.
+
+    `position` is the place in this file, `segment` null, `physical_offset` where the record lay. Raises
+    `UnreadableError` where the file is cut or damaged, behind everything that could be read in front of it,
+    and for an entry that holds no record.
+    """
+    from rmqtool.errors import UnreadableError
+    from rmqtool.scan.replay_scan import ReplayScan
+    from rmqtool.store.access import open_source
+
+    with open_source(path, "pread") as source:
+        entries = ReplayScan(source)
+        for run in entries:
+            yield from entries.batches(run, columns, source.name)
+        for position, length in entries.strange:
+            raise UnreadableError(source.name, position, length, "the entry holds no record")
+        end = entries.end
+        if end is not None and not end.whole:
+            raise UnreadableError(source.name, end.position, source.size - end.position, end.stop.value)

@@ -95,6 +95,12 @@ class NewerFormatError(RmqtoolError):
     exit_code = ExitCode.NEWER_FORMAT
 
 
+class PlanRefusedError(RmqtoolError):
+    """A saved plan or journal no longer fits what lies on disk; nothing was changed."""
+
+    exit_code = ExitCode.DAMAGE
+
+
 class LockedError(RmqtoolError):
     """A running broker holds the store."""
 

@@ -89,7 +89,7 @@ class CrossCheck:
 
     def _compare_queue(self, key: tuple[str, int], queue: QueueUnits, columns: Ints) -> Iterator[Finding]:
         """Records whose unit differs in something, or is not there."""
-        _, slots, offsets, sizes, codes, _ = columns
+        slots, offsets, sizes, codes = columns[Column.SLOT : Column.OWNER]
         unit_offsets, unit_sizes, unit_codes = queue.gather(slots)
         right = unit_offsets == offsets
         queue.count_matched(slots[right])

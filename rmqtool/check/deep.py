@@ -96,7 +96,8 @@ def _properties(run: Records, segment: Segment, kernels: ModuleType) -> Iterator
     pairs = np.maximum(rows[:, Field.PROPERTY_COUNT], 0)
     spans = np.empty((int(pairs.sum()), 4), np.int64)
     counts = np.zeros(len(rows), np.int64)
-    total = kernels.property_spans(run.window, positions, lengths, spans, counts)
+    empty = np.zeros(len(rows), bool)
+    total = kernels.property_spans(run.window, positions, lengths, spans, counts, empty)
     for row in rows[counts < pairs]:
         yield about("CL-PROPERTY-TWICE", row, segment, part="properties")
     values = np.ascontiguousarray(spans[:total, 2]), np.ascontiguousarray(spans[:total, 3])

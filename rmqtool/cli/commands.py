@@ -9,16 +9,13 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import typer
 import typer.core
 import typer.main
 
 from rmqtool.cli.arguments import VerbCommand, flags_without_type
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @dataclass(frozen=True)
@@ -28,6 +25,12 @@ class Entry:
     module: str
     help: str
 
+
+GROUPS: dict[str, str] = {
+    "checkpoint": "The checkpoint: what it says, what the data proves, setting it.",
+    "pipeline": "The same work over many stores, on Spark: a laptop or a cluster.",
+}
+"""commands that have commands of their own, with their help in one line"""
 
 COMMANDS: dict[str, Entry] = {
     "info": Entry("rmqtool.cli.info", "What lies in a store: files, topics, queues, release, state."),
@@ -51,10 +54,24 @@ COMMANDS: dict[str, Entry] = {
         "Messages into a file: NDJSON, CSV, Parquet, raw records, or one to send them again from.",
     ),
     "sql": Entry("rmqtool.cli.sql", "SQL over messages, queues, index, offsets and topics of a store."),
+    "salvage": Entry(
+        "rmqtool.cli.salvage",
+        "Carve intact records out of fragments, disk images and undeleted files, into a new store.",
+    ),
+    "recover": Entry(
+        "rmqtool.cli.recover",
+        "The store as it should be after a stop: every intact record kept, also behind damage.",
+    ),
     "explain": Entry(
         "rmqtool.cli.explain",
         "RocketMQ log lines: their meaning, normal or not, what to look at, the next command.",
     ),
+    "rebuild": Entry("rmqtool.cli.rebuild", "Consume queues and index anew from the commit log."),
+    "undo": Entry("rmqtool.cli.undo", "Puts back what an in-place command changed, from its journal."),
+    "checkpoint show": Entry(
+        "rmqtool.cli.checkpoint_show", "The checkpoint, and what the data proves about it."
+    ),
+    "checkpoint set": Entry("rmqtool.cli.checkpoint_set", "A checkpoint whose times the data proves."),
     "pipeline verify": Entry("rmqtool.cli.pipeline.verify", "All checks over many stores, on Spark."),
     "pipeline export": Entry(
         "rmqtool.cli.pipeline.export", "Messages of many stores into one directory, on Spark."
@@ -67,25 +84,20 @@ COMMANDS: dict[str, Entry] = {
         "rmqtool.cli.pipeline.stats", "What the messages of many stores add up to, on Spark."
     ),
 }
-"""commands by name; those of two words belong to a group"""
-
-GROUPS: dict[str, str] = {
-    "pipeline": "The same work over many stores, on Spark: a laptop or a cluster.",
-}
-"""help of the groups in one line"""
-
-
-_HELP = {"help_option_names": ["-h", "--help"]}
+"""every command by its name; of a group: the name of the group, a blank, its own"""
 
 
 class LazyGroup(typer.core.TyperGroup):
-    """The program. Holds stand-ins with name and one-line help, and loads the command that is called."""
+    """The program, or a group of it: stand-ins with name and one-line help; what is called is loaded.
 
-    group: str | None = None
-    """the group of which this is the list, None for the program itself"""
+    prefix: what stands before the names of the group's commands in `COMMANDS`.
+    """
 
-    def __init__(self, **attributes: Any) -> None:
-        attributes["commands"] = dict(_stand_ins(self.group))
+    def __init__(self, prefix: str = "", **attributes: Any) -> None:
+        self._prefix = prefix
+        attributes["commands"] = {
+            name: typer.core.TyperCommand(name, help=text) for name, text in _members(prefix).items()
+        }
         super().__init__(**attributes)
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -95,34 +107,30 @@ class LazyGroup(typer.core.TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
         """The command that is called, with its options."""
         name, found, rest = super().resolve_command(ctx, args)
-        whole = f"{self.group} {name}" if self.group else str(name)
-        return name, found and (load_group(whole) if whole in GROUPS else load_command(whole)), rest
+        return name, found and _load(self._prefix + str(name)), rest
 
 
-def _stand_ins(group: str | None) -> Iterator[tuple[str, typer.core.TyperCommand]]:
-    """What a list shows: the commands of a group, or those without one and the groups."""
-    for whole, entry in COMMANDS.items():
-        first, _, second = whole.partition(" ")
-        if group is not None and first == group:
-            yield second, typer.core.TyperCommand(second, help=entry.help)
-        elif group is None:
-            yield first, typer.core.TyperCommand(first, help=GROUPS[first] if second else entry.help)
+def _members(prefix: str) -> dict[str, str]:
+    """Names in a group with their help, groups in it once, in the order of `COMMANDS`."""
+    found: dict[str, str] = {}
+    for name, entry in COMMANDS.items():
+        if name.startswith(prefix):
+            first, blank, _ = name.removeprefix(prefix).partition(" ")
+            found[first] = GROUPS[prefix + first] if blank else entry.help
+    return found
 
 
-def load_group(name: str) -> typer.core.TyperGroup:
-    """The list of the commands of a group."""
-    kind = type("Group", (LazyGroup,), {"group": name})
-    return cast(
-        "LazyGroup",
-        kind(name=name, help=GROUPS[name], context_settings=_HELP),
-    )
+def _load(name: str) -> Any:
+    if name in COMMANDS:
+        return load_command(name)
+    return LazyGroup(f"{name} ", name=name, help=GROUPS[name])
 
 
 def load_command(name: str) -> typer.core.TyperCommand:
     """Imports the module of `name` and builds its command."""
     function = import_module(COMMANDS[name].module).command
     examples = "\n\n".join(f"$ {example}" for example in function.examples)
-    app = typer.Typer(add_completion=False, context_settings=_HELP)
+    app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
     app.command(
         name.rpartition(" ")[2],
         cls=VerbCommand,

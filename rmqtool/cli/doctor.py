@@ -21,8 +21,12 @@ from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from rmqtool.cli.consultation import Consultation
+    from collections.abc import Sequence
+
     from rmqtool.recovery.advice import Asked
+    from rmqtool.recovery.consultation import Consultation
+    from rmqtool.recovery.cures import Cure
+    from rmqtool.recovery.outcome import StartPlan
 
 SCHEMA = "rmqtool.doctor/1"
 
@@ -78,21 +82,41 @@ def command(
     The files that a start reads are read whole. Whether queue offsets would be given out twice is told by
     older segments too: up to 2 GiB of them are read, all with --full.
     """
-    from rmqtool.cli.consultation import Consultation
+    from rmqtool.recovery.consultation import Consultation
 
     context = Context(output)
     seconds = None if budget is None else _seconds(budget)
     opened = open_store(context, path, store)
     asked = _asked(path, store, version)
-    consultation = Consultation(context, opened, read, version, full=full, budget=seconds)
+    consultation = Consultation(opened, version.as_version, full=full, budget=seconds)
     cures = consultation.parse(what_if or [])
     try:
-        consultation.run(cures)
+        _run(context, consultation, cures, read)
     except KeyboardInterrupt:
         _show(context, consultation, asked, interrupted=True)
         raise
     _show(context, consultation, asked)
     return {True: ExitCode.OK, False: ExitCode.DAMAGE, None: ExitCode.INCOMPLETE}[consultation.safe]
+
+
+def _run(context: Context, consultation: Consultation, cures: Sequence[Cure], read: ReadOptions) -> None:
+    from rmqtool.output.sizes import human_bytes
+    from rmqtool.recovery.reading import Reading
+    from rmqtool.scan.engine import choose_kernels
+    from rmqtool.scan.log import data_bytes
+    from rmqtool.store.access import Access
+    from rmqtool.store.live import is_live
+
+    def tell(release: str, plan: StartPlan) -> None:
+        where = "no commit log" if plan.start_segment is None else f"segment {plan.start_segment}"
+        most = human_bytes(plan.bytes_to_scan)
+        context.talk.note(f"{release}: {plan.mode} recovery from {where}, at most {most} to scan")
+
+    store = consultation.store
+    access = Access.of(read.bytes_per_second, careful=read.safe_io, live=is_live(store))
+    kernels = choose_kernels(data_bytes(store.segments))
+    with context.progress("reading", consultation.bytes_at_most(cures)) as progress:
+        consultation.run(cures, Reading(kernels, access, read.job_count, progress.advance), tell)
 
 
 def _seconds(text: str) -> float:
@@ -115,17 +139,20 @@ def _asked(path: str | None, store: StoreOptions, version: VersionOptions) -> As
 
 
 def _show(context: Context, consultation: Consultation, asked: Asked, *, interrupted: bool = False) -> None:
+    from rmqtool.output.start_document import consultation_document
     from rmqtool.recovery.advice import advise
+    from rmqtool.store.disk import disk_outlook
 
     outcomes = consultation.outcomes
     if interrupted:
         context.talk.note("interrupted: what was found so far is not the whole answer")
     advice = advise(outcomes, consultation.safe, asked) if outcomes else []
+    disk = disk_outlook(consultation.store)
     if context.format == "json":
-        context.document(SCHEMA, consultation.document(advice, interrupted=interrupted))
+        context.document(SCHEMA, consultation_document(consultation, disk, advice, interrupted=interrupted))
     elif outcomes and not interrupted:
         from rmqtool.output.start_page import StartPage
 
         told = [(cure.text, found, safe) for cure, found, safe in consultation.treated]
         page = StartPage(context.page(), context.zone)
-        page.write(outcomes, consultation.safe, consultation.disk, advice, told)
+        page.write(outcomes, consultation.safe, disk, advice, told)

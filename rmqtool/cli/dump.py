@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         "rmqtool dump /data/store --format ndjson --body none --body-sha256",
         "rmqtool dump /data/store/consumequeue/TopicTest/0",
         "rmqtool dump /tmp/copied/20261121093752154 --as index",
+        "rmqtool dump lost.replay --topic 'Order*' --format ndjson",
     ],
     formats=(*FORMATS, "raw", "hex"),
 )
@@ -51,15 +52,17 @@ def command(
     """Decode every byte of a store, a folder in it or a single file.
 
     A store or commitlog directory gives its records in physical order, with the fillers, gaps and the tail
-    between them. Queue, index, checkpoint, epoch and config files give what they hold. Bytes that are no
-    record are reported and reading goes on behind them: exit code 1 says that there are some.
+    between them. Queue, index, checkpoint, epoch and config files give what they hold, replayable files of
+    export their records. Bytes that are no record are reported and reading goes on behind them: exit code 1
+    says that there are some.
     """
     from rmqtool.cli.dump_files import dump_files
     from rmqtool.cli.dump_log import dump_log
+    from rmqtool.cli.dump_replay import dump_replay
     from rmqtool.store.layout import FileKind, StoreForm
 
     context = Context(output)
-    opened = open_store(context, path, store, as_kind=kind.as_kind)
+    opened = open_store(context, path, store, as_kind=kind.as_kind, replayable=True)
     _warn_of_dledger(context, opened)
     wanted = filters.build(
         context.zone, resolve=opened.segments.physical_offset, subscription=subscription.build()
@@ -70,6 +73,8 @@ def command(
         raise NewerFormatError(f"{opened.given}: DLedger data files are not decoded by this release")
     if whole or (opened.segments and len(opened.segments) == len(opened.files)):
         return dump_log(context, opened, wanted, bodies, read, unwrap=unwrap)
+    if [file.kind for file in opened.files] == [FileKind.REPLAY]:
+        return dump_replay(context, opened, wanted, bodies, read, unwrap=unwrap)
     return dump_files(context, opened, wanted, bodies, read, unwrap=unwrap)
 
 

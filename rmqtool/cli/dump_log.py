@@ -12,6 +12,7 @@ from rmqtool.output.redaction import hide_read_bytes
 from rmqtool.output.rows import cut_short
 from rmqtool.query.counts import LogCounts
 from rmqtool.query.log_listing import LogListing
+from rmqtool.query.scope import Scope
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import LogScan, data_bytes, scan_log
@@ -19,6 +20,7 @@ from rmqtool.store.coverage import Incomplete
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     import pyarrow as pa
 
@@ -27,8 +29,10 @@ if TYPE_CHECKING:
     from rmqtool.cli.options import ReadOptions
     from rmqtool.output.rows import Rows
     from rmqtool.query.message_filter import MessageFilter
-    from rmqtool.scan.log import Piece
+    from rmqtool.query.replay_listing import ReplayListing
     from rmqtool.store.layout import Store
+
+    Listed = tuple[pa.RecordBatch | None, list[dict[str, Any]]]
 
 SCHEMA = "rmqtool.dump/1"
 
@@ -43,29 +47,37 @@ def dump_log(
     unwrap: bool,
 ) -> ExitCode:
     """Lists the records of all segments of `store` that `wanted` passes."""
-    _refuse_options(context, bodies, unwrap=unwrap)
+    refuse_options(context, bodies, unwrap=unwrap)
     missing = [*unlisted(store, context, commitlog=True), *undecoded_beside_log(store, context)]
     counts = LogCounts(not_covered=missing, redaction=bodies.redacted)
-    form = bodies.body or ("none" if context.format in {"table", "csv"} else "auto")
-    shape = MessageShape(form, bodies.body_sha256, bodies.redacted, one_body=context.format == "table")
+    shape = shape_of(context, bodies)
     segments = store.segments
     selector = Selector(wanted, choose_kernels(data_bytes(segments)))
-    out = _Dump(context, LogListing(segments, wanted, selector.may_hold, counts), shape, unwrap=unwrap)
+    scope = Scope(segments, wanted)
+    listing = LogListing(segments, wanted, scope.may_hold, counts)
+    counts.skipped = lambda: scope.skipped
+    out = Dump(context, listing, shape, unwrap=unwrap)
     with context.progress("reading", sum(one.size for one in segments)) as progress:
         pieces = scan_log(
             segments,
             LogScan(
                 columns=out.scanned,
                 choose=selector.choose,
-                wanted=selector.may_hold,
+                wanted=scope.may_hold,
                 **read.of_log(store, progress.advance).as_scan(),
             ),
         )
-        out.write(pieces)
+        out.write(listing.pieces(pieces))
     return counts.exit_code()
 
 
-def _refuse_options(context: Context, bodies: BodyOptions, *, unwrap: bool) -> None:
+def shape_of(context: Context, bodies: BodyOptions) -> MessageShape:
+    """What a row of a record holds."""
+    form = bodies.body or ("none" if context.format in {"table", "csv"} else "auto")
+    return MessageShape(form, bodies.body_sha256, bodies.redacted, one_body=context.format == "table")
+
+
+def refuse_options(context: Context, bodies: BodyOptions, *, unwrap: bool) -> None:
     """What means nothing for whole records is said, not ignored."""
     if context.format not in {"raw", "hex"}:
         return
@@ -78,10 +90,12 @@ def _refuse_options(context: Context, bodies: BodyOptions, *, unwrap: bool) -> N
         raise UsageError(f"--body and --body-sha256 mean nothing with {form}, which shows records")
 
 
-class _Dump:
+class Dump:
     """A listing on its way out."""
 
-    def __init__(self, context: Context, listing: LogListing, shape: MessageShape, *, unwrap: bool) -> None:
+    def __init__(
+        self, context: Context, listing: LogListing | ReplayListing, shape: MessageShape, *, unwrap: bool
+    ) -> None:
         self._context = context
         self._listing = listing
         self._counts = listing.counts
@@ -96,14 +110,14 @@ class _Dump:
             return ("physical_offset", "store_size", "record")
         return tuple(dict.fromkeys((*self._shape.columns, *(("plain_body",) if self._unwrap else ()))))
 
-    def write(self, pieces: Iterable[Piece]) -> None:
-        """Writes what the listing makes of the pieces of a scan, and the summary."""
+    def write(self, pieces: Iterable[Listed]) -> None:
+        """Writes what the listing gives, and the summary."""
         if self._whole:
             self._write_records(pieces)
         else:
             self._write_rows(pieces)
 
-    def _write_rows(self, pieces: Iterable[Piece]) -> None:
+    def _write_rows(self, pieces: Iterable[Listed]) -> None:
         context = self._context
         shown = columns(self._shape, context.zone, context.look.width)
         inner = ("number", "body_position") if self._unwrap else ()
@@ -111,7 +125,7 @@ class _Dump:
         with context.rows(SCHEMA, shown, csv_columns=keys, banner=banner) as rows:
             rows.covered = self._counts.summary
             rows.left = self._listing.left
-            for batch, others in self._listing.pieces(pieces):
+            for batch, others in pieces:
                 if batch is not None and batch.num_rows:
                     self._write_batch(rows, batch)
                 rows.write_rows(map(hide_read_bytes, others) if self._shape.redacted else others)
@@ -128,10 +142,10 @@ class _Dump:
         names, lists = self._shape.rows(batch)
         rows.write_columns(names, lists, omit_null=OMIT_NULL)
 
-    def _write_records(self, pieces: Iterable[Piece]) -> None:
+    def _write_records(self, pieces: Iterable[Listed]) -> None:
         out = self._context.out
         try:
-            for batch, _ in self._listing.pieces(pieces):
+            for batch, _ in pieces:
                 if batch is None:
                     continue
                 for offset, record in zip(

@@ -36,7 +36,7 @@ _PARTITIONS = ("topic", "day")
 @verb(
     examples=[
         "rmqtool export /data/store --to orders.parquet --topic 'Order*' --from -2h",
-        "rmqtool export /data/store --to messages.ndjson --redact body,keys",
+        "rmqtool export /data/store --to messages.ndjson --from 2026-11-21 --until 2026-11-22 --redact body",
         "rmqtool export /data/store --to lake/messages --format parquet --partition topic,day",
         "rmqtool export /data/store --to lost.replay --offset-range 1073741824: --resume",
     ],
@@ -47,7 +47,10 @@ def command(
     to: Annotated[
         list[str] | None,
         typer.Option(
-            "--to", metavar="FILE|DIR", help="Where to, once; it must not exist yet.", show_default=False
+            "--to",
+            metavar="FILE|DIR",
+            help="Where to; it must not exist yet. (The end of a time span is --until.)",
+            show_default=False,
         ),
     ] = None,
     partition: Annotated[
@@ -142,12 +145,13 @@ def _target(given: list[str] | None, output: OutputOptions, partition: str | Non
     from rmqtool.output.export.target import Target
 
     if given and len(given) > 1:
-        raise UsageError("--to names the file here, once; the end of a time span is --until")
+        raise UsageError("--to names the file here and is given once; the end of a time span is --until")
     to = given[0] if given else ""
     if to in {"", "-"}:
         raise UsageError(
-            "--to is missing: name a file, or a directory with --partition; dump writes to a pipe"
+            "--to is missing: it names the file, or a directory with --partition; dump writes to a pipe"
         )
+    _refuse_time(to, output)
     path = Path(to)
     if not path.name or path.name in {".", ".."}:
         raise UsageError(f"--to: {to} is no name for a file")
@@ -157,6 +161,21 @@ def _target(given: list[str] | None, output: OutputOptions, partition: str | Non
             f"--format is missing: the name {path.name} does not tell one ({', '.join(SUFFIXES)})"
         )
     return form, Target(path, directory=partition is not None)
+
+
+def _refuse_time(to: str, output: OutputOptions) -> None:
+    """A time where a file is to be named: elsewhere `--to` is the end of a time span."""
+    from rmqtool.cli.parse import parse_time
+    from rmqtool.output.times import zone_of
+
+    try:
+        parse_time(to, zone_of(output.tz))
+    except UsageError:
+        return
+    raise UsageError(
+        f"--to names the file here, and {to} is a time: the end of a time span is --until "
+        f"(a file of that name is ./{to})"
+    )
 
 
 def _destination(

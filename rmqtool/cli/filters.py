@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeVar
 
 import typer
@@ -14,6 +14,7 @@ from rmqtool.cli.parse import (
     parse_names,
     parse_offset_range,
     parse_range,
+    parse_text,
     parse_time,
 )
 from rmqtool.errors import UsageError
@@ -74,7 +75,7 @@ class SubscriptionOptions:
         from rmqtool.query.subscription import FilterType, Subscription
 
         with named("--filter"):
-            return Subscription.of(_utf8(self.filter), FilterType(self.filter_type or "TAG"))
+            return Subscription.of(parse_text(self.filter), FilterType(self.filter_type or "TAG"))
 
 
 def say_ignored(context: Context, subscription: Subscription | None) -> None:
@@ -83,32 +84,48 @@ def say_ignored(context: Context, subscription: Subscription | None) -> None:
         context.talk.note(f"a broker does not look at the end of the expression: {subscription.ignored}")
 
 
-@dataclass(frozen=True)
-class ChoosingOptions:
-    """Which messages are meant. `build` turns it into a `MessageFilter`, with `SubscriptionOptions`."""
+TopicFilter = Annotated[Many, _text("--topic", "GLOB", "Topic, also as a glob; repeatable.")]
+QueueFilter = Annotated[Many, _text("--queue", "N", "Queue number, or * for all; repeatable.")]
+FromFilter = Annotated[str | None, _text("--from", "TIME", "Stored at or after TIME.")]
+ToFilter = Annotated[str | None, _text("--to", "TIME", "Stored before TIME.")]
+BornFromFilter = Annotated[str | None, _text("--born-from", "TIME", "Born at or after TIME.")]
+BornToFilter = Annotated[str | None, _text("--born-to", "TIME", "Born before TIME.")]
+OffsetRange = Annotated[
+    str | None, _text("--offset-range", "A:B", "Physical offsets from A up to, without, B.")
+]
+QueueOffsetRange = Annotated[
+    str | None, _text("--queue-offset-range", "A:B", "Queue offsets from A up to, without, B.")
+]
+TagFilter = Annotated[Many, _text("--tag", "TAG", "TAGS is exactly TAG; repeatable.")]
+KeyFilter = Annotated[Many, _text("--key", "KEY", "One of KEYS is KEY; repeatable.")]
+UniqKeyFilter = Annotated[Many, _text("--uniq-key", "ID", "UNIQ_KEY is ID; repeatable.")]
+PropertyFilter = Annotated[
+    Many, _text("--property", "NAME=VALUE", "Has this property; all of several must be there.")
+]
+BodyFilter = Annotated[str | None, _text("--body-contains", "TEXT", "TEXT stands in the decompressed body.")]
+Limit = Annotated[str | None, _text("--limit", "N", "Stop after N messages.")]
+Sample = Annotated[str | None, _text("--sample", "N", "N messages spread over all that pass.")]
+
+
+class Filters:
+    """What a group of filters means. A command's group is a subclass that declares those that it offers."""
 
     end_flag: ClassVar[str] = "--to"
-    topic: Annotated[Many, _text("--topic", "GLOB", "Topic, also as a glob; repeatable.")] = None
-    queue: Annotated[Many, _text("--queue", "N", "Queue number, or * for all; repeatable.")] = None
-    store_from: Annotated[str | None, _text("--from", "TIME", "Stored at or after TIME.")] = None
-    store_to: Annotated[str | None, _text("--to", "TIME", "Stored before TIME.")] = None
-    born_from: Annotated[str | None, _text("--born-from", "TIME", "Born at or after TIME.")] = None
-    born_to: Annotated[str | None, _text("--born-to", "TIME", "Born before TIME.")] = None
-    offset_range: Annotated[
-        str | None, _text("--offset-range", "A:B", "Physical offsets from A up to, without, B.")
-    ] = None
-    queue_offset_range: Annotated[
-        str | None, _text("--queue-offset-range", "A:B", "Queue offsets from A up to, without, B.")
-    ] = None
-    tag: Annotated[Many, _text("--tag", "TAG", "TAGS is exactly TAG; repeatable.")] = None
-    key: Annotated[Many, _text("--key", "KEY", "One of KEYS is KEY; repeatable.")] = None
-    uniq_key: Annotated[Many, _text("--uniq-key", "ID", "UNIQ_KEY is ID; repeatable.")] = None
-    property: Annotated[
-        Many, _text("--property", "NAME=VALUE", "Has this property; all of several must be there.")
-    ] = None
-    body_contains: Annotated[
-        str | None, _text("--body-contains", "TEXT", "TEXT stands in the decompressed body.")
-    ] = None
+    topic: Many = None
+    queue: Many = None
+    store_from: str | None = None
+    store_to: str | None = None
+    born_from: str | None = None
+    born_to: str | None = None
+    offset_range: str | None = None
+    queue_offset_range: str | None = None
+    tag: Many = None
+    key: Many = None
+    uniq_key: Many = None
+    property: Many = None
+    body_contains: str | None = None
+    limit: str | None = None
+    sample: str | None = None
 
     def build(
         self,
@@ -129,7 +146,7 @@ class ChoosingOptions:
         offsets = _one("--offset-range", self.offset_range, lambda text: parse_offset_range(text, resolve))
         queue_offsets = _one("--queue-offset-range", self.queue_offset_range, _queue_offset_range)
         return MessageFilter(
-            topics=tuple(_each("--topic", self.topic, _utf8)),
+            topics=tuple(_each("--topic", self.topic, parse_text)),
             queues=_queues(_each("--queue", self.queue, _queue_number)),
             store_from=store_from,
             store_to=store_to,
@@ -139,35 +156,50 @@ class ChoosingOptions:
             offset_to=offsets[1] if offsets else None,
             queue_offset_from=queue_offsets[0] if queue_offsets else None,
             queue_offset_to=queue_offsets[1] if queue_offsets else None,
-            tags=frozenset(_each("--tag", self.tag, _utf8)),
-            keys=frozenset(_each("--key", self.key, _utf8)),
-            uniq_keys=frozenset(_each("--uniq-key", self.uniq_key, _utf8)),
-            properties=tuple(_each("--property", self.property, lambda text: parse_name_value(_utf8(text)))),
-            body_contains=_one("--body-contains", self.body_contains, _utf8),
+            tags=frozenset(_each("--tag", self.tag, parse_text)),
+            keys=frozenset(_each("--key", self.key, parse_text)),
+            uniq_keys=frozenset(_each("--uniq-key", self.uniq_key, parse_text)),
+            properties=tuple(
+                _each("--property", self.property, lambda text: parse_name_value(parse_text(text)))
+            ),
+            body_contains=_one("--body-contains", self.body_contains, parse_text),
             subscription=subscription,
+            limit=_one("--limit", self.limit, _count),
+            sample=_one("--sample", self.sample, _count),
         )
 
 
 @dataclass(frozen=True)
-class FilterOptions(ChoosingOptions):
-    """Which messages to list, and how many of them."""
+class ChoosingOptions(Filters):
+    """Which messages count. `build` is that of `Filters`."""
 
-    limit: Annotated[str | None, _text("--limit", "N", "Stop after N messages.")] = None
-    sample: Annotated[str | None, _text("--sample", "N", "N messages spread over all that pass.")] = None
+    topic: TopicFilter = None
+    queue: QueueFilter = None
+    store_from: FromFilter = None
+    store_to: ToFilter = None
+    born_from: BornFromFilter = None
+    born_to: BornToFilter = None
+    offset_range: OffsetRange = None
+    queue_offset_range: QueueOffsetRange = None
+    tag: TagFilter = None
+    key: KeyFilter = None
+    uniq_key: UniqKeyFilter = None
+    property: PropertyFilter = None
+    body_contains: BodyFilter = None
 
-    def build(
-        self,
-        zone: Zone,
-        now_millis: int | None = None,
-        resolve: Callable[[int, int], int] | None = None,
-        subscription: Subscription | None = None,
-    ) -> MessageFilter:
-        """The filter as data, see `ChoosingOptions.build`."""
-        return replace(
-            super().build(zone, now_millis, resolve, subscription),
-            limit=_one("--limit", self.limit, _count),
-            sample=_one("--sample", self.sample, _count),
-        )
+
+@dataclass(frozen=True)
+class ListingFilters(ChoosingOptions):
+    """The same for what goes through a whole log and may stop early."""
+
+    limit: Limit = None
+
+
+@dataclass(frozen=True)
+class FilterOptions(ListingFilters):
+    """The same with `--sample`, where messages can be spread over all that pass."""
+
+    sample: Sample = None
 
 
 @dataclass(frozen=True)
@@ -180,31 +212,16 @@ class ExportFilterOptions(FilterOptions):
 
 @dataclass(frozen=True)
 class ExportChoosingOptions(ChoosingOptions):
-    """Which messages are meant, where `--to` names a directory."""
+    """Which messages count, where `--to` names a directory."""
 
     end_flag: ClassVar[str] = "--until"
     store_to: Annotated[str | None, _text("--until", "TIME", "Stored before TIME.")] = None
 
 
 @dataclass(frozen=True)
-class BodyOptions:
-    """Whether and how bodies are shown, and what is hidden."""
+class RedactionOptions:
+    """What is hidden."""
 
-    body: Annotated[
-        Literal["auto", "utf8", "gbk", "hex", "base64", "none"] | None,
-        typer.Option(
-            "--body",
-            help="Show bodies, decompressed, in this form; --body alone is auto.",
-            show_default=False,
-            rich_help_panel=_BODIES,
-        ),
-    ] = None
-    body_sha256: Annotated[
-        bool,
-        typer.Option(
-            "--body-sha256", help="SHA-256 of bodies, as stored and decompressed.", rich_help_panel=_BODIES
-        ),
-    ] = False
     redact: Annotated[
         str | None,
         typer.Option(
@@ -224,6 +241,27 @@ class BodyOptions:
             return frozenset()
         with named("--redact"):
             return parse_names(self.redact, REDACTABLE)
+
+
+@dataclass(frozen=True)
+class BodyOptions(RedactionOptions):
+    """Whether and how bodies are shown, and what is hidden."""
+
+    body: Annotated[
+        Literal["auto", "utf8", "gbk", "hex", "base64", "none"] | None,
+        typer.Option(
+            "--body",
+            help="Show bodies, decompressed, in this form; --body alone is auto.",
+            show_default=False,
+            rich_help_panel=_BODIES,
+        ),
+    ] = None
+    body_sha256: Annotated[
+        bool,
+        typer.Option(
+            "--body-sha256", help="SHA-256 of bodies, as stored and decompressed.", rich_help_panel=_BODIES
+        ),
+    ] = False
 
 
 def _one(option: str, text: str | None, parse: Callable[[str], T]) -> T | None:
@@ -256,15 +294,6 @@ def _queues(given: list[int | None]) -> frozenset[int]:
 
 def _queue_offset_range(text: str) -> tuple[int | None, int | None]:
     return parse_range(text, lambda side: parse_int(side, minimum=0))
-
-
-def _utf8(text: str) -> str:
-    """Text as it was typed; bytes that are no UTF-8 stand in it as lone surrogates and match nothing."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise UsageError(f"'{text}' is no UTF-8 text") from error
-    return text
 
 
 def _count(text: str) -> int:

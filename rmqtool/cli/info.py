@@ -57,7 +57,7 @@ def command(path: StoreArgument = None, *, store: StoreOptions, output: OutputOp
     from rmqtool.query.inventory import take_inventory
 
     context = Context(output)
-    opened = open_store(context, path, store)
+    opened = open_store(context, path, store, replayable=True)
     try:
         found = take_inventory(opened)
     except KeyboardInterrupt:

@@ -171,6 +171,20 @@ def parse_name_value(text: str) -> tuple[str, str]:
     return name, value
 
 
+def parse_text(text: str) -> str:
+    """Text to look for, as it was typed: not empty (an unset variable of a script), and UTF-8.
+
+    Bytes that are no UTF-8 stand in an argument as lone surrogates and match nothing.
+    """
+    if not text:
+        raise UsageError("is empty")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise UsageError(f"'{text}' is no UTF-8 text") from error
+    return text
+
+
 def parse_names(text: str, allowed: tuple[str, ...]) -> frozenset[str]:
     """A comma-separated choice out of `allowed`."""
     names = frozenset(part.strip() for part in text.split(","))

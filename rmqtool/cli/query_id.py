@@ -7,11 +7,13 @@ from typing import Annotated
 import typer
 
 from rmqtool.cli.context import Context
-from rmqtool.cli.filters import BodyOptions
-from rmqtool.cli.opened import open_store
+from rmqtool.cli.filters import BodyOptions, SubscriptionOptions, say_ignored
+from rmqtool.cli.opened import open_log
 from rmqtool.cli.options import QUERY_FORMATS, OutputOptions, ReadOptions, StoreOptions, StorePositional
+from rmqtool.cli.parse import named, parse_text
+from rmqtool.cli.query_filters import IdQueryFilters
 from rmqtool.cli.verb import verb
-from rmqtool.errors import ExitCode, UsageError
+from rmqtool.errors import ExitCode
 
 SCHEMA = "rmqtool.query-id/1"
 
@@ -32,6 +34,8 @@ def command(
     *,
     store: StoreOptions,
     read: ReadOptions,
+    filters: IdQueryFilters,
+    subscription: SubscriptionOptions,
     bodies: BodyOptions,
     output: OutputOptions,
 ) -> ExitCode:
@@ -40,24 +44,26 @@ def command(
     No flag says which kind of id it is. An offset message id names a host and a physical offset: the host
     is reported, not compared. A unique client id names the producer's address, process and time, and is
     found through the index, or by reading the log where no index answers. All records with the id are
-    listed, such as those of a whole batch, or the half message and the committed one.
+    listed, such as those of a whole batch, or the half message and the committed one; filters choose among
+    them. Where an id can be read both ways and each finds another message, both are listed.
     """
     from rmqtool.cli.records import RecordOut, answer_code
+    from rmqtool.output.tablerows import Column
     from rmqtool.query.id_query import IdQuery
     from rmqtool.query.target import is_id
 
     context = Context(output)
-    try:
-        given.encode()
-    except UnicodeEncodeError as error:
-        raise UsageError("ID is no UTF-8 text") from error
-    opened = open_store(context, path, store)
+    with named("ID"):
+        parse_text(given)
+    chosen = filters.build(context.zone, subscription=subscription.build())
+    say_ignored(context, chosen.subscription)
+    opened, unread = open_log(context, path, store)
     with context.progress("reading", sum(one.size for one in opened.segments)) as progress:
         reading = read.of_log(opened, progress.advance)
-        query = IdQuery(opened, given, reading)
-        with RecordOut(context, SCHEMA, bodies) as out:
-            for batch in query.batches(out.columns):
-                out.write(batch)
+        query = IdQuery(opened, given, reading, chosen, unread)
+        with RecordOut(context, SCHEMA, bodies, {"found_by": Column("found_by", "found by")}) as out:
+            for batch, found_by in query.batches(out.columns):
+                out.write(batch, {"found_by": found_by})
             out.finish(query.summary(out.messages, hide=bodies.redacted))
     if not out.messages and not is_id(given):
         context.talk.note("an id has 32 or 56 hexadecimal digits; this was looked for as it is, in UNIQ_KEY")

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from rmqtool.cli.context import Context
-from rmqtool.cli.filters import BodyOptions
-from rmqtool.cli.opened import open_store
+from rmqtool.cli.filters import BodyOptions, SubscriptionOptions, say_ignored
+from rmqtool.cli.opened import open_log
 from rmqtool.cli.options import QUERY_FORMATS, OutputOptions, ReadOptions, StoreOptions, StorePositional
-from rmqtool.cli.parse import named, parse_int, parse_time
+from rmqtool.cli.parse import named, parse_int, parse_text
+from rmqtool.cli.query_filters import KeyQueryFilters
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from rmqtool.output.tablerows import Column
     from rmqtool.query.key_query import KeyQuery
     from rmqtool.query.wanted_keys import WantedKeys
 
@@ -27,6 +29,8 @@ SCHEMA = "rmqtool.query-key/1"
         "rmqtool query-key /data/store order-4711 --from -2h --body",
         "rmqtool query-key /data/store - AC1400031234567890AB0F2C3D4E0001 --source scan",
         "rmqtool query-key /data/store TopicTest --keys-file keys.txt --format ndjson",
+        "rmqtool query-key /data/store TopicTest order-4711 --filter 'TagA || TagB' --queue 3",
+        "rmqtool query-key /data/store order-4711 --duplicates",
     ],
     formats=QUERY_FORMATS,
 )
@@ -53,13 +57,6 @@ def command(
             show_default=False,
         ),
     ] = None,
-    store_from: Annotated[
-        str | None,
-        typer.Option("--from", metavar="TIME", help="Stored at or after TIME.", show_default=False),
-    ] = None,
-    store_to: Annotated[
-        str | None, typer.Option("--to", metavar="TIME", help="Stored before TIME.", show_default=False)
-    ] = None,
     most: Annotated[
         str | None,
         typer.Option("--max", metavar="N", help="List N messages at most, the latest.", show_default=False),
@@ -68,9 +65,21 @@ def command(
         Literal["auto", "index", "scan"],
         typer.Option("--source", help="auto: the index for what it covers, the log for the rest."),
     ] = "auto",
+    duplicates: Annotated[
+        bool,
+        typer.Option(
+            "--duplicates",
+            help="Only messages that are there more than once, by UNIQ_KEY; batches and copies apart.",
+        ),
+    ] = False,
+    by_key: Annotated[
+        bool, typer.Option("--by-key", help="With --duplicates: by the elements of KEYS asked for.")
+    ] = False,
     *,
     store: StoreOptions,
     read: ReadOptions,
+    filters: KeyQueryFilters,
+    subscription: SubscriptionOptions,
     bodies: BodyOptions,
     output: OutputOptions,
 ) -> ExitCode:
@@ -79,27 +88,50 @@ def command(
     An element of KEYS or a UNIQ_KEY, in one topic or in all. Candidates of the index are read and
     compared by their real topic and key; what has only the same hash is counted as a collision. What no
     sound index file covers is read from the log, so that the answer is complete, or says why it is not.
-    Rolled back transactions are never in the index and come from the log only.
+    Rolled back transactions are never in the index and come from the log only. Filters choose among what has
+    the key. With --duplicates a message counts as there twice when its topic has another one with the same
+    UNIQ_KEY that is neither of the same batch nor a copy that the broker made (delayed, half, retried, dead,
+    timed).
     """
     from rmqtool.cli.records import RecordOut, answer_code
     from rmqtool.query.by_key import KeySource
+    from rmqtool.query.duplicates.found import Twice
     from rmqtool.query.key_query import KeyQuery
 
     context = Context(output)
     wanted = _wanted(first, second, keys_file)
-    window = (_moment("--from", store_from, context), _moment("--to", store_to, context))
     limit = None if most is None else _count(most)
-    opened = open_store(context, path, store)
+    if by_key and not duplicates:
+        raise UsageError("--by-key goes with --duplicates")
+    if filters.topic and wanted.topic is not None:
+        raise UsageError("TOPIC and --topic exclude each other")
+    opened, unread = open_log(context, path, store)
+    chosen = filters.build(
+        context.zone, resolve=opened.segments.physical_offset, subscription=subscription.build()
+    )
+    say_ignored(context, chosen.subscription)
     with context.progress("reading", sum(one.size for one in opened.segments)) as progress:
         reading = read.of_log(opened, progress.advance)
-        query = KeyQuery(opened, wanted, window, KeySource(source), reading, limit)
-        several = {"matched_keys": None} if len(wanted.keys) > 1 and not bodies.redacted else {}
-        with RecordOut(context, SCHEMA, bodies, several) as out:
-            for batch, matched in query.batches(out.columns):
-                out.write(batch, {"matched_keys": matched} if several else None)
+        twice = Twice(opened.segments, wanted, by_key=by_key) if duplicates else None
+        query = KeyQuery(opened, wanted, KeySource(source), reading, chosen, limit, twice, unread)
+        with RecordOut(context, SCHEMA, bodies, more := _more(query, bodies)) as out:
+            for batch, keys in query.batches(out.columns):
+                out.write(batch, {name: keys[name] for name in more})
             out.finish(query.summary(out.messages, hide=bodies.redacted))
     _say(context, query)
     return answer_code(out.messages, query.not_covered())
+
+
+def _more(query: KeyQuery, bodies: BodyOptions) -> dict[str, Column | None]:
+    """Further keys of the rows: which of the wanted keys, and which that others have, too; both are keys."""
+    from rmqtool.output.tablerows import Column
+
+    more: dict[str, Column | None] = {}
+    if len(query.wanted.keys) > 1:
+        more["matched_keys"] = None
+    if query.twice is not None:
+        more["shared_keys"] = Column("shared_keys", "shared keys", shrinks=True)
+    return {} if bodies.redacted else more
 
 
 def _wanted(first: str | None, second: str | None, keys_file: str | None) -> WantedKeys:
@@ -114,11 +146,11 @@ def _wanted(first: str | None, second: str | None, keys_file: str | None) -> Wan
         raise UsageError("KEY and --keys-file exclude each other")
     else:
         topic, keys = first, read_keys(keys_file)
-    for one in (topic or "", *keys):
-        try:
-            one.encode()
-        except UnicodeEncodeError as error:
-            raise UsageError("a topic or key is no UTF-8 text") from error
+    if topic is not None:
+        with named("TOPIC"):
+            parse_text(topic)
+    with named("KEY"):
+        keys = [parse_text(key) for key in keys]
     return WantedKeys(keys, None if topic in {None, "-"} else topic)
 
 
@@ -141,13 +173,6 @@ def read_keys(name: str) -> list[str]:
     if not keys:
         raise UsageError(f"--keys-file: {name} holds no key")
     return keys
-
-
-def _moment(option: str, text: str | None, context: Context) -> int | None:
-    if text is None:
-        return None
-    with named(option):
-        return parse_time(text, context.zone)
 
 
 def _count(text: str) -> int:

@@ -8,7 +8,7 @@ import typer
 
 from rmqtool.cli.context import Context
 from rmqtool.cli.filters import BodyOptions, SubscriptionOptions, say_ignored
-from rmqtool.cli.opened import open_store
+from rmqtool.cli.opened import open_log
 from rmqtool.cli.options import (
     QUERY_FORMATS,
     OutputOptions,
@@ -19,6 +19,8 @@ from rmqtool.cli.options import (
     TopicArgument,
     VersionOptions,
 )
+from rmqtool.cli.parse import named, parse_text
+from rmqtool.cli.query_filters import QueueQueryFilters
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, UsageError
 
@@ -31,6 +33,7 @@ SCHEMA = "rmqtool.query-offset/1"
         "rmqtool query-offset /data/store TopicTest 3 1284 -n 10 --body",
         "rmqtool query-offset /data/store TopicTest 3 --group my-consumers",
         "rmqtool query-offset /data/store TopicTest 3 1284 -n 50 --filter 'TagA || TagB' --filter-report",
+        "rmqtool query-offset /data/store TopicTest 3 min -n 5 --key order-4711",
     ],
     formats=QUERY_FORMATS,
 )
@@ -69,6 +72,7 @@ def command(
     store: StoreOptions,
     read: ReadOptions,
     version: VersionOptions,
+    filters: QueueQueryFilters,
     subscription: SubscriptionOptions,
     bodies: BodyOptions,
     output: OutputOptions,
@@ -78,9 +82,16 @@ def command(
     The summary has the broker's status, the queue's range and the offset that it would name next; further
     messages follow up to N, past the broker's limits for one pull. Its verdicts say why a consumer gets the
     message or does not: below the minimum, above the maximum, not dispatched yet, kept back by the filter,
-    not readable by permission or queue number.
+    not readable by permission or queue number. --filter is that of a consumer, as the broker and the client
+    apply it; the other filters choose among the messages that are listed, N of those that pass.
     """
-    from rmqtool.cli.queue_arguments import parse_count, parse_queue, parse_queue_offset, say_queues
+    from rmqtool.cli.queue_arguments import (
+        parse_count,
+        parse_queue,
+        parse_queue_offset,
+        say_queues,
+        unlisted_queue,
+    )
     from rmqtool.cli.records import RecordOut, answer_code
     from rmqtool.output.tablerows import Column
     from rmqtool.query.groups import stored_filter
@@ -89,23 +100,31 @@ def command(
     from rmqtool.query.verdict import Question
 
     context = Context(output)
+    with named("TOPIC"):
+        parse_text(topic)
+    if group is not None:
+        with named("--group"):
+            parse_text(group)
     number, messages = parse_queue(queue), parse_count(count)
     wanted = subscription.build()
     if report and wanted is None:
         raise UsageError("--filter-report goes with --filter")
-    opened = open_store(context, path, store)
+    opened, unread = open_log(context, path, store)
+    unread += unlisted_queue(context, opened, topic, number)
     if wanted is None and group is not None:
         wanted = stored_filter(opened, group, topic)
     say_ignored(context, wanted)
-    with served_queue(opened, topic, number, rules := read_rules(opened, version.release)) as view:
+    chosen = filters.build(context.zone, resolve=opened.segments.physical_offset)
+    names = ("slot", "passes_broker", "passes_consumer") if report else ("slot",)
+    with (
+        RecordOut(context, SCHEMA, bodies, {name: Column(name) for name in names}) as out,
+        served_queue(opened, topic, number, rules := read_rules(opened, version.release)) as view,
+    ):
         asked = Question(topic, number, parse_queue_offset(opened, view, topic, number, offset, group), group)
-        query = OffsetQuery(opened, view, rules, asked, wanted, report)
-        names = ("slot", "passes_broker", "passes_consumer") if report else ("slot",)
-        with RecordOut(context, SCHEMA, bodies, {name: Column(name) for name in names}) as out:
-            for batch, more in query.batches(messages, out.columns):
-                out.write(batch, more)
-            summary = query.summary(read.of_log(opened))
-            out.finish(summary)
+        query = OffsetQuery(opened, view, rules, asked, wanted, report, chosen, unread)
+        for batch, more in query.batches(messages, out.columns):
+            out.write(batch, more)
+        out.finish(summary := query.summary(read.of_log(opened)))
     say_queues(context, opened, topic, view)
     for one in summary["verdicts"]:
         context.talk.note(one["message"])

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 import typer
 
 from rmqtool.cli.context import Context
-from rmqtool.cli.filters import BodyOptions
-from rmqtool.cli.opened import open_store
+from rmqtool.cli.filters import BodyOptions, SubscriptionOptions, say_ignored
+from rmqtool.cli.opened import open_log
 from rmqtool.cli.options import (
     QUERY_FORMATS,
     OutputOptions,
@@ -18,6 +18,7 @@ from rmqtool.cli.options import (
     TopicArgument,
     VersionOptions,
 )
+from rmqtool.cli.query_filters import TimeQueryFilters
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode
 
@@ -29,6 +30,7 @@ SCHEMA = "rmqtool.query-time/1"
         "rmqtool query-time /data/store TopicTest 0 -2h",
         "rmqtool query-time /data/store TopicTest 3 2026-11-21T03:00:00 --boundary upper --body",
         "rmqtool query-time /data/store TopicTest 3 1795253875259 --as-version 4.9.8 --json",
+        "rmqtool query-time /data/store TopicTest 0 -1h --filter 'a BETWEEN 3 AND 5' --filter-type SQL92",
     ],
     formats=QUERY_FORMATS,
 )
@@ -48,6 +50,8 @@ def command(
     *,
     store: StoreOptions,
     version: VersionOptions,
+    filters: TimeQueryFilters,
+    subscription: SubscriptionOptions,
     bodies: BodyOptions,
     output: OutputOptions,
 ) -> ExitCode:
@@ -56,10 +60,11 @@ def command(
     The first message stored at or after it, exactly, and what the broker would answer. `queue_offset`
     follows the store times of the records themselves, also where the clock of the broker went back.
     `broker_queue_offset` is what the release would return: 4.x chooses the queue file by its modification
-    time, which copying changes, and takes the nearest message.
+    time, which copying changes, and takes the nearest message. With filters the message listed is the first
+    one from there on that passes, with --boundary upper the last one before.
     """
-    from rmqtool.cli.parse import named, parse_time
-    from rmqtool.cli.queue_arguments import parse_queue, say_queues
+    from rmqtool.cli.parse import named, parse_text, parse_time
+    from rmqtool.cli.queue_arguments import parse_queue, say_queues, unlisted_queue
     from rmqtool.cli.records import RecordOut, answer_code
     from rmqtool.output.tablerows import Column
     from rmqtool.query.served_queue import read_rules, served_queue
@@ -67,16 +72,23 @@ def command(
     from rmqtool.query.time_search import Boundary
 
     context = Context(output)
+    with named("TOPIC"):
+        parse_text(topic)
     number = parse_queue(queue)
+    chosen = filters.build(context.zone, subscription=subscription.build())
+    say_ignored(context, chosen.subscription)
     with named("TIME"):
         moment = parse_time(time, context.zone)
-    opened = open_store(context, path, store)
-    with served_queue(opened, topic, number, rules := read_rules(opened, version.release)) as view:
-        query = TimeQuery(opened, view, rules, moment, Boundary(boundary))
-        with RecordOut(context, SCHEMA, bodies, {"slot": Column("slot")}) as out:
-            for batch, more in query.batches(out.columns):
-                out.write(batch, more)
-            out.finish({"topic": topic, "queue_id": number, **query.summary()})
+    opened, unread = open_log(context, path, store)
+    unread += unlisted_queue(context, opened, topic, number)
+    with (
+        RecordOut(context, SCHEMA, bodies, {"slot": Column("slot")}) as out,
+        served_queue(opened, topic, number, rules := read_rules(opened, version.release)) as view,
+    ):
+        query = TimeQuery(opened, view, rules, moment, Boundary(boundary), chosen, unread)
+        for batch, more in query.batches(out.columns):
+            out.write(batch, more)
+        out.finish({"topic": topic, "queue_id": number, **query.summary()})
     say_queues(context, opened, topic, view)
     for note in query.notes():
         context.talk.note(note)

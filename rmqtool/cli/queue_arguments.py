@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rmqtool.cli.parse import named, parse_int
 from rmqtool.errors import UsageError
@@ -48,6 +48,16 @@ def parse_queue_offset(
             f"group {group} has no committed offset in queue {queue_id} of topic {topic}: give an OFFSET"
         )
     return committed
+
+
+def unlisted_queue(context: Context, store: Store, topic: str, queue_id: int) -> list[dict[str, Any]]:
+    """Directories on the way to the queue that could not be listed, as rows of `not_covered`."""
+    from rmqtool.cli.left_out import unlisted
+    from rmqtool.store.names import escape_name
+
+    places = [escape_name(f"{kind}/{topic}/{queue_id}/") for kind in ("consumequeue", "batchconsumequeue")]
+    rows = unlisted(store, context)
+    return [row for row in rows if any(place.startswith(f"{row['path']}/") for place in places)]
 
 
 def say_queues(context: Context, store: Store, topic: str, view: QueueView) -> None:

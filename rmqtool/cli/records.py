@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rmqtool.errors import ExitCode, UsageError, worst
 from rmqtool.output.log_table import columns
 from rmqtool.output.messages import OMIT_NULL, MessageShape
+from rmqtool.output.rows import cut_short
 from rmqtool.store.coverage import Incomplete
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class RecordOut:
             shown[5:5] = [column for column in self._more.values() if column is not None]
             keys = ["type", *self._shape.keys, *self._more]
             self.rows = context.rows(self._schema, shown, csv_columns=keys)
+            self.rows.covered = self._covered
+            self.rows.left = _left
             self.rows.__enter__()
         return self
 
@@ -67,6 +70,12 @@ class RecordOut:
     ) -> None:
         if self.rows is not None:
             self.rows.__exit__(kind, error, trace)
+        elif isinstance(error, KeyboardInterrupt):
+            reason = Incomplete.INTERRUPTED
+            self.finish(cut_short(self._covered(), reason, _left(reason)))
+
+    def _covered(self) -> dict[str, Any]:
+        return {"messages": self.messages}
 
     def write(self, batch: pa.RecordBatch, more: Mapping[str, Sequence[Any]] | None = None) -> None:
         """Writes a batch with `columns`; `more` has a list for each further key."""
@@ -103,6 +112,11 @@ class RecordOut:
                 out.write(record)
             else:
                 out.write(look.encode("\n".join([*plain_hex_lines(record, look, base=offset), "", ""])))
+
+
+def _left(reason: Incomplete) -> list[dict[str, Any]]:
+    """Of an answer that was cut short before it was known what it would be."""
+    return [{"path": "commitlog", "reason": reason.value}]
 
 
 def refuse_shaping(context: Context, bodies: BodyOptions) -> None:

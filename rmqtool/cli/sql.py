@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rmqtool.cli.context import Context
+from rmqtool.cli.filters import RedactionOptions
 from rmqtool.cli.opened import open_store
 from rmqtool.cli.options import FORMATS as ROW_FORMATS
 from rmqtool.cli.options import OutputOptions, ReadOptions, StoreOptions, StorePositional
@@ -16,7 +17,10 @@ from rmqtool.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from rmqtool.query.reading import Reading
     from rmqtool.query.sql.session import SqlSession
+    from rmqtool.store.coverage import Incomplete
+    from rmqtool.store.layout import Store
 
 SCHEMA = "rmqtool.sql/1"
 
@@ -27,6 +31,7 @@ SCHEMA = "rmqtool.sql/1"
         "rmqtool sql /data/store \"select * from messages where store_time >= '2026-11-21 03:00+00'\"",
         "rmqtool sql /data/store \"select path, slot from consumequeue where state <> 'ok'\"",
         'rmqtool sql /data/store "describe messages"',
+        'rmqtool sql /data/store "select * from messages" --redact body,keys --format parquet > seen.parquet',
     ],
     formats=(*ROW_FORMATS, "parquet"),
 )
@@ -36,6 +41,7 @@ def command(
     *,
     store: StoreOptions,
     read: ReadOptions,
+    redaction: RedactionOptions,
     output: OutputOptions,
 ) -> ExitCode:
     """SQL over messages, queues, index, offsets and topics of a store.
@@ -43,12 +49,14 @@ def command(
     Tables: messages (the record table, with born_time and store_time), consumequeue, index_items,
     consumer_offsets, topics. Only the columns in use are made, and segments outside of the times and offsets
     in the condition are not read. Nothing outside of the store can be read, and nothing is written. Needs
-    the extra sql: pip install 'rmqtool[sql]'.
+    the extra sql: pip install 'rmqtool[sql]'. With --redact the query itself, conditions and joins included,
+    sees no more than is shown.
     """
     from rmqtool.cli.left_out import undecoded_beside_log, unlisted
     from rmqtool.cli.records import answer_code
     from rmqtool.output.text import is_terminal
-    from rmqtool.query.sql.session import SqlSession
+    from rmqtool.store.coverage import unreadable
+    from rmqtool.store.layout import FileKind
 
     context = Context(output)
     if not statement.strip():
@@ -56,20 +64,38 @@ def command(
     if context.format == "parquet" and is_terminal(_stdout()):
         raise UsageError("--format parquet goes into a file or a pipe, not to a terminal")
     opened = open_store(context, path, store)
-    missing = [*unlisted(opened, context), *undecoded_beside_log(opened, context)]
+    dledger = opened.of_kind(FileKind.DLEDGER_DATA)
+    missing = [
+        *unlisted(opened, context),
+        *undecoded_beside_log(opened, context),
+        *(unreadable(one.shown, "is not decoded by this release") for one in dledger),
+    ]
     with (
         context.progress("reading", sum(one.size for one in opened.segments)) as progress,
-        SqlSession(opened, read.of_log(opened, progress.advance)) as session,
+        _session(opened, read.of_log(opened, progress.advance), redaction.redacted) as session,
     ):
-        result = session.run(statement)
-        answer = _Answer(context, session, missing)
-        if result is None:
-            answer.nothing()
-        elif context.format == "parquet":
-            answer.parquet(result)
-        else:
-            answer.rows(result)
+        answer = _Answer(context, session, missing, redaction.redacted)
+        try:
+            result = session.run(statement)
+            if result is None:
+                answer.nothing()
+            elif context.format == "parquet":
+                answer.parquet(result)
+            else:
+                answer.rows(result)
+        except KeyboardInterrupt:
+            answer.interrupted()
+            raise
     return answer_code(answer.count, answer.not_covered)
+
+
+def _session(opened: Store, reading: Reading, redacted: frozenset[str]) -> SqlSession:
+    """A session in which what is redacted cannot be asked for."""
+    from rmqtool.output.redacted_table import RedactedTable
+    from rmqtool.query.sql.session import SqlSession
+
+    hiding = RedactedTable(redacted) if redacted else None
+    return SqlSession(opened, reading, hiding, hashes=not redacted - {"body"})
 
 
 def _stdout() -> Any:
@@ -81,11 +107,19 @@ def _stdout() -> Any:
 class _Answer:
     """A result on its way out."""
 
-    def __init__(self, context: Context, session: SqlSession, missing: list[dict[str, Any]]) -> None:
+    def __init__(
+        self,
+        context: Context,
+        session: SqlSession,
+        missing: list[dict[str, Any]],
+        redacted: frozenset[str],
+    ) -> None:
         self._context = context
         self._session = session
         self._missing = missing
+        self._redacted = redacted
         self.count = 0
+        self._closed = False
 
     @property
     def not_covered(self) -> list[dict[str, Any]]:
@@ -96,14 +130,33 @@ class _Answer:
         """The closing summary."""
         from rmqtool.store.coverage import coverage
 
-        return {"rows": self.count, "segments_read": len(self._session.messages.opened)} | coverage(
-            self.not_covered
-        )
+        told: dict[str, Any] = {"rows": self.count, "segments_read": len(self._session.messages.opened)}
+        if self._redacted:
+            told["redaction"] = sorted(self._redacted)
+        return told | coverage(self.not_covered)
 
     def nothing(self) -> None:
         """Of a statement without a result."""
         with self._context.rows(SCHEMA, []) as rows:
             rows.finish(self.summary())
+
+    def _left(self, reason: Incomplete) -> list[dict[str, Any]]:
+        return [{"path": "commitlog", "reason": reason.value}]
+
+    def interrupted(self) -> None:
+        """The summary of an answer that was cut short, where no rows have closed with it."""
+        from rmqtool.output.rows import cut_short
+        from rmqtool.store.coverage import Incomplete
+
+        if self._closed:
+            return
+        reason = Incomplete.INTERRUPTED
+        summary = cut_short(self.summary(), reason, self._left(reason))
+        if self._context.format == "parquet":
+            self._context.talk.closing(summary)
+            return
+        with self._context.rows(SCHEMA, []) as rows:
+            rows.finish(summary)
 
     def rows(self, result: pa.RecordBatchReader) -> None:
         """As rows."""
@@ -116,7 +169,8 @@ class _Answer:
             for name, field in zip(names, result.schema, strict=True)
         ]
         with self._context.rows(SCHEMA, shown, csv_columns=names) as rows:
-            rows.covered = self.summary
+            rows.covered, rows.left = self.summary, self._left
+            self._closed = True  # by leaving it, whatever happens
             for batch in self._session.batches(result):
                 kinds = ["row"] * batch.num_rows
                 rows.write_columns(["type", *names], [kinds, *row_columns(batch)])

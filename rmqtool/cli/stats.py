@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rmqtool.cli.context import Context
-from rmqtool.cli.filters import FilterOptions, SubscriptionOptions, say_ignored
-from rmqtool.cli.opened import open_store
+from rmqtool.cli.filters import ListingFilters, SubscriptionOptions, say_ignored
+from rmqtool.cli.opened import open_log
 from rmqtool.cli.options import OutputOptions, ReadOptions, StoreArgument, StoreOptions
 from rmqtool.cli.parse import named, parse_names
 from rmqtool.cli.verb import verb
-from rmqtool.errors import ExitCode, MissingExtraError, NewerFormatError, UsageError
+from rmqtool.errors import ExitCode, MissingExtraError, UsageError
 
 if TYPE_CHECKING:
     from rmqtool.query.stats.report import LogStatistics
@@ -62,7 +62,7 @@ def command(
     *,
     store: StoreOptions,
     read: ReadOptions,
-    filters: FilterOptions,
+    filters: ListingFilters,
     subscription: SubscriptionOptions,
     output: OutputOptions,
 ) -> ExitCode:
@@ -73,21 +73,17 @@ def command(
     are told apart from the copies that brokers make (delayed, half, retried, dead, timed) and from batches.
     """
     from rmqtool.cli.records import listing_code
+    from rmqtool.query.duplicates.hashes import Repeated
     from rmqtool.query.stats.report import LogStatistics
     from rmqtool.query.stats.retention import Needs
-    from rmqtool.store.layout import FileKind
 
     context = Context(output)
     names = _names(by)
     if by_key and not duplicates:
         raise UsageError("--by-key goes with --duplicates")
-    if filters.sample is not None:
-        raise UsageError("--sample means nothing for sums")
     if plot:
         _check_plot(context)
-    opened = open_store(context, path, store)
-    if not opened.segments and opened.of_kind(FileKind.DLEDGER_DATA):
-        raise NewerFormatError(f"{opened.given}: DLedger data files are not decoded by this release")
+    opened, unread = open_log(context, path, store)
     wanted = filters.build(
         context.zone, resolve=opened.segments.physical_offset, subscription=subscription.build()
     )
@@ -95,11 +91,13 @@ def command(
     with context.progress("reading", sum(one.size for one in opened.segments)) as progress:
         needs = Needs(opened) if retention or names == ["group"] else None
         grouped = ["topic"] if names == ["group"] else names
-        found = LogStatistics(opened, wanted, grouped, read.of_log(opened, progress.advance), plain, needs)
+        repeated = Repeated(by_key) if duplicates else None
+        reading = read.of_log(opened, progress.advance)
+        found = LogStatistics(opened, wanted, grouped, reading, plain, needs, repeated)
+        found.not_covered += unread
         found.read()
-        listed = _listed(opened, found, names, retention=retention)
-        twice = list(found.duplicates(by_key=by_key)) if duplicates else []
-    _write(context, listed, twice, found)
+    listed = _listed(opened, found, names, retention=retention)
+    _write(context, listed, found)
     if plot:
         _plot(context, names, listed)
     return listing_code(found.not_covered)
@@ -130,17 +128,20 @@ def _listed(store: Store, found: LogStatistics, names: list[str], *, retention: 
     return rows
 
 
-def _write(
-    context: Context, listed: list[dict[str, Any]], twice: list[dict[str, Any]], found: LogStatistics
-) -> None:
+def _write(context: Context, listed: list[dict[str, Any]], found: LogStatistics) -> None:
+    """Writes the groups and, as they are found, the duplicates; a table shows one or the other."""
+    from itertools import chain, islice
+
     from rmqtool.output.stats_table import columns
 
-    rows = [*listed, *({"type": "duplicate", **row} for row in twice)]
-    if context.format == "table" and twice:
-        rows = [row for row in rows if row["type"] == "duplicate"]
+    duplicates = ({"type": "duplicate", **row} for row in found.duplicates())
+    first = list(islice(duplicates, 1))
+    rows = [*listed, *first]
+    if context.format == "table" and first:
+        rows = first
     keys = list(dict.fromkeys(key for row in rows for key in row))
     with context.rows(SCHEMA, columns(rows, context.zone), csv_columns=keys or ["type"]) as out:
-        out.write_rows(rows)
+        out.write_rows(chain(rows, duplicates))
         out.finish(found.summary())
 
 

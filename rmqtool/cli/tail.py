@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from rmqtool.cli.context import Context
-from rmqtool.cli.filters import BodyOptions, FilterOptions, SubscriptionOptions, say_ignored
-from rmqtool.cli.opened import open_store
+from rmqtool.cli.filters import BodyOptions, ListingFilters, SubscriptionOptions, say_ignored
+from rmqtool.cli.opened import open_log
 from rmqtool.cli.options import QUERY_FORMATS, OutputOptions, StoreArgument, StoreOptions
 from rmqtool.cli.parse import named, parse_int
 from rmqtool.cli.verb import verb
-from rmqtool.errors import ExitCode, NewerFormatError, UsageError
+from rmqtool.errors import ExitCode
 
 SCHEMA = "rmqtool.tail/1"
 
@@ -35,7 +35,7 @@ def command(
     ] = "10",
     *,
     store: StoreOptions,
-    filters: FilterOptions,
+    filters: ListingFilters,
     subscription: SubscriptionOptions,
     bodies: BodyOptions,
     output: OutputOptions,
@@ -48,21 +48,16 @@ def command(
     """
     from rmqtool.cli.records import RecordOut, listing_code
     from rmqtool.query.tail import LogTail
-    from rmqtool.store.layout import FileKind
 
     context = Context(output)
-    if filters.sample is not None:
-        raise UsageError("--sample means nothing at the end of a log")
     with named("--number"):
         count = parse_int(number, minimum=0)
-    opened = open_store(context, path, store)
-    if not opened.segments and opened.of_kind(FileKind.DLEDGER_DATA):
-        raise NewerFormatError(f"{opened.given}: DLedger data files are not decoded by this release")
+    opened, unread = open_log(context, path, store)
     wanted = filters.build(
         context.zone, resolve=opened.segments.physical_offset, subscription=subscription.build()
     )
     say_ignored(context, wanted.subscription)
-    tail = LogTail(opened, wanted, count, follow)
+    tail = LogTail(opened, wanted, count, follow, unread)
     with RecordOut(context, SCHEMA, bodies) as out:
         columns = out.columns
         try:

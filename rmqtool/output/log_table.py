@@ -50,7 +50,8 @@ def banner(row: Mapping[str, Any]) -> str | None:
         return None
     if kind == "inner_error":
         return f"-- batch at {row['physical_offset']}: {row['reason']}"
-    place = f"-- {kind} at {row['physical_offset']}, {row['length']} bytes"
+    at = f"byte {row['position']}" if row["physical_offset"] is None else row["physical_offset"]
+    place = f"-- {kind} at {at}, {row['length']} bytes"
     if kind == "blank":
         return f"{place} to the end of {row['path']}"
     told = row.get("reason", "")

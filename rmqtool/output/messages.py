@@ -64,7 +64,7 @@ _PLAIN_COLUMNS = (
     "plain_length",
 )
 
-_MADE_HERE = frozenset({"properties_raw", "properties_lost", "plain_body", "body", "stored_physical_offset"})
+_MADE_HERE = frozenset({"lost_properties", "properties_lost", "plain_body", "body", "stored_physical_offset"})
 _DIGESTS = ("body_sha256", "plain_body_sha256")
 
 
@@ -85,7 +85,7 @@ class MessageShape:
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of the record table that the shape needs."""
-        more = ["properties_lost"] if self.redacted else ["properties_raw", "properties_lost"]
+        more = ["properties_lost" if self.redacted else "lost_properties"]
         if self.shows_body:
             more += ["plain_body", "body"]
         elif self.shows_digest and self.redacted:
@@ -123,7 +123,7 @@ class MessageShape:
         table: dict[str, Iterable[Any]] = {"type": repeat("message", batch.num_rows)}
         table |= dict(zip(names, columns, strict=True))
         table["stored_physical_offset"] = _moved(batch)
-        if "properties_raw" in batch.schema.names:
+        if "lost_properties" in batch.schema.names:
             table["properties_raw_hex"] = _lost(batch)
         if self.shows_body:
             bodies = _bodies(batch, self.body)
@@ -197,12 +197,10 @@ def _moved(batch: pa.RecordBatch) -> list[int | None]:
 
 def _lost(batch: pa.RecordBatch) -> list[str | None]:
     """The stored bytes of properties in hex where decoding lost something."""
-    lost = batch["properties_lost"].to_numpy(zero_copy_only=False).nonzero()[0].tolist()
-    found: list[str | None] = [None] * batch.num_rows
-    raw = batch["properties_raw"]
-    for index in lost:
-        found[index] = raw[index].as_py().hex()
-    return found
+    lost = batch["lost_properties"]
+    if lost.null_count == batch.num_rows:
+        return [None] * batch.num_rows
+    return [None if raw is None else raw.hex() for raw in lost.to_pylist()]
 
 
 def _bodies(batch: pa.RecordBatch, form: str) -> dict[str, list[str | None]]:

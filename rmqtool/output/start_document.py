@@ -10,6 +10,8 @@ from rmqtool.store.names import escape_name
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rmqtool.recovery.advice import Advice
+    from rmqtool.recovery.consultation import Consultation
     from rmqtool.recovery.loss import Loss
     from rmqtool.recovery.outcome import Outcome
 
@@ -66,6 +68,29 @@ def start_document(outcome: Outcome) -> dict[str, Any]:
         "safe_to_start": outcome.safe_to_start,
         "not_looked_at": list(outcome.not_looked_at),
         **completeness([outcome]),
+    }
+
+
+def consultation_document(
+    asked: Consultation, disk: dict[str, Any], advice: Sequence[Advice], *, interrupted: bool
+) -> dict[str, Any]:
+    """The whole answer of `doctor`; keys as in the command-line contract."""
+    told: dict[str, Any] = start_document(asked.outcomes[0]) if asked.outcomes else {}
+    every = [*asked.outcomes, *(one for _, found, _ in asked.treated for one in found)]
+    told.pop("incomplete_reason", None)
+    return {
+        **told,
+        "version_source": "given" if asked.given is not None else "inferred",
+        "versions_considered": [one.version for one in asked.outcomes],
+        "disk": disk,
+        "what_if": [
+            {"cure": cure.text, **start_document(found[0]), "safe_to_start": safe}
+            for cure, found, safe in asked.treated
+            if found
+        ],
+        "advice": [{"command": one.command, "why": one.why} for one in advice],
+        "safe_to_start": None if interrupted else asked.safe,
+        **completeness(every, interrupted=interrupted),
     }
 
 

@@ -23,9 +23,7 @@ from rmqtool.output.jsonrows import encode
 from rmqtool.pipeline.parts import log_parts
 from rmqtool.pipeline.runner import Lost, lost_part, over_log
 from rmqtool.query.reading import Reading
-from rmqtool.query.segment_times import SegmentTimes
-from rmqtool.query.select import Selector
-from rmqtool.scan import kernels_python
+from rmqtool.query.scope import Scope
 from rmqtool.store.coverage import Incomplete, coverage
 from rmqtool.store.live import is_live
 
@@ -40,7 +38,6 @@ if TYPE_CHECKING:
     from rmqtool.pipeline.parts import LogPart
     from rmqtool.query.message_filter import MessageFilter
     from rmqtool.store.layout import Store
-    from rmqtool.store.segments import Segment
 
     Row = dict[str, Any]
 
@@ -125,9 +122,9 @@ class ExportJob:
         parts: dict[str, list[LogPart]] = {}
         skipped: dict[str, int] = {}
         for path, store in stores.items():
-            held = _Held(store, self._options.wanted)
-            parts[path] = log_parts(store, self._options.part_bytes, held)
-            skipped[path] = len(held.skipped)
+            scope = Scope(store.segments, self._options.wanted)
+            parts[path] = log_parts(store, self._options.part_bytes, scope.may_hold)
+            skipped[path] = scope.skipped
         folders = _folders(list(stores))
         attempts = str(self._target.part / ATTEMPTS)
         work = partial(_write_part, wanted=self._options.wanted, form=self._form, attempts=attempts)
@@ -197,24 +194,6 @@ class ExportJob:
         """3 when something in the scope was damaged or could not be read."""
         reasons = {row["reason"] for one in self.done for row in one.not_covered}
         return ExitCode.INCOMPLETE if reasons - {Incomplete.LIMIT} else ExitCode.OK
-
-
-class _Held:
-    """Whether a segment may hold what is wanted; counts those that its times rule out, as `ExportRun`."""
-
-    def __init__(self, store: Store, wanted: MessageFilter) -> None:
-        self._by_offset = Selector(wanted, kernels_python).may_hold
-        self._times = SegmentTimes(store.segments)
-        self._wanted = wanted
-        self.skipped: set[int] = set()
-
-    def __call__(self, segment: Segment) -> bool:
-        if not self._by_offset(segment):
-            return False
-        held = self._times.may_hold(segment, self._wanted.store_from, self._wanted.store_to)
-        if not held:
-            self.skipped.add(segment.base)
-        return held
 
 
 def _write_part(part: LogPart, wanted: MessageFilter, form: ExportForm, attempts: str) -> _Written | None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from rmqtool.pipeline.options import SourceOptions
     from rmqtool.pipeline.parts import LogPart
+    from rmqtool.query.message_filter import MessageFilter
 
     Row = dict[str, Any]
 
@@ -34,11 +35,11 @@ _ADDED = frozenset({"store", "matched_keys", "note"})
 
 @dataclass(frozen=True)
 class Asked:
-    """What is looked for. window: [from, to) of store time (ms). columns: of the record table."""
+    """What is looked for. chosen: which messages count. columns: of the record table."""
 
     keys: tuple[str, ...]
     topic: str | None
-    window: tuple[int | None, int | None]
+    chosen: MessageFilter
     source: KeySource
     columns: tuple[str, ...]
 
@@ -113,11 +114,11 @@ class KeyTask:
                 continue
             source = KeySource.INDEX if unit.part is None else KeySource.SCAN
             reading = Reading(live=is_live(store))
-            query = KeyQuery(store, WantedKeys(asked.keys, asked.topic), asked.window, source, reading)
+            query = KeyQuery(store, WantedKeys(asked.keys, asked.topic), source, reading, asked.chosen)
             listed = 0
-            for batch, matched in query.batches(columns):
+            for batch, keys in query.batches(columns):
                 listed += batch.num_rows
-                yield _marked(batch, matched, unit)
+                yield _marked(batch, keys["matched_keys"], unit)
             yield _note(unit, _told(unit, query, listed))
 
 

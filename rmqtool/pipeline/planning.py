@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import InputPartition
 
 from rmqtool.pipeline.parts import log_parts
-from rmqtool.query.segment_times import SegmentTimes
+from rmqtool.query.scope import Scope
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.layout import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from rmqtool.pipeline.options import SourceOptions
     from rmqtool.pipeline.parts import LogPart
     from rmqtool.query.message_filter import MessageFilter
     from rmqtool.store.files import StoreFile
-    from rmqtool.store.segments import Segment
 
 FILES_BYTES = 64 << 20
 """bytes of queue or index files that one task reads, at least one file"""
@@ -59,19 +58,6 @@ class NoPartition(InputPartition):
     """Nothing to read: Spark wants one partition at least."""
 
 
-def may_hold(store: Store, wanted: MessageFilter) -> Callable[[Segment], bool]:
-    """Whether a segment can hold a message that passes: by its offsets, then by its store times."""
-    times = SegmentTimes(store.segments)
-
-    def held(segment: Segment) -> bool:
-        low, high = wanted.offset_from, wanted.offset_to
-        if (low is not None and segment.end <= low) or (high is not None and segment.base >= high):
-            return False
-        return times.may_hold(segment, wanted.store_from, wanted.store_to)
-
-    return held
-
-
 def partitions(options: SourceOptions, wanted: MessageFilter) -> list[InputPartition]:
     """All partitions of a read. Opens the stores to list them; of segments it reads but the ends."""
     found: list[InputPartition] = []
@@ -81,7 +67,7 @@ def partitions(options: SourceOptions, wanted: MessageFilter) -> list[InputParti
             continue
         store = Store.open(path, config=options.config)
         if options.table == "messages":
-            parts = log_parts(store, options.part_bytes, may_hold(store, wanted))
+            parts = log_parts(store, options.part_bytes, Scope(store.segments, wanted).may_hold)
             found += [LogPartition(path, part) for part in parts]
         elif options.table == "segments":
             found += [LogPartition(path, part) for part in log_parts(store, 0)]

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rmqtool.pipeline.parts import log_parts
 from rmqtool.pipeline.runner import Lost, lost_part, over_log
 from rmqtool.query.reading import Reading
-from rmqtool.query.select import Selector
 from rmqtool.query.stats.report import LogStatistics
-from rmqtool.scan import kernels_python
 from rmqtool.store.live import is_live
 
 if TYPE_CHECKING:
@@ -47,13 +45,15 @@ def stats(
     plain: bool = False,
 ) -> Iterator[tuple[str, LogStatistics]]:
     """The statistics of each store, as `LogStatistics.read` leaves them. plain: decompress bodies."""
-    parts: dict[str, list[LogPart]] = {}
-    for path, store in stores.items():
-        selector = Selector(options.wanted, kernels_python)
-        parts[path] = log_parts(store, options.part_bytes, selector.may_hold)
+    every = {
+        path: LogStatistics(store, options.wanted, by, Reading(), plain) for path, store in stores.items()
+    }
+    parts = {
+        path: log_parts(one.store, options.part_bytes, one.scope.may_hold) for path, one in every.items()
+    }
     work = partial(_sum_up, wanted=options.wanted, by=tuple(by), plain=plain)
     for path, results in over_log(session, parts, work):
-        found = LogStatistics(stores[path], options.wanted, by, Reading(), plain)
+        found = every[path]
         lacking: list[Row] = []
         for part, one in results:
             if isinstance(one, Lost):

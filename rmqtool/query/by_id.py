@@ -27,11 +27,16 @@ class Matches:
     unreadable: tuple[Row, ...] = ()
 
 
-def find_uniq_key(store: Store, uniq_key: str, reading: Reading) -> Matches:
-    """Records whose UNIQ_KEY is `uniq_key` as given, in upper or in lower case."""
+def find_uniq_key(store: Store, uniq_key: str, reading: Reading, *, thorough: bool = True) -> Matches:
+    """Records whose UNIQ_KEY is `uniq_key` as given, in upper or in lower case.
+
+    thorough: where the index, and the log where there is no index, know none, read all of the log.
+    """
     forms = dict.fromkeys((uniq_key, uniq_key.upper(), uniq_key.lower()))
     wanted = WantedKeys(forms, uniq_key_only=True)
     answer = find_keys(store, wanted, reading=reading)
-    if not answer.matches:  # a topic that nothing but its records names is not asked for in the index
+    if (
+        thorough and not answer.matches
+    ):  # a topic that nothing but its records names is not asked for in the index
         answer = find_keys(store, wanted, source=KeySource.SCAN, reading=reading)
     return Matches(tuple(sorted(answer.matches)), answer.source, tuple(answer.not_covered))

@@ -22,14 +22,19 @@ _GOES_ON = {
 
 
 def pull_on(
-    view: QueueView, offset: int, count: int, rules: ReadRules, passes: Passes | None = None
+    view: QueueView,
+    offset: int,
+    count: int,
+    rules: ReadRules,
+    passes: Passes | None = None,
+    most: int | None = None,
 ) -> tuple[Pull, Iterator[Delivered]]:
-    """One pull, and up to `count` messages from it and those that a client would make behind it.
+    """One pull of `count`, and up to `most` messages (default `count`) from it and those behind it.
 
     Only where the first one finds something; past the broker's limits for one pull.
     """
     first = pull(view, offset, count, oldest_4=rules.back_to_zero, passes=passes)
-    return first, _deliveries(view, first, offset, count, rules, passes)
+    return first, _deliveries(view, first, offset, count if most is None else most, rules, passes)
 
 
 def _deliveries(

@@ -11,12 +11,17 @@ from formats.consumequeue import PRE_BLANK_SIZE
 from rmqtool.query.time_search import Boundary
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
     from rmqtool.query.queue_view import QueueView, Units, ViewedFile
 
 _ALL_UNITS = 5_000_000
 """units of a queue up to which every store time is read; beyond, files are chosen by their edges"""
+
+_CHUNK = 1024
+"""messages that are judged together"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +67,32 @@ def _columns(view: QueueView, files: list[ViewedFile]) -> tuple[npt.NDArray[np.i
     slots: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
     times: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
     for file in files:
-        units = view.units(file)
-        if view.batch:
-            numbers = units["base_offset"].astype(np.int64)
-        else:
-            numbers = file.base // view.width + np.arange(len(units), dtype=np.int64)
-        messages = units["size"] != PRE_BLANK_SIZE
-        slots.append(numbers[messages])
-        times.append(unit_times(view, units[messages]))
+        numbers, units = _messages(view, file)
+        slots.append(numbers)
+        times.append(unit_times(view, units))
     return np.concatenate(slots), np.concatenate(times)
+
+
+def _messages(view: QueueView, file: ViewedFile) -> tuple[npt.NDArray[np.int64], Units]:
+    """Queue offset and unit of every message of a file."""
+    units = view.units(file)
+    if view.batch:
+        numbers = units["base_offset"].astype(np.int64)
+    else:
+        numbers = file.base // view.width + np.arange(len(units), dtype=np.int64)
+    messages = units["size"] != PRE_BLANK_SIZE
+    return numbers[messages], units[messages]
+
+
+def places_from(view: QueueView, slot: int, boundary: Boundary) -> Iterator[list[tuple[int, int]]]:
+    """(physical offset, queue offset) of messages from `slot` on, or with UPPER back from it, in chunks."""
+    step = 1 if boundary is Boundary.LOWER else -1
+    for file in [file for file in view.files if file.written][::step]:
+        slots, units = _messages(view, file)
+        kept = (slots >= slot) if step > 0 else (slots <= slot) & (slots >= view.min_offset)
+        pairs = list(zip(units["physical_offset"][kept].tolist(), slots[kept].tolist(), strict=True))[::step]
+        for start in range(0, len(pairs), _CHUNK):
+            yield pairs[start : start + _CHUNK]
 
 
 def unit_times(view: QueueView, units: Units) -> npt.NDArray[np.int64]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rmqtool.errors import ExitCode, worst
 from rmqtool.scan.events import TailContent
 from rmqtool.store.coverage import Incomplete, coverage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Row = dict[str, Any]
 
@@ -45,7 +48,10 @@ class Counts:
 
 @dataclass
 class LogCounts(Counts):
-    """Of a commit log. redaction: the classes of values that are hidden."""
+    """Of a commit log. redaction: the classes of values that are hidden.
+
+    skipped: how many segments were passed over because of the times in their ends.
+    """
 
     messages: int = 0
     bytes: int = 0
@@ -57,6 +63,7 @@ class LogCounts(Counts):
     first_offset: int | None = None
     end_offset: int | None = None
     redaction: frozenset[str] = frozenset()
+    skipped: Callable[[], int] = lambda: 0
 
     @property
     def is_damaged(self) -> bool:
@@ -76,6 +83,8 @@ class LogCounts(Counts):
             "end_offset": self.end_offset,
             "tail": self.tail,
         }
+        if self.skipped():
+            told["segments_skipped"] = self.skipped()
         if self.bad_inner:
             told["bad_inner"] = self.bad_inner
         if self.redaction:

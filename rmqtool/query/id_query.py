@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.query.target import by_id
+from rmqtool.query.message_filter import MessageFilter
+from rmqtool.query.select_found import passing
+from rmqtool.query.target import readings_of
 from rmqtool.scan.picked import Missing, pick
 from rmqtool.store.coverage import coverage
 
@@ -24,33 +26,63 @@ Row = dict[str, Any]
 
 @dataclass
 class IdQuery:
-    """All records with an id."""
+    """All records with an id that pass `chosen`. unread: what of the log cannot be opened."""
 
     store: Store
     given: str
     reading: Reading
+    chosen: MessageFilter = field(default_factory=MessageFilter)
+    unread: Sequence[Row] = ()
     missing: list[Missing] = field(default_factory=list)
 
     @cached_property
-    def answer(self) -> Answer:
-        """Where they lie, and how they were found."""
-        return by_id(self.store, self.given, self.reading)
+    def answers(self) -> list[Answer]:
+        """Where they lie, and how they were found: one for each way of reading the id that found some."""
+        return readings_of(self.store, self.given, self.reading)
 
-    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The records, in physical order."""
-        for part in pick(self.store.segments, sorted(self.answer.matches), columns):
+    @cached_property
+    def found_by(self) -> dict[int, str]:
+        """Physical offset → how the id is read to mean that record, in physical order."""
+        found: dict[int, list[str]] = {}
+        for one in self.answers:
+            for offset in one.matches:
+                found.setdefault(offset, []).append(one.kind)
+        return {offset: "+".join(found[offset]) for offset in sorted(found)}
+
+    def batches(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, list[str]]]:
+        """The records, and how each was found."""
+        offsets, lost = passing(self.store.segments, list(self.found_by), self.chosen)
+        self.missing += lost
+        wanted = tuple(dict.fromkeys((*columns, "physical_offset")))
+        for part in pick(self.store.segments, offsets, wanted):
             if isinstance(part, Missing):
                 self.missing.append(part)
             else:
-                yield part
+                places = part["physical_offset"].to_pylist()
+                yield part.select(list(columns)), [self.found_by[place] for place in places]
 
     def summary(self, listed: int, hide: frozenset[str] = frozenset()) -> Row:
         """The closing summary. hide: classes that are redacted; an id holds a host and stands for a key."""
-        told: Row = {"kind": self.answer.kind, "source": self.answer.source, "messages": listed}
-        if not hide & {"hosts", "keys", "properties"}:
-            told |= {"id": self.given, "id_parts": self.answer.id_parts}
+        hidden = bool(hide & {"hosts", "keys", "properties"})
+        readings = [
+            {"kind": one.kind, "source": one.source, "messages": len(one.matches)}
+            | ({} if hidden else {"id_parts": one.id_parts})
+            for one in self.answers
+        ]
+        told: Row = {
+            name: "+".join(dict.fromkeys(str(one[name]) for one in readings)) for name in ("kind", "source")
+        }
+        told |= {"messages": listed, "readings": readings}
+        if not self.chosen.selects_all:
+            told["kept_back"] = len(self.found_by) - listed - len(self.missing)
+        if not hidden:
+            told |= {"id": self.given, "id_parts": self.answers[0].id_parts}
         return told | coverage(self.not_covered())
 
     def not_covered(self) -> list[Row]:
         """What could not be read and might have the id."""
-        return [*self.answer.unreadable, *map(Missing.row, self.missing)]
+        return [
+            *self.unread,
+            *(row for one in self.answers for row in one.unreadable),
+            *map(Missing.row, self.missing),
+        ]

@@ -7,6 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.query.by_key import KeySource, find_keys
+from rmqtool.query.message_filter import MessageFilter
+from rmqtool.query.select_found import passing
 from rmqtool.scan.picked import Missing, pick
 from rmqtool.store.coverage import Incomplete, coverage
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from rmqtool.query.by_key import KeyAnswer
+    from rmqtool.query.duplicates.found import Twice
     from rmqtool.query.reading import Reading
     from rmqtool.query.wanted_keys import WantedKeys
     from rmqtool.store.layout import Store
@@ -28,38 +31,52 @@ _NAMED = 1000
 
 @dataclass
 class KeyQuery:
-    """Wanted keys in a window [from, to) of store time (ms). limit: the latest so many, None for all."""
+    """Messages with wanted keys that pass `chosen`, whose bounds of store time are the window searched.
+
+    limit: the latest so many, None for all. twice: list only what is there more than once. unread: what
+    of the log cannot be opened, as rows of `not_covered`.
+    """
 
     store: Store
     wanted: WantedKeys
-    window: tuple[int | None, int | None]
     source: KeySource
     reading: Reading
+    chosen: MessageFilter = field(default_factory=MessageFilter)
     limit: int | None = None
+    twice: Twice | None = None
+    unread: Sequence[Row] = ()
     missing: list[Missing] = field(default_factory=list)
 
     @cached_property
     def answer(self) -> KeyAnswer:
         """Where the records lie."""
-        return find_keys(
-            self.store, self.wanted, window=self.window, source=self.source, reading=self.reading
-        )
+        window = (self.chosen.store_from, self.chosen.store_to)
+        return find_keys(self.store, self.wanted, window=window, source=self.source, reading=self.reading)
 
     @cached_property
-    def offsets(self) -> list[int]:
-        """Physical offsets of the records that are listed, ascending."""
-        found = sorted(self.answer.matches)
-        return found if self.limit is None else found[-self.limit :]
+    def kept(self) -> list[int]:
+        """Physical offsets of the records that pass and, with `twice`, are there more than once."""
+        found, lost = passing(self.store.segments, sorted(self.answer.matches), self.chosen)
+        self.missing += lost
+        return found if self.twice is None else self.twice.among(found)
 
-    def batches(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, list[list[str]]]]:
-        """The records in physical order, and for each the wanted keys that it has."""
+    @property
+    def offsets(self) -> list[int]:
+        """Those that are listed."""
+        return self.kept if self.limit is None else self.kept[-self.limit :]
+
+    def batches(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, dict[str, list[list[str]]]]]:
+        """The records in physical order, and for each its `matched_keys` and, with `twice`, `shared_keys`."""
         wanted = tuple(dict.fromkeys((*columns, "physical_offset")))
         for part in pick(self.store.segments, self.offsets, wanted):
             if isinstance(part, Missing):
                 self.missing.append(part)
                 continue
             places = part["physical_offset"].to_pylist()
-            yield part.select(list(columns)), [sorted(self.answer.matches[place]) for place in places]
+            keys = {"matched_keys": [sorted(self.answer.matches[place]) for place in places]}
+            if self.twice is not None:
+                keys["shared_keys"] = [self.twice.of_offset[place] for place in places]
+            yield part.select(list(columns)), keys
 
     def summary(self, listed: int, hide: frozenset[str] = frozenset()) -> Row:
         """The closing summary. hide: classes that are redacted."""
@@ -79,6 +96,10 @@ class KeyQuery:
             "index_items_without_record": len(answer.missing),
             "scanned": [list(one) for one in answer.scanned],
         }
+        if not self.chosen.selects_all or self.twice is not None:
+            told["kept_back"] = len(answer.matches) - len(self.kept)
+        if self.twice is not None:
+            told |= self.twice.told.summary()
         if self.wanted.topic is None:
             told["topics"] = answer.topics
         if len(self.wanted.keys) > 1 and not hide & {"keys", "properties"}:
@@ -87,8 +108,8 @@ class KeyQuery:
 
     def not_covered(self) -> list[Row]:
         """What might hold a wanted key and was not looked at, or is not listed."""
-        rows = list(self.answer.not_covered)
-        left_out = len(self.answer.matches) - len(self.offsets)
+        rows = [*self.unread, *self.answer.not_covered]
+        left_out = len(self.kept) - len(self.offsets)
         if left_out:
             rows.append({"path": "commitlog", "messages": left_out, "reason": Incomplete.LIMIT})
         return [*rows, *map(Missing.row, self.missing)]

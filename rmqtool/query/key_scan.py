@@ -78,8 +78,10 @@ class KeyScan:
 
     def _has_hash(self, records: Records, base: int, path: str) -> npt.NDArray[np.bool_]:
         """Which records have a key with a wanted hash; also rolled back ones, which no index has."""
-        rows = records.rows.copy()
-        rows[:, Field.SYS_FLAG] &= ~int(SysFlag.ROLLBACK)
+        rows = records.rows
+        if ((rows[:, Field.SYS_FLAG] & int(SysFlag.TRANSACTION_MASK)) == int(SysFlag.ROLLBACK)).any():
+            rows = rows.copy()
+            rows[:, Field.SYS_FLAG] &= ~int(SysFlag.ROLLBACK)
         hashes, owners = key_hashes(self._hashing, Records(rows, records.window, records.origin))
         if self._wanted.topic is not None:
             hit = np.isin(hashes, self._wanted.in_topic(self._wanted.topic))

@@ -90,7 +90,7 @@ def _before_stale(source: ByteSource, base: int, end: int) -> int:
 def _record_from(source: ByteSource, base: int, start: int, end: int) -> tuple[int, int] | None:
     """Position and store time of the first record behind a place."""
     scan = SegmentScan(
-        CutSource(source, end),
+        CutSource(source, end, _CHUNK),
         base,
         checks=Check.FRAME,
         keep_stale=True,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from rmqtool.query.by_offset import pull_on
+from rmqtool.query.message_filter import MessageFilter
+from rmqtool.query.select_found import FoundFilter
 from rmqtool.query.subscription import FilterType
 from rmqtool.query.unit_tags import UnitTags
 from rmqtool.query.verdict import Cause, Verdict, judge
@@ -36,7 +38,9 @@ Row = dict[str, Any]
 class OffsetQuery:
     """Messages of one queue from one offset on.
 
-    report: list also what the subscription keeps back, and say of each record where it passes.
+    report: list also what the subscription keeps back, and say of each record where it passes. chosen: what
+    of all that is listed; no broker knows of it, so that status and next offset do not depend on it.
+    unread: what of log and queue cannot be opened.
     """
 
     store: Store
@@ -45,12 +49,15 @@ class OffsetQuery:
     asked: Question
     subscription: Subscription | None = None
     report: bool = False
+    chosen: MessageFilter = field(default_factory=MessageFilter)
+    unread: Sequence[Row] = ()
     listed: int = 0
     kept_back: int = 0
     foreign: int = 0
     missing: list[Missing] = field(default_factory=list)
     _first: Pull | None = None
     _reached: int = 0
+    _left_out: int = 0
 
     def batches(
         self, count: int, columns: Sequence[str]
@@ -63,24 +70,41 @@ class OffsetQuery:
         self, count: int, columns: Sequence[str], tags: UnitTags
     ) -> Iterator[tuple[pa.RecordBatch, dict[str, list[Any]]]]:
         passes = self.broker_filter(tags)
-        first, delivered = pull_on(self.view, self.asked.offset, count, self.rules, passes)
+        judge = FoundFilter(self.chosen)
+        most = _NO_END if judge.columns else count
+        first, delivered = pull_on(self.view, self.asked.offset, count, self.rules, passes, most)
         self._first, self._reached = first, self.asked.offset
         subscription = self.subscription
-        wanted = tuple(dict.fromkeys((*columns, *(subscription.columns if subscription else ()))))
+        own = subscription.columns if subscription else ()
+        wanted = tuple(dict.fromkeys((*columns, *own, *judge.columns)))
         while some := list(islice(delivered, _AT_ONCE)):
             self._reached = some[-1].queue_offset + some[-1].messages
-            own = [one for one in some if not one.foreign]
-            self.foreign += len(some) - len(own)
-            lost: set[int] = set()
-            for part in pick(self.store.segments, [one.physical_offset for one in own], wanted):
-                if isinstance(part, Missing):
-                    lost.add(part.physical_offset)
-                    self.missing.append(part)
-                else:
-                    there = [one for one in own if one.physical_offset not in lost]
-                    batch, more = self._judged(part, there, tags)
-                    self.listed += batch.num_rows
+            for part, found in self._picked(some, wanted):
+                judged, more = self._judged(part, found, tags)
+                batch, more = _chosen(judged, more, judge)
+                self._left_out += judged.num_rows - batch.num_rows
+                if judge.columns and self.listed + batch.num_rows >= count:
+                    batch, more = _sliced(batch, more, count - self.listed)
+                    self._reached = more["slot"][-1] + 1
+                    self.listed = count
                     yield batch.select(columns), more
+                    return
+                self.listed += batch.num_rows
+                yield batch.select(columns), more
+
+    def _picked(
+        self, some: list[Delivered], columns: Sequence[str]
+    ) -> Iterator[tuple[pa.RecordBatch, list[Delivered]]]:
+        """The records that are there, each batch with what was delivered for it."""
+        own = [one for one in some if not one.foreign]
+        self.foreign += len(some) - len(own)
+        lost: set[int] = set()
+        for part in pick(self.store.segments, [one.physical_offset for one in own], columns):
+            if isinstance(part, Missing):
+                lost.add(part.physical_offset)
+                self.missing.append(part)
+            else:
+                yield part, [one for one in own if one.physical_offset not in lost]
 
     def _judged(
         self, batch: pa.RecordBatch, found: list[Delivered], tags: UnitTags
@@ -140,6 +164,8 @@ class OffsetQuery:
             told["group"] = asked.group
         if self.subscription is not None:
             told["kept_back"] = self.kept_back
+        if self.chosen != MessageFilter():
+            told["left_out"] = self._left_out
         if self.foreign:
             told["foreign_records"] = self.foreign
         return told | coverage(self.not_covered())
@@ -148,7 +174,7 @@ class OffsetQuery:
         """The filter speaks when the pull itself delivers, or finds nothing that passes the unit's hash."""
         judged = list(judge(self.store, self.view, self.asked, first, reading))
         wanted = self.subscription
-        if wanted is None or self.report or self.listed or first.status not in _SCANNED:
+        if wanted is None or self.report or self.listed or self._left_out or first.status not in _SCANNED:
             yield from judged
             return
         yield from (one for one in judged if one.cause is not Cause.DELIVERED)
@@ -161,7 +187,7 @@ class OffsetQuery:
 
     def not_covered(self) -> list[Row]:
         """Messages behind the last one listed, and records that could not be shown."""
-        rows: list[Row] = [one.row() for one in self.missing]
+        rows: list[Row] = [*self.unread, *map(Missing.row, self.missing)]
         end = self._first.max_offset if self._first is not None else 0
         if self._reached != self.asked.offset and self._reached < end:
             row = {"path": self.view.path, "queue_offset": self._reached, "messages": end - self._reached}
@@ -169,4 +195,24 @@ class OffsetQuery:
         return rows
 
 
+def _chosen(
+    batch: pa.RecordBatch, more: dict[str, list[Any]], judge: FoundFilter
+) -> tuple[pa.RecordBatch, dict[str, list[Any]]]:
+    if not judge.columns:
+        return batch, more
+    mask = judge.mask(batch)
+    kept = {
+        name: [one for one, good in zip(values, mask, strict=True) if good] for name, values in more.items()
+    }
+    return batch.filter(pa.array(mask)), kept
+
+
+def _sliced(
+    batch: pa.RecordBatch, more: dict[str, list[Any]], count: int
+) -> tuple[pa.RecordBatch, dict[str, list[Any]]]:
+    return batch.slice(0, count), {name: values[:count] for name, values in more.items()}
+
+
+_NO_END = 1 << 62
+"""messages looked at, where a filter that no broker knows chooses among them"""
 _SCANNED = frozenset({"FOUND", "NO_MATCHED_MESSAGE"})

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.query.message_filter import MessageFilter
-    from rmqtool.store.segments import Segment
 
     Mask = npt.NDArray[np.bool_]
 
@@ -30,32 +29,28 @@ class Selector:
     def __init__(self, wanted: MessageFilter, kernels: ModuleType) -> None:
         self._wanted = wanted
         self._kernels = kernels
-        self._text = _text_columns(wanted)
-        self._is_topic = lru_cache(maxsize=None)(_topic_test(wanted.topics))
+        self._text = TextFilter(wanted)
 
-    def may_hold(self, segment: Segment) -> bool:
-        """False when no record of the segment can lie in the wanted range of physical offsets."""
-        low, high = self._wanted.offset_from, self._wanted.offset_to
-        return (low is None or segment.end > low) and (high is None or segment.base < high)
-
-    def choose(self, records: Records, base: int, path: str = "") -> Records:
-        """The records that pass, in the same window."""
+    def choose(self, records: Records, base: int | None, path: str = "") -> Records:
+        """The records that pass, in the same window. base: of the segment, None for a file that is none."""
         if self._wanted.selects_all:
             return records
         chosen = records.rows[self._row_mask(records.rows, base)]
-        if self._text and len(chosen):
+        if self._text.columns and len(chosen):
             some = Records(chosen, records.window, records.origin)
-            batch = to_batch(some, base=base, path=path, kernels=self._kernels, columns=self._text)
-            chosen = chosen[self._text_mask(batch)]
+            batch = to_batch(some, base=base, path=path, kernels=self._kernels, columns=self._text.columns)
+            chosen = chosen[self._text.mask(batch)]
         return Records(chosen, records.window, records.origin)
 
-    def _row_mask(self, rows: npt.NDArray[np.int64], base: int) -> Mask:
+    def _row_mask(self, rows: npt.NDArray[np.int64], base: int | None) -> Mask:
         wanted = self._wanted
         mask = np.ones(len(rows), bool)
+        stored = rows[:, Field.STORED_PHYSICAL_OFFSET]
+        offsets = stored if base is None else rows[:, Field.POSITION] + base
         for values, low, high in (
             (rows[:, Field.STORE_TIMESTAMP], wanted.store_from, wanted.store_to),
             (rows[:, Field.BORN_TIMESTAMP], wanted.born_from, wanted.born_to),
-            (rows[:, Field.POSITION] + base, wanted.offset_from, wanted.offset_to),
+            (offsets, wanted.offset_from, wanted.offset_to),
             (rows[:, Field.QUEUE_OFFSET], wanted.queue_offset_from, wanted.queue_offset_to),
         ):
             if low is not None:
@@ -66,7 +61,17 @@ class Selector:
             mask &= np.isin(rows[:, Field.QUEUE_ID], list(wanted.queues))
         return mask
 
-    def _text_mask(self, batch: pa.RecordBatch) -> Mask:
+
+class TextFilter:
+    """The part of a filter that is judged by what a record says; `columns` of the record table are read."""
+
+    def __init__(self, wanted: MessageFilter) -> None:
+        self._wanted = wanted
+        self.columns = _text_columns(wanted)
+        self._is_topic = lru_cache(maxsize=None)(_topic_test(wanted.topics))
+
+    def mask(self, batch: pa.RecordBatch) -> Mask:
+        """Which rows pass."""
         wanted = self._wanted
         masks: list[Any] = []
         if wanted.topics:

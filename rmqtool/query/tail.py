@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from rmqtool.scan.table import to_batch
 from rmqtool.store.coverage import Incomplete, coverage, rest_of_log
 from rmqtool.store.cut import CutSource
 from rmqtool.store.growing import segments_now
+from rmqtool.store.live import is_live
 from rmqtool.store.patched import PatchedSource
 
 if TYPE_CHECKING:
@@ -48,19 +50,23 @@ POLL_SECONDS = 0.2
 class LogTail:
     """The last `count` messages that pass `wanted`, and with `follow` those that come.
 
-    messages: how many were given. at: physical offset up to which the log was read. damage: ranges between
-    the messages that are no records, as rows of `store.coverage`.
+    unread: what of the log cannot be opened, as rows of `store.coverage`. messages: how many were given. at:
+    physical offset up to which the log was read. damage: ranges between the messages that are no records.
+    torn: the same at the end of the log, where a broker may be writing: what looks bad there is read again
+    first, and while following every time.
     """
 
     store: Store
     wanted: MessageFilter
     count: int
     follow: bool = False
+    unread: Sequence[Row] = ()
     messages: int = 0
     first_offset: int | None = None
     at: int = 0
     interrupted: bool = False
     damage: list[Row] = field(default_factory=list)
+    torn: list[Row] = field(default_factory=list)
     _segments: SegmentSet | None = None
     _scanned: int = 0
     _cut_short: list[Row] = field(default_factory=list)
@@ -105,7 +111,7 @@ class LogTail:
 
     def not_covered(self) -> list[Row]:
         """What lies before the messages, what between them is damaged, and what came later."""
-        rows = [*self._cut_short, *self.damage]
+        rows = [*self.unread, *self._cut_short, *self.damage, *self.torn]
         if self.interrupted:
             rows.append({"path": "commitlog", "physical_offset": self.at, "reason": Incomplete.INTERRUPTED})
         return rows
@@ -192,6 +198,7 @@ class LogTail:
 
     def _of_segment(self, segment: Segment, end: int, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
         held: list[Row] = []
+        self.torn = []
         for event in self._scan(segment, self.at - segment.base, end):
             if isinstance(event, Records):
                 self.damage += held
@@ -205,8 +212,9 @@ class LogTail:
                 self.at = segment.end
             else:
                 held += not_read(segment, event)
-        # at a moving end it may be a record that is only half written
-        if not (self.follow and self.segments.is_active(segment)):
+        if self.segments.is_active(segment):
+            self.torn = held
+        else:
             self.damage += held
 
     def _batch(self, records: Records, segment: Segment, columns: tuple[str, ...]) -> pa.RecordBatch:
@@ -229,7 +237,7 @@ class LogTail:
                     active=active,
                     start=start,
                     kernels=self._kernels(),
-                    moving=self.follow,
+                    moving=self._moving,
                 )
                 for event in scan:
                     if isinstance(event, Records):
@@ -238,6 +246,10 @@ class LogTail:
                     yield event
         except RmqtoolError as error:
             yield Unreadable(start, max(end - start, 0), str(error))
+
+    @cached_property
+    def _moving(self) -> bool:
+        return self.follow or is_live(self.store)
 
     def _kernels(self) -> Any:
         """The compiled ones, which take a while to load, only for who reads much."""

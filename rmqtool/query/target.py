@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from formats.message_id import OffsetMessageId
@@ -63,30 +63,47 @@ def at_offset(store: Store, given: str, physical_offset: int) -> Answer:
 
 
 def by_id(store: Store, given: str, reading: Reading) -> Answer:
-    """The record with an id: by the offset in it where one begins there, else by UNIQ_KEY.
+    """The one record to show for an id: by the offset in it, if that record was stored by the host in it.
 
-    Not every UNIQ_KEY has the form of a client id: brokers make others, such as those of POP checkpoints.
+    Otherwise a UNIQ_KEY of these digits counts for more than an offset that happens to be that of a record.
     """
-    answer = _by_offset_id(store, given)
-    if answer is not None:
-        return answer
-    found: Matches = find_uniq_key(store, given, reading)
+    offset = _by_offset_id(store, given)
+    if offset is not None and (offset.id_parts or {})["host_agrees"]:
+        return offset
+    unique = _by_uniq_key(store, given, reading, thorough=offset is None)
+    if offset is None:
+        return unique
+    if not unique.matches:
+        return replace(offset, unreadable=unique.unreadable)
+    other = f"read as an offset message id it names the record at {offset.matches[0]}"
+    return replace(unique, notes=[*unique.notes, other])
+
+
+def readings_of(store: Store, given: str, reading: Reading) -> list[Answer]:
+    """What an id stands for: the digits of both kinds of id have the same number, so both are tried.
+
+    Those that find something, the offset first; when none does, the UNIQ_KEY that nobody has.
+    """
+    offset = _by_offset_id(store, given)
+    unique = _by_uniq_key(store, given, reading, thorough=offset is None)
+    if offset is None:
+        return [unique]
+    if unique.matches:
+        return [offset, unique]
+    return [replace(offset, unreadable=unique.unreadable)]
+
+
+def _by_uniq_key(store: Store, given: str, reading: Reading, *, thorough: bool) -> Answer:
+    """Not every UNIQ_KEY has the form of a client id: brokers make others, as for POP checkpoints."""
+    found: Matches = find_uniq_key(store, given, reading, thorough=thorough)
     place = look_at(store.segments, found.offsets[0]) if found.offsets else None
     notes = []
     if len(found.offsets) > 1:
         others = ", ".join(map(str, found.offsets[1:6]))
         more = ", …" if len(found.offsets) > 6 else ""
         notes.append(f"{len(found.offsets) - 1} more with this id, at {others}{more}")
-    return Answer(
-        given,
-        "uniq_key",
-        place,
-        found.offsets,
-        found.source,
-        unique_id_parts(given),
-        notes,
-        found.unreadable,
-    )
+    parts = unique_id_parts(given)
+    return Answer(given, "uniq_key", place, found.offsets, found.source, parts, notes, found.unreadable)
 
 
 def _by_offset_id(store: Store, given: str) -> Answer | None:

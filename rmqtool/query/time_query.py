@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.query.by_time import exact_offset
+from rmqtool.query.by_time import exact_offset, places_from
+from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.pull import pull
+from rmqtool.query.select_found import passing
 from rmqtool.query.time_search import Boundary, broker_offset
 from rmqtool.scan.picked import Missing, pick
 from rmqtool.store.coverage import Incomplete, coverage
@@ -24,16 +26,23 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
+_INT64_MAX = (1 << 63) - 1
+
 
 @dataclass
 class TimeQuery:
-    """One queue, one store time (ms) and a boundary."""
+    """One queue, one store time (ms) and a boundary.
+
+    chosen: which message from there on is listed. unread: what of log and queue cannot be opened.
+    """
 
     store: Store
     view: QueueView
     rules: ReadRules
     time: int
     boundary: Boundary = Boundary.LOWER
+    chosen: MessageFilter = field(default_factory=MessageFilter)
+    unread: Sequence[Row] = ()
     missing: list[Missing] = field(default_factory=list)
 
     @cached_property
@@ -46,17 +55,43 @@ class TimeQuery:
         """What the release answers."""
         return broker_offset(self.view, self.time, self.boundary, bounded=self.rules.bounded_time_search)
 
-    def batches(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, dict[str, list[Any]]]]:
-        """The record at the exact offset, if there is one."""
+    @cached_property
+    def place(self) -> tuple[int, int] | None:
+        """(physical offset, queue offset) of the message that is listed.
+
+        That at the exact offset, or the next one (with UPPER: the one before) that passes `chosen`.
+        """
         slot = self.exact.queue_offset
         if slot is None:
+            return None
+        if self.chosen.selects_all:
+            delivered = pull(self.view, slot, 1).delivered
+            return (delivered[0].physical_offset, delivered[0].queue_offset) if delivered else None
+        for places in places_from(self.view, slot, self.boundary):
+            slots = dict(places)
+            found, lost = passing(self.store.segments, list(slots), self._in_time)
+            self.missing += lost
+            if found:
+                return found[0], slots[found[0]]
+        return None
+
+    @property
+    def _in_time(self) -> MessageFilter:
+        """The clock may have gone back: what lies behind the exact offset may be of another time."""
+        if self.boundary is Boundary.LOWER:
+            return replace(self.chosen, store_from=self.time)
+        return replace(self.chosen, store_to=min(self.time + 1, _INT64_MAX))
+
+    def batches(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, dict[str, list[Any]]]]:
+        """The record that is listed, if there is one."""
+        if self.place is None:
             return
-        delivered = pull(self.view, slot, 1).delivered
-        for part in pick(self.store.segments, [one.physical_offset for one in delivered], columns):
+        physical_offset, slot = self.place
+        for part in pick(self.store.segments, [physical_offset], columns):
             if isinstance(part, Missing):
                 self.missing.append(part)
             else:
-                yield part, {"slot": [one.queue_offset for one in delivered]}
+                yield part, {"slot": [slot]}
 
     def summary(self) -> Row:
         """The closing summary."""
@@ -73,11 +108,13 @@ class TimeQuery:
             "version": self.rules.version,
             "version_source": self.rules.source,
         }
+        if not self.chosen.selects_all:
+            told["passing_queue_offset"] = self.place[1] if self.place is not None else None
         return told | coverage(self.not_covered())
 
     def not_covered(self) -> list[Row]:
         """Units whose records are not there to be asked for their time, and a record that cannot be shown."""
-        rows: list[Row] = []
+        rows: list[Row] = list(self.unread)
         if self.exact.unknown:
             why = f"{self.exact.unknown} units without a record, whose time is not known"
             rows.append({"path": self.view.path, "reason": Incomplete.DAMAGE, "error": why})

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from formats.commitlog import SysFlag
-from rmqtool.recovery.multi import extra_rows, inner_batches
 from rmqtool.recovery.run import Run
 from rmqtool.scan import text
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Field, Issue
+from rmqtool.scan.multi import extra_rows, inner_batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 CHUNK_ROWS = 1 << 18
 """records that are handed over together, so that many queues cost little; 10 MiB of columns"""
+
+
+class MultiDispatchError(Exception):
+    """A list of queue offsets holds what is no number: dispatching throws there, at every try."""
 
 
 class QueueLike(Protocol):
@@ -80,12 +84,16 @@ class Dispatcher:
         """records that were handed over, those without a unit included"""
         self.covered: tuple[int, int] | None = None
         """smallest and largest physical offset among them"""
+        self.watch: Callable[[Records, int], object] | None = None
+        """told every run that is handed over, for who asks what the files hold afterwards"""
         self.unlisted = 0
         """records whose lists of queues and of offsets differ in length: those queues get nothing"""
 
     def take(self, run: Records, base: int) -> None:
         """A run of records that are dispatched; `base`: physical offset of the file's first byte."""
         rows = run.rows
+        if self.watch is not None:
+            self.watch(run, base)
         self.dispatched += len(rows)
         if len(rows):
             offsets = rows[:, Field.STORED_PHYSICAL_OFFSET]
@@ -123,7 +131,11 @@ class Dispatcher:
     def _multiply(self, run: Records, part: _Part) -> None:
         """Adds the units of the queues that records name besides their own."""
         names = list(self._codes)
-        extra = extra_rows(run, part.topics, names, self._kernels, self._traits, self._settings)
+        extra = extra_rows(
+            run, part.topics, names, self._kernels, self._traits.multi_dispatch, lmq=self._settings.lmq
+        )
+        if extra.stuck:
+            raise MultiDispatchError
         self.unlisted += extra.unlisted
         if len(extra.records):
             codes = [self._codes.setdefault(name, len(self._codes)) for name in extra.names]

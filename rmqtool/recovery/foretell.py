@@ -106,7 +106,7 @@ class Foretelling:
         self, on_plan: Callable[[StartPlan], object] | None = None, look_back: LookBack | None = None
     ) -> Outcome:
         """Goes through the start."""
-        refusal = self._refused_by_table(BROKER_TABLES) or refused_by_wheel(self.start)
+        refusal = self.refused_by_table(BROKER_TABLES) or refused_by_wheel(self.start)
         if refusal is not None:
             return self._outcome(refusal)
         try:
@@ -142,7 +142,7 @@ class Foretelling:
             start.recover()
         finally:
             self._after_load()
-        refusal = self._refused_by_table((DELAY_TABLE,))
+        refusal = self.refused_by_table((DELAY_TABLE,))
         if refusal is not None:
             raise RefusedError(refusal.code, refusal.message, refusal.path)
         if self.lock.held:
@@ -161,7 +161,8 @@ class Foretelling:
             for one in found
         ]
 
-    def _refused_by_table(self, names: tuple[str, ...]) -> Refusal | None:
+    def refused_by_table(self, names: tuple[str, ...]) -> Refusal | None:
+        """Why the broker ends over one of these configuration files, None when it does not."""
         for one in self.config:
             if one.loads is Loads.REFUSES and one.path.rpartition("/")[2] in names:
                 return Refusal("config-unparsable", "neither the file nor its .bak can be parsed", one.path)

@@ -35,17 +35,16 @@ def lags(start: Start) -> tuple[Lag, ...]:
     """What queues lacked of the log before the start."""
     if start.settings.rocksdb_queues:
         return ()
-    return tuple(one for one in start.spans.lags if _is_somebodys(start, one.topic))
+    return tuple(one for one in start.spans.lags if is_somebodys(start.store.topics, one.topic))
 
 
 def _wanted_spans(start: Start) -> dict[Key, tuple[int, int]]:
     """Queue offsets in the log."""
-    return {key: span for key, span in start.spans.of().items() if _is_somebodys(start, key[0])}
+    return {key: span for key, span in start.spans.of().items() if is_somebodys(start.store.topics, key[0])}
 
 
-def _is_somebodys(start: Start, topic: str) -> bool:
-    """Not of a topic that was deleted."""
-    topics = start.store.topics
+def is_somebodys(topics: Mapping[str, object], topic: str) -> bool:
+    """Not of a topic that was deleted; `topics` are those of `topics.json`, none where it tells nothing."""
     return not topics or topic in topics or topic.startswith(_ALWAYS_THERE)
 
 

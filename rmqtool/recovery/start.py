@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from formats.checkpoint import parse_checkpoint
 from rmqtool.recovery.batch_queues import BatchQueueModel
 from rmqtool.recovery.commitlog import LogEnd, abnormal_start, normal_start, recover_log
-from rmqtool.recovery.dispatch import Dispatcher
+from rmqtool.recovery.dispatch import Dispatcher, MultiDispatchError
 from rmqtool.recovery.listing import Listing
 from rmqtool.recovery.load import IndexLoad, RefusedError, load_files, load_index, queue_directories
 from rmqtool.recovery.mapped import MappedFile, MappedFiles
-from rmqtool.recovery.multi import MultiDispatchError
 from rmqtool.recovery.outcome import Mode, StartPlan
 from rmqtool.recovery.queues import NegativePositionError, QueueModel
 from rmqtool.recovery.record import Rules, StopReason

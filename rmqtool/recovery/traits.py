@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from rmqtool.errors import UsageError
+from rmqtool.scan.multi import MultiDispatch
 from rmqtool.store.releases import RELEASES, version_key
 
 
@@ -30,16 +31,6 @@ class ReputStart(StrEnum):
     LOG_END = "log_end"
     CONFIRMED = "confirmed"
     """at the confirm offset, which is the log end unless duplication or controller mode is on"""
-
-
-class MultiDispatch(StrEnum):
-    """Which records feed more queues than their own with `enableMultiDispatch`."""
-
-    NONE = "none"
-    ALL_TOPICS = "all_topics"
-    """`ConsumeQueue#checkMultiDispatchQueue`"""
-    USER_TOPICS = "user_topics"
-    """no retry, system or schedule topics, no names with a path separator (`MultiDispatchUtils`)"""
 
 
 @dataclass(frozen=True, slots=True)

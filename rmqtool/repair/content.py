@@ -49,11 +49,16 @@ class Inline:
 
 @dataclass(frozen=True, slots=True)
 class FromFile:
-    """A range of a file: of a donor, or of what was built beside the store."""
+    """A range of a file: of a donor, or of what was built beside the store.
+
+    movable: it is a whole file that was made for this plan alone; applying may take it away instead of
+    copying it.
+    """
 
     path: str
     position: int
     size: int
+    movable: bool = False
 
     def chunks(self) -> Iterator[bytes | memoryview]:
         """See `Content.chunks`. Raises `StoreIOError` when the file has become shorter."""
@@ -66,6 +71,36 @@ class FromFile:
                     raise StoreIOError(f"{os.fspath(self.path)}: {left} bytes less than when it was planned")
                 left -= len(piece)
                 yield piece
+
+
+@dataclass(frozen=True, slots=True)
+class Zeros:
+    """Zero bytes; in a new file they are a hole."""
+
+    size: int
+
+    def chunks(self) -> Iterator[bytes | memoryview]:
+        """See `Content.chunks`."""
+        view = memoryview(bytes(min(self.size, CHUNK)))
+        for start in range(0, self.size, CHUNK):
+            yield view[: min(CHUNK, self.size - start)]
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Several contents, one behind the other."""
+
+    parts: tuple[Content, ...]
+
+    @property
+    def size(self) -> int:
+        """See `Content.size`."""
+        return sum(one.size for one in self.parts)
+
+    def chunks(self) -> Iterator[bytes | memoryview]:
+        """See `Content.chunks`."""
+        for one in self.parts:
+            yield from one.chunks()
 
 
 def sha256_of(content: Content) -> str:

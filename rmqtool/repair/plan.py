@@ -7,6 +7,7 @@ give the same plan, so a saved plan is applied by planning again and comparing (
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,7 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rmqtool.repair.content import Content
+    from rmqtool.store.files import StoreFile
+    from rmqtool.store.layout import Store
 
 SCHEMA: Literal["rmqtool.plan/1"] = "rmqtool.plan/1"
 
@@ -33,6 +38,8 @@ class Action(StrEnum):
     MAKE_DIRECTORY = "make-directory"
     REMOVE_DIRECTORY = "remove-directory"
     """an empty directory leaves the store"""
+    SET_ASIDE = "set-aside"
+    """bytes stay where they are but count no longer: a copy of them is kept beside the plan"""
 
 
 class _Data(BaseModel):
@@ -53,12 +60,13 @@ class Input(_Data):
 
 
 class Change(_Data):
-    """One change.
+    """One change. path: relative to the store root, printable (`StoreFile.shown`).
 
-    position: of WRITE. length, sha256: the bytes written by WRITE and PUT. size: the file's
-    afterwards. mtime_ns: its modification time afterwards, None to keep the one that it has (or, for a new
-    file, the time of writing). why: a stable word of what it mends ("tombstone", "torn-tail",
-    "consumequeue", …). facts: about what it saves or costs, keys and units as in the record table.
+    position: of WRITE and SET_ASIDE. length, sha256: the bytes written by WRITE and PUT, or set aside.
+    size: the file's afterwards. mtime_ns: its modification time afterwards, None to keep the one that it
+    has (or, for a new file, the time of writing). why: a stable word of what it mends ("tombstone",
+    "torn-tail", "consumequeue", …). facts: about what it saves or costs, keys and units as in the record
+    table.
     """
 
     action: Action
@@ -120,6 +128,57 @@ class Planned:
 
     plan: Plan
     edits: tuple[Edit, ...] = field(default=())
+
+
+def make_planned(
+    command: str,
+    store: Store,
+    release: str,
+    parameters: dict[str, Any],
+    edits: Iterable[Edit],
+    *,
+    inputs: Iterable[StoreFile],
+    told: Told | None = None,
+) -> Planned:
+    """The plan of these edits. inputs: the files that it rests on; parameters: plain JSON values.
+
+    The same command, parameters and inputs give the same `plan_id`, whatever the edits are.
+    """
+    read = tuple(Input(path=one.shown, size=one.size, mtime_ns=one.mtime_ns) for one in inputs if one.regular)
+    ordered, words = tuple(edits), told or Told()
+    plan = Plan(
+        command=command,
+        plan_id=plan_id(command, parameters, read),
+        tool_version=tool_version(),
+        store=os.path.realpath(store.root),
+        release=release,
+        parameters=parameters,
+        inputs=read,
+        changes=tuple(one.change for one in ordered),
+        saved=words.saved,
+        lost=words.lost,
+        notes=words.notes,
+    )
+    return Planned(plan, ordered)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a plan says beside its changes."""
+
+    saved: Cost = field(default_factory=lambda: Cost(messages=0))
+    lost: Cost = field(default_factory=lambda: Cost(messages=0))
+    notes: tuple[str, ...] = ()
+
+
+def tool_version() -> str:
+    """The release of rmqtool that makes a plan."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("rmqtool")
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def plan_id(command: str, parameters: dict[str, Any], inputs: tuple[Input, ...]) -> str:

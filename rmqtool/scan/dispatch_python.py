@@ -71,6 +71,7 @@ def place(
             row[Field.STORE_SIZE],
             tags_hash(tags),
             r,
+            row[Field.STORE_TIMESTAMP],
         )
         counts[2] += 1
     return len(rows)

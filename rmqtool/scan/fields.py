@@ -113,6 +113,26 @@ class Stop(IntEnum):
     """bytes of a record, or of what may be one, of which others cannot be read; `scan.readable` says so"""
 
 
+class EntryStop(IntEnum):
+    """Why a kernel stopped in front of an entry of a replayable file."""
+
+    ROWS_FULL = 0
+    NEED_MORE = 1
+    """the window ends inside an entry; `expected` says how many bytes from its start are wanted"""
+    MARKER = 2
+    """the length 0 of the end marker"""
+    CUT = 3
+    """the file ends inside an entry"""
+    BAD_LENGTH = 4
+    BAD_CRC = 5
+    NO_RECORD = 6
+    """the entry is whole, what it holds is no record"""
+
+
+LARGEST_RECORD = 1 << 30
+"""bytes; a length of an entry beyond is taken for damage and not for a wish for memory"""
+
+
 class Status(IntEnum):
     """Places in the int64 status array that every kernel fills."""
 
@@ -129,7 +149,7 @@ STATUS_WIDTH = len(Status)
 class Column(IntEnum):
     """Rows of the int64 matrix of records that want a unit (`kernels.dispatch.place`).
 
-    `CODE` is the hash of the tags, `OWNER` the record's row in its run.
+    `CODE` is the hash of the tags, `OWNER` the record's row in its run, `TIME` its store timestamp (ms).
     """
 
     LANE = 0
@@ -138,6 +158,36 @@ class Column(IntEnum):
     SIZE = 3
     CODE = 4
     OWNER = 5
+    TIME = 6
+
+
+class Queue(IntEnum):
+    """Places in the int64 state of a plain queue that is built (`kernels.building.append_units`).
+
+    NEXT: slot of the next unit. KNOWN: end of the last record that has a unit, -1 at first. DOUBLED: records
+    that got none because their slot was taken. MISPLACED: units at another slot than that of their record.
+    """
+
+    NEXT = 0
+    KNOWN = 1
+    DOUBLED = 2
+    MISPLACED = 3
+
+
+class Keys(IntEnum):
+    """Places in the int64 state of an index file that is built (`kernels.building.put_keys`).
+
+    The fields of its header in their order, then whether `hash_slot_count` grows with every put, as it did
+    before 4.7.1.
+    """
+
+    BEGIN_TIMESTAMP = 0
+    END_TIMESTAMP = 1
+    BEGIN_PHYSICAL_OFFSET = 2
+    END_PHYSICAL_OFFSET = 3
+    HASH_SLOT_COUNT = 4
+    INDEX_COUNT = 5
+    EVERY_PUT = 6
 
 
 class Lane(IntEnum):

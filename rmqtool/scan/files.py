@@ -5,10 +5,20 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from formats.consumequeue import is_ext_address
 from rmqtool.scan.events import Gap, Tail
+from rmqtool.scan.file_rows import Row, Units, event_row, readable, unreadable_rows
+from rmqtool.scan.index_rows import read_index
+from rmqtool.scan.small_files import (
+    read_abort,
+    read_checkpoint,
+    read_config,
+    read_epoch,
+    read_identity,
+    read_lock,
+)
 from rmqtool.scan.units import BATCH_UNIT, UNIT, LogRange, QueueFile, read_units
 from rmqtool.store.access import Access
 from rmqtool.store.kinds import TOP_DIRECTORIES
@@ -29,15 +39,7 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
-Row = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Units:
-    """Many rows of one type as a batch."""
-
-    type: str
-    batch: pa.RecordBatch
+__all__ = ["FileReader", "Row", "Units"]
 
 
 @dataclass
@@ -109,32 +111,6 @@ class FileReader:
         return self._extensions[key]
 
 
-def _event(kind: str, path: str, event: Gap | Tail) -> Row:
-    row: Row = {"type": kind, "path": path, "position": event.position, "length": event.length}
-    if isinstance(event, Tail):
-        return row | {"content": event.content.value}
-    return row | {"reason": event.reason.name.lower(), "expected": event.expected, "found": event.found}
-
-
-def _unreadable(file: StoreFile, source: PatchedSource) -> Iterator[Row]:
-    """The ranges of a file that could not be read, when it has been read to its end."""
-    source.notice_cut()
-    for bad in source.unreadable:
-        row = {"type": "gap", "path": file.shown, "position": bad.start, "length": bad.length}
-        yield row | {"reason": "unreadable", "error": bad.reason}
-
-
-def _readable(batch: pa.RecordBatch, starts: Ints, width: int, source: PatchedSource) -> pa.RecordBatch:
-    """The rows of a batch whose bytes, `width` from `starts` on, could be read."""
-    import numpy as np
-    import pyarrow as pa
-
-    lost = np.zeros(len(starts), bool)
-    for bad in source.unreadable:
-        lost |= (starts < bad.end) & (starts + width > bad.start)
-    return batch.filter(pa.array(~lost)) if lost.any() else batch
-
-
 def _undecoded(_: FileReader, file: StoreFile) -> Iterator[Units | Row]:
     reason = f"{file.kind} files are not decoded by this release"
     yield {"type": "undecoded", "path": file.shown, "kind": file.kind.value, "reason": reason}
@@ -148,11 +124,11 @@ def _queue(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
     with reader.open(file) as source:
         for item in read_units(source, place, batch=batch, log=reader.log_range):
             if isinstance(item, (Gap, Tail)):
-                yield _event("gap" if isinstance(item, Gap) else "tail", file.shown, item)
+                yield event_row("gap" if isinstance(item, Gap) else "tail", file.shown, item)
             else:
-                units = _readable(item, item["position"].to_numpy(), width, source)
+                units = readable(item, item["position"].to_numpy(), width, source)
                 yield Units("unit", units if lookup is None else _resolved(units, lookup))
-        yield from _unreadable(file, source)
+        yield from unreadable_rows(file, source)
 
 
 def _resolved(batch: pa.RecordBatch, lookup: ExtensionLookup) -> pa.RecordBatch:
@@ -177,217 +153,24 @@ def _extension(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
             elif isinstance(item, EndMarker):
                 yield {"type": "ext_end", "path": file.shown, "position": item.position}
             else:
-                yield _event("gap" if isinstance(item, Gap) else "tail", file.shown, item)
-        yield from _unreadable(file, source)
-
-
-def _index(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
-    with reader.open(file) as source:
-        yield from _index_parts(reader, file, source)
-        yield from _unreadable(file, source)
-
-
-def _index_parts(reader: FileReader, file: StoreFile, source: PatchedSource) -> Iterator[Units | Row]:
-    """Header, slots and items; without a header that can be read nobody knows how many there are."""
-    from formats.index import FIRST_ITEM, file_size
-    from rmqtool.scan.index import header_problems, next_item, read_header
-    from rmqtool.store.index_geometry import index_geometry
-
-    geometry = index_geometry(file, reader.store.config)
-    header = read_header(source)
-    if source.unreadable:
-        return
-    if header is None:
-        yield _short(file, 40)
-        return
-    row: Row = {
-        "type": "index_header",
-        "path": file.shown,
-        **asdict(header),
-        "slots": geometry.slots,
-        "items": geometry.items,
-        "geometry_source": geometry.source.value,
-    }
-    if geometry.slots is None or geometry.items is None:
-        yield row
-        if header.index_count > FIRST_ITEM or source.window(40, source.size).any():
-            about = {"path": file.shown, "kind": file.kind.value, "reason": geometry.detail}
-            yield {"type": "undecoded", **about}
-        return
-    slots, items = geometry.slots, geometry.items
-    used = next_item(source, header.index_count, slots, items)
-    problems = header_problems(source, header, slots, items, used)
-    yield row | ({"problems": problems} if problems else {})
-    end = max(used, header.index_count if header.index_count <= items else 0)
-    yield from _slots_and_items(file, source, slots, end)
-    if source.size != file_size(slots, items):
-        yield _cut(file, source.size, file_size(slots, items))
-
-
-def _slots_and_items(file: StoreFile, source: PatchedSource, slots: int, end: int) -> Iterator[Units]:
-    """All slots, and the items in front of number `end`, without those that cannot be read."""
-    import numpy as np
-
-    from formats.index import item_position, slot_position
-    from rmqtool.scan.index import ITEM, SLOT, read_items, read_slots
-
-    for batch in read_slots(source, file.shown, slots):
-        places = slot_position(0) + batch["slot"].to_numpy().astype(np.int64) * SLOT.itemsize
-        yield Units("index_slot", _readable(batch, places, SLOT.itemsize, source))
-    width = ITEM.itemsize
-    for batch in read_items(source, file.shown, slots, end):
-        places = item_position(0, slots) + batch["number"].to_numpy().astype(np.int64) * width
-        yield Units("index_item", _readable(batch, places, width, source))
-
-
-def _cut(file: StoreFile, size: int, wanted: int) -> Row:
-    """A file that ends early, or goes on behind its end."""
-    at = min(size, wanted)
-    place = {"path": file.shown, "position": at, "length": abs(size - wanted)}
-    told = {"reason": "short" if size < wanted else "excess", "expected": wanted, "found": size}
-    return {"type": "gap", **place, **told}
-
-
-def _short(file: StoreFile, wanted: int) -> Row:
-    return {
-        "type": "gap",
-        "path": file.shown,
-        "position": 0,
-        "length": file.size,
-        "reason": "short",
-        "expected": wanted,
-        "found": file.size,
-    }
-
-
-_TEXT_LIMIT = 64 << 20
-"""bytes of a text file that are read; a topic table of a large broker has a few"""
-
-
-def _content(reader: FileReader, file: StoreFile) -> bytes:
-    with file.open(reader.access) as source:
-        return source.window(0, min(source.size, _TEXT_LIMIT)).tobytes()
-
-
-def _undecodable(file: StoreFile, raw: bytes, reason: str) -> Row:
-    shown = raw[:64].hex()
-    return {
-        "type": "gap",
-        "path": file.shown,
-        "position": 0,
-        "length": file.size,
-        "reason": reason,
-        "expected": None,
-        "found": shown,
-    }
-
-
-def _checkpoint(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
-    from formats.checkpoint import CHECKPOINT_HEAD_SIZE, CHECKPOINT_SIZE, parse_checkpoint
-
-    raw = _content(reader, file)
-    parsed = parse_checkpoint(raw)
-    names = [name for name in parsed if name not in {"_io", "reserved"}]
-    yield {
-        "type": "checkpoint",
-        "path": file.shown,
-        **{name: int(parsed[name]) for name in names},
-        "length": file.size,
-        "rest_is_zero": not any(raw[CHECKPOINT_HEAD_SIZE:]),
-    }
-    if any(raw[CHECKPOINT_HEAD_SIZE:CHECKPOINT_SIZE]):
-        yield _filled(file, raw, CHECKPOINT_HEAD_SIZE, min(len(raw), CHECKPOINT_SIZE))
-    if file.size < CHECKPOINT_SIZE:
-        yield _short(file, CHECKPOINT_SIZE)
-    elif file.size > CHECKPOINT_SIZE:
-        yield _cut(file, file.size, CHECKPOINT_SIZE)
-
-
-def _filled(file: StoreFile, raw: bytes, start: int, end: int) -> Row:
-    """Bytes where every release leaves zeros."""
-    place = {"path": file.shown, "position": start, "length": end - start}
-    found = raw[start:end].lstrip(b"\0")[:64].hex()
-    return {"type": "gap", **place, "reason": "not_zero", "expected": 0, "found": found}
-
-
-def _abort(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
-    from formats.checkpoint import Abort
-    from formats.errors import FormatError
-
-    raw = _content(reader, file)
-    try:
-        yield {"type": file.kind.value, "path": file.shown, "pid": Abort.parse(raw)}
-    except FormatError as error:
-        yield _undecodable(file, raw, str(error))
-
-
-def _lock(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
-    from rmqtool.store.lock import probe
-
-    state = probe(file.location)
-    raw = _content(reader, file)
-    told = {"held": state.held, "pid": state.pid, "reason": state.reason}
-    yield {"type": "lock", "path": file.shown, "content_hex": raw[:64].hex(), **told}
-    if raw not in {b"", b"lock"}:
-        yield _undecodable(file, raw, "is neither empty nor the word lock")
-
-
-def _epoch(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
-    from formats.checkpoint import EpochFile
-    from formats.errors import FormatError
-
-    raw = _content(reader, file)
-    try:
-        parsed = EpochFile.parse(raw)
-    except FormatError as error:
-        yield _undecodable(file, raw, str(error))
-        return
-    yield {
-        "type": "epoch_file",
-        "path": file.shown,
-        "count": parsed.count,
-        "valid": parsed.is_valid,
-        "crc": "ok" if parsed.crc == parsed.computed_crc else "bad",
-        "stored_crc": parsed.crc,
-        "computed_crc": parsed.computed_crc,
-    }
-    for number, entry in enumerate(parsed.entries):
-        yield {"type": "epoch", "path": file.shown, "number": number, **entry._asdict()}
-
-
-def _identity(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
-    from formats.checkpoint import BrokerIdentity
-    from formats.errors import FormatError
-
-    raw = _content(reader, file)
-    try:
-        yield {"type": "broker_identity", "path": file.shown, **BrokerIdentity.parse(raw)._asdict()}
-    except FormatError as error:
-        yield _undecodable(file, raw, str(error))
-
-
-def _config(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
-    from rmqtool.store.config_json import parse_config
-
-    parsed = parse_config(_content(reader, file))
-    row: Row = {"type": "config", "path": file.shown, "state": parsed.state.value, "detail": parsed.detail}
-    yield row | {"content": parsed.data}
+                yield event_row("gap" if isinstance(item, Gap) else "tail", file.shown, item)
+        yield from unreadable_rows(file, source)
 
 
 _READERS: dict[FileKind, Callable[[FileReader, StoreFile], Iterator[Units | Row]]] = {
     FileKind.CONSUMEQUEUE: _queue,
     FileKind.BATCHCONSUMEQUEUE: _queue,
     FileKind.CONSUMEQUEUE_EXT: _extension,
-    FileKind.INDEX: _index,
-    FileKind.CHECKPOINT: _checkpoint,
-    FileKind.ABORT: _abort,
-    FileKind.ABORT_BAK: _abort,
-    FileKind.LOCK: _lock,
-    FileKind.EPOCH: _epoch,
-    FileKind.BROKER_IDENTITY: _identity,
-    FileKind.CONFIG: _config,
-    FileKind.CONFIG_BAK: _config,
-    FileKind.CONFIG_TMP: _config,
-    FileKind.TIMERMETRICS: _config,
-    FileKind.COMPACTION_POSITION: _config,
+    FileKind.INDEX: read_index,
+    FileKind.CHECKPOINT: read_checkpoint,
+    FileKind.ABORT: read_abort,
+    FileKind.ABORT_BAK: read_abort,
+    FileKind.LOCK: read_lock,
+    FileKind.EPOCH: read_epoch,
+    FileKind.BROKER_IDENTITY: read_identity,
+    FileKind.CONFIG: read_config,
+    FileKind.CONFIG_BAK: read_config,
+    FileKind.CONFIG_TMP: read_config,
+    FileKind.TIMERMETRICS: read_config,
+    FileKind.COMPACTION_POSITION: read_config,
 }

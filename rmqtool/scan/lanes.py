@@ -13,7 +13,7 @@ from formats.tags_code import SCHEDULE_TOPIC, tags_code_of
 from rmqtool.scan.fields import Column, Field, Lane
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from types import ModuleType
 
     import numpy.typing as npt
@@ -41,11 +41,12 @@ class Lanes:
     """Columns (`fields.Column`) of up to `room` records that want a unit.
 
     Prepared and rolled back records want none (`CommitLogDispatcherBuildConsumeQueue#dispatch`). `keys` are
-    the topics and queue numbers seen so far, by lane. Memory: `room` columns of 48 bytes, and some hundred
-    bytes for each topic and queue.
+    the topics and queue numbers seen so far, by lane. levels: delays of the broker (`parse_delay_levels`),
+    its defaults when not given. Memory: `room` columns of 56 bytes, and some hundred bytes for each topic and
+    queue.
     """
 
-    def __init__(self, kernels: ModuleType, room: int) -> None:
+    def __init__(self, kernels: ModuleType, room: int, levels: Mapping[int, int] | None = None) -> None:
         self._kernels = dispatch_kernels(kernels)
         self._lanes = np.empty((_FIRST_LANES, len(Lane)), np.int64)
         self._names = np.empty(_FIRST_NAMES, np.uint8)
@@ -55,6 +56,7 @@ class Lanes:
         self.columns: Ints = np.empty((len(Column), room), np.int64)
         self.keys: list[tuple[str, int]] = []
         self._scheduled: set[int] = set()
+        self._levels = levels
 
     def __len__(self) -> int:
         return int(self._counts[2])
@@ -110,7 +112,9 @@ class Lanes:
             start = int(row[Field.PROPERTIES_POSITION]) - run.origin
             raw = run.window[start : start + max(int(row[Field.PROPERTIES_LENGTH]), 0)].tobytes()
             try:
-                code = tags_code_of(SCHEDULE_TOPIC, decode(raw), int(row[Field.STORE_TIMESTAMP]))
+                code = tags_code_of(
+                    SCHEDULE_TOPIC, decode(raw), int(row[Field.STORE_TIMESTAMP]), self._levels
+                )
             except FormatError:
                 code = 0
             self.columns[Column.CODE, place] = code

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from formats import properties as declared
-from formats.properties import PROPERTY_SEPARATOR
 from rmqtool.scan.text import gather
 
 if TYPE_CHECKING:
@@ -22,41 +21,38 @@ _SMALLEST_PAIR = 4
 """name, separator, value, separator: at most one pair in so many bytes, and one more at the end"""
 
 
+class Maps(NamedTuple):
+    """Properties of a run. empty: whether a record's begin with a separator or double one.
+
+    Java drops what is between them.
+    """
+
+    column: pa.Array
+    """map<string, string>"""
+    counts: Ints
+    """pairs of each record"""
+    empty: npt.NDArray[np.bool_]
+
+
 def property_maps(
     kernels: ModuleType,
     window: npt.NDArray[np.uint8],
     positions: Ints,
     lengths: Ints,
     ill_formed: npt.NDArray[np.bool_],
-) -> tuple[pa.Array, Ints]:
-    """(map<string, string> column, number of pairs of each record), last of several equal names wins."""
+) -> Maps:
+    """See `Maps`; the last of several equal names wins."""
     sizes = np.maximum(lengths, 0)
     spans = np.empty((int((sizes // _SMALLEST_PAIR + 1).sum()), 4), np.int64)
     counts = np.zeros(len(positions), np.int64)
-    total = int(kernels.property_spans(window, positions, sizes, spans, counts))
+    empty = np.zeros(len(positions), bool)
+    total = int(kernels.property_spans(window, positions, sizes, spans, counts, empty))
     if ill_formed.any():
-        return _decoded(window, positions, sizes)
+        return Maps(*_decoded(window, positions, sizes), empty)
     names = _column(kernels, window, spans[:total, 0], spans[:total, 1])
     values = _column(kernels, window, spans[:total, 2], spans[:total, 3])
     offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
-    return pa.MapArray.from_arrays(pa.array(offsets), names, values), counts
-
-
-def empty_segments(window: npt.NDArray[np.uint8], positions: Ints, lengths: Ints) -> npt.NDArray[np.bool_]:
-    """Whether a record's properties begin with a separator or double one: Java drops what is between."""
-    found = np.zeros(len(positions), bool)
-    filled = lengths > 0
-    if not filled.any():
-        return found
-    low, high = int(positions[filled].min()), int((positions + lengths)[filled].max())
-    ends = window[low:high] == PROPERTY_SEPARATOR
-    found[filled] = ends[positions[filled] - low]
-    doubled = np.flatnonzero(ends[1:] & ends[:-1]) + low  # the first of two
-    if doubled.size:
-        following = np.searchsorted(doubled, positions)
-        nearest = doubled[np.minimum(following, doubled.size - 1)]
-        found |= filled & (following < doubled.size) & (nearest + 1 < positions + lengths)
-    return found
+    return Maps(pa.MapArray.from_arrays(pa.array(offsets), names, values), counts, empty)
 
 
 def _column(kernels: ModuleType, window: Any, positions: Ints, lengths: Ints) -> pa.Array:

@@ -19,13 +19,11 @@ from formats.replay import (
     Header,
 )
 from rmqtool.errors import NewerFormatError, NotAStoreError
+from rmqtool.scan.fields import LARGEST_RECORD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import IO
-
-LARGEST_RECORD = 1 << 30
-"""bytes; a length beyond is taken for damage and not for a wish for memory"""
 
 
 class ReplayStop(StrEnum):
@@ -54,6 +52,37 @@ class ReplayEnd:
         return self.stop is ReplayStop.END
 
 
+def refuse_header(raw: bytes, name: str) -> bool:
+    """Whether a file that begins with `raw` is cut inside its header; raises for what is none."""
+    if raw[: len(MAGIC)] != MAGIC[: len(raw)]:
+        raise NotAStoreError(f"{name} is no replayable file: it does not begin with {MAGIC.decode()}")
+    if len(raw) < HEADER_SIZE:
+        return True
+    version = Header.parse(raw).version
+    if version != VERSION:
+        raise NewerFormatError(f"{name} has version {version} of the replayable format, not {VERSION}")
+    return False
+
+
+def end_of(raw: bytes, position: int, count: int) -> ReplayEnd:
+    """How a file ends whose marker begins at `position` behind `count` entries.
+
+    raw: the bytes from there on, one more than the marker has if there are as many.
+    """
+    if len(raw) < END_SIZE:
+        return ReplayEnd(ReplayStop.CUT, position, count)
+    try:
+        marker = End.parse(raw[:END_SIZE])
+    except FormatError:
+        return ReplayEnd(ReplayStop.BAD_END, position, count)
+    if marker.crc != zlib.crc32(int(marker.count).to_bytes(8, "big", signed=True)):
+        return ReplayEnd(ReplayStop.BAD_END, position, count)
+    if marker.count != count:
+        return ReplayEnd(ReplayStop.BAD_COUNT, position, count)
+    stop = ReplayStop.TRAILING if len(raw) > END_SIZE else ReplayStop.END
+    return ReplayEnd(stop, position + END_SIZE, count)
+
+
 class ReplayReader:
     """Iterates over the records of a replayable file; afterwards `end` says how it ended.
 
@@ -67,14 +96,8 @@ class ReplayReader:
         self._count = 0
         self.end: ReplayEnd | None = None
         raw = stream.read(HEADER_SIZE)
-        if raw[: len(MAGIC)] != MAGIC[: len(raw)]:
-            raise NotAStoreError(f"{name} is no replayable file: it does not begin with {MAGIC.decode()}")
-        if len(raw) < HEADER_SIZE:
+        if refuse_header(raw, name):
             self.end = ReplayEnd(ReplayStop.CUT, len(raw), 0)
-            return
-        version = Header.parse(raw).version
-        if version != VERSION:
-            raise NewerFormatError(f"{name} has version {version} of the replayable format, not {VERSION}")
 
     def __iter__(self) -> Iterator[bytes]:
         while self.end is None:
@@ -84,7 +107,8 @@ class ReplayReader:
                 return
             head = EntryHead.parse(raw)
             if head.length == 0:
-                self._close(raw)
+                raw += self._stream.read(END_SIZE + 1 - len(raw))
+                self.end = end_of(raw, self._position, self._count)
                 return
             if not 0 < head.length <= LARGEST_RECORD:
                 self._stop(ReplayStop.BAD_LENGTH)
@@ -96,27 +120,6 @@ class ReplayReader:
             self._position += ENTRY_HEAD_SIZE + head.length
             self._count += 1
             yield record
-
-    def _close(self, begun: bytes) -> None:
-        raw = begun + self._stream.read(END_SIZE - len(begun))
-        if len(raw) < END_SIZE:
-            self._stop(ReplayStop.CUT)
-            return
-        try:
-            marker = End.parse(raw)
-        except FormatError:
-            self._stop(ReplayStop.BAD_END)
-            return
-        if marker.crc != zlib.crc32(int(marker.count).to_bytes(8, "big", signed=True)):
-            self._stop(ReplayStop.BAD_END)
-        elif marker.count != self._count:
-            self._stop(ReplayStop.BAD_COUNT)
-        elif self._stream.read(1):
-            self._position += END_SIZE
-            self._stop(ReplayStop.TRAILING)
-        else:
-            self._position += END_SIZE
-            self._stop(ReplayStop.END)
 
     def _stop(self, why: ReplayStop) -> None:
         self.end = ReplayEnd(why, self._position, self._count)

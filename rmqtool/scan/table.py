@@ -18,7 +18,7 @@ from rmqtool.scan import fields as f
 from rmqtool.scan import text
 from rmqtool.scan.bodies import Bodies
 from rmqtool.scan.fields import CrcState, Field, Issue
-from rmqtool.scan.maps import empty_segments, property_maps
+from rmqtool.scan.maps import property_maps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from rmqtool.scan.bodies import Plain
     from rmqtool.scan.events import Records
+    from rmqtool.scan.maps import Maps
 
 PROPERTIES = pa.map_(pa.string(), pa.string())
 
@@ -37,7 +38,8 @@ class Batch:
     """One run of records on its way to columns. Parts that several columns need are computed once."""
 
     records: Records
-    base: int
+    base: int | None
+    """of the segment; None where records lie in another file than a commit log"""
     path: str
     store: str | None
     kernels: ModuleType
@@ -62,7 +64,9 @@ class Batch:
 
     @cached_property
     def physical_offsets(self) -> npt.NDArray[np.int64]:
-        """Where each record lies in the log."""
+        """Where each record lies in the log, or says that it lay."""
+        if self.base is None:
+            return self.ints(Field.STORED_PHYSICAL_OFFSET)
         return self.base + self.ints(Field.POSITION)
 
     @cached_property
@@ -87,8 +91,8 @@ class Batch:
         return Bodies(self.records, self.kernels, self.plain)
 
     @cached_property
-    def property_maps(self) -> tuple[pa.Array, npt.NDArray[np.int64]]:
-        """Properties of the batch as maps, and how many pairs each record has."""
+    def property_maps(self) -> Maps:
+        """Properties of the batch as maps."""
         return property_maps(
             self.kernels,
             self.window,
@@ -96,6 +100,19 @@ class Batch:
             self.ints(Field.PROPERTIES_LENGTH),
             self.has(Issue.PROPERTIES_UTF8),
         )
+
+    @cached_property
+    def properties_lost(self) -> npt.NDArray[np.bool_]:
+        """Of which records the maps do not say all: ill-formed, dropped or empty parts, equal names."""
+        maps = self.property_maps
+        lost = self.has(Issue.PROPERTIES_UTF8 | Issue.PROPERTIES_SYNTAX) | maps.empty
+        return np.asarray(lost | (maps.counts != self.ints(Field.PROPERTY_COUNT)), np.bool_)
+
+    def raw_properties(self, present: npt.NDArray[np.bool_]) -> pa.Array:
+        """Properties as stored, null where `present` is false."""
+        lengths = np.maximum(self.ints(Field.PROPERTIES_LENGTH), 0)
+        places = self.ints(Field.PROPERTIES_POSITION) - self.origin
+        return text.binary(self.kernels, self.window, places, lengths, present)
 
     def span(self, position: Field, issue: Issue) -> pa.Array:
         """A text field as string column, null where it is absent."""
@@ -108,11 +125,13 @@ def _int(column: Field, arrow: pa.DataType) -> Callable[[Batch], pa.Array]:
     return lambda batch: pa.array(batch.ints(column).astype(arrow.to_pandas_dtype()), arrow)
 
 
-def _repeated(value: str | int, count: int, arrow: pa.DataType) -> pa.Array:
+def _repeated(value: str | int | None, count: int, arrow: pa.DataType) -> pa.Array:
     return pa.repeat(pa.scalar(value, arrow), count)
 
 
 def _chosen(names: Sequence[str | None], which: npt.NDArray[Any]) -> pa.Array:
+    if len(which) and (which == which[0]).all():  # as usual
+        return pa.repeat(pa.scalar(names[int(which[0])], pa.string()), len(which))
     return pa.DictionaryArray.from_arrays(
         pa.array(which.astype(np.int8)), pa.array(names, pa.string())
     ).dictionary_decode()
@@ -143,26 +162,10 @@ def _topic_hex(batch: Batch) -> pa.Array:
     return pa.array([None if item is None else item.hex() for item in raw], pa.string())
 
 
-def _properties_raw(batch: Batch) -> pa.Array:
-    lengths = batch.ints(Field.PROPERTIES_LENGTH)
-    places = batch.ints(Field.PROPERTIES_POSITION) - batch.origin
-    present = np.ones(len(lengths), bool)
-    return text.binary(batch.kernels, batch.window, places, np.maximum(lengths, 0), present)
-
-
 def _record(batch: Batch) -> pa.Array:
     places = batch.ints(Field.POSITION) - batch.origin
     present = np.ones(len(places), bool)
     return text.binary(batch.kernels, batch.window, places, batch.ints(Field.STORE_SIZE), present)
-
-
-def _properties_lost(batch: Batch) -> pa.Array:
-    positions = batch.ints(Field.PROPERTIES_POSITION) - batch.origin
-    lengths = batch.ints(Field.PROPERTIES_LENGTH)
-    kept = batch.property_maps[1]
-    lost = batch.has(Issue.PROPERTIES_UTF8 | Issue.PROPERTIES_SYNTAX)
-    lost |= empty_segments(batch.window, positions, lengths)
-    return pa.array(lost | (kept != batch.ints(Field.PROPERTY_COUNT)))
 
 
 def _born_host(batch: Batch) -> pa.Array:
@@ -218,7 +221,7 @@ COLUMNS: dict[str, Column] = {
             "offset_msg_id",
             _str,
             lambda b: text.offset_message_ids(
-                b.window, b.store_host_positions, b.store_v6, b.physical_offsets
+                b.kernels, b.window, b.store_host_positions, b.store_v6, b.physical_offsets
             ),
         ),
         Column("tags", _str, lambda b: b.span(Field.TAGS_POSITION, Issue.PROPERTIES_UTF8)),
@@ -228,9 +231,10 @@ COLUMNS: dict[str, Column] = {
             lambda b: text.split_words(b.span(Field.KEYS_POSITION, Issue.PROPERTIES_UTF8)),
         ),
         Column("uniq_key", _str, lambda b: b.span(Field.UNIQ_KEY_POSITION, Issue.PROPERTIES_UTF8)),
-        Column("properties", PROPERTIES, lambda b: b.property_maps[0]),
-        Column("properties_raw", pa.binary(), _properties_raw),
-        Column("properties_lost", pa.bool_(), _properties_lost, default=False),
+        Column("properties", PROPERTIES, lambda b: b.property_maps.column),
+        Column("properties_raw", pa.binary(), lambda b: b.raw_properties(np.ones(len(b.rows), bool))),
+        Column("properties_lost", pa.bool_(), lambda b: pa.array(b.properties_lost), default=False),
+        Column("lost_properties", pa.binary(), lambda b: b.raw_properties(b.properties_lost), default=False),
         Column("body_length", _i32, _int(Field.BODY_LENGTH, _i32)),
         Column("plain_length", _i32, lambda b: b.bodies.plain_lengths()),
         Column("body", pa.binary(), lambda b: b.bodies.stored()),
@@ -256,7 +260,7 @@ def table_schema(columns: Sequence[str] = DEFAULT_COLUMNS) -> pa.Schema:
 def to_batch(
     records: Records,
     *,
-    base: int,
+    base: int | None,
     path: str,
     kernels: ModuleType,
     columns: Sequence[str] = DEFAULT_COLUMNS,
@@ -265,7 +269,7 @@ def to_batch(
 ) -> pa.RecordBatch:
     """Rows of a scan (made with `Check.TEXT`) as one Arrow batch; the window may be dropped afterwards.
 
-    plain: the bodies as `bodies.inflate` gives them, where that is known already.
+    base: as for `Batch`. plain: the bodies as `bodies.inflate` gives them, where that is known already.
     """
     batch = Batch(records, base, path, store, kernels, plain)
     arrays = [COLUMNS[name].build(batch) for name in columns]

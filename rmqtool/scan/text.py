@@ -53,6 +53,10 @@ def split_words(words: pa.Array) -> pa.Array:
     """KEYS → list of its non-empty elements (`IndexService#buildIndex` splits at blanks)."""
     import pyarrow.compute as pc
 
+    buffers = words.buffers()[1:]
+    ends, data = (np.frombuffer(one or b"", kind) for one, kind in zip(buffers, "iB", strict=True))
+    if not (data == ord(" ")).any():
+        return _single_words(words, np.diff(ends[words.offset : words.offset + len(words) + 1]) > 0)
     pieces = pc.split_pattern(words, " ")
     flat = pieces.flatten()
     kept = np.asarray(pc.not_equal(flat, "").to_numpy(zero_copy_only=False), dtype=np.int64)
@@ -67,20 +71,43 @@ def split_words(words: pa.Array) -> pa.Array:
     )
 
 
+def _single_words(words: pa.Array, filled: Flags) -> pa.Array:
+    """The usual column of keys, in which none holds a blank; `filled` are not empty."""
+    offsets = np.concatenate(([0], np.cumsum(filled))).astype(np.int32)
+    values = words if filled.all() else words.filter(pa.array(filled))
+    present = np.asarray(words.is_valid().to_numpy(zero_copy_only=False))
+    return pa.Array.from_buffers(
+        pa.list_(pa.string()), len(words), [validity(present), pa.py_buffer(offsets)], children=[values]
+    )
+
+
+_V4, _V6 = 8, 20
+"""bytes of a host: 4 or 16 of the address, 4 of the port"""
+
+
 def hosts(window: Bytes, positions: Ints, is_v6: Flags) -> pa.Array:
     """`ip:port` strings (IPv6 in brackets); each distinct host of the batch is formatted once."""
-    names = np.empty(len(positions), object)
+    if len(positions) and (is_v6 == is_v6[0]).all():
+        raw = _hosts_at(window, positions, wide=bool(is_v6[0]))
+        if (raw == raw[0]).all():  # as usual, of store hosts
+            return pa.repeat(format_host(raw[0].tobytes()), len(positions))
+    codes = np.empty(len(positions), np.int32)
+    names: list[str] = []
     for wide in (False, True):
         chosen = np.flatnonzero(is_v6 == wide)
         if chosen.size:
-            size = 20 if wide else 8
-            raw = window[positions[chosen][:, None] + np.arange(size)]
-            distinct, inverse = np.unique(
-                np.ascontiguousarray(raw).view(f"V{size}").ravel(), return_inverse=True
-            )
-            formatted = np.array([format_host(item.tobytes()) for item in distinct], object)
-            names[chosen] = formatted[inverse]
-    return pa.array(names, pa.string())
+            distinct, found = np.unique(_hosts_at(window, positions[chosen], wide=wide), return_inverse=True)
+            codes[chosen] = found + len(names)
+            names += [format_host(item.tobytes()) for item in distinct]
+    coded = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(names, pa.string()))
+    return coded.dictionary_decode()
+
+
+def _hosts_at(window: Bytes, positions: Ints, *, wide: bool) -> npt.NDArray[Any]:
+    """Hosts as they lie, the narrow ones as numbers, which sort faster."""
+    kind = f"V{_V6}" if wide else f"u{_V4}"
+    every = np.ndarray(max(window.size - np.dtype(kind).itemsize + 1, 0), kind, window.data, strides=(1,))
+    return every[positions]
 
 
 def format_host(raw: bytes) -> str:
@@ -92,20 +119,12 @@ def format_host(raw: bytes) -> str:
     return f"[{name}]:{port}" if len(address) == 16 else f"{name}:{port}"
 
 
-_HEX = np.frombuffer("".join(f"{i:02X}" for i in range(256)).encode(), np.uint8).reshape(256, 2)
-
-
-def offset_message_ids(window: Bytes, positions: Ints, is_v6: Flags, offsets: Ints) -> pa.Array:
+def offset_message_ids(
+    kernels: ModuleType, window: Bytes, positions: Ints, is_v6: Flags, offsets: Ints
+) -> pa.Array:
     """Upper-case hex of store host and physical offset (`MessageDecoder#createMessageId`)."""
-    widths = np.where(is_v6, 56, 32)
-    ends = np.concatenate(([0], np.cumsum(widths))).astype(np.int32)
+    widths = np.where(is_v6, _V6, _V4)
+    ends = np.concatenate(([0], np.cumsum(2 * (widths + offsets.itemsize)))).astype(np.int32)
     out = np.empty(int(ends[-1]), np.uint8)
-    for wide in (False, True):
-        chosen = np.flatnonzero(is_v6 == wide)
-        if chosen.size:
-            size = 20 if wide else 8
-            host = window[positions[chosen][:, None] + np.arange(size)]
-            place = offsets[chosen].astype(">i8").view(np.uint8).reshape(-1, 8)
-            digits = _HEX[np.concatenate((host, place), axis=1)].reshape(len(chosen), -1)
-            out[ends[chosen][:, None] + np.arange(digits.shape[1])] = digits
+    kernels.message_ids(window, positions, widths, offsets, out)
     return pa.Array.from_buffers(pa.string(), len(positions), [None, pa.py_buffer(ends), pa.py_buffer(out)])

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from rmqtool.errors import StoreIOError, UsageError, VanishedError
 from rmqtool.store import lock
-from rmqtool.store.bytes import MappedSource, MemorySource, PreadSource
+from rmqtool.store.bytes import MemorySource, PreadSource
+from rmqtool.store.mapped import MappedSource
 
 if TYPE_CHECKING:
     from threading import Event

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import mmap
 import os
-import weakref
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from rmqtool.errors import StoreIOError, UnreadableError
-from rmqtool.store import faults
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -97,12 +94,6 @@ class ByteSource(Protocol):
     ) -> None: ...
 
 
-def _empty() -> Window:
-    nothing = np.empty(0, dtype=np.uint8)
-    nothing.flags.writeable = False
-    return nothing
-
-
 class _Source:
     """Name, size, clamping and context management, common to all sources."""
 
@@ -133,7 +124,7 @@ class _Source:
     def size(self) -> int:
         return self._size
 
-    def _clamp(self, offset: int, length: int, end: int) -> int:
+    def clamp(self, offset: int, length: int, end: int) -> int:
         """How many of the wanted bytes lie before `end`."""
         if offset < 0 or length < 0:
             raise ValueError(f"negative window: offset {offset}, length {length}")
@@ -162,10 +153,12 @@ class MemorySource(_Source):
 
     def window(self, offset: int, length: int) -> Window:
         """See `ByteSource.window`."""
-        return self._data[offset : offset + self._clamp(offset, length, self._size)]
+        return self._data[offset : offset + self.clamp(offset, length, self._size)]
 
 
-class _FileSource(_Source):
+class FileSource(_Source):
+    """A file by its descriptor, which it closes in the end."""
+
     def __init__(self, descriptor: int, name: str) -> None:
         self._descriptor = descriptor
         super().__init__(name, os.fstat(descriptor).st_size)
@@ -183,9 +176,9 @@ class _FileSource(_Source):
         except OSError as error:
             return None if error.errno == errno.ENXIO else offset
 
-    def _copy(self, offset: int, length: int) -> Window:
+    def copied(self, offset: int, length: int) -> Window:
         """A window read with `preadv`; shorter where the file was cut since it was opened."""
-        wanted = self._clamp(offset, length, self._size)
+        wanted = self.clamp(offset, length, self._size)
         buffer = np.empty(wanted, dtype=np.uint8)
         view = memoryview(buffer.data)
         done = 0
@@ -219,12 +212,13 @@ class _FileSource(_Source):
                 length = max(half, block)
 
     def close(self) -> None:
+        """Gives back the descriptor; closing twice is harmless."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
 
-class PreadSource(_FileSource):
+class PreadSource(FileSource):
     """Reads with `preadv`: copies, but a bad block or a file that shrinks is an answer, no SIGBUS.
 
     drop_behind: what was read is dropped from the page cache when the next window is asked for, so that
@@ -238,7 +232,7 @@ class PreadSource(_FileSource):
 
     def window(self, offset: int, length: int) -> Window:
         """See `ByteSource.window`; a file cut since it was opened gives a shorter window."""
-        window = self._copy(offset, length)
+        window = self.copied(offset, length)
         if self._drop_behind:
             self._drop()
             self._behind = (offset, window.size)
@@ -254,63 +248,4 @@ class PreadSource(_FileSource):
         """Gives back the descriptor, and the pages of the last window."""
         if self._drop_behind:
             self._drop()
-        super().close()
-
-
-class MappedSource(_FileSource):
-    """One read-only mapping of the whole file; windows are views of it, nothing is copied.
-
-    The length is asked again before each window, so that a file cut by somebody else gives a short window.
-    Where bytes are touched that are gone by then, or lie on a bad block, they read as zeros (`store.faults`,
-    once the compiled kernels are loaded; without them the process ends by SIGBUS, so `auto` does not map).
-    `spoiled` tells it, and from then on windows are read with `pread`.
-
-    Raises ValueError when the file is shorter than it was a moment ago, OSError when it cannot be mapped.
-    """
-
-    def __init__(self, descriptor: int, name: str) -> None:
-        super().__init__(descriptor, name)
-        self._map: mmap.mmap | None = None
-        self._data = _empty()
-        self._guard: faults.Guard | None = None
-        self._copies = False
-        if self._size > 0:
-            self._map = mmap.mmap(descriptor, self._size, access=mmap.ACCESS_READ)
-            self._data = np.frombuffer(self._map, dtype=np.uint8)
-            self._guard = faults.guard(self._data.ctypes.data, self._size)
-            if self._guard is not None:
-                weakref.finalize(self._map, self._guard.end).atexit = False
-
-    @property
-    def guarded(self) -> bool:
-        """Whether a byte that cannot be read is an answer."""
-        return self._size == 0 or (faults.installed() and self._guard is not None)
-
-    @property
-    def zero_copy(self) -> bool:  # type: ignore[override]
-        """See `ByteSource.zero_copy`; False after the first fault."""
-        return not self._copies
-
-    def spoiled(self) -> bool:
-        """See `ByteSource.spoiled`."""
-        if self._copies or self._guard is None or not self._guard.faults:
-            return False
-        self._copies = True
-        return True
-
-    def window(self, offset: int, length: int) -> Window:
-        """See `ByteSource.window`."""
-        if self._copies:
-            return self._copy(offset, length)
-        return self._data[offset : offset + self._clamp(offset, length, min(self.size_now(), self._size))]
-
-    def close(self) -> None:
-        """Drops the mapping; windows handed out before stay valid, the last of them unmaps the file."""
-        self._data = _empty()
-        if self._map is not None:
-            with contextlib.suppress(BufferError):
-                self._map.close()
-                if self._guard is not None:
-                    self._guard.end()
-            self._map = None
         super().close()

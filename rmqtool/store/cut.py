@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
+from rmqtool.store.wrapped import WrappedSource
 
+if TYPE_CHECKING:
     from rmqtool.store.bytes import ByteSource, Window
 
 
-class CutSource:
-    """A source that ends at `size`, or where it ends by itself."""
+class CutSource(WrappedSource):
+    """A source that ends at `size`, or where it ends by itself.
 
-    def __init__(self, source: ByteSource, size: int) -> None:
-        self._source = source
-        self.size = min(source.size, size)
+    window_bytes: how much to ask for at once, for who reads little; default: what the source likes.
+    """
+
+    def __init__(self, source: ByteSource, size: int, window_bytes: int | None = None) -> None:
+        super().__init__(source)
+        self._size = min(source.size, size)
+        self._window_bytes = source.window_bytes if window_bytes is None else window_bytes
 
     @property
-    def name(self) -> str:
-        """Name of what it wraps."""
-        return self._source.name
+    def size(self) -> int:
+        """See `ByteSource.size`."""
+        return self._size
 
     @property
     def zero_copy(self) -> bool:
@@ -31,33 +34,17 @@ class CutSource:
     @property
     def window_bytes(self) -> int:
         """See `ByteSource.window_bytes`."""
-        return self._source.window_bytes
+        return self._window_bytes
 
     def size_now(self) -> int:
         """See `ByteSource.size_now`."""
-        return min(self._source.size_now(), self.size)
-
-    def spoiled(self) -> bool:
-        """See `ByteSource.spoiled`."""
-        return self._source.spoiled()
+        return min(self._source.size_now(), self._size)
 
     def next_data(self, offset: int) -> int | None:
         """See `ByteSource.next_data`."""
         found = self._source.next_data(offset)
-        return None if found is None or found >= self.size else found
+        return None if found is None or found >= self._size else found
 
     def window(self, offset: int, length: int) -> Window:
         """See `ByteSource.window`."""
-        return self._source.window(offset, max(min(length, self.size - offset), 0))
-
-    def close(self) -> None:
-        """Closes what it wraps."""
-        self._source.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        return self._source.window(offset, max(min(length, self._size - offset), 0))

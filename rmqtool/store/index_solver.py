@@ -39,7 +39,8 @@ _FEW = 4
 _MANY = 64
 _AGREE = 0.9
 _PLACES = 16
-_PLACE_SLOTS = 1 << 14
+_PLACE_SLOTS = (1 << 9, 1 << 14)
+"""slots that are read in one place: few, and more where none of them is used"""
 
 
 def _words(source: ByteSource, start: int, count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -175,8 +176,12 @@ def sample_fits(source: ByteSource, slots: int) -> bool:
     tested = sound = 0
     for place in range(_PLACES):
         first = slots // _PLACES * place
-        values = _words(source, HEADER + SLOT * first, min(_PLACE_SLOTS, slots - first))
-        for at in np.flatnonzero(values)[:_FEW].tolist():
+        for count in _PLACE_SLOTS:
+            values = _words(source, HEADER + SLOT * first, min(count, slots - first))
+            used = np.flatnonzero(values)[:_FEW].tolist()
+            if used:
+                break
+        for at in used:
             tested += 1
             sound += _is_sound(source, first + at, int(values[at]), slots, most)
     return tested > 0 and sound >= tested * _AGREE

@@ -48,6 +48,8 @@ class FileKind(StrEnum):
     DLEDGER_TEXT = "dledger_text"
     TRANSACTION_STATE = "transaction_state"
     ROCKSDB = "rocksdb"
+    REPLAY = "replay"
+    """made by `export`, never found in a store"""
     UNKNOWN = "unknown"
 
 

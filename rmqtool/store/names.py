@@ -10,6 +10,8 @@ INT_MAX = (1 << 31) - 1
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\\\\\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
+_ESCAPED = re.compile(r"\\\\|\\x[0-9a-f]{2}|\\u[0-9a-f]{4}")
+
 
 def _java_digits(name: str) -> int | None:
     """`Character.digit` takes any decimal digit of the basic plane, also Arabic-Indic or Persian ones."""
@@ -57,6 +59,19 @@ def escape_name(name: str) -> str:
         return f"\\u{code:04x}"
 
     return _UNPRINTABLE.sub(escape, name)
+
+
+def unescape_name(shown: str) -> str:
+    """The name that `escape_name` made `shown` of."""
+
+    def restore(match: re.Match[str]) -> str:
+        text = match.group()
+        if text == "\\\\":
+            return "\\"
+        code = int.from_bytes(bytes.fromhex(text[2:]), "big")
+        return chr(code + 0xDC00 if text[1] == "x" else code)
+
+    return _ESCAPED.sub(restore, shown)
 
 
 def topic_keys(name: str | None) -> dict[str, str | None]:

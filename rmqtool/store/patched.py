@@ -9,11 +9,9 @@ import numpy as np
 
 from rmqtool.errors import UnreadableError
 from rmqtool.store.bytes import BLOCK
+from rmqtool.store.wrapped import WrappedSource
 
 if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
-
     from rmqtool.store.bytes import ByteSource, Window
 
 CUT = "the file became shorter while it was read"
@@ -33,7 +31,7 @@ class BadRange:
         return self.end - self.start
 
 
-class PatchedSource:
+class PatchedSource(WrappedSource):
     """A source whose windows are always whole: what cannot be read is zero and listed in `unreadable`.
 
     Bad blocks are found block by block (`bytes.BLOCK`), each asked for once. Bytes that were cut off since
@@ -41,33 +39,20 @@ class PatchedSource:
     """
 
     def __init__(self, source: ByteSource, size: int = 0) -> None:
-        self._source = source
-        self.size = max(source.size, size)
+        super().__init__(source)
+        self._size = max(source.size, size)
         self.unreadable: list[BadRange] = []
         """so far, by position; neighbours with the same reason are one"""
 
     @property
-    def name(self) -> str:
-        """Name of what it wraps."""
-        return self._source.name
+    def size(self) -> int:
+        """See `ByteSource.size`."""
+        return self._size
 
     @property
     def zero_copy(self) -> bool:
         """See `ByteSource.zero_copy`: not for a file that was cut, whose windows must be filled up."""
-        return self._source.zero_copy and self._source.size == self.size
-
-    @property
-    def window_bytes(self) -> int:
-        """See `ByteSource.window_bytes`."""
-        return self._source.window_bytes
-
-    def size_now(self) -> int:
-        """See `ByteSource.size_now`."""
-        return self._source.size_now()
-
-    def spoiled(self) -> bool:
-        """See `ByteSource.spoiled`."""
-        return self._source.spoiled()
+        return self._source.zero_copy and self._source.size == self._size
 
     def next_data(self, offset: int) -> int | None:
         """See `ByteSource.next_data`; what was cut off is noticed here, where nobody reads it."""
@@ -79,19 +64,19 @@ class PatchedSource:
     def notice_cut(self) -> None:
         """Lists what the file has lost at its end, if it has."""
         now = self._source.size_now()
-        if now < self.size:
-            self._note(BadRange(now, self.size, CUT))
+        if now < self._size:
+            self._note(BadRange(now, self._size, CUT))
 
     def window(self, offset: int, length: int) -> Window:
         """See `ByteSource.window`; it raises for negative arguments and refusals, not for bad blocks."""
-        wanted = max(min(length, self.size - offset), 0)
+        wanted = max(min(length, self._size - offset), 0)
         try:
             window = self._source.window(offset, wanted)
         except UnreadableError as error:
             return self._patched(offset, wanted, error)
         if window.size == wanted:
             return window
-        self._note(BadRange(offset + window.size, self.size, CUT))
+        self._note(BadRange(offset + window.size, self._size, CUT))
         return _frozen(np.concatenate([window, np.zeros(wanted - window.size, np.uint8)]))
 
     def _patched(self, offset: int, wanted: int, error: UnreadableError) -> Window:
@@ -101,7 +86,7 @@ class PatchedSource:
         self._fill(buffer, offset, at, error.offset)
         while True:
             start = error.offset - error.offset % BLOCK
-            at = min(start + BLOCK, self.size)
+            at = min(start + BLOCK, self._size)
             self._note(BadRange(start, at, error.reason))
             try:
                 # bad blocks come in runs: the next one is asked for alone, so that each fails once
@@ -119,7 +104,7 @@ class PatchedSource:
         part = self._source.window(start, end - start)
         buffer[start - origin : start - origin + part.size] = part
         if part.size < end - start:
-            self._note(BadRange(start + part.size, self.size, CUT))
+            self._note(BadRange(start + part.size, self._size, CUT))
 
     def _note(self, bad: BadRange) -> None:
         merged = []
@@ -129,18 +114,6 @@ class PatchedSource:
             else:
                 merged.append(one)
         self.unreadable = sorted([*merged, bad], key=lambda one: one.start)
-
-    def close(self) -> None:
-        """Closes what it wraps."""
-        self._source.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _frozen(buffer: Window) -> Window:

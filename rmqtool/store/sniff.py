@@ -14,6 +14,7 @@ import numpy as np
 from formats.commitlog import BLANK_MAGIC_CODE, MESSAGE_MAGIC_CODES
 from formats.consumequeue import BatchUnit, Unit
 from formats.primitives import dtype_of
+from formats.replay import MAGIC as REPLAY_MAGIC
 from rmqtool.store.kinds import CONFIG_NAMES, ROOT_FILES, FileKind, role_of
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ def sniff(source: ByteSource) -> FileKind | None:
 
 
 def _by_start(head: bytes, size: int) -> FileKind | None:
+    if head.startswith(REPLAY_MAGIC):
+        return FileKind.REPLAY
     if len(head) >= 8 and _i32(head, 4) in (*MESSAGE_MAGIC_CODES, BLANK_MAGIC_CODE):
         return FileKind.COMMITLOG
     if (

@@ -7,11 +7,10 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import Stopped
+from rmqtool.store.wrapped import WrappedSource
 
 if TYPE_CHECKING:
     from threading import Event
-    from types import TracebackType
-    from typing import Self
 
     from rmqtool.store.bytes import ByteSource, Window
 
@@ -38,53 +37,27 @@ class RateLimit:
             raise Stopped
 
 
-class ThrottledSource:
+class ThrottledSource(WrappedSource):
     """A source whose windows wait for their turn, or `stop`. It wraps one that reads when asked, unmapped."""
 
-    zero_copy = False
-
     def __init__(self, source: ByteSource, limit: RateLimit, stop: Event | None = None) -> None:
-        self._source = source
+        super().__init__(source)
         self._limit = limit
         self._stop = stop
-        self.window_bytes = min(source.window_bytes, max(limit.bytes_per_second // _STEPS_PER_SECOND, 4096))
+        self._window_bytes = min(source.window_bytes, max(limit.bytes_per_second // _STEPS_PER_SECOND, 4096))
 
     @property
-    def size(self) -> int:
-        """Length in bytes of what it wraps."""
-        return self._source.size
+    def zero_copy(self) -> bool:
+        """See `ByteSource.zero_copy`: what is mapped is read when it is touched, unasked."""
+        return False
 
     @property
-    def name(self) -> str:
-        """Name of what it wraps."""
-        return self._source.name
-
-    def next_data(self, offset: int) -> int | None:
-        """See `ByteSource.next_data`."""
-        return self._source.next_data(offset)
-
-    def size_now(self) -> int:
-        """See `ByteSource.size_now`."""
-        return self._source.size_now()
-
-    def spoiled(self) -> bool:
-        """See `ByteSource.spoiled`."""
-        return self._source.spoiled()
+    def window_bytes(self) -> int:
+        """See `ByteSource.window_bytes`: what may be read in a fraction of a second."""
+        return self._window_bytes
 
     def window(self, offset: int, length: int) -> Window:
         """See `ByteSource.window`."""
         window = self._source.window(offset, length)
         self._limit.take(window.size, self._stop)
         return window
-
-    def close(self) -> None:
-        """Closes what it wraps."""
-        self._source.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -21,8 +21,11 @@ from tests.bench.dumping import (
     memory,
     memory_of_jobs,
 )
-from tests.bench.exporting import export_rate
+from tests.bench.exporting import export_rate, partition_memory
+from tests.bench.querying import lookup_figure, make_indexed, scan_figure
+from tests.bench.rebuilding import against_java_rebuild
 from tests.bench.recovering import against_verify
+from tests.bench.salvaging import carving
 from tests.bench.scanning import against_java, against_plain_crc
 from tests.bench.starting import help_time
 from tests.bench.verifying import against_the_log
@@ -62,17 +65,21 @@ def _figures(directory: Path, rates: dict[str, Rate]) -> Iterator[Figure]:
         yield from _java(log)
         yield from against_the_log(log)
         yield against_verify(log)
+        yield scan_figure(log)
         size = LOG_BYTES // DUMPED[name]
         dumped = log if size == LOG_BYTES else make_log(directory, name, size)
         for form, rate in log_rates(dumped).items():
             rates[f"{name}, {form}"] = rate
             yield rate.figure
         yield export_rate(dumped)
+        yield from carving(directory, log)
         yield from memory(make_log(directory, name, min(STEADY_BYTES, size // 2)), dumped)
         yield from memory_of_jobs(make_log(directory, name, SEVERAL_BYTES, SEVERAL))
         for written in directory.glob("*/*/*"):
             if written.is_file():
                 written.unlink()
+    yield lookup_figure(*make_indexed(directory))
+    yield from partition_memory(directory)
     queue, units = make_queue(directory)
     rates["units"] = dump_rate(queue, units, "consume-queue units")
     yield rates["units"].figure
@@ -81,6 +88,7 @@ def _figures(directory: Path, rates: dict[str, Rate]) -> Iterator[Figure]:
 def _java(log: BenchLog) -> Iterator[Figure]:
     try:
         yield from against_java(log)
+        yield against_java_rebuild(log)
     except UnavailableError as missing:
         print(f"skipped, no real RocketMQ to compare with: {missing}", file=sys.stderr)
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fixtures import logs
+from formats.commitlog import HEADERS
 from formats.consumequeue import Unit
-from formats.primitives import dtype_of
+from formats.primitives import dtype_of, offset_of, sizeof
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,6 +45,25 @@ def make_log(directory: Path, name: str, size: int = LOG_BYTES, segments: int = 
     one = size // segments
     facts = logs.write_log(root / "commitlog", size, body_size=BODY_SIZES[name], segment_size=one)
     return BenchLog(name, root, facts, size)
+
+
+def spread(log: BenchLog, topics: int, days: int) -> None:
+    """Gives the records of a log of one segment other topics, by chance, and store times over some days."""
+    header = HEADERS[False, False]
+    with log.segment.open("r+b") as file:
+        whole = np.memmap(file, np.uint8, "r+")
+        width = int.from_bytes(whole[:4].tobytes(), "big")
+        rows = whole[: log.facts.messages * width].reshape(-1, width)
+        place = sizeof(header) + BODY_SIZES[log.name] + 1
+        name = len(logs.TOPICS[0])
+        numbers = np.random.default_rng(7).integers(0, topics, len(rows))
+        rows[:, place + name - 5 : place + name] = (
+            ord("0") + numbers[:, None] // 10 ** np.arange(4, -1, -1) % 10
+        )
+        times = logs.FIRST_TIME + np.arange(len(rows)) * (days * 86_400_000 // len(rows))
+        place = offset_of(header, "store_timestamp")
+        rows[:, place : place + 8] = times.astype(">i8").view(np.uint8).reshape(-1, 8)
+        whole.flush()
 
 
 def make_queue(directory: Path, files: int = 4) -> tuple[Path, int]:

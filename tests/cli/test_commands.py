@@ -42,6 +42,7 @@ FURTHER = {
     "query-time": ["Topic", "0", "now"],
     "export": ["--to", "absent.raw"],
     "sql": ["select 1"],
+    "salvage": ["--output", "new"],
     "pipeline export": ["--to", "absent"],
     "pipeline query-key": ["--key", "key"],
     "pipeline sql": ["select 1"],

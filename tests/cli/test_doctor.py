@@ -175,7 +175,7 @@ def test_time_that_ends_at_once_leaves_the_answer_open(damaged: Callable[[str], 
 def test_time_that_ends_in_what_the_start_does_not_read(
     damaged: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rmqtool.cli.consultation.ALLOWANCE", 70_000)
+    monkeypatch.setattr("rmqtool.recovery.consultation.ALLOWANCE", 70_000)
     case_id = "v533-none-healthy-clean"
     path = damaged(case_id)
     options = ("--as-version", "5.3.3", "--json")

@@ -256,6 +256,30 @@ def test_senseless_options_are_one_clear_line(
     assert [path.name for path in tmp_path.iterdir()] == ["store"]
 
 
+@pytest.mark.parametrize("time", ["-2h", "now", "2026-11-21", "1700000000000", "2026-11-21#10:00:00:000"])
+def test_a_time_is_no_name_of_a_file(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for more in ((), ("--format", "csv"), ("--format", "parquet", "--partition", "topic")):
+        result = rmq("export", store, "--from", "1", "--to", time, *more)
+        assert_one_line(result, 2)
+        assert "--until" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+    export(store, f"./{time}", "--format", "csv")  # type: ignore[arg-type] - as it is typed
+    assert (tmp_path / time).is_file()
+
+
+def test_the_end_of_a_time_span(store: Path, tmp_path: Path, log: HandmadeLog) -> None:
+    times = sorted(
+        row["store_timestamp"] for row in rmq("dump", store, "--format", "ndjson").of_type("message")
+    )
+    export(store, tmp_path / "x.ndjson", "--from", times[10], "--until", times[20])
+    found = [row["store_timestamp"] for row in rows_of(tmp_path / "x.ndjson")[:-1]]
+    assert found == [one for one in times if times[10] <= one < times[20]]
+    assert len(log.records) == len(times)
+
+
 def test_nothing_is_written_in_the_store(store: Path, store_unchanged: Callable[[Path], Path]) -> None:
     store_unchanged(store)
     for place in ("x.raw", "commitlog/x.raw"):

@@ -10,6 +10,7 @@ import pytest
 
 import fixtures
 from fixtures.builder import HandmadeLog, damage_file, overwrite
+from formats.message_id import OffsetMessageId
 from tests.cli.dumping import assert_one_line, raw_record
 from tests.helpers import ROOT, rmq
 
@@ -214,6 +215,61 @@ def test_query_id(golden, name):
     assert other.rows[-1]["id_parts"]["host_agrees"] is False
 
 
+V6 = bytes.fromhex("fe80") + bytes(13) + b"\x01"
+
+
+@pytest.fixture(params=[4, 6])
+def two_ways(request, tmp_path):
+    """Records whose UNIQ_KEYs are the offset message ids of others: of the same host, and of another one."""
+    log = HandmadeLog(segment_size=8192)
+    ip, host = (b"\x0a\0\0\x02", {}) if request.param == 4 else (V6, {"store_host": (V6, 10911)})
+    other = b"\x0a\0\0\x09" if request.param == 4 else V6[:-1] + b"\x09"
+    host |= {"sys_flag": 0x20} if request.param == 6 else {}
+    log.put("T", b"first", {"UNIQ_KEY": "FIRST"}, **host)
+    second = log.put("T", b"second", {"KEYS": "k"}, **host).physical_offset
+    same = OffsetMessageId(ip, 10911, second).build()
+    elsewhere = OffsetMessageId(other, 10911, second).build()
+    third = log.put("T", b"third", {"UNIQ_KEY": same}, **host).physical_offset
+    fourth = log.put("T", b"fourth", {"UNIQ_KEY": elsewhere}, **host).physical_offset
+    itself = log.end_offset
+    own = OffsetMessageId(ip, 10911, itself).build()
+    log.put("T", b"fifth", {"UNIQ_KEY": own}, **host)
+    lost = OffsetMessageId(ip, 10911, 8000).build()
+    sixth = log.put("T", b"sixth", {"UNIQ_KEY": lost}, **host).physical_offset
+    log.write(tmp_path / "commitlog")
+    return tmp_path, {
+        same: [(second, "offset_msg_id"), (third, "uniq_key")],
+        elsewhere: [(second, "offset_msg_id"), (fourth, "uniq_key")],
+        own: [(itself, "offset_msg_id+uniq_key")],
+        lost: [(sixth, "uniq_key")],
+        OffsetMessageId(ip, 10911, fourth).build(): [(fourth, "offset_msg_id")],
+    }  # fmt: skip
+
+
+def test_an_id_that_can_be_read_both_ways(two_ways):
+    root, answers = two_ways
+    for given, wanted in answers.items():
+        result = rmq("query-id", root, given, *NDJSON)
+        rows = [(row["physical_offset"], row["found_by"]) for row in result.of_type("message")]
+        assert (result.exit_code, rows) == (0, wanted), given
+        summary = result.rows[-1]
+        kinds = dict.fromkeys(kind for _, found_by in wanted for kind in found_by.split("+"))
+        assert summary["kind"] == "+".join(kinds)
+        assert [one["kind"] for one in summary["readings"]] == list(kinds)
+        assert summary["complete"] is True
+        lower = rmq("query-id", root, given.lower(), *NDJSON)
+        assert places(lower) == [offset for offset, _ in wanted]
+
+
+def test_show_takes_the_offset_of_an_own_host_and_the_uniq_key_otherwise(two_ways):
+    root, answers = two_ways
+    same, elsewhere, *_ = answers
+    for given, place in ((same, answers[same][0][0]), (elsewhere, answers[elsewhere][1][0])):
+        document = json.loads(rmq("show", root, given, "--json").stdout)
+        assert document["physical_offset"] == place
+    assert any(str(answers[elsewhere][0][0]) in note for note in document["notes"])
+
+
 def test_an_id_that_nobody_has(store):
     for given in ("AC1400031234567890AB0F2C3D4E0001", "no id at all"):
         result = rmq("query-id", store.path, given, *NDJSON)
@@ -371,3 +427,31 @@ def test_nothing_is_written(golden, store_unchanged, name):
         rmq("query-offset", found.path, *place, "min", "-n", 5)
         rmq("query-time", found.path, *place, "0")
     rmq("query-key", found.path, "-", "x")
+
+
+ASKED = [
+    ("query-key", "no key"),
+    ("query-id", "AC1400031234567890AB0F2C3D4E0001"),
+    ("query-offset", "T", "0", "0"),
+    ("query-time", "T", "0", "0"),
+    ("tail",),
+    ("stats",),
+]
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_a_log_that_is_not_decoded_is_not_an_empty_one(golden, asked):
+    command, *rest = asked
+    assert_one_line(rmq(command, golden("b533-dledger").path, *rest), 6)
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_what_cannot_be_opened_beside_the_log_may_hold_the_answer(tmp_path, asked):
+    log = HandmadeLog()
+    log.put("U", b"")
+    log.write(tmp_path / "commitlog")
+    (tmp_path / "commitlog" / "copy-of-00000000000000004096").write_bytes(b"x" * 100)
+    command, *rest = asked
+    result = rmq(command, tmp_path, *rest, *NDJSON)
+    assert (result.exit_code, result.rows[-1]["incomplete_reason"]) == (3, "unreadable")
+    assert "copy-of-" in result.rows[-1]["not_covered"][0]["path"]

@@ -272,3 +272,78 @@ def test_hidden_bytes_are_no_zeros(tmp_path: Path) -> None:
     assert "40 bytes" in page
     assert "00 00 00 00 00 00 00 00 00 00" not in page
     assert "0x00000058  " in page
+
+
+@pytest.mark.parametrize("what", CLASSES)
+def test_nothing_of_a_class_is_seen_by_sql(tmp_path: Path, what: str, seed: int) -> None:
+    marked = Marked(what, seed)
+    marked.write(tmp_path)
+    queries = ["select * from messages", "select body, body_crc, plain_body_sha256 from messages",
+               "select properties_raw, redacted from messages", "select unnest(keys), tags from messages",
+               "select * from messages a join messages b using (physical_offset)"]  # fmt: skip
+    seen = 0
+    for sql in queries:
+        for form in ("table", "ndjson"):
+            plain = rmq("sql", tmp_path, sql.replace(", redacted", ""), "--format", form)
+            seen += bool(marked.leaks(plain.stdout))
+            hidden = rmq("sql", tmp_path, sql, "--format", form, "--redact", what)
+            assert hidden.exit_code in {0, plain.exit_code}, hidden.stderr
+            assert marked.leaks(hidden.stdout + hidden.stderr) == [], (sql, form)
+    assert seen
+
+
+def test_conditions_of_sql_see_what_is_shown(tmp_path: Path) -> None:
+    log = HandmadeLog(segment_size=4096)
+    for number in range(60):
+        log.put("T", b"secret %d" % number, {"KEYS": f"k{number}", "TAGS": "A"})
+    log.write(tmp_path / "commitlog")
+
+    def found(condition: str, *options: str) -> int:
+        sql = f"select count(*) n from messages where {condition}"
+        count: int = rmq("sql", tmp_path, sql, "--format", "ndjson", *options).rows[0]["n"]
+        return count
+
+    for condition in ("keys[1] = 'k7'", "list_contains(keys, 'k7')", "body = 'secret 7'::blob",
+                      "properties['KEYS'] = 'k7'", "body_crc > 0 and physical_offset = 0"):  # fmt: skip
+        assert found(condition) > 0, condition
+        assert found(condition, "--redact", "body,keys") == 0, condition
+    for condition in (
+        "keys[1] = '(redacted)'",
+        "body is null",
+        "store_time is not null",
+        "topic = 'T'",
+        "true",
+    ):
+        assert found(condition, "--redact", "body,keys") == 60, condition
+    whole = rmq("sql", tmp_path, "select * from messages where physical_offset < 4096", "--format", "ndjson",
+                "--redact", "keys")  # fmt: skip
+    assert whole.rows[-1]["redaction"] == ["keys"]
+    assert whole.rows[-1]["segments_read"] < len(log.segments)
+    dumped = rmq("dump", tmp_path, "--format", "ndjson", "--redact", "keys").of_type("message")
+    for row, other in zip(whole.rows, dumped, strict=False):
+        same = {
+            "properties",
+            "keys",
+            "tags",
+            "uniq_key",
+            "offset_msg_id",
+            "born_host",
+            "body_crc",
+        } & row.keys()
+        assert {name: row[name] for name in same} == {name: other[name] for name in same}
+
+
+def test_hashes_that_give_keys_and_tags_away(golden: Callable[[str], fixtures.Golden]) -> None:
+    store = golden("b533-full").path
+    for table, column in (
+        ("index_items", "key_hash"),
+        ("index_items", "slot"),
+        ("consumequeue", "tags_code"),
+    ):
+        sql = f"select count({column}) n, count(*) m from {table}"
+        shown, hidden = (
+            rmq("sql", store, sql, "--format", "ndjson", *options).rows[0]
+            for options in ((), ("--redact", "keys"))
+        )
+        assert shown["n"] == hidden["m"] > 0
+        assert hidden["n"] == 0

@@ -289,3 +289,8 @@ def test_damage_elsewhere_is_none_of_the_question(store: Path, log: HandmadeLog)
 def test_nothing_is_written(store: Path, store_unchanged: Callable[[Path], Path]) -> None:
     store_unchanged(store)
     answers(store, "select count(*), max(plain_body_sha256) from messages")
+
+
+def test_a_log_that_is_not_decoded_is_not_covered(golden):
+    result = rmq("sql", golden("b533-dledger").path, "SELECT count(*) FROM messages", "--format", "ndjson")
+    assert (result.exit_code, result.rows[-1]["incomplete_reason"]) == (3, "unreadable")

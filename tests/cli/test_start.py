@@ -61,7 +61,7 @@ def test_program_imports_nothing_heavy_that_typer_does_not(argv: tuple[str, ...]
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_command_module_imports_nothing_heavy(name: str) -> None:
-    loaded = modules_after(name, "--help")
+    loaded = modules_after(*name.split(), "--help")
     assert COMMANDS[name].module in loaded
     assert HEAVY & loaded <= {"pydantic"}  # typer's own
 

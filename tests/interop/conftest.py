@@ -18,14 +18,18 @@ REASONS = pytest.StashKey[set[str]]()
 @pytest.fixture(params=RELEASES)
 def release(request: pytest.FixtureRequest) -> str:
     """Each release in turn, with its jars at hand; skips with the reason when they cannot be had."""
-    wanted: str = request.param
+    return require(request.config, request.param)
+
+
+def require(config: pytest.Config, release: str, artifact: str = "store") -> str:
+    """The release, with its jars at hand; skips with the reason when they cannot be had."""
     try:
-        jars(wanted)
+        jars(release, artifact)
     except UnavailableError as missing:
-        reasons: set[str] = request.config.stash.setdefault(REASONS, set())
+        reasons: set[str] = config.stash.setdefault(REASONS, set())
         reasons.add(str(missing))
-        pytest.skip(f"no real RocketMQ {wanted} here: {missing}")
-    return wanted
+        pytest.skip(f"no real RocketMQ {release} here: {missing}")
+    return release
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rmqtool.cli.commands import COMMANDS, load_command
+from rmqtool.cli.commands import COMMANDS, GROUPS, load_command
 from rmqtool.cli.reference import reference
 from tests.project.files import ROOT, project_files
 
@@ -21,6 +21,7 @@ PAGES = [
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"(?:^|[\s`/])rmqtool ([a-z][a-z-]*)((?: [^`|\n]*)?)")
+IN_GROUP = re.compile(r" ([a-z][a-z-]*)(.*)")
 
 
 def anchors(page: Path) -> set[str]:
@@ -44,13 +45,23 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages_speak_only_of_commands_and_options_that_exist(page: Path) -> None:
-    for name, rest in COMMAND.findall(page.read_text(encoding="utf-8")):
+    for first, words in COMMAND.findall(page.read_text(encoding="utf-8")):
+        name, rest = (first, words) if first not in GROUPS else member(first, words)
         assert name in COMMANDS, f"{page.name}: rmqtool {name}"
         options = {option for parameter in load_command(name).params for option in parameter.opts} | {
             "--help"
         }
         used = {word.split("=")[0] for word in rest.split() if word.startswith("--")}
         assert {word.rstrip(",.;:)") for word in used} <= options, f"{page.name}: rmqtool {name}{rest}"
+
+
+def member(group: str, words: str) -> tuple[str, str]:
+    """The command of a group that is spoken of; the group alone stands for its first."""
+    found = IN_GROUP.fullmatch(words)
+    name = f"{group} {found[1]}" if found else group
+    if found and name in COMMANDS:
+        return name, found[2]
+    return next(one for one in COMMANDS if one.startswith(f"{group} ")), ""
 
 
 def test_command_reference_is_current() -> None:
@@ -72,9 +83,9 @@ def test_shown_output_is_what_the_commands_print() -> None:
 def test_examples_of_help_parse(name: str) -> None:
     for example in import_module(COMMANDS[name].module).command.examples:
         words = shlex.split(example.split(" | ")[0].split(" > ")[0])
-        begin = ["rmqtool", *name.split()]
-        assert words[: len(begin)] == begin
-        load_command(name).make_context(name, words[len(begin) :]).close()
+        named = ["rmqtool", *name.split()]
+        assert words[: len(named)] == named
+        load_command(name).make_context(name, words[len(named) :]).close()
 
 
 def test_ci_runs_the_command_of_the_readme() -> None:

@@ -46,7 +46,9 @@ def test_ids_that_a_client_asked_for(golden, name):
             continue
         query = IdQuery(store, asked["asked"], Reading())
         offsets = [
-            at for part in query.batches(("physical_offset",)) for at in part["physical_offset"].to_pylist()
+            at
+            for part, _ in query.batches(("physical_offset",))
+            for at in part["physical_offset"].to_pylist()
         ]
         assert asked["found"]["commitLogOffset"] in offsets, asked
 
@@ -62,11 +64,10 @@ def test_every_message_that_was_pulled_is_found_by_both_its_ids(golden, name):
         if message["topic"] in compacted:
             continue  # its offset is one of the compacted log
         by_offset = IdQuery(store, message["offsetMsgId"], Reading())
-        assert by_offset.answer.matches == (offset,), message
-        assert by_offset.answer.kind == "offset_msg_id"
+        assert by_offset.found_by == {offset: "offset_msg_id"}, message
         if message["msgId"] != message["offsetMsgId"]:
             given = message["msgId"].lower() if is_id(message["msgId"]) else message["msgId"]
             by_client = IdQuery(store, given, Reading())
-            assert offset in by_client.answer.matches, message
-            parts = by_client.answer.id_parts
+            assert by_client.found_by[offset] == "uniq_key", message
+            parts = by_client.answers[0].id_parts
             assert (parts is not None and bool(parts["host"])) or not is_id(message["msgId"])

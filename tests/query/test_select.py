@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from formats.commitlog import encode_message
 from formats.properties import decode, split_keys
 from rmqtool.query.message_filter import MessageFilter
+from rmqtool.query.scope import Scope
 from rmqtool.query.select import Selector
 from rmqtool.scan import kernels_python as kernels
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field
+from rmqtool.store.segments import SegmentSet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -167,5 +169,5 @@ def test_segments_outside_of_the_range_are_left_unread(
     from types import SimpleNamespace
 
     segment: Any = SimpleNamespace(base=1000, end=2000)
-    selector = Selector(MessageFilter(offset_from=low, offset_to=high), kernels)
-    assert selector.may_hold(segment) is expected
+    scope = Scope(SegmentSet(()), MessageFilter(offset_from=low, offset_to=high))
+    assert scope.in_offsets(segment) is expected

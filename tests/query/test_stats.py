@@ -6,15 +6,13 @@ import os
 from collections import defaultdict
 from dataclasses import replace
 
-import numpy as np
-import pyarrow as pa
 import pytest
 
 from fixtures.builder import HandmadeLog
+from rmqtool.query.duplicates.copies import Copy, copy_of
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.reading import Reading
-from rmqtool.query.stats import duplicates, groups
-from rmqtool.query.stats.copies import Copy, copy_of
+from rmqtool.query.stats import groups
 from rmqtool.query.stats.report import LogStatistics
 from rmqtool.query.stats.retention import Needs, forecast
 from rmqtool.store.config import StoreConfig
@@ -123,70 +121,7 @@ def test_a_limit_and_an_interrupt_are_said(golden):
     made = LogStatistics(Store.open(found.path), MessageFilter(), ["topic"], reading)
     made.read()
     assert made.summary()["incomplete_reason"] == "interrupted"
-    assert list(made.duplicates(by_key=False)) == []
-
-
-@pytest.fixture
-def doubled(tmp_path):
-    """A message sent twice, once more in another topic; a batch with one id; the copies of a broker."""
-    log = HandmadeLog(segment_size=8192)
-    batch = {"born_timestamp": 1_700_000_000_000}
-    for number in range(3):
-        log.put("T", b"batch", {"UNIQ_KEY": "BATCH", "KEYS": f"b{number}"}, **batch)
-    first = log.put("T", b"once", {"UNIQ_KEY": "TWICE", "KEYS": "k again k"})
-    log.put("T", b"other", {"UNIQ_KEY": "ALONE", "KEYS": "k"})
-    log.put("SCHEDULE_TOPIC_XXXX", b"", {"UNIQ_KEY": "LATER"})
-    log.put("T", b"", {"UNIQ_KEY": "LATER"})
-    log.put("RMQ_SYS_TRANS_HALF_TOPIC", b"", {"UNIQ_KEY": "TX"})
-    log.put("T", b"", {"UNIQ_KEY": "TX"})
-    log.put("T", b"", {"UNIQ_KEY": "RETRIED"})
-    log.put("%RETRY%g", b"", {"UNIQ_KEY": "RETRIED"})
-    log.put("%DLQ%g", b"", {"UNIQ_KEY": "RETRIED"})
-    log.put("U", b"", {"UNIQ_KEY": "TWICE"})
-    second = log.put("T", b"once", {"UNIQ_KEY": "TWICE"})
-    log.put("T", b"none")
-    log.write(tmp_path / "commitlog")
-    return tmp_path, first.physical_offset, second.physical_offset
-
-
-@pytest.mark.parametrize("hashes_at_once", [1, 10**6])
-def test_duplicates_are_told_apart_from_copies_and_batches(doubled, monkeypatch, hashes_at_once):
-    monkeypatch.setattr(duplicates, "HASHES_AT_ONCE", hashes_at_once)
-    root, first, second = doubled
-    made = statistics(root)
-    (row,) = made.duplicates(by_key=False)
-    assert (row["key"], row["topic"], row["physical_offsets"]) == ("TWICE", "T", [first, second])
-    summary = made.summary()
-    assert (summary["duplicate_keys"], summary["duplicate_messages"]) == (1, 2)
-    assert summary["copies_explained"] == {"batch": 2, "delay": 1, "half": 1, "retry": 1, "dead_letter": 1}
-
-
-def test_duplicates_by_key(doubled):
-    root, first, _ = doubled
-    made = statistics(root)
-    (row,) = made.duplicates(by_key=True)
-    assert (row["key"], row["messages"], row["physical_offsets"][0]) == ("k", 2, first)
-
-
-def test_a_real_batch_is_no_duplicate(golden):
-    found = golden("v533-batch")
-    made = statistics(found.path)
-    listed = {(row["key"], row["topic"]): row["messages"] for row in made.duplicates(by_key=False)}
-    counts = defaultdict(int)
-    for one in found.expected["records"]:
-        counts[one["uniqKey"], one["topic"]] += 1
-    assert all(messages < counts[key] or messages == counts[key] for key, messages in listed.items())
-    assert made.summary()["copies_explained"].get("batch", 0) + sum(listed.values()) >= 0
-
-
-def test_hashes_differ_where_texts_do():
-    texts = pa.array(
-        ["", "a", "b", "ab", "ba", "aa", "订单", "x" * 1000, "x" * 999, *map(str, range(20_000))]
-    )
-    hashes = duplicates.text_hashes(texts)
-    assert len(np.unique(hashes)) == len(texts)
-    assert duplicates.text_hashes(texts[5:300]).tolist() == hashes[5:300].tolist()
-    assert duplicates.text_hashes(pa.array([], pa.string())).tolist() == []
+    assert list(made.duplicates()) == []
 
 
 def test_what_waits_for_a_group(golden):

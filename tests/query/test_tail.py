@@ -10,6 +10,7 @@ from rmqtool.query import tail as module
 from rmqtool.query.log_end import end_of_data
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.tail import LogTail
+from rmqtool.scan import moving
 from rmqtool.store.layout import Store
 
 COLUMNS = ("physical_offset", "topic")
@@ -41,7 +42,7 @@ def test_the_last_messages_are_those_of_java(golden, monkeypatch, name, chunk):
         given, tail = last(found.path, count)
         assert given == wanted[max(len(wanted) - count, 0) :], count
         assert tail.summary()["complete"] is (count >= len(wanted))
-        assert tail.damage == []
+        assert tail.damage == tail.torn == []
 
 
 @pytest.mark.parametrize("chunk", [300, 1 << 18])
@@ -127,6 +128,67 @@ def test_zeros_between_the_data_do_not_hide_what_follows(tmp_path):
     assert given == [one.physical_offset for one in log.records[-2:]]
 
 
+def torn(root):
+    """A log whose last record is only half there; its file, the whole content, the row that names it."""
+    log, paths = handmade(root)
+    path, one = paths[-1], log.records[-1]
+    at = one.physical_offset - int(path.name)
+    whole = path.read_bytes()
+    damage_file(path, overwrite, at + len(one.data) // 2, bytes(len(one.data)))
+    return log, path, whole
+
+
+@pytest.mark.parametrize("count", [0, 1, 1000])
+@pytest.mark.parametrize("live", [False, True])
+def test_a_torn_record_at_the_end_is_damage(tmp_path, monkeypatch, count, live):
+    """Also where a broker holds the store, if it still looks like that after a while."""
+    log, path, _ = torn(tmp_path)
+    monkeypatch.setattr(module, "is_live", lambda store: live)
+    waits = []
+    monkeypatch.setattr(moving.time, "sleep", waits.append)
+    given, tail = last(tmp_path, count)
+    assert given == [one.physical_offset for one in log.records[:-1]][len(log.records) - 1 - count :][:count]
+    (row,) = [row for row in tail.not_covered() if row["reason"] == "damage"]
+    assert (row["path"], row["physical_offset"]) == (
+        f"commitlog/{path.name}",
+        log.records[-1].physical_offset,
+    )
+    assert tail.summary()["incomplete_reason"] == "damage"
+    assert bool(waits) is live
+
+
+def test_the_moving_end_is_read_again_first(tmp_path, monkeypatch):
+    log, path, whole = torn(tmp_path)
+    monkeypatch.setattr(module, "is_live", lambda store: True)
+    monkeypatch.setattr(moving.time, "sleep", lambda seconds: path.write_bytes(whole))
+    given, tail = last(tmp_path, 1000)
+    assert given == [one.physical_offset for one in log.records]
+    assert tail.summary()["complete"] is True
+
+
+def test_who_follows_is_told_of_a_torn_end_once_he_leaves(tmp_path, monkeypatch):
+    log, path, whole = torn(tmp_path)
+    rows = []
+
+    def sleep(seconds):
+        if seconds == 7:  # not the patience with what looks bad
+            rows.append([row["physical_offset"] for row in tail.torn])
+            if len(rows) == 3:
+                path.write_bytes(whole)
+
+    monkeypatch.setattr(module, "POLL_SECONDS", 7)
+    monkeypatch.setattr(module.time, "sleep", sleep)
+    tail = LogTail(Store.open(tmp_path), MessageFilter(), 2, follow=True)
+    given = []
+    for batch in tail.batches(COLUMNS):
+        given += [] if batch is None else batch["physical_offset"].to_pylist()
+        if len(given) == 3:
+            break
+    assert given == [one.physical_offset for one in log.records[-3:]]
+    assert rows[0] == [log.records[-1].physical_offset]
+    assert {row["reason"] for row in tail.not_covered()} <= {"limit"}
+
+
 def test_empty_logs(tmp_path):
     (tmp_path / "commitlog").mkdir()
     assert last(tmp_path, 5)[0] == []
@@ -161,4 +223,4 @@ def test_growth_is_followed_across_segments(tmp_path, monkeypatch):
     starts = [one.physical_offset for one in log.records]
     assert given == starts[8 : 8 + 150]
     assert len(log.segments) > 2
-    assert tail.damage == []
+    assert tail.damage == tail.torn == []

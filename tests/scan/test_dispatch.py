@@ -117,7 +117,7 @@ def test_units_agree_in_all_fields_or_not(
 ) -> None:
     columns = np.zeros((len(Column), len(records)), np.int64)
     for number, (slot, offset) in enumerate(records):
-        columns[:, number] = (0, slot, offset, 100, 1, number)
+        columns[:, number] = (0, slot, offset, 100, 1, number, 0)
     truth = [
         0 <= slot - first < len(units) and units[slot - first] == (offset, 100, 1) for slot, offset in records
     ]

@@ -184,6 +184,24 @@ def test_gather(both: Both, effort: int) -> None:
     check_property(prop, st.binary(max_size=120), places, examples=100 * effort)
 
 
+def test_message_ids(both: Both, effort: int) -> None:
+    def prop(data: bytes, ids: list[tuple[int, bool, int]]) -> None:
+        widths = np.array([20 if wide else 8 for _, wide, _ in ids], np.int64)
+        places = np.array([at for at, _, _ in ids], np.int64)
+        offsets = np.array([offset for _, _, offset in ids], np.int64)
+        told = [
+            data[at : at + width].hex() + offset.to_bytes(8, "big", signed=True).hex()
+            for at, width, offset in zip(places.tolist(), widths.tolist(), offsets.tolist(), strict=True)
+        ]
+        for kernels in both:
+            out = np.zeros(sum(map(len, told)), np.uint8)
+            kernels.message_ids(array(data), places, widths, offsets, out)
+            assert out.tobytes().decode() == "".join(told).upper()
+
+    ids = st.lists(st.tuples(st.integers(0, 44), st.booleans(), st.integers(-(1 << 63), (1 << 63) - 1)))
+    check_property(prop, st.binary(min_size=64, max_size=64), ids, examples=50 * effort)
+
+
 def declared_property_spans(raw: bytes, start: int) -> list[list[int]]:
     """First place of each name, with the place of its last value."""
     found: dict[bytes, list[int]] = {}
@@ -213,7 +231,9 @@ def test_property_spans(both: Both, effort: int) -> None:
             spans_out = np.full((sum(len(raw) // 4 + 1 for raw in strings), 4), -9, np.int64)
             counts_out = np.full(len(strings), -9, np.int64)
             places = np.array(positions, np.int64)
-            total = kernels.property_spans(array(data), places, lengths, spans_out, counts_out)
+            empty_out = np.ones(len(strings), bool)
+            total = kernels.property_spans(array(data), places, lengths, spans_out, counts_out, empty_out)
+            assert empty_out.tolist() == [b"\x02\x02" in b"\x02" + raw for raw in strings]
             assert spans_out[:total].tolist() == expected
             assert counts_out.tolist() == counts
 
@@ -257,7 +277,8 @@ def run_all_kernels(buffer: np.ndarray) -> None:
         places = np.ascontiguousarray(rows[:count, Field.PROPERTIES_POSITION])
         lengths = np.ascontiguousarray(np.maximum(rows[:count, Field.PROPERTIES_LENGTH], 0))
         spans = np.zeros((int((lengths // 4 + 1).sum()), 4), np.int64)
-        kernels.property_spans(buffer, places, lengths, spans, np.zeros(count, np.int64))
+        counts, empty = np.zeros(count, np.int64), np.zeros(count, bool)
+        kernels.property_spans(buffer, places, lengths, spans, counts, empty)
         out = np.zeros(int(lengths.sum()), np.uint8)
         kernels.gather(buffer, places, lengths, np.zeros(count + 1, np.int32), out)
     for start in (0, buffer.size // 2, buffer.size):

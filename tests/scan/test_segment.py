@@ -24,7 +24,8 @@ from rmqtool.scan.events import Blank as BlankEvent
 from rmqtool.scan.events import End, Gap, Tail, TailContent
 from rmqtool.scan.fields import CrcState, Field, Stop
 from rmqtool.store.access import open_source
-from rmqtool.store.bytes import MappedSource, PreadSource
+from rmqtool.store.bytes import PreadSource
+from rmqtool.store.mapped import MappedSource
 from rmqtool.store.throttle import RateLimit, ThrottledSource
 from tests.scan.test_kernels import SOUP
 from tests.scan.test_walk import segments

@@ -10,7 +10,8 @@ import pytest
 
 from rmqtool.errors import StoreIOError, UnreadableError, UsageError
 from rmqtool.store.access import open_source
-from rmqtool.store.bytes import BLOCK, MappedSource, MemorySource, PreadSource
+from rmqtool.store.bytes import BLOCK, MemorySource, PreadSource
+from rmqtool.store.mapped import MappedSource
 
 DATA = bytes(range(256)) * 64
 

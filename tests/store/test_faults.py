@@ -12,7 +12,8 @@ import pytest
 
 from rmqtool.store import faults
 from rmqtool.store.access import open_source
-from rmqtool.store.bytes import MappedSource, PreadSource
+from rmqtool.store.bytes import PreadSource
+from rmqtool.store.mapped import MappedSource
 from tests.helpers import ROOT
 
 if TYPE_CHECKING:

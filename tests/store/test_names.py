@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqtool.store.names import INT_MAX, LONG_MAX, escape_name, parse_base_offset, parse_queue_id
+from rmqtool.store.names import (
+    INT_MAX,
+    LONG_MAX,
+    escape_name,
+    parse_base_offset,
+    parse_queue_id,
+    unescape_name,
+)
 
 
 @pytest.mark.parametrize(
@@ -83,3 +90,10 @@ def test_any_name_gives_an_answer(name):
     assert base is None or 0 <= base <= LONG_MAX
     number = parse_queue_id(name)
     assert number is None or -INT_MAX - 1 <= number <= INT_MAX
+
+
+@pytest.mark.parametrize(
+    "name", ["plain", "a\\b", "\x01\x7f", "\udcff\udc80", "\u2028", "\\x01", "\\\\u2028", "主题"]
+)
+def test_escaped_names_come_back(name: str) -> None:
+    assert unescape_name(escape_name(name)) == name

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from rmqtool.cli.context import Context
-from rmqtool.cli.filters import BodyOptions
+from rmqtool.cli.filters import BodyOptions, SubscriptionOptions, say_ignored
 from rmqtool.cli.options import OutputOptions
-from rmqtool.cli.parse import named, parse_time
 from rmqtool.cli.pipeline.spark import CutOptions, SparkOptions, StoresArgument
+from rmqtool.cli.query_filters import KeyQueryFilters
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from rmqtool.pipeline.query_key import KeysFound
+    from rmqtool.query.message_filter import MessageFilter
 
 SCHEMA = "rmqtool.query-key/1"
 
@@ -41,17 +42,6 @@ def command(
             show_default=False,
         ),
     ] = None,
-    topic: Annotated[
-        str | None,
-        typer.Option("--topic", metavar="TOPIC", help="Only in this topic.", show_default=False),
-    ] = None,
-    store_from: Annotated[
-        str | None,
-        typer.Option("--from", metavar="TIME", help="Stored at or after TIME.", show_default=False),
-    ] = None,
-    store_to: Annotated[
-        str | None, typer.Option("--to", metavar="TIME", help="Stored before TIME.", show_default=False)
-    ] = None,
     source: Annotated[
         Literal["auto", "index", "scan"],
         typer.Option("--source", help="auto: the index for what it covers, the log for the rest."),
@@ -59,6 +49,8 @@ def command(
     *,
     spark: SparkOptions,
     cut: CutOptions,
+    filters: KeyQueryFilters,
+    subscription: SubscriptionOptions,
     bodies: BodyOptions,
     output: OutputOptions,
 ) -> ExitCode:
@@ -72,13 +64,13 @@ def command(
     from rmqtool.cli.records import RecordOut, answer_code
     from rmqtool.output.tablerows import Column
     from rmqtool.query.by_key import KeySource
-    from rmqtool.query.message_filter import MessageFilter
 
     check_installed()
     context = Context(output)
     keys = _keys(key, keys_file)
-    window = (_moment("--from", store_from, context), _moment("--to", store_to, context))
-    options = source_options(stores, spark, MessageFilter(), cut)
+    chosen = filters.build(context.zone, subscription=subscription.build())
+    say_ignored(context, chosen.subscription)
+    options = source_options(stores, spark, chosen, cut)
     every = opened(options)
     with spark.session(context) as session:
         from rmqtool.pipeline.key_tasks import Asked
@@ -89,7 +81,7 @@ def command(
         with RecordOut(
             context, SCHEMA, bodies, more if not bodies.redacted else {"store": Column("store")}
         ) as out:
-            asked = Asked(keys, topic, window, KeySource(source), out.columns)
+            asked = Asked(keys, _only_topic(chosen), chosen, KeySource(source), out.columns)
             found = query_keys(session, options, every, asked)
             for batch in local_batches(found.records):
                 further = {
@@ -121,8 +113,8 @@ def _keys(given: list[str] | None, keys_file: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(keys or ()))
 
 
-def _moment(option: str, text: str | None, context: Context) -> int | None:
-    if text is None:
+def _only_topic(chosen: MessageFilter) -> str | None:
+    """The topic that is meant alone: the index is then asked for no other."""
+    if len(chosen.topics) != 1 or set(chosen.topics[0]) & set("*?["):
         return None
-    with named(option):
-        return parse_time(text, context.zone)
+    return chosen.topics[0]

@@ -22,6 +22,12 @@ DICTIONARY = (
 )  # fmt: skip
 """columns with few values, stored as dictionaries"""
 
+DELTAS = (
+    "position", "physical_offset", "stored_physical_offset", "queue_offset", "born_timestamp", "born_time",
+    "store_timestamp", "store_time",
+)  # fmt: skip
+"""columns that grow in small steps, stored as differences"""
+
 STATISTICS = (
     "segment", "physical_offset", "topic", "queue_id", "queue_offset", "store_timestamp", "store_time",
     "born_timestamp", "born_time",
@@ -75,7 +81,7 @@ class RecordTable:
         elif self._binary:
             columns["body"] = _only_where(batch["body"], batch["plain_body"].is_null())
         if "properties_raw" in self.schema.names:
-            columns["properties_raw"] = _only_where(batch["properties_raw"], batch["properties_lost"])
+            columns["properties_raw"] = batch["lost_properties"]
         columns["stored_physical_offset"] = batch["stored_physical_offset"]
         return pa.RecordBatch.from_arrays([columns[name] for name in self.schema.names], schema=self.schema)
 

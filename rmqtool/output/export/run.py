@@ -12,7 +12,7 @@ from rmqtool.output.export.shield import whole_step
 from rmqtool.query.anchor import anchor
 from rmqtool.query.counts import LogCounts
 from rmqtool.query.log_listing import LogListing
-from rmqtool.query.segment_times import SegmentTimes
+from rmqtool.query.scope import Scope
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import LogScan, data_bytes, scan_log
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from rmqtool.query.message_filter import MessageFilter
     from rmqtool.query.reading import Reading
     from rmqtool.store.layout import Store
-    from rmqtool.store.segments import Segment
 
 Row = dict[str, Any]
 
@@ -104,9 +103,7 @@ class ExportRun:
         self._options: Row = {}
         self._missing: list[Row] = []
         self._done = _Done()
-        self._skipped: set[int] = set()
         self._whole = not (self._segments.twins() or self._segments.overlaps())
-        self._times = SegmentTimes(self._segments)
         self.resumed_from: int | None = None
         self.published = False
 
@@ -116,6 +113,7 @@ class ExportRun:
         if state is not None:
             self._go_on(state)
         self._selector = Selector(self._wanted, choose_kernels(data_bytes(self._segments)))
+        self._scope = Scope(self._segments, self._wanted)
         writer = self._destination.open(None if state is None else state["position"]["writer"])
         try:
             self._write(writer)
@@ -145,11 +143,11 @@ class ExportRun:
     def _write(self, writer: Writer) -> None:
         counts = LogCounts(messages=self._done.messages)
         start = self._done.offset or 0
-        listing = LogListing(self._segments, self._wanted, self._may_hold, counts, start)
+        listing = LogListing(self._segments, self._wanted, self._scope.may_hold, counts, start)
         how = LogScan(
             columns=tuple(dict.fromkeys((*self._destination.columns, *_NEEDED))),
             choose=self._selector.choose,
-            wanted=self._may_hold,
+            wanted=self._scope.may_hold,
             offsets=(start, max(self._segments.end_offset, start)) if start else None,
             **self._reading.as_scan(),
         )
@@ -162,15 +160,6 @@ class ExportRun:
                 self._save(writer)
                 saved = time.monotonic()
         self._done.not_covered += [row for row in counts.not_covered if row["reason"] == Incomplete.LIMIT]
-
-    def _may_hold(self, segment: Segment) -> bool:
-        wanted = self._wanted
-        if not self._selector.may_hold(segment):
-            return False
-        held = self._times.may_hold(segment, wanted.store_from, wanted.store_to)
-        if not held:
-            self._skipped.add(segment.base)
-        return held
 
     def _take(self, writer: Writer, batch: pa.RecordBatch | None, others: Sequence[Row]) -> None:
         done = self._done
@@ -226,13 +215,13 @@ class ExportRun:
             "end_offset": done.end_offset,
             "gaps": done.gaps,
             "bad_crc": done.bad_crc,
-            "segments_skipped": len(self._skipped),
+            "segments_skipped": self._scope.skipped,
         }
         if done.left_out:
             told["not_covered_left_out"] = done.left_out
         rows = [*self._missing, *done.not_covered]
         if left is not None:
-            wanted = [one for one in self._segments if self._selector.may_hold(one)]
+            wanted = [one for one in self._segments if self._scope.in_offsets(one)]
             rows += rest_of_log(wanted, done.offset or 0, left, end=self._wanted.offset_to)
         return told | coverage(rows)
 

@@ -29,7 +29,7 @@ class Lacking:
     """What scans could not cover, each range once however often it was read; and the error that ended one."""
 
     rows: dict[tuple[Any, ...], Row] = field(default_factory=dict)
-    error: RmqtoolError | None = None
+    error: RmqtoolError | KeyboardInterrupt | None = None
 
     def add(self, row: Row) -> None:
         """A row of `not_covered`."""
@@ -113,7 +113,7 @@ class StoreDataset(ds.InMemoryDataset):  # type: ignore[misc]
     def _batches(self, ask: Ask) -> Iterator[pa.RecordBatch]:
         try:
             yield from self._read(self.chosen(ask), ask)
-        except RmqtoolError as error:
+        except (RmqtoolError, KeyboardInterrupt) as error:  # the database would make text of it
             self._lacking.error = error
             raise
 

@@ -58,14 +58,21 @@ TOPICS = pa.schema(
 
 
 class FilesTable:
-    """Rows of one type out of files of some kinds, file by file."""
+    """Rows of one type out of files of some kinds, file by file. hidden: columns that are null throughout."""
 
     def __init__(
-        self, store: Store, kinds: tuple[FileKind, ...], row_type: str, schema: pa.Schema, lacking: Lacking
+        self,
+        store: Store,
+        kinds: tuple[FileKind, ...],
+        row_type: str,
+        schema: pa.Schema,
+        lacking: Lacking,
+        hidden: frozenset[str] = frozenset(),
     ) -> None:
         self._store = store
         self._files = [file for kind in kinds for file in store.of_kind(kind) if file.regular]
         self._type = row_type
+        self._hidden = hidden
         self._schema = schema
         self._lacking = lacking
 
@@ -100,7 +107,7 @@ class FilesTable:
                 self._lacking.add(_lost(item))
 
     def _arranged(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        known = set(batch.schema.names)
+        known = set(batch.schema.names) - self._hidden
         columns = [
             batch[field.name] if field.name in known else pa.nulls(batch.num_rows, field.type)
             for field in self._schema
@@ -116,15 +123,23 @@ def _lost(row: dict[str, Any]) -> dict[str, Any]:
     return place | {"reason": Incomplete.DAMAGE.value}
 
 
-def consumequeue(store: Store, lacking: Lacking) -> StoreDataset:
-    """Units of all queues."""
+_TAG_HASHES = frozenset({"tags_code", "ext_tags_code"})
+_KEY_HASHES = frozenset({"key_hash", "slot"})
+_SHOWN: frozenset[str] = frozenset()
+
+
+def consumequeue(store: Store, lacking: Lacking, *, hashes: bool = True) -> StoreDataset:
+    """Units of all queues. hashes: False leaves out what tags could be found by."""
     kinds = (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
-    return FilesTable(store, kinds, "unit", CONSUMEQUEUE, lacking).dataset()
+    return FilesTable(
+        store, kinds, "unit", CONSUMEQUEUE, lacking, _SHOWN if hashes else _TAG_HASHES
+    ).dataset()
 
 
-def index_items(store: Store, lacking: Lacking) -> StoreDataset:
-    """Items of all index files."""
-    return FilesTable(store, (FileKind.INDEX,), "index_item", ITEM_SCHEMA, lacking).dataset()
+def index_items(store: Store, lacking: Lacking, *, hashes: bool = True) -> StoreDataset:
+    """Items of all index files. hashes: False leaves out what keys could be found by."""
+    hidden = _SHOWN if hashes else _KEY_HASHES
+    return FilesTable(store, (FileKind.INDEX,), "index_item", ITEM_SCHEMA, lacking, hidden).dataset()
 
 
 def consumer_offsets(store: Store) -> pa.Table:

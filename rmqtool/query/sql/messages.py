@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from rmqtool.query.not_read import not_read
 from rmqtool.query.segment_times import SegmentTimes
-from rmqtool.query.sql.dataset import Part, StoreDataset, within
+from rmqtool.query.sql.dataset import Part, StoreDataset, of_batches, within
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Records
 from rmqtool.scan.log import LogScan, data_bytes, scan_log
@@ -40,10 +40,26 @@ SCHEMA = _schema()
 """docs/table.md; the columns of time stand behind the milliseconds that they are made of"""
 
 
+class Hiding(Protocol):
+    """What must not be seen is taken out before a query sees it. field: a column more, which says what."""
+
+    field: pa.Field
+
+    def needed(self, wanted: Sequence[str]) -> tuple[str, ...]:
+        """Columns of the record table by which these are judged and made."""
+
+    def hide(self, batch: pa.RecordBatch, wanted: Sequence[str]) -> pa.RecordBatch:
+        """The wanted columns of a batch that has those needed."""
+
+
 class MessagesTable:
     """opened: bases of the segments that scans have read, one entry a scan."""
 
-    def __init__(self, segments: SegmentSet, reading: Reading, lacking: Lacking) -> None:
+    def __init__(
+        self, segments: SegmentSet, reading: Reading, lacking: Lacking, hiding: Hiding | None = None
+    ) -> None:
+        self._hiding = hiding
+        self._schema = SCHEMA if hiding is None else SCHEMA.append(hiding.field)
         self._segments = segments
         self._reading = reading
         self._lacking = lacking
@@ -54,7 +70,7 @@ class MessagesTable:
     def dataset(self) -> StoreDataset:
         """The table for a database."""
         parts = [Part(one.file.shown, self._guarantee_of(one)) for one in self._segments]
-        return StoreDataset(SCHEMA, parts, self._read, self._lacking)
+        return StoreDataset(self._schema, parts, self._read, self._lacking)
 
     def _guarantee_of(self, segment: Segment) -> Any:
         def guarantee(names: frozenset[str]) -> ds.Expression:
@@ -75,19 +91,33 @@ class MessagesTable:
 
     def _read(self, chosen: list[int], ask: Ask) -> Iterator[pa.RecordBatch]:
         wanted = {self._segments[number] for number in chosen}
+        everything = (*ask.columns, *ask.names)
+        hiding = self._hiding
         how = LogScan(
-            columns=_made_of(ask.columns),
-            choose=None if ask.condition is None else self._chooser(ask),
+            columns=_made_of(ask.columns) if hiding is None else _needed(hiding, everything),
+            choose=self._chooser(ask) if hiding is None and ask.condition is not None else None,
             wanted=lambda segment: self._open(segment, segment in wanted),
             **self._reading.as_scan(),
         )
         for piece in scan_log(self._segments, how):
             if isinstance(piece.content, pa.RecordBatch):
                 if piece.content.num_rows:
-                    yield _with_times(piece.content, ask.columns)
+                    yield from self._shown(piece.content, ask)
             else:
                 for row in not_read(piece.segment, piece.content):
                     self._lacking.add(row)
+
+    def _shown(self, batch: pa.RecordBatch, ask: Ask) -> Iterator[pa.RecordBatch]:
+        """What a scan wants of a batch; a condition sees no more than the query does."""
+        if self._hiding is None:
+            yield _with_times(batch, ask.columns, self._schema)
+            return
+        names = tuple(dict.fromkeys((*ask.columns, *ask.names)))
+        made = tuple(dict.fromkeys(TIMES.get(name, name) for name in names))
+        if made:
+            batch = self._hiding.hide(batch, made)
+        seen = _with_times(batch, names, self._schema) if names else batch
+        yield from of_batches(iter([seen]), ask)
 
     def _open(self, segment: Segment, wanted: bool) -> bool:
         if wanted:
@@ -101,7 +131,7 @@ class MessagesTable:
             batch = to_batch(
                 records, base=base, path=path, kernels=self._kernels, columns=_made_of(ask.names)
             )
-            kept = ask.passing(_with_times(batch, ask.names)).to_numpy()
+            kept = ask.passing(_with_times(batch, ask.names, SCHEMA)).to_numpy()
             return Records(records.rows[np.asarray(kept, np.int64)], records.window, records.origin)
 
         return choose
@@ -112,6 +142,10 @@ def _made_of(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(TIMES.get(name, name) for name in names)) or (next(iter(COLUMNS)),)
 
 
-def _with_times(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+def _needed(hiding: Hiding, names: Sequence[str]) -> tuple[str, ...]:
+    return hiding.needed(_made_of([name for name in names if name != hiding.field.name]))
+
+
+def _with_times(batch: pa.RecordBatch, names: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
     columns = [as_time(batch[TIMES[name]]) if name in TIMES else batch[name] for name in names]
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema([SCHEMA.field(name) for name in names]))
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema([schema.field(name) for name in names]))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from rmqtool.query.reading import Reading
+    from rmqtool.query.sql.messages import Hiding
     from rmqtool.store.layout import Store
 
 _BATCH_ROWS = 8192
@@ -30,19 +31,24 @@ def _duckdb() -> Any:
 
 
 class SqlSession:
-    """A context manager; `run` may be called many times. Raises `MissingExtraError` without DuckDB."""
+    """A context manager; `run` may be called many times. Raises `MissingExtraError` without DuckDB.
 
-    def __init__(self, store: Store, reading: Reading) -> None:
+    hiding: what takes out of records what must not be seen; where hashes would tell of it they are null.
+    """
+
+    def __init__(
+        self, store: Store, reading: Reading, hiding: Hiding | None = None, *, hashes: bool = True
+    ) -> None:
         from rmqtool.query.sql import derived
         from rmqtool.query.sql.messages import MessagesTable
 
         self._duckdb = _duckdb()
         self.lacking = Lacking()
-        self.messages = MessagesTable(store.segments, reading, self.lacking)
+        self.messages = MessagesTable(store.segments, reading, self.lacking, hiding)
         self._tables: dict[str, Any] = {
             "messages": self.messages.dataset(),
-            "consumequeue": derived.consumequeue(store, self.lacking),
-            "index_items": derived.index_items(store, self.lacking),
+            "consumequeue": derived.consumequeue(store, self.lacking, hashes=hashes),
+            "index_items": derived.index_items(store, self.lacking, hashes=hashes),
             "consumer_offsets": derived.consumer_offsets(store),
             "topics": derived.topics(store),
         }

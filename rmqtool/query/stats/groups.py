@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rmqtool.query.stats.copies import copy_of
+from rmqtool.query.duplicates.copies import copy_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""The whole answer of `stats`: one pass over the log for the sums, more where duplicates are asked for."""
+"""The whole answer of `stats`: one pass over the log for the sums, further ones for what is there twice."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rmqtool.query.duplicates.batches import BatchWalk
+from rmqtool.query.duplicates.copies import is_internal
+from rmqtool.query.duplicates.hashes import Repeated
+from rmqtool.query.duplicates.suspects import COLUMNS, Suspects
+from rmqtool.query.duplicates.verdict import Duplicates
 from rmqtool.query.not_read import not_read
+from rmqtool.query.scope import Scope
 from rmqtool.query.select import Selector
-from rmqtool.query.stats import duplicates
-from rmqtool.query.stats.copies import is_internal
-from rmqtool.query.stats.duplicates import Duplicates, Repeated
 from rmqtool.query.stats.groups import Groups
 from rmqtool.query.stats.retention import Needs
 from rmqtool.scan.engine import choose_kernels
@@ -37,7 +40,7 @@ class LogStatistics:
     """What the messages of a log that pass `wanted` add up to.
 
     by: names of `groups.DIMENSIONS`. plain: decompress bodies to tell what compression gains. needs: what
-    consumer groups wait for is added up, too.
+    consumer groups wait for is added up, too. repeated: look for keys that come again on the way.
     """
 
     store: Store
@@ -46,58 +49,57 @@ class LogStatistics:
     reading: Reading
     plain: bool = False
     needs: Needs | None = None
+    repeated: Repeated | None = None
     largest: Row | None = None
     not_covered: list[Row] = field(default_factory=list)
     _reached: int = 0
     _left: int | None = None
-    _duplicates: Row = field(default_factory=dict)
+    _duplicates: Duplicates | None = None
 
     def __post_init__(self) -> None:
         self.groups = Groups(self.by, plain=self.plain)
         self._topics = Groups(("topic",), plain=self.plain)
         self._left = self.wanted.limit
+        self.scope = Scope(self.store.segments, self.wanted)
 
     def read(self) -> None:
         """Reads the log; an interrupt ends it early, and is in `not_covered` then."""
         columns = (*_FACTS, *self.groups.columns, *self._topics.columns)
         if self.needs is not None:
             columns = (*columns, *Needs.COLUMNS)
+        if self.repeated is not None:
+            columns = (*columns, "keys" if self.repeated.by_key else "uniq_key")
         try:
             for batch in self._batches(columns, self.reading):
                 self._add(batch)
         except KeyboardInterrupt:
             self._stop(Incomplete.INTERRUPTED)
 
-    def duplicates(self, *, by_key: bool) -> Iterator[Row]:
-        """Keys with more than one message of their own; only behind a `read` that was not interrupted."""
-        if any(row["reason"] == Incomplete.INTERRUPTED for row in self.not_covered):
+    def duplicates(self) -> Iterator[Row]:
+        """Keys with more than one message of their own; only behind a `read` that was not interrupted.
+
+        A share of the keys at a time, as many as memory holds: one pass finds which of them come again (the
+        first such pass is `read` itself), and where some do, another one gets their records.
+        """
+        repeated = self.repeated
+        if repeated is None or any(row["reason"] == Incomplete.INTERRUPTED for row in self.not_covered):
             return
-        columns = tuple(dict.fromkeys((*duplicates.COLUMNS, "physical_offset", "store_size")))
-        quiet = replace(self.reading, advance=None)
+        self._duplicates = told = Duplicates(BatchWalk(self.store.segments))
         try:
-            found = []
-            parts = duplicates.passes_needed(data_bytes(self.store.segments))
-            for part in range(parts):
-                repeated = Repeated(by_key, part, parts)
-                for batch in self._again(columns, quiet):
-                    repeated.add(batch)
-                found.append(repeated.found())
-            second = Duplicates(duplicates.merged(found), by_key=by_key)
-            for batch in self._again(columns, quiet):
-                second.add(batch)
+            while True:
+                hashes = repeated.found()
+                shares = [repeated.share] if len(hashes) else []
+                while shares:
+                    suspects = Suspects(hashes, repeated.by_key, shares.pop())
+                    self._again(suspects)
+                    yield from told.rows(suspects.table())
+                    shares += suspects.left
+                if not repeated.left:
+                    return
+                repeated = Repeated(repeated.by_key, repeated.left.pop(), repeated.left)
+                self._again(repeated)
         except KeyboardInterrupt:
             self._stop(Incomplete.INTERRUPTED)
-            return
-        keys = messages = 0
-        for row in second.rows():
-            keys += 1
-            messages += row["messages"]
-            yield row
-        self._duplicates = {
-            "duplicate_keys": keys,
-            "duplicate_messages": messages,
-            "copies_explained": dict(second.explained),
-        }
 
     def summary(self) -> Row:
         """The closing summary."""
@@ -118,18 +120,23 @@ class LogStatistics:
             "largest": self.largest,
             "log_bytes": sum(one.size for one in segments),
             "disk_bytes": sum(one.file.disk_bytes for one in segments),
-            **self._duplicates,
         }
+        if self._duplicates is not None:
+            told |= self._duplicates.summary()
+        if self.scope.skipped:
+            told["segments_skipped"] = self.scope.skipped
         if self.plain:
             told["plain_bytes"] = sum(row["plain_bytes"] or 0 for row in topics)
         return told | coverage(self.not_covered)
 
-    def _again(self, columns: tuple[str, ...], reading: Reading) -> Iterator[pa.RecordBatch]:
+    def _again(self, taker: Repeated | Suspects) -> None:
         """The same messages once more; what is damaged has been told."""
         known, self.not_covered = self.not_covered, []
         self._left = self.wanted.limit
+        columns = dict.fromkeys((*COLUMNS, "physical_offset", "store_size"))
         try:
-            yield from self._batches(columns, reading)
+            for batch in self._batches(tuple(columns), replace(self.reading, advance=None)):
+                taker.add(batch)
         finally:
             self.not_covered = known
 
@@ -139,7 +146,7 @@ class LogStatistics:
         how = LogScan(
             columns=tuple(dict.fromkeys(columns)),
             choose=None if self.wanted.selects_all else selector.choose,
-            wanted=selector.may_hold,
+            wanted=self.scope.may_hold,
             checks=Check.TEXT,
             **reading.as_scan(),
         )
@@ -177,6 +184,8 @@ class LogStatistics:
         self._topics.add(batch)
         if self.needs is not None:
             self.needs.add(batch)
+        if self.repeated is not None:
+            self.repeated.add(batch)
         most = pc.max(batch["store_size"]).as_py()
         if self.largest is None or most > self.largest["store_size"]:
             at = pc.index(batch["store_size"], most).as_py()

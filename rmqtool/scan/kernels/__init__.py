@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from rmqtool.scan.kernels import faulting as _faulting  # noqa: F401 - loading it guards mapped files
 from rmqtool.scan.kernels.checksum import HAVE_ISAL, crc_at
-from rmqtool.scan.kernels.spans import first_nonzero, gather, property_spans
+from rmqtool.scan.kernels.entries import walk_entries
+from rmqtool.scan.kernels.spans import first_nonzero, gather, message_ids, property_spans
 from rmqtool.scan.kernels.text import utf8_ok
 from rmqtool.scan.kernels.walk import find_record, walk
 
@@ -20,7 +21,9 @@ __all__ = [
     "find_record",
     "first_nonzero",
     "gather",
+    "message_ids",
     "property_spans",
     "utf8_ok",
     "walk",
+    "walk_entries",
 ]

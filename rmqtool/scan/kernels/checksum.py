@@ -17,9 +17,9 @@ if HAVE_ISAL:
     isal = types.ExternalFunction(ISAL_SYMBOL, types.uint32(types.uint32, types.int64, types.uint64))
 
     @kernel(forceinline=True)
-    def crc_at(address, length):
-        """Masked CRC-32 of `length` bytes at `address`."""
-        return np.int64(isal(np.uint32(0), address, np.uint64(length))) & CRC_MASK
+    def crc32_at(address, length):
+        """CRC-32 of `length` bytes at `address`, all 32 bits."""
+        return np.int64(isal(np.uint32(0), address, np.uint64(length)))
 
 else:
     _table = np.zeros(256, np.uint32)
@@ -31,9 +31,15 @@ else:
     CRC_TABLE = _table
 
     @kernel()
-    def crc_at(address, length):
-        """Masked CRC-32 of `length` bytes at `address`."""
+    def crc32_at(address, length):
+        """CRC-32 of `length` bytes at `address`, all 32 bits."""
         crc = np.uint32(0xFFFFFFFF)
         for i in range(length):
             crc = CRC_TABLE[(crc ^ np.uint32(u8(address + i))) & np.uint32(0xFF)] ^ (crc >> np.uint32(8))
-        return np.int64(crc ^ np.uint32(0xFFFFFFFF)) & CRC_MASK
+        return np.int64(crc ^ np.uint32(0xFFFFFFFF))
+
+
+@kernel(forceinline=True)
+def crc_at(address, length):
+    """Masked CRC-32 of `length` bytes at `address`."""
+    return crc32_at(address, length) & CRC_MASK

@@ -21,13 +21,16 @@ _uncached_said = False
 def _digest() -> str:
     """Of the kernels and of the modules whose constants they contain."""
     import formats.commitlog
+    import formats.consumequeue
+    import formats.index
     import formats.primitives
+    import formats.replay
     from rmqtool.scan import crc, fields, legal
     from rmqtool.store import faults
 
     loaded = b"isal" if crc.load_isal_symbol() else b"table"
-    modules = formats.commitlog, formats.primitives, crc, fields, legal, faults
-    others = [module.__file__ for module in modules]
+    declared = formats.commitlog, formats.consumequeue, formats.index, formats.primitives, formats.replay
+    others = [module.__file__ for module in (*declared, crc, fields, legal, faults)]
     parts = [*sorted(_PACKAGE.glob("*.py")), *(Path(name) for name in others if name)]
     return hashlib.sha256(b"".join([loaded, *(part.read_bytes() for part in parts)])).hexdigest()[:16]
 

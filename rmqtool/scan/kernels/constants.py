@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from formats.commitlog import END_FILE_MIN_BLANK_LENGTH
+from formats.replay import ENTRY_HEAD_SIZE
 from rmqtool.scan import fields as f
 
 END = int(f.Stop.END)
@@ -75,4 +76,14 @@ OFF_BORN_TIMESTAMP = f.OFF_BORN_TIMESTAMP
 OFF_STORE_TIMESTAMP = f.OFF_STORE_TIMESTAMP
 OFF_RECONSUME = f.OFF_RECONSUME_TIMES
 OFF_PREPARED = f.OFF_PREPARED_TRANSACTION_OFFSET
+ENTRY_ROWS_FULL = int(f.EntryStop.ROWS_FULL)
+ENTRY_NEED_MORE = int(f.EntryStop.NEED_MORE)
+ENTRY_MARKER = int(f.EntryStop.MARKER)
+ENTRY_CUT = int(f.EntryStop.CUT)
+ENTRY_BAD_LENGTH = int(f.EntryStop.BAD_LENGTH)
+ENTRY_BAD_CRC = int(f.EntryStop.BAD_CRC)
+ENTRY_NO_RECORD = int(f.EntryStop.NO_RECORD)
+ENTRY_HEAD = ENTRY_HEAD_SIZE
+LARGEST_RECORD = f.LARGEST_RECORD
+
 MIN_BLANK = END_FILE_MIN_BLANK_LENGTH

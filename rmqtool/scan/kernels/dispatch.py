@@ -15,6 +15,7 @@ from rmqtool.scan.kernels.constants import (
     QUEUE_ID,
     QUEUE_OFFSET,
     STORE_SIZE,
+    STORE_TIMESTAMP,
     SYS_FLAG,
     TAGS_POSITION,
     TOPIC_LENGTH,
@@ -35,6 +36,7 @@ OFFSET = int(Column.OFFSET)
 LENGTH = int(Column.SIZE)
 TAGS = int(Column.CODE)
 OWNER = int(Column.OWNER)
+TIME = int(Column.TIME)
 
 QUEUE = int(Lane.QUEUE_ID)
 NAME = int(Lane.NAME)
@@ -136,6 +138,7 @@ def place(buf, origin, rows, start, segment_base, known, counts, columns):
             code = np.int64(np.int32(np.uint32(tags & np.uint64(0xFFFFFFFF))))
         columns[TAGS, filled] = code
         columns[OWNER, filled] = r
+        columns[TIME, filled] = row[STORE_TIMESTAMP]
         filled += 1
     counts[2] = filled
     return rows.shape[0]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 
@@ -38,6 +39,18 @@ i8 = _load(8, True)
 u64 = _load(64, False)
 u32 = _load(32, False)
 u8 = _load(8, False)
+
+
+@intrinsic
+def copy(typing_context, target, source, length):
+    """Copies `length` bytes, 0 or more, between addresses that do not overlap."""
+
+    def build(context, builder, signature, arguments):
+        to, at = (builder.inttoptr(address, ir.IntType(8).as_pointer()) for address in arguments[:2])
+        cgutils.raw_memcpy(builder, to, at, arguments[2], 1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), build
 
 
 @intrinsic
@@ -112,3 +125,39 @@ def high64(typing_context, address):
         return builder.bitcast(builder.icmp_signed("<", value, zero), ir.IntType(64))
 
     return types.uint64(types.int64), build
+
+
+def _store(bits: int):
+    """An unaligned store of the low `bits` of an int64 as a big-endian field at an address."""
+
+    @intrinsic
+    def store(typing_context, address, value):
+        def build(context, builder, signature, arguments):
+            integer = ir.IntType(bits)
+            field = arguments[1] if bits == 64 else builder.trunc(arguments[1], integer)
+            stored = builder.store(builder.bswap(field), builder.inttoptr(arguments[0], integer.as_pointer()))
+            stored.align = 1
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64), build
+
+    return store
+
+
+put64 = _store(64)
+put32 = _store(32)
+
+
+@intrinsic
+def prefetch(typing_context, address):
+    """Begin to bring the line at an address into the cache, to be written."""
+
+    def build(context, builder, signature, arguments):
+        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
+        place = builder.inttoptr(arguments[0], pointer)
+        builder.call(function, [place, number(1), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), build

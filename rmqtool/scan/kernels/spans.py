@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from rmqtool.scan.kernels.compiler import kernel
-from rmqtool.scan.kernels.intrinsics import u64
+from rmqtool.scan.kernels.intrinsics import copy, trailing_zeros, u64
+from rmqtool.scan.kernels.text import NONE, ONE, masks
 
-NONE = np.uint64(0)
+HEX = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 
 
 @kernel()
@@ -36,15 +37,32 @@ def gather(buf, positions, lengths, offsets, out):
 
     `offsets` (n+1, int32).
     """
+    source = buf.ctypes.data
+    target = out.ctypes.data
     total = 0
     offsets[0] = 0
     for i in range(positions.size):
-        at = positions[i]
-        for k in range(lengths[i]):
-            out[total + k] = buf[at + k]
-        total += max(lengths[i], 0)
+        length = max(lengths[i], 0)
+        copy(target + total, source + positions[i], length)
+        total += length
         offsets[i + 1] = total
     return total
+
+
+@kernel()
+def message_ids(buf, positions, widths, offsets, out):
+    """Upper-case hex of `widths[i]` bytes of `buf` and of an int64 each, behind each other in `out`."""
+    at = 0
+    for i in range(positions.size):
+        for k in range(widths[i]):
+            byte = buf[positions[i] + k]
+            out[at] = HEX[byte >> 4]
+            out[at + 1] = HEX[byte & 15]
+            at += 2
+        number = offsets[i]
+        for shift in range(60, -1, -4):
+            out[at] = HEX[(number >> shift) & 15]
+            at += 1
 
 
 @kernel()
@@ -69,31 +87,42 @@ def _put_span(buf, spans, first, total, start, separator, end):
 
 
 @kernel()
-def property_spans(buf, positions, lengths, spans, counts):
+def property_spans(buf, positions, lengths, spans, counts, empty):
     """Places of all pairs that Java keeps.
 
     Rows of `spans` are name position, name length, value position, value length.
     `counts[i]` is the number of pairs of record i after the last of several equal names has won; the place of
-    a name is where it came first, as in Java's map. Returns the number of spans.
+    a name is where it came first, as in Java's map. `empty[i]` is set where nothing lies in front of a
+    separator. Returns the number of spans.
     """
+    base = buf.ctypes.data
     total = 0
     for r in range(positions.size):
         at = positions[r]
-        end = at + max(lengths[r], 0)
+        length = max(lengths[r], 0)
         first = total
         start = at
         separator = -1
-        i = at
-        while i <= end:
-            byte = buf[i] if i < end else np.uint8(2)
-            if byte == 1:
-                if separator < 0:
-                    separator = i
-            elif byte == 2:
+        empty[r] = False
+        for block in range(0, length, 64):
+            ones, twos, _, _ = masks(base + at, block, length, buf.size - at)
+            marks = ones | twos
+            while marks != NONE:
+                bit = marks & (~marks + ONE)
+                marks ^= bit
+                i = at + block + np.int64(trailing_zeros(bit))
+                if ones & bit != NONE:
+                    if separator < 0:
+                        separator = i
+                    continue
                 if separator > start and separator + 1 < i:
                     total = _put_span(buf, spans, first, total, start, separator, i)
+                elif i == start:
+                    empty[r] = True
                 start = i + 1
                 separator = -1
-            i += 1
+        end = at + length
+        if separator > start and separator + 1 < end:
+            total = _put_span(buf, spans, first, total, start, separator, end)
         counts[r] = total - first
     return total

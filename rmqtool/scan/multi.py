@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from formats.java import java_parse_int, java_split
 from formats.properties import INNER_BASE, INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, INNER_NUM
-from rmqtool.recovery.traits import MultiDispatch
 from rmqtool.scan.fields import Field, Issue
 from rmqtool.scan.maps import property_maps
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.recovery.settings import StartSettings
-    from rmqtool.recovery.traits import Traits
     from rmqtool.scan.events import Records
 
     Ints = npt.NDArray[np.int64]
@@ -32,15 +30,22 @@ _EXEMPT = ("%RETRY%", "rmq_sys_")
 _SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 
 
-class MultiDispatchError(Exception):
-    """A list of queue offsets holds what is no number: dispatching throws there, at every try."""
+class MultiDispatch(StrEnum):
+    """Which records feed more queues than their own with `enableMultiDispatch`."""
+
+    NONE = "none"
+    ALL_TOPICS = "all_topics"
+    """`ConsumeQueue#checkMultiDispatchQueue`"""
+    USER_TOPICS = "user_topics"
+    """no retry, system or schedule topics, no names with a path separator (`MultiDispatchUtils`)"""
 
 
 @dataclass(frozen=True, slots=True)
 class ExtraRows:
     """Further units: index of the record in its run, its queue's name (as index into `names`), id, slot.
 
-    unlisted: records whose two lists differ in length, which get none.
+    unlisted: records whose two lists differ in length, which get none. stuck: entries without a number in
+    the list of offsets, which get none; a broker's dispatching throws there, at every try.
     """
 
     records: Ints
@@ -49,6 +54,7 @@ class ExtraRows:
     queue_ids: Ints
     slots: Ints
     unlisted: int = 0
+    stuck: int = 0
 
 
 def extra_rows(
@@ -56,18 +62,23 @@ def extra_rows(
     topics: Ints,
     topic_names: list[str],
     kernels: ModuleType,
-    traits: Traits,
-    settings: StartSettings,
+    rule: MultiDispatch,
+    *,
+    lmq: bool,
 ) -> ExtraRows:
-    """Units of the named queues, in the order of the records. Raises `MultiDispatchError`."""
-    if traits.multi_dispatch is MultiDispatch.NONE:
+    """Units of the named queues, in the order of the records.
+
+    topics: of each record, as index into `topic_names`. lmq: `enableLmq`, by which a queue with LMQ's prefix
+    has the number 0 and not that of its record.
+    """
+    if rule is MultiDispatch.NONE:
         return _rows([], [], [], [])
-    exempt = np.array([_is_exempt(name, traits) for name in topic_names], np.bool_)
+    exempt = np.array([_is_exempt(name, rule) for name in topic_names], np.bool_)
     records: list[int] = []
     names: list[str] = []
     ids: list[int] = []
     slots: list[int] = []
-    unlisted = 0
+    unlisted = stuck = 0
     lists = _both(run, ~exempt[topics], INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, kernels)
     for index, queues, offsets in lists:
         if not queues.strip() or not offsets.strip():
@@ -78,22 +89,21 @@ def extra_rows(
             continue
         own = int(run.rows[index, Field.QUEUE_ID])
         for name, number in zip(wanted, numbers, strict=True):
-            if traits.multi_dispatch is MultiDispatch.USER_TOPICS and "/" in name:
+            if rule is MultiDispatch.USER_TOPICS and "/" in name:
                 continue
             slot = java_parse_int(number, 64)
             if slot is None:
-                raise MultiDispatchError(name)
+                stuck += 1
+                continue
             records.append(index)
             names.append(name)
-            ids.append(0 if settings.lmq and name.startswith(LMQ_PREFIX) else own)
+            ids.append(0 if lmq and name.startswith(LMQ_PREFIX) else own)
             slots.append(slot)
-    return _rows(records, names, ids, slots, unlisted)
+    return _rows(records, names, ids, slots, unlisted, stuck)
 
 
-def _is_exempt(topic: str, traits: Traits) -> bool:
-    return traits.multi_dispatch is MultiDispatch.USER_TOPICS and (
-        topic.startswith(_EXEMPT) or topic == _SCHEDULE
-    )
+def _is_exempt(topic: str, rule: MultiDispatch) -> bool:
+    return rule is MultiDispatch.USER_TOPICS and (topic.startswith(_EXEMPT) or topic == _SCHEDULE)
 
 
 def inner_batches(
@@ -115,13 +125,13 @@ def _both(
 
     which = np.flatnonzero(wanted)
     rows = run.rows[which]
-    maps, _ = property_maps(
+    maps = property_maps(
         kernels,
         run.window,
         np.ascontiguousarray(rows[:, Field.PROPERTIES_POSITION]) - run.origin,
         np.ascontiguousarray(rows[:, Field.PROPERTIES_LENGTH]),
         (rows[:, Field.ISSUES] & int(Issue.PROPERTIES_UTF8)) != 0,
-    )
+    ).column
     first, second = (pc.map_lookup(maps, name, "last") for name in (one, other))
     both = np.flatnonzero(pc.and_(first.is_valid(), second.is_valid()).to_numpy(zero_copy_only=False))
     places = which[both].tolist()
@@ -129,7 +139,12 @@ def _both(
 
 
 def _rows(
-    records: list[int], names: list[str], ids: list[int], slots: list[int], unlisted: int = 0
+    records: list[int],
+    names: list[str],
+    ids: list[int],
+    slots: list[int],
+    unlisted: int = 0,
+    stuck: int = 0,
 ) -> ExtraRows:
     distinct = sorted(set(names))
     places = {name: place for place, name in enumerate(distinct)}
@@ -140,4 +155,5 @@ def _rows(
         np.array(ids, np.int64),
         np.array(slots, np.int64),
         unlisted,
+        stuck,
     )

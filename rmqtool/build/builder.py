@@ -1,0 +1,227 @@
+"""Runs of records into all derived files at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formats.commitlog import SysFlag, transaction_of
+from rmqtool.build.queues import BatchQueue, PlainQueue
+from rmqtool.scan.events import Records
+from rmqtool.scan.fields import Column, Field, Issue
+from rmqtool.scan.lanes import Lanes
+from rmqtool.scan.multi import MultiDispatch, extra_rows, inner_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    import numpy.typing as npt
+
+    from rmqtool.build.files import DerivedFiles
+    from rmqtool.build.index import IndexFiles
+    from rmqtool.build.rules import Rules
+    from rmqtool.build.run import Run
+
+    Ints = npt.NDArray[np.int64]
+    Key = tuple[str, int]
+
+CHUNK_ROWS = 1 << 18
+"""records that go to their queues together: 14 MiB of columns, and many queues cost little"""
+
+_LEAST_RECORD = 91
+"""bytes of the smallest record: no more records than this can be lost in so many bytes"""
+
+_LONGEST_NAME = 255
+"""bytes of a directory's name, on all usual file systems"""
+
+
+@dataclass
+class Left:
+    """Records that got no unit in some queue, for reasons that lie in them."""
+
+    nameless: int = 0
+    """their topic is not UTF-8 or no name for a directory"""
+    unlisted: int = 0
+    """the lists of further queues and of their offsets differ in length"""
+    numberless: int = 0
+    """entries of such a list without a number; a broker's dispatching ends at such a record"""
+
+
+class QueueBuilder:
+    """Takes runs of records in the order of the log and writes the files of their queues.
+
+    wanted: whether the queue of a topic and number is built, None for all. `queues` are those that were made,
+    by topic and number. Memory: `CHUNK_ROWS` columns, and some hundred bytes for each queue.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        files: DerivedFiles,
+        kernels: ModuleType,
+        wanted: Callable[[str, int], bool] | None = None,
+    ) -> None:
+        self._rules = rules
+        self._files = files
+        self._kernels = kernels
+        self._wanted = wanted
+        self._lanes = Lanes(kernels, CHUNK_ROWS, rules.levels)
+        self._counts = np.ones(CHUNK_ROWS if rules.batch_topics else 0, np.int64)
+        self._extra: dict[Key, list[Ints]] = {}
+        self._extras = 0
+        self._lost = 0
+        self.queues: dict[Key, PlainQueue | BatchQueue] = {}
+        self.left = Left()
+
+    def take(self, run: Records, base: int) -> None:
+        """A run of records, made with `Check.TEXT`; base: physical offset of the segment's first byte."""
+        if len(self._lanes) + len(run.rows) > CHUNK_ROWS or self._extras > CHUNK_ROWS:
+            self.flush()
+        before = len(self._lanes)
+        for _ in self._lanes.take(run, base):
+            pass  # the columns are exactly full; the next run empties them
+        self._count_nameless(run, len(self._lanes) - before)
+        here = slice(before, len(self._lanes))
+        if self._rules.batch_topics:
+            self._take_batches(run, here, self._counts)
+        if self._rules.multi_dispatch is not MultiDispatch.NONE:
+            self._take_further(run, here)
+
+    def damage(self, length: int) -> None:
+        """So many bytes of the log in front of what comes next could not be read as records.
+
+        From here on slots that no record has are left to the lost ones as blank units.
+        """
+        self.flush()
+        self._lost += length // _LEAST_RECORD
+
+    def flush(self) -> None:
+        """Writes what was taken so far."""
+        columns = self._lanes.columns
+        extra, self._extra, self._extras = self._extra, {}, 0
+        for key, chosen in self._lanes.groups():
+            queue = self._queue(key, len(chosen))
+            if isinstance(queue, BatchQueue):
+                queue.append(columns, chosen, self._counts)
+            elif queue is not None and key in extra:
+                self._merge(queue, columns[:, chosen], extra.pop(key))
+            elif queue is not None:
+                queue.append(columns, chosen, self._lost)
+        for key, parts in extra.items():
+            queue = self._queue(key, len(parts))
+            if isinstance(queue, PlainQueue):
+                self._merge(queue, columns[:, :0], parts)
+        self._lanes.clear()
+
+    def _merge(self, queue: PlainQueue, own: Ints, parts: list[Ints]) -> None:
+        """Records that name the queue as their own, and others, in the order of the log."""
+        columns = np.concatenate([own, *parts], axis=1)
+        order = np.argsort(columns[Column.OFFSET], kind="stable")
+        queue.append(columns, order, self._lost, np.arange(own.shape[1]))
+
+    def _queue(self, key: Key, records: int) -> PlainQueue | BatchQueue | None:
+        """The queue of so many records, made when there is none; None where it is not wanted or cannot be."""
+        found = self.queues.get(key)
+        if found is None and (self._wanted is None or self._wanted(*key)):
+            topic = key[0]
+            if not _names_directory(topic):
+                self.left.nameless += records
+                return None
+            if topic in self._rules.batch_topics:
+                found = BatchQueue(*key, self._rules, self._files)
+            else:
+                found = PlainQueue(*key, self._rules, self._files, self._kernels)
+            self.queues[key] = found
+        return found
+
+    def _count_nameless(self, run: Records, taken: int) -> None:
+        """Counts the records of the run whose topic no directory can have."""
+        if taken < len(run.rows):
+            flags = run.rows[:, Field.SYS_FLAG] & int(SysFlag.TRANSACTION_MASK)
+            kinds = {int(flag): transaction_of(int(flag)) for flag in np.unique(flags)}
+            silent = [flag for flag, kind in kinds.items() if kind in ("prepared", "rollback")]
+            ill = (run.rows[:, Field.ISSUES] & int(Issue.TOPIC_UTF8)) != 0
+            self.left.nameless += int((ill & ~np.isin(flags, silent)).sum())
+
+    def _owners(self, run: Records, here: slice, places: Ints) -> Records:
+        """The records of columns `here`, those at `places` among them."""
+        return Records(run.rows[self._lanes.columns[Column.OWNER, here][places]], run.window, run.origin)
+
+    def _take_batches(self, run: Records, here: slice, counts: Ints) -> None:
+        """First queue offset and number of messages of the records that go to batch queues."""
+        columns = self._lanes.columns
+        lanes = [n for n, (topic, _) in enumerate(self._lanes.keys) if topic in self._rules.batch_topics]
+        places = np.flatnonzero(np.isin(columns[Column.LANE, here], lanes))
+        counts[here] = 1
+        if places.size:
+            where = here.start + places
+            records = self._owners(run, here, places)
+            every = np.ones(len(places), np.bool_)
+            slots = columns[Column.SLOT, where]
+            columns[Column.SLOT, where], counts[where] = inner_batches(
+                records, every, slots, np.ones(len(places), np.int64), self._kernels
+            )
+
+    def _take_further(self, run: Records, here: slice) -> None:
+        """Units of the queues that records name besides their own."""
+        columns = self._lanes.columns[:, here]
+        records = self._owners(run, here, np.arange(columns.shape[1]))
+        names = [topic for topic, _ in self._lanes.keys]
+        found = extra_rows(
+            records,
+            columns[Column.LANE],
+            names,
+            self._kernels,
+            self._rules.multi_dispatch,
+            lmq=self._rules.lmq,
+        )
+        self.left.unlisted += found.unlisted
+        self.left.numberless += found.stuck
+        for row, name, queue_id, slot in zip(
+            found.records.tolist(), found.name_of.tolist(), found.queue_ids.tolist(), found.slots, strict=True
+        ):
+            column = columns[:, row : row + 1].copy()
+            column[Column.SLOT] = slot
+            self._extra.setdefault((found.names[name], queue_id), []).append(column)
+        self._extras += len(found.records)
+
+
+def _names_directory(topic: str) -> bool:
+    """Whether a directory can have this name, and is then where it should be."""
+    plain = topic not in {"", ".", ".."} and "/" not in topic and "\0" not in topic
+    return plain and len(topic.encode()) <= _LONGEST_NAME
+
+
+class Builder:
+    """Queues and index of one log; either may be None. Fed with runs in the order of the log."""
+
+    def __init__(self, queues: QueueBuilder | None, index: IndexFiles | None) -> None:
+        self.queues = queues
+        self.index = index
+        self.records = 0
+        self.elsewhere = 0
+        """records that state another physical offset than that at which they lie, where units lead"""
+
+    def take(self, run: Run) -> None:
+        """A run of records, of `run.run_of`."""
+        self.records += len(run.offsets)
+        self.elsewhere += run.elsewhere
+        if self.queues is not None:
+            self.queues.take(run.records, run.base)
+        if self.index is not None:
+            self.index.put(run.hashes, run.owners, run.offsets, run.times)
+
+    def damage(self, length: int) -> None:
+        """See `QueueBuilder.damage`."""
+        if self.queues is not None:
+            self.queues.damage(length)
+
+    def close(self) -> None:
+        """Writes what is left."""
+        if self.queues is not None:
+            self.queues.flush()
+        if self.index is not None:
+            self.index.close()

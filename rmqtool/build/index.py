@@ -1,0 +1,223 @@
+"""Index files from key hashes in the order of the log: `IndexService#buildIndex`, `IndexFile#putKey`.
+
+An `IndexFile` takes the items of one file; it needs nothing of the files before it but the end of the last
+one, so that files can be built side by side once it is known which item each begins with (`items - 1` keys
+go into a file, so running sums of key counts tell).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formats.index import FIRST_ITEM, Header, file_size, item_position, slot_position
+from rmqtool.build.queues import build_kernels
+from rmqtool.scan.fields import Keys
+from rmqtool.scan.index import ITEM, SLOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import tzinfo
+    from types import ModuleType
+
+    import numpy.typing as npt
+
+    from rmqtool.build.files import DerivedFiles
+    from rmqtool.build.rules import Rules
+
+    Ints = npt.NDArray[np.int64]
+    Int32s = npt.NDArray[np.int32]
+
+_BLOCK = 1 << 14
+"""slots that are written together, or left a hole when none of them is used"""
+
+_TOGETHER = 1 << 16
+"""items that are written together"""
+
+_MILLISECOND = timedelta(milliseconds=1)
+_LATEST = 253_370_764_800_000
+"""ms; the year 9999, the last that dates have"""
+
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class FileEnd:
+    """Store timestamp (ms) and offset of the last record in an index file; the next one begins with them."""
+
+    timestamp: int = 0
+    physical_offset: int = 0
+
+
+class IndexNames:
+    """Names for index files, which brokers call by the time at which they make one.
+
+    known: names to use first, in order. Behind them a name is the store time of the first record that the
+    file indexes, in `zone`, a millisecond later than the name before where it would not be greater.
+    """
+
+    def __init__(self, known: Sequence[str] = (), zone: tzinfo | None = None) -> None:
+        self._known = list(known)
+        self._zone = zone
+        self._last = ""
+
+    def next_name(self, timestamp: int) -> str:
+        """The next name; timestamp: store time of the file's first record, in ms."""
+        if self._known:
+            self._last = self._known.pop(0)
+            return self._last
+        stored = min(max(timestamp, 0), _LATEST)  # a record's time may be anything
+        name = _name_of((_EPOCH + stored * _MILLISECOND).astimezone(self._zone))
+        self._last = name if name > self._last else _name_behind(self._last)
+        return self._last
+
+
+def _name_of(moment: datetime) -> str:
+    """`UtilAll#timeMillisToHumanString`."""
+    return f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 1000:03d}"
+
+
+def _name_behind(name: str) -> str:
+    """The next name in the order in which brokers sort them, a millisecond later where it is a time."""
+    try:
+        return _name_of(datetime.strptime(name, "%Y%m%d%H%M%S%f") + _MILLISECOND)  # noqa: DTZ007
+    except (ValueError, OverflowError):
+        return f"{name}0"
+
+
+class IndexFile:
+    """One file. after: the end of the file before it, which is full."""
+
+    def __init__(
+        self, path: str, rules: Rules, files: DerivedFiles, kernels: ModuleType, after: FileEnd = FileEnd()
+    ) -> None:
+        self.path = path
+        self._rules = rules
+        self._files = files
+        self._kernels = build_kernels(kernels)
+        self._size = file_size(rules.hash_slots, rules.index_items)
+        self._slots = np.zeros(rules.hash_slots, np.int32)
+        self._state = np.zeros(len(Keys), np.int64)
+        if after.physical_offset > 0:
+            self._state[[Keys.BEGIN_PHYSICAL_OFFSET, Keys.END_PHYSICAL_OFFSET]] = after.physical_offset
+        if after.timestamp > 0:
+            self._state[[Keys.BEGIN_TIMESTAMP, Keys.END_TIMESTAMP]] = after.timestamp
+        self._state[Keys.INDEX_COUNT] = FIRST_ITEM
+        self._state[Keys.EVERY_PUT] = rules.every_put
+        self._room, self._waiting = _TOGETHER, 0
+        self._out = np.empty(_TOGETHER * ITEM.itemsize, np.uint8)
+
+    @property
+    def full(self) -> bool:
+        """Whether it has no room for another item."""
+        return bool(self._state[Keys.INDEX_COUNT] >= self._rules.index_items)
+
+    @property
+    def items(self) -> int:
+        """Keys in it."""
+        return int(self._state[Keys.INDEX_COUNT]) - FIRST_ITEM
+
+    @property
+    def end(self) -> FileEnd:
+        """Where it ends."""
+        return FileEnd(int(self._state[Keys.END_TIMESTAMP]), int(self._state[Keys.END_PHYSICAL_OFFSET]))
+
+    def put(self, hashes: Int32s, owners: Int32s, offsets: Ints, times: Ints, start: int = 0) -> int:
+        """Adds the keys from `start` on; the number of the first for which there is no room.
+
+        hashes, owners: as of `scan.keys.key_hashes`. offsets, times: physical offset and store timestamp (ms)
+        of the records that `owners` name.
+        """
+        wanted = len(hashes) - start
+        if self._waiting + wanted > self._room:
+            self._flush()
+        if wanted > self._room:
+            self._room = wanted
+            self._out = np.empty(wanted * ITEM.itemsize, np.uint8)
+        out = self._out[self._waiting * ITEM.itemsize :]
+        following = int(
+            self._kernels.put_keys(
+                (hashes, owners),
+                (offsets, times),
+                start,
+                self._rules.index_items,
+                self._state,
+                self._slots,
+                out,
+            )
+        )
+        self._waiting += following - start
+        return following
+
+    def _flush(self) -> None:
+        if self._waiting:
+            first = int(self._state[Keys.INDEX_COUNT]) - self._waiting
+            position = item_position(first, self._rules.hash_slots)
+            data = self._out[: self._waiting * ITEM.itemsize]
+            self._files.write(self.path, self._size, position, data, self.end.timestamp)
+            self._waiting = 0
+
+    def close(self) -> None:
+        """Writes what is left, slots and header."""
+        self._flush()
+        for first in range(0, len(self._slots), _BLOCK):
+            part = self._slots[first : first + _BLOCK]
+            if part.any():
+                data = part.astype(SLOT).tobytes()
+                self._files.write(self.path, self._size, slot_position(first), data)
+        values = {place.name.lower(): int(self._state[place]) for place in Keys if place < Keys.EVERY_PUT}
+        if not self.items and not self._rules.header_at_stop:
+            values["index_count"] = 0
+        self._files.write(self.path, self._size, 0, Header.build(values))
+
+
+class IndexFiles:
+    """The index of a log, file after file."""
+
+    def __init__(
+        self, rules: Rules, files: DerivedFiles, kernels: ModuleType, next_name: Callable[[int], str]
+    ) -> None:
+        self._rules = rules
+        self._files = files
+        self._kernels = kernels
+        self._next_name = next_name
+        self._last: IndexFile | None = None
+        self._record = FileEnd(0, -1)
+        self.items = 0
+        self.paths: list[str] = []
+
+    def put(self, hashes: Int32s, owners: Int32s, offsets: Ints, times: Ints) -> None:
+        """Keys of a run of records; offsets, times: of all of its records, those without keys too."""
+        if not len(offsets):
+            return
+        at = 0
+        while at < len(hashes):
+            file = self._writable(int(times[owners[at]]))
+            at = file.put(hashes, owners, offsets, times, at)
+        self.items += len(hashes)
+        self._record = FileEnd(int(times[-1]), int(offsets[-1]))
+        if self._last is None:
+            self._writable(int(times[0]))
+
+    def close(self) -> None:
+        """Ends the last file. One that became full before the last record is followed by an empty one."""
+        if self._last is None:
+            return
+        if self._last.full and self._record.physical_offset > self._last.end.physical_offset:
+            self._writable(self._record.timestamp)
+        self._last.close()
+
+    def _writable(self, timestamp: int) -> IndexFile:
+        """The last file, or a new one when there is none with room (`#getAndCreateLastIndexFile`)."""
+        if self._last is None or self._last.full:
+            after = FileEnd()
+            if self._last is not None:
+                after = self._last.end
+                self._last.close()
+            path = f"index/{self._next_name(timestamp)}"
+            self._last = IndexFile(path, self._rules, self._files, self._kernels, after)
+            self.paths.append(path)
+        return self._last

@@ -1,0 +1,184 @@
+"""From an order to its end: planned, printed, saved, and with --apply carried out."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rmqtool.cli.changing import quarantine_of
+from rmqtool.cli.plan_page import Outcome, show_plan
+from rmqtool.errors import ExitCode, UsageError
+from rmqtool.output.sizes import human_bytes
+from rmqtool.repair.alone import apply_alone
+from rmqtool.repair.backup import backup_needs
+from rmqtool.repair.disk import Disk
+from rmqtool.repair.in_place import apply_in_place, check_backup, how_it_stands
+from rmqtool.repair.interrupted import bring_back, refuse_if_interrupted
+from rmqtool.repair.places import is_within
+from rmqtool.repair.quarantine import check_beside
+from rmqtool.repair.room import written_bytes
+from rmqtool.repair.saved import check_fits, check_same, digested, load_plan, save_plan
+from rmqtool.repair.to_copy import apply_to_copy, check_output, prepare_copy
+from rmqtool.store.holding import hold, refuse_if_held
+from rmqtool.store.layout import StoreForm
+from rmqtool.store.names import escape_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rmqtool.cli.changing import ChangeOptions, Order
+    from rmqtool.cli.context import Context
+    from rmqtool.repair.plan import Planned
+    from rmqtool.store.holding import Held
+    from rmqtool.store.layout import Store
+
+
+def carry_out(context: Context, order: Order, options: ChangeOptions) -> ExitCode:
+    """Plans, prints and, with --apply, does it.
+
+    Returns 0 when nothing is to do or all was done, 1 when a plan with changes was printed. Raises
+    `UsageError`, `LockedError` (exit 5), `PlanRefusedError` (1), `NewerFormatError` (6), `StoreIOError` (4).
+    """
+    options.check()
+    store = order.open()
+    if not (order.alone and options.output is not None):
+        _demand_whole(store)
+    _check_targets(store, order, options)
+    if options.in_place and options.apply:
+        with hold(store.root) as held:
+            told = bring_back(store.root, str(options.backup), held, Disk())
+            if told is not None:
+                context.talk.note(told)
+                store = order.open()
+            check_backup(store, str(options.backup))
+            return _run(context, order, options, store, held)
+    refuse_if_interrupted(store.root)
+    refuse_if_held(store.root)
+    if options.in_place:
+        check_backup(store, str(options.backup))
+    return _run(context, order, options, store, None)
+
+
+def _demand_whole(store: Store) -> None:
+    if store.form is not StoreForm.STORE:
+        raise UsageError(
+            f"{escape_name(str(store.given))} is a part of a store: give the directory that holds commitlog/"
+        )
+
+
+def _check_targets(store: Store, order: Order, options: ChangeOptions) -> None:
+    """Refuses what can be known to fail before anything is read."""
+    if options.output is not None:
+        check_output(store, options.output)
+        if order.keeps_evidence:
+            check_beside(store, quarantine_of(options.output), "the directory beside --output")
+    if options.save_plan is not None:
+        shown = escape_name(options.save_plan)
+        if is_within(options.save_plan, store.root):
+            raise UsageError(f"--save-plan {shown}: lies inside the store")
+        if os.path.lexists(options.save_plan):
+            raise UsageError(f"--save-plan {shown}: exists")
+
+
+def _run(context: Context, order: Order, options: ChangeOptions, store: Store, held: Held | None) -> ExitCode:
+    with _work_directory(options) as work:
+        planned = _plan(order, options, store, work)
+        if options.save_plan is not None:
+            total = sum(one.size for one in planned.plan.inputs)
+            with context.progress("digesting", total) as progress:
+                save_plan(store, planned, options.save_plan, progress.advance)
+        if not options.apply:
+            show_plan(context, order, options, planned, _foreseen(order, store, planned, options))
+            return ExitCode.DAMAGE if planned.edits else ExitCode.OK
+        outcome = (
+            _in_place(context, options, store, planned, held)
+            if held is not None
+            else _to_copy(context, order, options, store, planned)
+        )
+        show_plan(context, order, options, planned, outcome)
+    return ExitCode.OK
+
+
+def _plan(order: Order, options: ChangeOptions, store: Store, work: str) -> Planned:
+    if options.plan is None:
+        return order.plan(store, order.parameters, work)
+    saved = load_plan(options.plan)
+    check_fits(saved, store, order.command, options.plan)
+    planned = digested(order.plan(store, order.chosen(saved.parameters), work))
+    check_same(saved, planned, options.plan)
+    return planned
+
+
+@contextmanager
+def _work_directory(options: ChangeOptions) -> Iterator[str]:
+    """An empty directory, on the disk of the copy or the backup where there is one; it goes in the end."""
+    place = None
+    target = (options.output or options.backup) if options.apply else None
+    if target is not None:
+        place = os.path.dirname(os.path.abspath(target))
+        while not os.path.isdir(place):
+            place = os.path.dirname(place)
+    try:
+        made = tempfile.TemporaryDirectory(prefix=".rmqtool-work-", dir=place)
+    except PermissionError:
+        made = tempfile.TemporaryDirectory(prefix="rmqtool-work-")
+    with made as work:
+        yield work
+
+
+def _foreseen(order: Order, store: Store, planned: Planned, options: ChangeOptions) -> Outcome:
+    if options.output is not None and order.alone:
+        return Outcome(needed=written_bytes(planned.edits))
+    if options.output is not None:
+        copy = prepare_copy(store, planned, options.output)
+        return Outcome(needed=copy.needed, shares=copy.shares)
+    if options.in_place:
+        return Outcome(needed=backup_needs(store, planned, str(options.backup)).total)
+    return Outcome()
+
+
+def _to_copy(
+    context: Context, order: Order, options: ChangeOptions, store: Store, planned: Planned
+) -> Outcome:
+    output = str(options.output)
+    if order.alone:
+        with context.progress("writing", written_bytes(planned.edits)) as progress:
+            apply_alone(store, planned, output, advance=progress.advance)
+        return Outcome(applied=True, needed=written_bytes(planned.edits), output=os.path.abspath(output))
+    copy = prepare_copy(store, planned, output)
+    shared = " beside blocks shared with the store" if copy.shares else ""
+    context.talk.note(f"the copy in {output} takes {human_bytes(copy.needed)}{shared}")
+    for path in copy.tree.skipped:
+        context.talk.warn(f"{path} is no file and not copied")
+    _warn_of_owners(context, store)
+    quarantine = quarantine_of(output) if order.keeps_evidence else None
+    with context.progress("copying", copy.tree.data_bytes) as progress:
+        apply_to_copy(store, planned, copy, quarantine=quarantine, advance=progress.advance)
+    kept = quarantine if quarantine is not None and os.path.isdir(quarantine) else None
+    return Outcome(applied=True, needed=copy.needed, shares=copy.shares, output=copy.target, quarantine=kept)
+
+
+def _warn_of_owners(context: Context, store: Store) -> None:
+    user = os.geteuid()
+    if user != 0 and os.stat(store.root).st_uid != user:
+        context.talk.warn("the files get this user for their owner: only root can keep that of the store")
+
+
+def _in_place(
+    context: Context, options: ChangeOptions, store: Store, planned: Planned, held: Held
+) -> Outcome:
+    if not planned.edits:
+        return Outcome(applied=True)
+    backup = os.path.abspath(str(options.backup))
+    needs = backup_needs(store, planned, backup)
+    _warn_of_owners(context, store)
+    context.talk.note(f"the journal in {backup} takes {human_bytes(needs.total)}")
+    with context.progress("writing", sum(one.change.length or 0 for one in planned.edits)) as progress:
+        try:
+            apply_in_place(store, planned, backup, held, advance=progress.advance)
+        except KeyboardInterrupt:
+            context.talk.warn(f"interrupted: {how_it_stands(store, backup)}")
+            raise
+    return Outcome(applied=True, needed=needs.total, journal=backup)

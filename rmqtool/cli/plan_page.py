@@ -1,0 +1,164 @@
+"""A plan, and what became of it, as rows and summary or as a page."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.output.sizes import human_bytes
+from rmqtool.output.tablerows import Column
+
+if TYPE_CHECKING:
+    from rmqtool.cli.changing import ChangeOptions, Order
+    from rmqtool.cli.context import Context
+    from rmqtool.repair.plan import Change, Cost, Planned
+
+_COLUMNS = (
+    Column("action"),
+    Column("path", shrinks=True),
+    Column("position", right=True),
+    Column("length", right=True),
+    Column("why"),
+    Column("message", shrinks=True),
+)
+CSV_COLUMNS = ("action", "path", "position", "length", "size", "mtime_timestamp", "why", "message")
+_MANY = 20
+"""changes of one file that the page lists; more are counted"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a plan.
+
+    needed: bytes that it takes or took beside the store; shares: most of a copy shares blocks with the
+    store. output, journal, quarantine: where things went.
+    """
+
+    applied: bool = False
+    needed: int | None = None
+    shares: bool = False
+    output: str | None = None
+    journal: str | None = None
+    quarantine: str | None = None
+
+
+def show_plan(
+    context: Context, order: Order, options: ChangeOptions, planned: Planned, outcome: Outcome
+) -> None:
+    """Prints the plan in the form that was asked for."""
+    schema = f"rmqtool.{order.command.replace(' ', '-')}/1"
+    if context.format == "table":
+        _page(context, options, planned, outcome)
+        return
+    with context.rows(schema, _COLUMNS, csv_columns=CSV_COLUMNS) as rows:
+        rows.write_rows(change_row(one) for one in planned.plan.changes)
+        further = dict(order.told()) if order.told is not None else {}
+        rows.finish(_summary(planned, outcome) | further)
+
+
+def change_row(change: Change) -> dict[str, Any]:
+    """One change as a row: its facts beside its own keys, times in ms."""
+    told = change.model_dump(mode="json", exclude_none=True, exclude={"facts", "mtime_ns"})
+    if change.mtime_ns is not None:
+        told["mtime_timestamp"] = change.mtime_ns // 1_000_000
+    return {"type": "change", **told, **change.facts}
+
+
+def _cost(cost: Cost) -> dict[str, Any]:
+    return cost.model_dump(mode="json")
+
+
+def _summary(planned: Planned, outcome: Outcome) -> dict[str, Any]:
+    plan = planned.plan
+    return {
+        "type": "summary",
+        "plan_id": plan.plan_id,
+        "command": plan.command,
+        "store": plan.store,
+        "release": plan.release,
+        "parameters": plan.parameters,
+        "changes": len(plan.changes),
+        "saved": _cost(plan.saved),
+        "lost": _cost(plan.lost),
+        "notes": list(plan.notes),
+        "applied": outcome.applied,
+        "bytes_needed": outcome.needed,
+        "shares_blocks": outcome.shares,
+        "output": outcome.output,
+        "journal": outcome.journal,
+        "quarantine": outcome.quarantine,
+        "complete": True,
+    }
+
+
+def _page(context: Context, options: ChangeOptions, planned: Planned, outcome: Outcome) -> None:
+    plan = planned.plan
+    page = context.page()
+    if not plan.changes:
+        page.line("Nothing to change.", "bold green")
+    else:
+        count = len(plan.changes)
+        page.heading(f"{count} {'change' if count == 1 else 'changes'} to {plan.store}")
+    for path, group in groupby(plan.changes, key=lambda one: one.path):
+        changes = list(group)
+        page.heading(path, "cyan")
+        for change in changes[:_MANY]:
+            page.line(f"  {_line(change)}")
+        if len(changes) > _MANY:
+            page.line(f"  and {len(changes) - _MANY} more (--format ndjson lists all)")
+    _costs(context, page, planned)
+    page.heading("Plan")
+    page.facts(
+        [
+            ("plan", plan.plan_id),
+            ("release", plan.release),
+            ("saved as", options.save_plan),
+            ("takes", None if outcome.needed is None else _takes(outcome)),
+            ("written to", outcome.output),
+            ("journal", outcome.journal),
+            ("quarantine", outcome.quarantine),
+            ("undo", outcome.journal and f"rmqtool undo {shlex.quote(outcome.journal)} --apply"),
+            ("next", _next(options, planned) if not outcome.applied else None),
+        ]
+    )
+    page.close()
+
+
+def _takes(outcome: Outcome) -> str:
+    return human_bytes(outcome.needed or 0) + (
+        ", most of the copy shares its blocks" if outcome.shares else ""
+    )
+
+
+def _line(change: Change) -> str:
+    where = "" if change.position is None else f" at {change.position}"
+    length = "" if change.length is None else f", {change.length} bytes"
+    size = "" if change.size is None or change.action == "write" else f" to {change.size} bytes"
+    return f"{change.action}{size}{where}{length} ({change.why}): {change.message}"
+
+
+def _costs(context: Context, page: Any, planned: Planned) -> None:
+    plan = planned.plan
+    for title, cost in (("Kept that a broker would lose", plan.saved), ("Lost under any policy", plan.lost)):
+        if not cost.messages and not cost.bytes:
+            continue
+        times = (cost.first_timestamp, cost.last_timestamp)
+        page.heading(title)
+        page.facts(
+            [
+                ("messages", "unknown" if cost.messages is None else f"{cost.messages:,}"),
+                ("bytes", f"{cost.bytes:,}"),
+                ("stored", " to ".join(context.zone.iso(one) for one in times if one is not None) or None),
+            ]
+        )
+    for note in plan.notes:
+        page.line(f"note: {note}")
+
+
+def _next(options: ChangeOptions, planned: Planned) -> str | None:
+    if not planned.edits:
+        return None
+    target = " ".join(map(shlex.quote, options.words)) or "--output DIR"
+    return f"the same command with {target} --apply" if options.apply is False else None

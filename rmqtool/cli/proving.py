@@ -1,0 +1,61 @@
+"""What `checkpoint show` and `checkpoint set` ask the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rmqtool.recovery.reading import Reading
+from rmqtool.recovery.settings import settings_of
+from rmqtool.recovery.traits import behaviours, traits_of
+from rmqtool.repair.checkpoint import PATH, stored_values
+from rmqtool.repair.proof import Proof, prove, start_with
+from rmqtool.scan.engine import choose_kernels
+from rmqtool.scan.log import data_bytes
+from rmqtool.store.access import Access
+from rmqtool.store.live import is_live
+
+if TYPE_CHECKING:
+    from rmqtool.cli.context import Context
+    from rmqtool.cli.options import ReadOptions, VersionOptions
+    from rmqtool.recovery.outcome import StartPlan
+    from rmqtool.store.layout import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """A checkpoint and its proof. stored, safe: values by field; the starts are those of an unclean stop."""
+
+    release: str
+    exists: bool
+    stored: dict[str, int]
+    safe: dict[str, int]
+    proof: Proof
+    start_stored: StartPlan | None
+    start_safe: StartPlan | None
+
+
+def release_of(store: Store, version: VersionOptions) -> str:
+    """The release given, else the last one that the disk does not exclude."""
+    return version.release or list(behaviours(store.release.releases))[-1]
+
+
+def proven(context: Context, store: Store, read: ReadOptions, version: VersionOptions) -> Proven:
+    """Reads the store, with a progress bar. Raises what `prove` raises."""
+    release = release_of(store, version)
+    settings, stored = settings_of(store), stored_values(store)
+    with context.progress("reading", sum(one.size for one in store.segments)) as progress:
+        access = Access.of(read.bytes_per_second, careful=read.safe_io, live=is_live(store))
+        kernels = choose_kernels(data_bytes(store.segments))
+        reading = Reading(kernels, access, read.job_count, progress.advance)
+        proof = prove(store, release, settings, reading)
+    safe = proof.safe(stored, confirms=traits_of(release).confirm_from_checkpoint)
+    return Proven(
+        release,
+        store.file(PATH) is not None,
+        stored,
+        safe,
+        proof,
+        start_with(store, release, settings, reading, stored),
+        start_with(store, release, settings, reading, safe),
+    )

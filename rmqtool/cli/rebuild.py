@@ -1,0 +1,172 @@
+"""`rmqtool rebuild`: consume queues and index anew from the commit log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rmqtool.cli.changing import ChangeOptions, Order
+from rmqtool.cli.context import Context
+from rmqtool.cli.opened import open_store
+from rmqtool.cli.options import OutputOptions, ReadOptions, StoreArgument, StoreOptions, VersionOptions
+from rmqtool.cli.parse import named, parse_int
+from rmqtool.cli.verb import verb
+from rmqtool.errors import ExitCode, UsageError, worst
+
+if TYPE_CHECKING:
+    from rmqtool.build.log import LogReading
+    from rmqtool.repair.plan import Planned
+    from rmqtool.repair.rebuild import Rebuilt
+    from rmqtool.store.layout import Store
+
+
+@dataclass(frozen=True)
+class RebuildChangeOptions(ChangeOptions):
+    """The same where `--output` gets no copy of the store."""
+
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            metavar="DIR",
+            help="Write the rebuilt directories (consumequeue, index …) alone into DIR, new or empty; the "
+            "log is not copied.",
+            show_default=False,
+            rich_help_panel="Changing",
+        ),
+    ] = None
+
+
+@verb(
+    examples=[
+        "rmqtool rebuild /data/store",
+        "rmqtool rebuild /data/store --what cq,index --output /data/derived --apply",
+        "rmqtool rebuild /data/store --what index --in-place --backup /backup/index --apply",
+        "rmqtool rebuild /data/store --topic 'Order*' --queue 3 --in-place --backup /backup/orders --apply",
+    ]
+)
+def command(
+    path: StoreArgument = None,
+    what: Annotated[
+        str | None,
+        typer.Option(
+            "--what",
+            metavar="KINDS",
+            help="cq (consume queues of all kinds), index, or both: cq,index, the default; with --topic or "
+            "--queue: cq.",
+            show_default=False,
+        ),
+    ] = None,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--topic", metavar="GLOB", help="Queues of these topics; repeatable.", show_default=False
+        ),
+    ] = None,
+    queue: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--queue",
+            metavar="N",
+            help="Queues with this number, or * for all; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    keep_expired: Annotated[
+        bool,
+        typer.Option(
+            "--keep-expired",
+            help="Keep older units of queues, whose records have expired, from the old files.",
+        ),
+    ] = False,
+    deleted_topics: Annotated[
+        bool, typer.Option("--deleted-topics", help="Build queues of topics that topics.json has not, too.")
+    ] = False,
+    *,
+    change: RebuildChangeOptions,
+    store: StoreOptions,
+    read: ReadOptions,
+    version: VersionOptions,
+    output: OutputOptions,
+) -> ExitCode:
+    """Consume queues and index anew from the commit log.
+
+    The bytes are those that a broker of the release writes when it starts without queues and index. They are
+    compared with the files that lie there, and the plan lists what differs. Index files keep the names that
+    are there; others are named after the store time of their first message. Queues without a record in the
+    log stay as they are. Behind damage messages keep their queue offsets. Prints the plan and stops, unless
+    --apply.
+    Exit code 1 says that the plan has changes or that the log is damaged, 3 that bytes could not be read.
+    """
+    from rmqtool.cli.carrying_out import carry_out
+    from rmqtool.cli.proving import release_of
+    from rmqtool.repair.rebuild import RebuildOptions, rebuild
+    from rmqtool.repair.rebuild_report import exit_code_of, summary_of, warnings_of
+
+    context = Context(output)
+    found: list[Rebuilt] = []
+
+    def plan(opened: Store, parameters: dict[str, Any], work: str) -> Planned:
+        with context.progress("building", sum(one.size for one in opened.segments)) as progress:
+            how = _reading(opened, read, progress.advance)
+            found.append(rebuild(opened, RebuildOptions.of(parameters), work, how, context.zone.info))
+        for line in warnings_of(found[-1]):
+            context.talk.warn(line)
+        return found[-1].planned
+
+    open_it = partial(open_store, context, path, store)
+    first = open_it()
+    options = RebuildOptions(
+        release=release_of(first, version),
+        what=_kinds(what, narrowed=bool(topic or queue)),
+        topic=tuple(topic or ()),
+        queue=_numbers(queue),
+        keep_expired=keep_expired,
+        deleted_topics=deleted_topics,
+        complete=change.output is not None,
+        tz=output.tz,
+    )
+    order = Order(
+        command="rebuild",
+        open=open_it,
+        parameters=options.parameters(),
+        defaults=RebuildOptions(release_of(first, VersionOptions())).parameters(),
+        plan=plan,
+        alone=True,
+        told=lambda: summary_of(found[-1]),
+    )
+    code = carry_out(context, order, change)
+    return worst([code, exit_code_of(found[-1])])
+
+
+def _reading(store: Store, read: ReadOptions, advance: Any) -> LogReading:
+    from rmqtool.build.log import LogReading
+    from rmqtool.store.access import Access
+    from rmqtool.store.live import is_live
+
+    live = is_live(store)
+    access = Access.of(read.bytes_per_second, careful=read.safe_io, live=live)
+    return LogReading(access, read.job_count, live, advance)
+
+
+def _kinds(text: str | None, *, narrowed: bool) -> tuple[str, ...]:
+    from rmqtool.repair.rebuild import WHAT
+
+    if text is None:
+        return WHAT[:1] if narrowed else WHAT
+    given = {part.strip() for part in text.split(",")}
+    if not given <= set(WHAT):
+        raise UsageError(f"--what: {text} is not cq, index or cq,index")
+    if narrowed and "cq" not in given:
+        raise UsageError("--topic and --queue choose queues; the index is always of all messages")
+    return tuple(kind for kind in WHAT if kind in given)
+
+
+def _numbers(given: list[str] | None) -> tuple[int, ...]:
+    if given is None or "*" in given:
+        return ()
+    with named("--queue"):
+        return tuple(sorted({parse_int(one, minimum=0) for one in given}))

@@ -1,0 +1,160 @@
+"""`rmqtool recover`: the store as it should be after a stop."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rmqtool.cli.changing import ChangeOptions, Order
+from rmqtool.cli.context import Context
+from rmqtool.cli.opened import open_store
+from rmqtool.cli.options import OutputOptions, ReadOptions, StoreArgument, StoreOptions, VersionOptions
+from rmqtool.cli.verb import verb
+from rmqtool.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rmqtool.repair.plan import Planned
+    from rmqtool.store.layout import Store
+
+
+class Policy(StrEnum):
+    """What becomes of damage."""
+
+    KEEP = "keep"
+    BROKER = "broker"
+
+
+class DamagedBody(StrEnum):
+    """What becomes of a record whose body fails its CRC."""
+
+    TOMBSTONE = "tombstone"
+    KEEP = "keep"
+
+
+_DEFAULTS: dict[str, Any] = {"damaged_body": "tombstone", "donors": []}
+_OPTIONS = {"damaged_body": "damaged-body", "donors": "donor"}
+
+
+@verb(
+    examples=[
+        "rmqtool recover /data/store",
+        "rmqtool recover /data/store --output /data/store.mended --apply",
+        "rmqtool recover /data/store --in-place --backup /backup/undo --apply",
+        "rmqtool recover /data/store --policy broker --output /data/store.as-broker --apply",
+        "rmqtool recover /data/store --donor /replica/store --damaged-body keep",
+        "rmqtool recover /data/store --json | jq '.summary.lost'",
+    ],
+)
+def command(
+    path: StoreArgument = None,
+    policy: Annotated[
+        Policy,
+        typer.Option(
+            "--policy",
+            help="keep: every intact record survives, also behind damage. broker: what a broker would "
+            "leave, with all that it would cut or delete kept beside.",
+        ),
+    ] = Policy.KEEP,
+    damaged_body: Annotated[
+        DamagedBody,
+        typer.Option(
+            "--damaged-body",
+            help="A record whose body fails its CRC becomes a tombstone, or keeps its bytes under a CRC "
+            "that fits.",
+        ),
+    ] = DamagedBody.TOMBSTONE,
+    donor: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--donor",
+            metavar="STORE",
+            help="A replica that is asked first for every damaged range; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    change: ChangeOptions,
+    store: StoreOptions,
+    read: ReadOptions,
+    version: VersionOptions,
+    output: OutputOptions,
+) -> ExitCode:
+    """The store as it should be after a stop: every intact record kept, also behind damage.
+
+    Damaged records become tombstones of the same length and place, so that queue offsets and physical
+    offsets stay what they were; torn tails are cut, missing segments bridged, consume queues and index
+    brought in step, and the next start of a broker is a clean one that deletes nothing. With --policy broker
+    the files become what a broker would make of them, and what it would destroy is kept.
+
+    Prints what it would do and what cannot be saved. With --apply it is done: to a copy (--output), or to
+    the store itself (--in-place --backup), which rmqtool undo takes back.
+    """
+    from rmqtool.cli.carrying_out import carry_out
+
+    context = Context(output)
+    parameters = {
+        "policy": policy.value,
+        "release": version.release,
+        "damaged_body": damaged_body.value,
+        "donors": list(donor or ()),
+    }
+
+    def plan(opened: Store, chosen: dict[str, Any], work: str) -> Planned:
+        return _plan(context, opened, chosen, work, read)
+
+    order = Order(
+        command="recover",
+        open=lambda: open_store(context, path, store),
+        parameters=parameters,
+        defaults={"policy": "keep", "release": None, **_DEFAULTS},
+        plan=plan,
+        keeps_evidence=True,
+    )
+    return carry_out(context, order, change)
+
+
+def _plan(context: Context, opened: Store, chosen: dict[str, Any], work: str, read: ReadOptions) -> Planned:
+    from rmqtool.repair.mend.planner import KeepOptions, keep
+    from rmqtool.store.access import Access
+
+    release = chosen["release"] or opened.release.last
+    total = 2 * sum(one.size for one in opened.segments)
+    with context.progress("reading", total) as progress:
+        if chosen["policy"] == Policy.BROKER:
+            return _as_broker(opened, release, chosen, read, progress.advance)
+        options = KeepOptions(
+            release=release,
+            named_release=chosen["release"],
+            keep_bodies=chosen["damaged_body"] == DamagedBody.KEEP,
+            donors=tuple(chosen["donors"]),
+            jobs=read.job_count,
+            access=Access.of(read.bytes_per_second, careful=True, live=False),
+            advance=progress.advance,
+        )
+        return keep(opened, options, work).planned
+
+
+def _as_broker(
+    opened: Store,
+    release: str,
+    chosen: dict[str, Any],
+    read: ReadOptions,
+    advance: Callable[[int], object],
+) -> Planned:
+    from rmqtool.recovery.reading import Reading
+    from rmqtool.recovery.settings import settings_of
+    from rmqtool.repair.broker.policy import plan_broker_policy
+    from rmqtool.scan.engine import choose_kernels
+    from rmqtool.scan.log import data_bytes
+    from rmqtool.store.access import Access
+
+    given = [name for name, value in _DEFAULTS.items() if chosen[name] != value]
+    if given:
+        raise UsageError(f"--policy broker leaves damage as a broker does: no --{_OPTIONS[given[0]]}")
+    access = Access.of(read.bytes_per_second, careful=read.safe_io, live=False)
+    reading = Reading(choose_kernels(data_bytes(opened.segments)), access, read.job_count, advance)
+    return plan_broker_policy(opened, release, settings_of(opened), reading, chosen)

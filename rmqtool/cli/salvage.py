@@ -1,0 +1,208 @@
+"""`rmqtool salvage`: intact records out of whatever is left, into a new store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from rmqtool.cli.context import Context
+from rmqtool.cli.options import OutputOptions, ReadOptions, VersionOptions
+from rmqtool.cli.parse import named, parse_size
+from rmqtool.cli.verb import verb
+from rmqtool.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from rmqtool.output.rows import Row
+    from rmqtool.output.tablerows import Column
+    from rmqtool.repair.salvage.run import SalvageOptions
+    from rmqtool.repair.salvage.sources import Sources
+
+LATEST = "5.3.3"
+LEAST_SEGMENT = 4096
+
+
+@verb(
+    examples=[
+        "rmqtool salvage /mnt/lost+found --output /data/store-new",
+        "rmqtool salvage disk.img --output /data/store-new --jobs 4",
+        "rmqtool salvage old/store segment.bak --output /data/store-new --segment-size 1GiB",
+        "rmqtool salvage broker-a.img broker-b.img --output /data/stores --stores by-host --json",
+    ]
+)
+def command(
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH", help="Files, or directories with all that lies in them."),
+    ],
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--output", metavar="DIR", help="Where to: a new or an empty directory.", show_default=False
+        ),
+    ] = None,
+    stores: Annotated[
+        Literal["auto", "one", "by-host"],
+        typer.Option(
+            "--stores",
+            help="One store, one for each store host, or (auto) the latter where brokers claim the same "
+            "offsets.",
+        ),
+    ] = "auto",
+    segment_size: Annotated[
+        str | None,
+        typer.Option(
+            "--segment-size",
+            metavar="SIZE",
+            help="Size of the segments; otherwise inferred, or that of --store-config.",
+            show_default=False,
+        ),
+    ] = None,
+    store_config: Annotated[
+        str | None,
+        typer.Option(
+            "--store-config",
+            metavar="FILE",
+            help="broker.conf with sizes and switches of the new store.",
+            show_default=False,
+        ),
+    ] = None,
+    as_version: Annotated[
+        str,
+        typer.Option(
+            "--as-version", metavar="X.Y.Z", help="RocketMQ release whose files the new store gets."
+        ),
+    ] = LATEST,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace what an earlier salvage made, whole or interrupted.")
+    ] = False,
+    *,
+    read: ReadOptions,
+    output: OutputOptions,
+) -> ExitCode:
+    """Carve intact records out of fragments, disk images and undeleted files, into a new store.
+
+    Every record that is whole is found, at any byte of any file, and lies in the new store at the offset
+    that it states itself, if that is free; else behind the others, with a line in
+    rmqtool-salvage-moved.csv. Copies are left out. Missing offsets of a queue become tombstones, so that all
+    others keep theirs. The sources are only read.
+    Exit code 1 says that records were moved, had no place or were none, 3 that bytes could not be read.
+    """
+    from rmqtool.repair.salvage.report import (
+        SCHEMA,
+        exit_code,
+        source_rows,
+        store_rows,
+        summary,
+        write_report,
+    )
+    from rmqtool.repair.salvage.run import Salvaged, Target, search, write
+    from rmqtool.repair.salvage.sources import collect
+
+    context = Context(output)
+    if not to:
+        raise UsageError("--output is missing: name a new directory")
+    release = str(VersionOptions(as_version).release)
+    target = Target(to, force=force)
+    target.check()
+    sources = collect(paths, without=to)
+    _outside(sources, target.path)
+    for one in sources.not_covered:
+        context.talk.warn(f"{one['path']}: {one['error']}")
+    told = Salvaged(sources)
+    with context.rows(SCHEMA, _columns()) as out:
+        out.covered = lambda: summary(told)
+        with context.progress("searching", sum(file.size for file in sources.files)) as progress:
+            options = _options(stores, segment_size, store_config, read, release, progress.advance)
+            search(told, options)
+        _warn(context, sources)
+        if told.records:
+            with target as part:
+                write(told, part, options)
+                write_report(told, part, target.path)
+        made = store_rows(told, target.path)
+        out.write_rows(_listed(context, source_rows(told), made))
+        out.finish(summary(told))
+    if context.format in {"table", "csv"}:
+        for row in made:
+            _describe(context, row)
+    return exit_code(told)
+
+
+def _warn(context: Context, sources: Sources) -> None:
+    for file in sources.files:
+        for bad in file.bad:
+            context.talk.warn(f"{file.path}: {bad.length} bytes at {bad.start} cannot be read: {bad.reason}")
+
+
+def _options(
+    stores: Literal["auto", "one", "by-host"],
+    segment_size: str | None,
+    store_config: str | None,
+    read: ReadOptions,
+    release: str,
+    advance: Any,
+) -> SalvageOptions:
+    from pathlib import Path
+
+    from rmqtool.repair.salvage.run import SalvageOptions
+    from rmqtool.store.access import Access
+    from rmqtool.store.config import load_broker_conf
+
+    config = None if store_config is None else load_broker_conf(Path(store_config))
+    size = None
+    if segment_size is not None:
+        with named("--segment-size"):
+            size = parse_size(segment_size)
+            if not LEAST_SEGMENT <= size < 1 << 31:
+                raise UsageError(f"must be {LEAST_SEGMENT} to {(1 << 31) - 1} bytes")
+    elif config is not None and config.is_set("mapped_file_size_commit_log"):
+        size = config.mapped_file_size_commit_log
+    how = Access.of(read.bytes_per_second, careful=read.safe_io, live=False)
+    return SalvageOptions(release, stores, size, config, read.job_count, how, advance)
+
+
+def _outside(sources: Sources, path: str) -> None:
+    """What is replaced holds nothing that is read."""
+    import os
+
+    inside = os.path.realpath(path) + os.sep
+    for file in sources.files:
+        if os.path.realpath(file.location).startswith(inside):
+            raise UsageError(f"--output: {path} holds {file.path}, which is read")
+
+
+def _columns() -> list[Column]:
+    from rmqtool.output.tablerows import Column
+
+    numbers = ("bytes", "records", "duplicates", "moved", "unplaced", "unreadable_bytes")
+    return [
+        Column("path", shrinks=True, style="cyan"),
+        *(Column(key, key.replace("_", " "), right=True, show=lambda value: f"{value:,}") for key in numbers),
+    ]
+
+
+def _listed(context: Context, read: list[Row], made: list[Row]) -> list[Row]:
+    """All rows; a table has the files in which something was found, and stores are notes."""
+    if context.format == "table":
+        return [row for row in read if row["records"] or row["unreadable_bytes"]]
+    return read if context.format == "csv" else [*read, *made]
+
+
+def _describe(context: Context, row: Row) -> None:
+    """The store in words, for those who do not read JSON."""
+    context.talk.note(
+        f"{row['path']}: {row['messages']:,} messages of {', '.join(row['store_hosts'])}, offsets "
+        f"{row['first_offset']} to {row['end_offset']} in {row['segments']} segments of "
+        f"{row['segment_size']} bytes ({row['segment_size_source']})"
+    )
+    if row["tombstones"] or row["fillers"]:
+        context.talk.note(
+            f"bridged: {row['tombstones']:,} tombstones in place of lost messages, {row['fillers']:,} fillers"
+        )
+    if row.get("mapping"):
+        context.talk.note(f"moved: {row['moved']:,} messages have new offsets, see {row['mapping']}")
+    context.talk.note(
+        "before a broker starts on it: raise fileReservedTime, or it deletes what is older; delayed messages "
+        "that are in the log are delivered again; consumer offsets are not in a log"
+    )

@@ -1,0 +1,113 @@
+"""`rmqtool undo`: puts back what an in-place command changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rmqtool.cli.context import Context
+from rmqtool.cli.options import OutputOptions
+from rmqtool.cli.verb import verb
+from rmqtool.errors import ExitCode
+
+if TYPE_CHECKING:
+    from rmqtool.repair.restoring import Step
+    from rmqtool.repair.undo import UndoPlan
+
+SCHEMA = "rmqtool.undo/1"
+CSV_COLUMNS = ("way", "path", "position", "length", "restorable", "reason")
+
+
+@verb(
+    examples=[
+        "rmqtool undo /backup/recover-1",
+        "rmqtool undo /backup/recover-1 --apply",
+        "rmqtool undo /backup/recover-1/journal.json --apply --partial",
+    ]
+)
+def command(
+    journal: Annotated[
+        str,
+        typer.Argument(
+            metavar="JOURNAL",
+            help="Directory given to --backup, or the journal.json in it.",
+            show_default=False,
+        ),
+    ],
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Do it; without it, print what would be done and stop.")
+    ] = False,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Leave what has changed since and restore the rest.")
+    ] = False,
+    *,
+    output: OutputOptions,
+) -> ExitCode:
+    """Puts back what an in-place command changed, from its journal.
+
+    Restores bytes, files, directories, owners, modes and modification times, and takes away what the
+    command made and the marker that kept brokers from starting. Only what would be restored is compared:
+    where a broker or anybody else has written since, that is listed and nothing is done without --partial;
+    what was appended is named and never cut. An apply that was stopped in the middle is put back, too.
+
+    Exit 0 when it is done or nothing is to do, 1 when only the plan was printed or something has changed, 5
+    when a process holds the store.
+    """
+    from rmqtool.repair.undo import plan_undo, undo
+    from rmqtool.store.holding import hold, refuse_if_held
+
+    context = Context(output)
+    plan = plan_undo(journal)
+    refuse_if_held(plan.journal.store)
+    if not apply or plan.nothing:
+        _show(context, plan, applied=False)
+        return ExitCode.OK if plan.nothing else ExitCode.DAMAGE
+    with hold(plan.journal.store) as held:
+        plan = plan_undo(journal)
+        if plan.changed and not partial:
+            _show(context, plan, applied=False)
+        undo(plan, held, partial=partial)
+    _show(context, plan, applied=True)
+    return ExitCode.DAMAGE if plan.changed else ExitCode.OK
+
+
+def _row(step: Step) -> dict[str, Any]:
+    row = {
+        "type": "restore",
+        "way": step.way.value,
+        "path": step.entry.path,
+        "position": step.position,
+        "length": step.length,
+        "restorable": step.changed is None,
+        "reason": step.changed,
+    }
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def _show(context: Context, plan: UndoPlan, *, applied: bool) -> None:
+    from rmqtool.output.tablerows import Column
+    from rmqtool.store.names import escape_name
+
+    columns = [
+        Column("way"),
+        Column("path", shrinks=True),
+        Column("position", right=True),
+        Column("length", right=True),
+        Column("reason", "changed since"),
+    ]
+    with context.rows(SCHEMA, columns, csv_columns=CSV_COLUMNS) as rows:
+        rows.write_rows(_row(step) for step in plan.steps)
+        rows.finish(
+            {
+                "type": "summary",
+                "restored" if applied else "to_restore": len(plan.steps) - len(plan.changed),
+                "changed_since": len(plan.changed),
+                "store": escape_name(plan.journal.store),
+                "journal": escape_name(plan.directory),
+                "plan_id": plan.journal.plan.plan_id,
+                "interrupted": plan.between,
+                "applied": applied,
+                "complete": True,
+            }
+        )

@@ -1,0 +1,92 @@
+"""One question to doctor: the releases, cures, time and reading that it is answered with."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from rmqtool.recovery.cures import Cure, parse_cure
+from rmqtool.recovery.lookback import ALLOWANCE, LookBack
+from rmqtool.recovery.reading import BudgetEndedError
+from rmqtool.recovery.settings import settings_of
+from rmqtool.recovery.traits import behaviours, traits_of
+from rmqtool.recovery.what_if import Conditions, safe_for_all
+from rmqtool.store.lock import probe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rmqtool.recovery.outcome import Outcome, StartPlan
+    from rmqtool.recovery.reading import Reading
+    from rmqtool.store.layout import Store
+
+Treated = tuple[Cure, list["Outcome"], bool | None]
+"""a cure, the outcomes after it, whether it makes a start safe"""
+
+
+class Consultation:
+    """Run it once; an interrupt leaves what was found up to then.
+
+    given: the release asked about, None for all that the disk does not exclude; raises `UsageError` for an
+    unknown one. full: read all old segments. budget: seconds from now on after which the answer is what is
+    certain by then. outcomes: of every release in question, the last one first.
+    """
+
+    def __init__(
+        self, store: Store, given: str | None, *, full: bool = False, budget: float | None = None
+    ) -> None:
+        self._until = None if budget is None else time.monotonic() + budget
+        self.store, self.given = store, given
+        if given is not None:
+            traits_of(given)
+        self._look_back = LookBack(None if full else ALLOWANCE)
+        self.outcomes: list[Outcome] = []
+        self.treated: list[Treated] = []
+
+    def parse(self, texts: Sequence[str]) -> list[Cure]:
+        """The cures asked for, each once. Raises `UsageError`."""
+        return [parse_cure(text, self.store) for text in dict.fromkeys(texts)]
+
+    @cached_property
+    def releases(self) -> list[str]:
+        """The release given, or one for each behaviour that the disk does not exclude, the last first."""
+        if self.given is not None:
+            return [self.given]
+        return list(reversed(behaviours(self.store.release.releases)))
+
+    @property
+    def safe(self) -> bool | None:
+        """The verdict over all releases."""
+        return safe_for_all(self.outcomes) if self.outcomes else None
+
+    def bytes_at_most(self, cures: Sequence[Cure]) -> int:
+        """What all these starts may read, for a progress bar."""
+        return sum(one.size for one in self.store.segments) * len(self.releases) * (1 + len(cures))
+
+    def run(
+        self,
+        cures: Sequence[Cure],
+        reading: Reading,
+        on_plan: Callable[[str, StartPlan], object] = lambda _release, _plan: None,
+    ) -> None:
+        """Foretells the start with every release, then every cure. on_plan: told a release and its plan."""
+        conditions = self._conditions(reading)
+        for release in self.releases:
+            self.outcomes.append(conditions.start(self.store, release, on_plan=partial(on_plan, release)))
+        for cure in cures:
+            found: list[Outcome] = []
+            self.treated.append((cure, found, None))
+            releases = [cure.release] if cure.release else self.releases
+            found.extend(conditions.start(self.store, release, cure) for release in releases)
+            self.treated[-1] = cure, found, safe_for_all(found)
+
+    def _conditions(self, reading: Reading) -> Conditions:
+        def advance(count: int) -> None:
+            if self._until is not None and time.monotonic() > self._until:
+                raise BudgetEndedError
+            reading.told(count)
+
+        timed = replace(reading, advance=advance)
+        return Conditions(settings_of(self.store), timed, probe(self.store.lock_path), self._look_back)

@@ -1,0 +1,192 @@
+"""Queue and index files as recovery leaves them, as edits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formats.consumequeue import COMPACTED_OFFSET
+from rmqtool.recovery.batch_queues import BatchQueueModel
+from rmqtool.repair.broker.indexing import Geometry, index_after
+from rmqtool.repair.content import Inline, Joined, Zeros
+from rmqtool.repair.plan import Action, Change, Edit
+from rmqtool.scan.units import BATCH_UNIT, UNIT
+from rmqtool.store.config import config_of
+from rmqtool.store.names import escape_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from rmqtool.recovery.mapped import MappedFile
+    from rmqtool.recovery.queues import QueueModel
+    from rmqtool.recovery.start import Start
+    from rmqtool.repair.broker.indexing import IndexFile
+    from rmqtool.repair.broker.watching import Watcher
+    from rmqtool.repair.content import Content
+
+    Units = npt.NDArray[Any]
+
+_MS = 1_000_000
+
+
+def put_whole(path: str, content: Content, why: str, message: str, timestamp: int | None) -> Edit:
+    """A new file; timestamp: store time of its last record, ms."""
+    return Edit(
+        Change(
+            action=Action.PUT,
+            path=path,
+            length=content.size,
+            size=content.size,
+            mtime_ns=timestamp * _MS if timestamp else None,
+            why=why,
+            message=message,
+        ),
+        content,
+    )
+
+
+def queue_edits(start: Start, watcher: Watcher) -> Iterator[Edit]:
+    """Units that recovery appends to queues, in files that exist or are new."""
+    for _, queue in sorted(start.queues.items()):
+        for one in queue.files.files:
+            if isinstance(queue, BatchQueueModel):
+                yield from _batch_file(queue, one, watcher)
+            else:
+                yield from _plain_file(queue, one, watcher)
+
+
+def _plain_file(queue: QueueModel, one: MappedFile, watcher: Watcher) -> Iterator[Edit]:
+    parts = one.overlay.exact if one.overlay is not None else []
+    if not parts and one.file is not None:
+        return
+    timestamp = None
+    low, units = 0, np.zeros(0, UNIT)
+    if parts:
+        low = min(int(numbers.min()) for numbers, _, _ in parts)
+        high = max(int(numbers.max()) for numbers, _, _ in parts) + 1
+        units = np.zeros(high - low, UNIT)
+        for numbers, offsets, sizes in parts:
+            units["physical_offset"][numbers - low], units["size"][numbers - low] = offsets, sizes
+        codes, times = watcher.codes_and_times(units["physical_offset"].astype(np.int64))
+        units["tags_code"] = np.where(units["size"] == (1 << 31) - 1, 0, codes)
+        timestamp = int(times[-1])
+    yield from _laid(one, low, units, queue.files.size, timestamp)
+
+
+def _batch_file(queue: BatchQueueModel, one: MappedFile, watcher: Watcher) -> Iterator[Edit]:
+    if not queue.appended and one.file is not None:
+        return
+    raw = queue.content_of(one)
+    units = np.frombuffer(raw[: one.wrote], BATCH_UNIT).copy()
+    before = _on_disk(one, len(units) * BATCH_UNIT.itemsize)
+    same = np.zeros(len(units), np.bool_)
+    known = np.frombuffer(before, BATCH_UNIT)
+    same[: len(known)] = (known["physical_offset"] == units["physical_offset"][: len(known)]) & (
+        known["size"] > 0
+    )
+    fresh = np.flatnonzero(~same)
+    if not fresh.size and one.file is not None:
+        return
+    codes, times = watcher.codes_and_times(units["physical_offset"].astype(np.int64))
+    units["tags_code"][fresh], units["store_timestamp"][fresh] = codes[fresh], times[fresh]
+    units["compacted_offset"][fresh] = COMPACTED_OFFSET
+    low = int(fresh[0]) if fresh.size else 0
+    timestamp = int(times[-1]) if len(times) else None
+    yield from _laid(one, low, units[low:], queue.files.size, timestamp)
+
+
+def _on_disk(one: MappedFile, length: int) -> bytes:
+    if one.file is None:
+        return b""
+    with one.file.open("pread") as source:
+        return source.window(0, length).tobytes()
+
+
+def _laid(one: MappedFile, low: int, units: Units, size: int, timestamp: int | None) -> Iterator[Edit]:
+    """`units` from number `low` on, over an existing file or in a new one of `size` bytes."""
+    message = f"{len(units)} units from number {low} on" if len(units) else "made empty"
+    data, position = units.tobytes(), low * units.dtype.itemsize
+    path = one.file.shown if one.file is not None else escape_name(one.path)
+    if one.file is None:
+        content = Joined((Zeros(position), Inline(data), Zeros(size - position - len(data))))
+        yield put_whole(path, content, "consumequeue", message, timestamp)
+        return
+    with one.file.open("pread") as source:
+        if source.window(position, len(data)).tobytes() == data:
+            return
+    change = Change(
+        action=Action.WRITE,
+        path=path,
+        position=position,
+        length=len(data),
+        mtime_ns=timestamp * _MS if timestamp else None,
+        why="consumequeue",
+        message=message,
+    )
+    yield Edit(change, Inline(data))
+
+
+def index_edits(start: Start, watcher: Watcher) -> Iterator[Edit]:
+    """Items that recovery adds to the index; files that stay and are too short get their full length."""
+    kept = [one for one in map(start.store.file, start.index.kept) if one is not None]
+    geometry = _geometry(start)
+    for file in kept:
+        if file.size < geometry.size:
+            yield Edit(
+                Change(
+                    action=Action.RESIZE,
+                    path=file.shown,
+                    size=geometry.size,
+                    why="index",
+                    message="mapping it makes it as long as the settings say",
+                )
+            )
+    records = watcher.records()
+    if start.settings.index_enabled and len(records[0]):
+        for one in index_after(kept, geometry, records, watcher.keys()):
+            yield from _index_file(one, geometry.size)
+
+
+def _geometry(start: Start) -> Geometry:
+    """As the settings say, else as of the newest file, else the defaults."""
+    store = start.store
+    config = store.config or config_of({})
+    newest = next((store.index_geometry.get(one.path) for one in reversed(store.index_files())), None)
+    slots, items = config.max_hash_slot_num, config.max_index_num
+    given = config.is_set("max_hash_slot_num") or config.is_set("max_index_num")
+    if not given and newest is not None and newest.slots is not None and newest.items is not None:
+        slots, items = newest.slots, newest.items
+    return Geometry(slots, items)
+
+
+def _index_file(one: IndexFile, size: int) -> Iterator[Edit]:
+    parts = one.parts()
+    timestamp = one.end.timestamp or None
+    if one.file is None:
+        pieces: list[Content] = []
+        at = 0
+        for position, data in parts:
+            pieces += [Zeros(position - at), Inline(data)]
+            at = position + len(data)
+        yield put_whole(
+            one.path,
+            Joined((*pieces, Zeros(size - at))),
+            "index",
+            "items of what recovery dispatches",
+            timestamp,
+        )
+        return
+    for position, data in parts:
+        change = Change(
+            action=Action.WRITE,
+            path=one.file.shown,
+            position=position,
+            length=len(data),
+            mtime_ns=timestamp * _MS if timestamp else None,
+            why="index",
+            message="items of what recovery dispatches",
+        )
+        yield Edit(change, Inline(data))

@@ -1,0 +1,97 @@
+"""Planning a checkpoint whose values the data proves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from formats.checkpoint import CHECKPOINT_HEAD_SIZE, CHECKPOINT_SIZE, parse_checkpoint
+from rmqtool.repair.content import Inline
+from rmqtool.repair.plan import Action, Change, Edit, Planned, Told, make_planned
+from rmqtool.repair.proof import FIELDS, build
+from rmqtool.store.kinds import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rmqtool.repair.proof import Proof
+    from rmqtool.store.layout import Store
+
+PATH = "checkpoint"
+_TIMES = FIELDS[:3]
+
+
+def stored_values(store: Store) -> dict[str, int]:
+    """The values of the checkpoint as a broker reads them: zeros where there is none."""
+    file = store.file(PATH)
+    raw = b""
+    if file is not None:
+        with file.open("pread") as source:
+            raw = source.window(0, CHECKPOINT_SIZE).tobytes()
+    found = parse_checkpoint(raw)
+    return {name: int(found[name]) for name in FIELDS}
+
+
+def plan_checkpoint(
+    store: Store, release: str, parameters: dict[str, Any], proof: Proof, wanted: Mapping[str, int]
+) -> Planned:
+    """A plan that sets `wanted` (some of `FIELDS`), and the proven values for the other fields."""
+    stored = stored_values(store)
+    confirms = int(release.partition(".")[0]) >= 5
+    safe = proof.safe(stored, confirms=confirms)
+    values = {**safe, **wanted}
+    edits = [] if values == stored and _is_whole(store) else [_edit(store, values, stored)]
+    notes = tuple(_notes(proof, safe, values))
+    kinds = (FileKind.COMMITLOG, FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE, FileKind.INDEX)
+    inputs = [*store.of_kind(*kinds), *(one for one in (store.file(PATH),) if one is not None)]
+    return make_planned(
+        "checkpoint set", store, release, parameters, edits, inputs=inputs, told=Told(notes=notes)
+    )
+
+
+def _is_whole(store: Store) -> bool:
+    file = store.file(PATH)
+    return file is not None and file.size >= CHECKPOINT_SIZE
+
+
+def _edit(store: Store, values: Mapping[str, int], stored: Mapping[str, int]) -> Edit:
+    data = build(values)
+    facts = {
+        name: {"from": stored[name], "to": values[name]} for name in FIELDS if values[name] != stored[name]
+    }
+    told = ", ".join(f"{name} {one['from']} to {one['to']}" for name, one in facts.items())
+    if _is_whole(store):
+        head = data[:CHECKPOINT_HEAD_SIZE]
+        change = Change(
+            action=Action.WRITE,
+            path=PATH,
+            position=0,
+            length=len(head),
+            why="checkpoint",
+            message=told,
+            facts=facts,
+        )
+        return Edit(change, Inline(head))
+    change = Change(
+        action=Action.PUT,
+        path=PATH,
+        length=len(data),
+        size=len(data),
+        why="checkpoint",
+        message=told or "made whole",
+        facts=facts,
+    )
+    return Edit(change, Inline(data))
+
+
+def _notes(proof: Proof, safe: Mapping[str, int], values: Mapping[str, int]) -> list[str]:
+    found = []
+    if not proof.is_sound:
+        found.append(
+            f"the log is damaged at {proof.log_end} ({proof.stop_reason}): nothing behind it is proven, "
+            "recover it first"
+        )
+    if proof.lacking:
+        found.append(f"{proof.lacking} messages have no unit in their queue yet")
+    late = [name for name in _TIMES if values[name] > safe[name]]
+    found += [f"{name} {values[name]} is later than the data proves ({safe[name]})" for name in late]
+    return found

@@ -1,0 +1,68 @@
+"""What the directory says about a path: kind, size, time, owner. Taken before a change, restored by undo."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    from rmqtool.repair.disk import Disk
+
+Kind = Literal["absent", "file", "directory", "link", "other"]
+
+
+class Facts(BaseModel):
+    """One path as it was. target: where a link points to. All but `kind` are 0 when it is absent."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Kind = "absent"
+    size: int = 0
+    mtime_ns: int = 0
+    uid: int = 0
+    gid: int = 0
+    mode: int = 0
+    target: str | None = None
+
+    @property
+    def exists(self) -> bool:
+        """Something is there."""
+        return self.kind != "absent"
+
+
+def facts_of(path: str, *, follow: bool = False) -> Facts:
+    """The facts of a path; of what a link points to with `follow`. Raises `OSError` but for absence."""
+    try:
+        found = os.stat(path, follow_symlinks=follow)
+    except (FileNotFoundError, NotADirectoryError):
+        return Facts()
+    kind = _kind(found.st_mode)
+    return Facts(
+        kind=kind,
+        size=found.st_size if kind == "file" else 0,
+        mtime_ns=found.st_mtime_ns,
+        uid=found.st_uid,
+        gid=found.st_gid,
+        mode=stat.S_IMODE(found.st_mode),
+        target=os.readlink(path) if kind == "link" else None,
+    )
+
+
+def _kind(mode: int) -> Kind:
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISDIR(mode):
+        return "directory"
+    return "link" if stat.S_ISLNK(mode) else "other"
+
+
+def give_owner(disk: Disk, path: str, facts: Facts) -> None:
+    """Owner, group and mode; who is not root keeps what it may, as `cp -p` does."""
+    with suppress(PermissionError):
+        disk.set_owner(path, facts.uid, facts.gid)
+    if facts.kind != "link":
+        disk.set_mode(path, facts.mode)

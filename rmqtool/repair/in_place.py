@@ -1,0 +1,221 @@
+"""Applying a plan to the store itself: `--in-place --backup DIR`.
+
+Order: the lock, the journal (synced), the marker (synced), the edits, synced, the state "applied", the marker
+away. So a changed store always has a journal, and a store between two states always has the marker.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from rmqtool.errors import PlanRefusedError, RmqtoolError, StoreIOError, UsageError
+from rmqtool.repair.backup import Backup, backup_needs, clear_backup, reusable, write_state
+from rmqtool.repair.disk import Disk
+from rmqtool.repair.editing import Editor, check_order
+from rmqtool.repair.facts import Facts, facts_of, give_owner
+from rmqtool.repair.journal import STATE, After, Journal, Phase, State
+from rmqtool.repair.marker import NAME, place_marker, refuse_without_place, remove_marker
+from rmqtool.repair.places import InStore, is_within
+from rmqtool.repair.plan import Action
+from rmqtool.repair.regions import sha256_of_file
+from rmqtool.repair.room import demand_room, written_bytes
+from rmqtool.store.names import escape_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rmqtool.repair.journal import Entry
+    from rmqtool.repair.plan import Planned
+    from rmqtool.store.holding import Held
+    from rmqtool.store.layout import Store
+
+
+def check_backup(store: Store, backup: str) -> None:
+    """Raises `UsageError` unless `backup` is outside the store and new, empty, or a journal not finished."""
+    shown = escape_name(backup)
+    if is_within(backup, store.root) or any(is_within(backup, root) for root in store.roots):
+        raise UsageError(f"--backup {shown}: lies inside the store")
+    if is_within(store.root, backup):
+        raise UsageError(f"--backup {shown}: the store lies inside it")
+    if os.path.lexists(backup) and not os.path.isdir(backup):
+        raise UsageError(f"--backup {shown}: exists and is no directory")
+    if os.path.isdir(backup) and not reusable(backup):
+        raise UsageError(f"--backup {shown}: exists and is not empty")
+
+
+def apply_in_place(
+    store: Store,
+    planned: Planned,
+    backup: str,
+    held: Held,
+    *,
+    disk: Disk | None = None,
+    advance: Callable[[int], object] | None = None,
+) -> Journal:
+    """Carries out a plan that was made while `held` was held; returns the journal, which is in `backup`.
+
+    Raises `UsageError` for a backup directory that cannot be one, `PlanRefusedError` when an input was
+    changed, and `StoreIOError` when the disk refuses: then the store is as before if no journal was finished,
+    else the marker is there and `undo` or the same command again goes on.
+    """
+    disk = disk or Disk()
+    check_order(planned.edits)
+    check_backup(store, backup)
+    refuse_without_place(os.fspath(store.root))
+    same_inputs(store, planned)
+    backup = os.path.abspath(backup)
+    _demand(store, planned, backup)
+    try:
+        if os.path.isdir(backup):
+            clear_backup(backup)
+        journal = Backup(disk, store, planned, backup, held).write()
+        _carry_out(disk, store, planned, backup, journal, advance)
+    except (OSError, RmqtoolError) as error:
+        raise StoreIOError(f"{in_words(error)}; {how_it_stands(store, backup)}") from error
+    return journal
+
+
+def same_inputs(store: Store, planned: Planned) -> None:
+    """Raises `PlanRefusedError` naming the first file that is no longer as it was when it was planned."""
+    known = {one.shown: one for one in store.files}
+    for one in planned.plan.inputs:
+        file = known.get(one.path)
+        found = facts_of(file.location, follow=True) if file is not None else Facts()
+        if not found.exists:
+            raise PlanRefusedError(f"{one.path} is gone since the plan was made: plan again")
+        if (found.size, found.mtime_ns) != (one.size, one.mtime_ns):
+            raise PlanRefusedError(f"{one.path} has changed since the plan was made: plan again")
+
+
+def _demand(store: Store, planned: Planned, backup: str) -> None:
+    needs = backup_needs(store, planned, backup)
+    root = os.path.realpath(store.root)
+    device = os.stat(root).st_dev
+    new = written_bytes(planned.edits, device)
+    parent = backup
+    while not os.path.isdir(parent):
+        parent = os.path.dirname(parent)
+    if os.stat(parent).st_dev == device:
+        demand_room(root, new + needs.total)
+    else:
+        demand_room(root, new)
+        demand_room(parent, needs.total)
+
+
+def _carry_out(
+    disk: Disk,
+    store: Store,
+    planned: Planned,
+    backup: str,
+    journal: Journal,
+    advance: Callable[[int], object] | None,
+) -> None:
+    root = facts_of(journal.store)
+    marker = begin_marker(disk, journal, backup)
+    before = {one.path: one.before for one in journal.entries}
+
+    def replaced(path: str) -> Facts:
+        found = before.get(path, Facts())
+        return Facts() if found.kind == "link" else found
+
+    editor = Editor(disk, InStore(store), replaced, root, advance)
+    editor.run(planned.edits)
+    editor.finish()
+    _settle(disk, journal, planned)
+    state = state_after(journal)
+    write_state(disk, backup, state)
+    finish(disk, journal, backup, marker, state)
+
+
+def finish(disk: Disk, journal: Journal, backup: str, marker: str, state: State) -> None:
+    """The last steps of an apply of which all is written."""
+    end_marker(disk, journal, marker, state.directories)
+    write_state(disk, backup, state.model_copy(update={"phase": Phase.DONE}))
+
+
+def begin_marker(disk: Disk, journal: Journal, backup: str) -> str:
+    """The marker is there, in a directory that is made where there is none; its path."""
+    folder = journal.marker_directory
+    if not os.path.isdir(folder):
+        root = facts_of(journal.store)
+        disk.make_directory(folder, root.mode)
+        give_owner(disk, folder, root)
+    marker = place_marker(disk, folder, backup, journal.journal_id)
+    for further in journal.further_markers:
+        place_marker(disk, further, backup, journal.journal_id)
+    return marker
+
+
+def end_marker(disk: Disk, journal: Journal, marker: str, times: Mapping[str, int]) -> None:
+    """Takes the markers away, the main one last, and the directory that was made for it.
+
+    times: modification times that their directories get, by location.
+    """
+    folder = journal.marker_directory
+    for further in journal.further_markers:
+        remove_marker(disk, os.path.join(further, NAME))
+        _set_time(disk, further, times)
+    remove_marker(disk, marker)
+    if journal.made_marker_directory and os.path.isdir(folder) and not os.listdir(folder):
+        disk.remove_directory(folder)
+        disk.set_mtime(journal.store, journal.directories[journal.store].mtime_ns)
+    else:
+        _set_time(disk, folder, times)
+
+
+def _set_time(disk: Disk, folder: str, times: Mapping[str, int]) -> None:
+    if folder in times and os.path.isdir(folder):
+        disk.set_mtime(folder, times[folder])
+        disk.sync_directory(folder)
+
+
+def _settle(disk: Disk, journal: Journal, planned: Planned) -> None:
+    """Directories in which nothing came or went keep their times: temporary files leave no trace."""
+    comes = {Action.MAKE_DIRECTORY, Action.REMOVE, Action.REMOVE_DIRECTORY}
+    known = {one.path: one for one in journal.entries}
+    changed = set()
+    for change in planned.plan.changes:
+        entry = known.get(change.path)
+        if entry is None:
+            continue
+        if change.action in comes or (change.action is Action.PUT and not entry.before.exists):
+            changed.add(os.path.realpath(os.path.dirname(entry.location)))
+    for location, facts in journal.directories.items():
+        if location not in changed and os.path.isdir(location):
+            disk.set_mtime(location, facts.mtime_ns)
+
+
+def state_after(journal: Journal) -> State:
+    """What lies at every path of the journal now. Raises `StoreIOError`, `OSError`."""
+    after = {one.path: _after(one) for one in journal.entries}
+    folders = {one: facts_of(one, follow=True).mtime_ns for one in journal.directories if os.path.isdir(one)}
+    return State(phase=Phase.APPLIED, after=after, directories=folders)
+
+
+def _after(entry: Entry) -> After:
+    facts = facts_of(entry.location)
+    if entry.pieces is not None:
+        digests = tuple(sha256_of_file(entry.location, one.position, one.after) for one in entry.pieces)
+        return After(facts=facts, pieces=digests)
+    return After(facts=facts, sha256=sha256_of_file(entry.location) if facts.kind == "file" else None)
+
+
+def in_words(error: BaseException) -> str:
+    """An error of the operating system with its path, any other as it says itself."""
+    if not isinstance(error, OSError):
+        return str(error)
+    where = f"{escape_name(os.fsdecode(error.filename))}: " if error.filename else ""
+    return f"{where}{error.strerror}"
+
+
+def how_it_stands(store: Store, backup: str) -> str:
+    """What an apply that was stopped left, and what to do."""
+    if not os.path.lexists(os.path.join(store.root, "commitlog", NAME)):
+        done = os.path.exists(os.path.join(backup, STATE))
+        return "the change itself is complete" if done else "the store was not changed"
+    shown = escape_name(backup)
+    return (
+        f"the store is half changed and no broker starts on it: rmqtool undo {shown} --apply puts it back, "
+        "the same command again completes it"
+    )

@@ -1,0 +1,177 @@
+"""The undo journal: what everything that a plan touches was before, synced before the first change.
+
+A directory: `journal.json` (never changed once it is there), `state.json` (how far things got),
+`files/PATH` (whole files that leave the store or are replaced), `ranges/PATH@POSITION` (bytes that are
+written over or cut).
+"""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    ValidationError,
+    ValidationInfo,
+)
+
+from rmqtool.errors import NewerFormatError, UsageError
+from rmqtool.repair.facts import Facts  # noqa: TC001 - pydantic reads it
+from rmqtool.repair.plan import Plan  # noqa: TC001 - pydantic reads it
+from rmqtool.repair.written import read_document
+from rmqtool.store.names import escape_name, unescape_name
+
+JOURNAL = "journal.json"
+STATE = "state.json"
+SCHEMA: Literal["rmqtool.journal/1"] = "rmqtool.journal/1"
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+def _read_location(value: Any, info: ValidationInfo) -> str:
+    if not isinstance(value, str):
+        raise ValueError("is no path")  # noqa: TRY004 - what pydantic expects
+    return unescape_name(value) if info.mode == "json" else value
+
+
+Location = Annotated[str, PlainValidator(_read_location), PlainSerializer(escape_name)]
+"""an absolute path; in JSON printable, as `escape_name` writes it"""
+
+
+class Piece(_Data):
+    """A region of an edited file; see `regions.Region`. sha256: of the bytes as they were."""
+
+    position: int
+    before: int
+    after: int
+    sha256: str
+
+
+class Entry(_Data):
+    """One path that a plan touches.
+
+    location: where it lies. made: it is a directory that the plan makes. pieces: of a file that is edited in
+    place; None for a path that comes, goes or is replaced as a whole. sha256: of a whole file that was there.
+    """
+
+    path: str
+    location: Location
+    before: Facts
+    pieces: tuple[Piece, ...] | None = None
+    sha256: str | None = None
+
+
+class Journal(_Data):
+    """All that undo needs. directories: facts of those in which names come and go, by location."""
+
+    schema_: Literal["rmqtool.journal/1"] = Field(default=SCHEMA, alias="schema")
+    journal_id: str
+    tool_version: str
+    created_timestamp: int
+    store: Location
+    marker_directory: Location
+    further_markers: tuple[Location, ...] = ()
+    """commitlog directories elsewhere, of a multi-path store"""
+    made_marker_directory: bool
+    made_lock: bool
+    entries: tuple[Entry, ...]
+    directories: dict[Location, Facts]
+    plan: Plan
+
+
+class Phase(StrEnum):
+    """How far things got."""
+
+    PREPARED = "prepared"
+    """the journal is complete; the plan was perhaps begun"""
+    APPLIED = "applied"
+    """all is written; the marker may still be there"""
+    DONE = "done"
+    UNDOING = "undoing"
+    UNDONE = "undone"
+
+
+class After(_Data):
+    """A path behind the apply: its facts, the digest of a whole new file, the digests of pieces in order."""
+
+    facts: Facts
+    sha256: str | None = None
+    pieces: tuple[str, ...] = ()
+
+
+class State(_Data):
+    """The changing part. after: by path, once applied. skipped: what a partial undo leaves, by key."""
+
+    phase: Phase
+    after: dict[str, After] = Field(default_factory=dict)
+    directories: dict[Location, int] = Field(default_factory=dict)
+    """modification times of directories behind the apply"""
+    skipped: tuple[str, ...] = ()
+
+
+def journal_directory(given: str) -> str:
+    """The directory that JOURNAL means: itself, or the one of its journal file."""
+    place = os.path.dirname(os.path.abspath(given)) if os.path.isfile(given) else given
+    return os.path.abspath(place)
+
+
+def read_journal(given: str) -> tuple[str, Journal, State]:
+    """The journal in a directory, and its state.
+
+    Raises `UsageError` when there is none, `NewerFormatError` for one of a later rmqtool, `StoreIOError`.
+    """
+    directory = journal_directory(given)
+    path = os.path.join(directory, JOURNAL)
+    if not os.path.exists(given):
+        raise UsageError(f"{escape_name(given)}: there is no such file or directory")
+    if not os.path.exists(path):
+        raise UsageError(f"{escape_name(given)} is no undo journal: it has no {JOURNAL}")
+    journal = parse_as(Journal, _document(path), path, "undo journal")
+    state_path = os.path.join(directory, STATE)
+    if not os.path.exists(state_path):
+        return directory, journal, State(phase=Phase.PREPARED)
+    return directory, journal, parse_as(State, _document(state_path), state_path, "journal state")
+
+
+def _document(path: str) -> dict[str, Any]:
+    try:
+        return read_document(path, "undo journal")
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def parse_as(model: type[_Model], content: dict[str, Any], path: str, what: str) -> _Model:
+    """`content` as a model. Raises `NewerFormatError` for a later schema, `UsageError` for other content."""
+    field = model.model_fields.get("schema_")
+    shown = escape_name(path)
+    if field is not None:
+        wanted, found = str(field.default), content.get("schema")
+        family, _, number = wanted.rpartition("/")
+        given_family, _, given = str(found).rpartition("/")
+        if given_family != family:
+            raise UsageError(f"{shown} is no {what}: schema {found!r}")
+        if given.isdecimal() and int(given) > int(number):
+            raise NewerFormatError(f"{shown} is of schema {found}, newer than this rmqtool knows ({wanted})")
+    try:
+        return model.model_validate_json(_json(content))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise UsageError(f"{shown} is no {what}: {place}: {first['msg']}") from None
+
+
+def _json(content: dict[str, Any]) -> bytes:
+    import json
+
+    return json.dumps(content).encode()

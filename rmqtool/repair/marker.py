@@ -1,0 +1,104 @@
+"""The file that keeps a broker from starting on a store that is being changed.
+
+Both release lines refuse a `commitlog` with a file that has no segment's length and no number for a name, and
+change nothing (`MappedFileQueue#doLoad`); they do so before the store's lock is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rmqtool.errors import PlanRefusedError, StoreIOError
+from rmqtool.store.names import escape_name
+
+if TYPE_CHECKING:
+    from rmqtool.repair.disk import Disk
+
+NAME = "rmqtool-apply-in-progress"
+SCHEMA = "rmqtool.marker/1"
+_PART = ".part"
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A marker as it was found.
+
+    journal: directory of the journal, None in an unfinished copy; journal_id: which journal it is. torn: it
+    was stopped while it was written, so nothing else was changed yet.
+    """
+
+    path: str
+    journal: str | None
+    journal_id: str | None
+    torn: bool = False
+
+    def belongs_to(self, journal_id: str) -> bool:
+        """Whether it is the marker of this journal, or may be."""
+        return self.torn or self.journal_id == journal_id
+
+
+def find_marker(root: str | os.PathLike[str]) -> Marker | None:
+    """The marker in `commitlog/` of the store at `root`. Raises `StoreIOError` when it cannot be read."""
+    path = os.path.join(root, "commitlog", NAME)
+    try:
+        with open(path, "rb") as file:
+            found = json.loads(file.read(65536))
+        return Marker(path, found["journal"], found["journal_id"])
+    except (FileNotFoundError, NotADirectoryError):
+        return Marker(path, None, None, torn=True) if os.path.lexists(path + _PART) else None
+    except OSError as error:
+        raise StoreIOError(f"{escape_name(path)}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError):
+        raise StoreIOError(f"{escape_name(path)}: is not what rmqtool wrote there") from None
+
+
+def refuse_without_place(root: str) -> None:
+    """Raises `PlanRefusedError` when the marker cannot lie where brokers look: `commitlog` is a file."""
+    if os.path.lexists(os.path.join(root, "commitlog")) and not os.path.isdir(
+        os.path.join(root, "commitlog")
+    ):
+        raise PlanRefusedError(
+            f"{escape_name(root)}/commitlog is no directory: move it away, nothing can be kept safe beside it"
+        )
+
+
+def place_marker(disk: Disk, directory: str, journal: str | None, journal_id: str | None) -> str:
+    """Writes the marker into a `commitlog` directory, synced, and returns its path."""
+    path = os.path.join(directory, NAME)
+    what = "rmqtool is changing this store, or was stopped while it did. Do not start a broker on it."
+    next_step = f"rmqtool undo {journal} --apply" if journal else "remove this unfinished copy"
+    told = {"schema": SCHEMA, "what": what, "next": next_step, "journal": journal, "journal_id": journal_id}
+    data = json.dumps(told, indent=1).encode() + b"\n"
+    lengths = {entry.stat().st_size for entry in os.scandir(directory) if entry.is_file()}
+    while len(data) in lengths:  # a file of a segment's length would be taken for one
+        data += b"\n"
+    was = os.stat(directory)
+    if os.path.lexists(path + _PART):
+        disk.unlink(path + _PART)
+    try:
+        descriptor = disk.create(path + _PART, 0o644)
+        try:
+            disk.write(descriptor, data, 0, path)
+            disk.sync(descriptor, path)
+        finally:
+            os.close(descriptor)
+        disk.rename(path + _PART, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(path + _PART)
+            os.utime(directory, ns=(was.st_atime_ns, was.st_mtime_ns))
+        raise
+    disk.sync_directory(directory)
+    return path
+
+
+def remove_marker(disk: Disk, path: str) -> None:
+    """The store may be started again."""
+    for name in (path + _PART, path):
+        if os.path.lexists(name):
+            disk.unlink(name)
+            disk.sync_directory(os.path.dirname(name))

@@ -1,0 +1,113 @@
+"""Where in the holes the positions go that no broken record claims."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from formats.commitlog import END_FILE_MIN_BLANK_LENGTH
+from rmqtool.repair.place import Place
+from rmqtool.repair.tombstone import smallest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rmqtool.repair.mend.claims import Claims
+    from rmqtool.repair.mend.model import Frame, Hole, QueueKey
+    from rmqtool.repair.mend.order import Missing
+
+
+@dataclass
+class Cell:
+    """A part of a hole between claimed frames. frames: what may have been records in it.
+
+    placed: queue positions that it takes, in order. room: bytes that are left beside them.
+    """
+
+    hole: Hole
+    start: int
+    end: int
+    frames: list[Frame] = field(default_factory=list)
+    placed: list[tuple[QueueKey, int, int]] = field(default_factory=list)
+    """queue, slot, least bytes"""
+    room: int = 0
+
+    @property
+    def length(self) -> int:
+        """Bytes."""
+        return self.end - self.start
+
+    @property
+    def closes(self) -> bool:
+        """Whether a filler at the end of the segment follows what is placed."""
+        return self.end == self.hole.slab.end
+
+
+def cells_of(hole: Hole, frames: Sequence[Frame], end: int) -> Iterator[Cell]:
+    """The parts of a hole, up to the physical offset `end`, that no frame claims."""
+    at = hole.start
+    loose: list[Frame] = []
+    for frame in frames:
+        if frame.start >= end:
+            break
+        if frame.key is None:
+            loose.append(frame)
+            continue
+        if frame.start > at:
+            yield _cell(hole, at, frame.start, loose)
+        at, loose = frame.end, []
+    stop = min(hole.end, end)
+    if stop > at:
+        yield _cell(hole, at, stop, loose)
+
+
+def _cell(hole: Hole, start: int, end: int, loose: list[Frame]) -> Cell:
+    cell = Cell(hole, start, end, [one for one in loose if start <= one.start and one.end <= end])
+    cell.room = cell.length - (END_FILE_MIN_BLANK_LENGTH if cell.closes else 0)
+    return cell
+
+
+def allot(claims: Claims, cells: Sequence[Cell]) -> list[Missing]:
+    """Puts every open position into a cell; what finds no room is handed back."""
+    starts = [cell.start for cell in cells]
+    without: list[Missing] = []
+    for key in sorted(claims.open):
+        for gap in claims.open[key]:
+            left = _allot_one(gap, cells, starts)
+            if left is not None:
+                without.append(left)
+    return without
+
+
+def _allot_one(gap: Missing, cells: Sequence[Cell], starts: list[int]) -> Missing | None:
+    low = gap.low
+    for slot in range(gap.first, gap.last + 1):
+        place = Place(gap.key[0], gap.key[1], slot, 0, 0)
+        needs = smallest(place), smallest(place, crc_trailer=True)
+        cell = _cell_for(needs, cells, bisect_left(starts, low), gap.high)
+        if cell is None:
+            return type(gap)(gap.key, slot, gap.last, low, gap.high)
+        need = needs[cell.hole.trailer]
+        cell.placed.append((gap.key, slot, need))
+        cell.room -= need
+        low = cell.start
+    return None
+
+
+def _cell_for(needs: tuple[int, int], cells: Sequence[Cell], first: int, high: int) -> Cell | None:
+    """The first cell with a broken record to spare, else the first one with room.
+
+    needs: bytes without and with a `__CRC32#` property.
+    """
+    spare: Cell | None = None
+    for number in range(first, len(cells)):
+        cell = cells[number]
+        if cell.start >= high:
+            break
+        if cell.room < needs[cell.hole.trailer]:
+            continue
+        if len(cell.placed) < len(cell.frames):
+            return cell
+        spare = spare or cell
+    return spare

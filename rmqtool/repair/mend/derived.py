@@ -1,0 +1,213 @@
+"""Consume queues and index of the mended log, held against those that lie there."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from formats.index import Header
+from rmqtool.build.builder import Builder, QueueBuilder
+from rmqtool.build.files import DerivedFiles
+from rmqtool.build.index import IndexFiles, IndexNames
+from rmqtool.build.log import LogReading, build_log
+from rmqtool.check.findings import Severity
+from rmqtool.check.index import IndexCheck
+from rmqtool.check.index import LogRange as IndexedLog
+from rmqtool.check.log_reading import LogReader, Run
+from rmqtool.check.reading import Reading
+from rmqtool.recovery.queue_ends import is_somebodys
+from rmqtool.repair.content import CHUNK, FromFile
+from rmqtool.repair.mend.queues import QueueMender
+from rmqtool.repair.plan import Action, Change, Edit
+from rmqtool.repair.rebuild_rules import rules_of
+from rmqtool.scan.events import Gap, Unreadable
+from rmqtool.scan.files import FileReader
+from rmqtool.store.kinds import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import ModuleType
+
+    from rmqtool.build.rules import Rules
+    from rmqtool.store.access import Access
+    from rmqtool.store.files import StoreFile
+    from rmqtool.store.layout import Store
+
+    Key = tuple[str, int]
+
+
+@dataclass
+class Derived:
+    """Changes to derived files. full_index_timestamp: end time (ms) of the last index file that is full."""
+
+    edits: list[Edit] = field(default_factory=list)
+    full_index_timestamp: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class DerivedMender:
+    """Make it for one store, call `mend` once.
+
+    store: with the mended log. end: of that log. left: queues that stay as they are. work: an empty directory
+    for what is built.
+    """
+
+    store: Store
+    release: str
+    end: int
+    left: frozenset[Key]
+    kernels: ModuleType
+    work: str
+    access: Access
+    jobs: int = 1
+    advance: Callable[[int], object] | None = None
+
+    def mend(self) -> Derived:
+        """Builds queues and compares, checks the index and builds it anew where it is not right."""
+        store = replace(self.store, files=tuple(one for one in self.store.files if one.path != "abort"))
+        rules = replace(rules_of(store, self.release), extension=False)
+        made = Derived()
+        rocksdb = (store.root / "consumequeue" / "CURRENT").exists()
+        queues_in = Path(self.work) / "queues"
+        queues_in.mkdir()
+        files = DerivedFiles(queues_in)
+        builder = QueueBuilder(rules, files, self.kernels, self._wanted)
+        sound = self._read(store, None if rocksdb else builder)
+        if rocksdb:
+            made.notes.append("the consume queues are in RocksDB: they are left to the broker")
+        else:
+            with FileReader(store, self.access) as reader:
+                mender = QueueMender(
+                    store,
+                    files,
+                    rules.consume_queue_size,
+                    store.segments.first_offset,
+                    dict(builder.queues),
+                    self.left,
+                    reader.extension,
+                )
+                made.edits += mender.edits()
+        if store.config is None or store.config.message_index_enable:
+            made.edits += [] if sound else self._index(store, rules)
+        made.full_index_timestamp = _full_index(store, made.edits)
+        made.edits = _with_directories(store, _once(made.edits))
+        return made
+
+    def _wanted(self, topic: str, queue_id: int) -> bool:
+        """Queues of topics that were deleted are not made anew."""
+        there = (FileKind.CONSUMEQUEUE, topic, queue_id)
+        if is_somebodys(self.store.topics, topic):
+            return True
+        return any((one.kind, one.topic, one.queue_id) == there for one in self.store.queues())
+
+    def _read(self, store: Store, builder: QueueBuilder | None) -> bool:
+        """One pass over the log: units are built, items compared. Whether the index is right."""
+        access = self.access
+        index = IndexCheck(store, self.kernels, access, None)
+        reading = Reading(self.jobs, advance=self.advance)
+        log = LogReader(store.segments, reading, access, self.kernels, index)
+        wrong = False
+        for segment, event in log.events():
+            if isinstance(event, Run):
+                if builder is not None:
+                    builder.take(event.records, segment.base)
+                wrong |= any(_counts(one) for one in index.match(event.keys))
+            elif isinstance(event, Gap | Unreadable) and builder is not None:
+                builder.damage(event.length)
+        if builder is not None:
+            builder.flush()
+        known = IndexedLog(store.segments.first_offset, self.end) if len(store.segments) else None
+        wrong |= any(_counts(one) for one in index.finish(known, ()))
+        odd = any(one.size == 0 for one in store.index_files())
+        return not wrong and not odd
+
+    def _index(self, store: Store, rules: Rules) -> Iterator[Edit]:
+        """The whole index anew; the names of the files that are replaced are kept."""
+        place = Path(self.work) / "index-files"
+        place.mkdir()
+        files = DerivedFiles(place)
+        names = [one.name for one in store.index_files() if one.name.isascii() and len(one.name) == 17]
+        index = IndexFiles(rules, files, self.kernels, IndexNames(names).next_name)
+        build_log(store.segments, Builder(None, index), self.kernels, LogReading(self.access, self.jobs))
+        for path in sorted(files.times):
+            built = place / path
+            size = built.stat().st_size
+            if _same(built, store.file(path)):
+                continue
+            time = files.times[path]
+            change = Change(
+                action=Action.PUT,
+                path=path,
+                length=size,
+                size=size,
+                mtime_ns=None if not time or time < 0 else time * 1_000_000,
+                why="index",
+                message=f"{path} is built anew from the log",
+            )
+            yield Edit(change, FromFile(os.fspath(built), 0, size, movable=True))
+        for file in store.index_files():
+            if file.path not in files.times and file.regular:
+                message = f"{file.shown}: what it would hold is in the files built anew"
+                yield Edit(Change(action=Action.REMOVE, path=file.shown, why="index", message=message))
+
+
+def _full_index(store: Store, edits: list[Edit]) -> int:
+    """`indexMsgTimestamp`: the end time of the newest file but the last (`IndexService`)."""
+    changed = {edit.change.path: edit for edit in edits if edit.change.path.startswith("index/")}
+    names = {one.path for one in store.index_files()} | set(changed)
+    left = sorted(name for name in names if name not in changed or changed[name].change.action is Action.PUT)
+    if len(left) < 2:
+        return 0
+    edit, file = changed.get(left[-2]), store.file(left[-2])
+    if edit is not None and isinstance(edit.content, FromFile):
+        with open(edit.content.path, "rb") as built:
+            return int(Header.parse(built.read(40)).end_timestamp)
+    if file is None:
+        return 0
+    with file.open("pread") as source:
+        return int(Header.parse(source.window(0, 40).tobytes()).end_timestamp)
+
+
+def _same(built: Path, file: StoreFile | None) -> bool:
+    """Whether a file of the store has just the bytes that were built."""
+    if file is None or not file.regular or file.size != built.stat().st_size:
+        return False
+    with built.open("rb") as new, file.open("pread") as old:
+        for start in range(0, file.size, CHUNK):
+            if new.read(CHUNK) != old.window(start, CHUNK).tobytes():
+                return False
+    return True
+
+
+def _counts(one: Any) -> bool:
+    return one.severity is not Severity.NOTE
+
+
+def _once(edits: list[Edit]) -> list[Edit]:
+    """A file that is replaced as a whole is not removed before."""
+    put = {edit.change.path for edit in edits if edit.change.action is Action.PUT}
+    return [one for one in edits if one.change.action is not Action.REMOVE or one.change.path not in put]
+
+
+def _with_directories(store: Store, edits: list[Edit]) -> list[Edit]:
+    """The directories that new files need, in front of them."""
+    known = {one.path for one in store.directories}
+    made: list[Edit] = []
+    for edit in edits:
+        if edit.change.action is Action.PUT:
+            parts = edit.change.path.split("/")[:-1]
+            for count in range(1, len(parts) + 1):
+                path = "/".join(parts[:count])
+                if path not in known:
+                    known.add(path)
+                    message = f"{path} is missing"
+                    made.append(
+                        Edit(
+                            Change(action=Action.MAKE_DIRECTORY, path=path, why="directory", message=message)
+                        )
+                    )
+        made.append(edit)
+    return made

@@ -1,0 +1,245 @@
+"""What is written into a hole: restored records, tombstones, fillers, and the blank at a segment's end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from formats.commitlog import END_FILE_MIN_BLANK_LENGTH, Blank, SysFlag
+from formats.properties import decode_pairs, is_lossless
+from rmqtool.repair.filler import SMALLEST_FILLER, filler, split
+from rmqtool.repair.mend.cells import Cell
+from rmqtool.repair.mend.restore import padded, restored
+from rmqtool.repair.mend.stencil import Stencils
+from rmqtool.repair.mend.tiles import Tile
+from rmqtool.repair.place import Place
+from rmqtool.repair.tombstone import tombstone
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rmqtool.repair.mend.logbytes import LogBytes
+    from rmqtool.repair.mend.model import Frame, Header, Hole, QueueKey
+
+TRAILER = 20
+_DAY_MS = 86_400_000
+_LARGEST = 4 << 20
+_KEPT, _SMALL = 10_000, 4096
+
+
+@dataclass
+class Filled:
+    """What a hole became. rows about records: topic, queue_id, queue_offset, physical_offset, store_size."""
+
+    tiles: list[Tile] = field(default_factory=list)
+    tombstones: list[dict[str, int | str]] = field(default_factory=list)
+    restored: list[dict[str, int | str]] = field(default_factory=list)
+    fillers: int = 0
+    blank: int | None = None
+    """physical offset of the blank that closes the segment"""
+    lengthened: int | None = None
+    """physical offset of an intact record that takes the first bytes of the hole as separators"""
+
+
+class UnfillableError(Exception):
+    """A hole too small for any record, at the begin of a segment."""
+
+
+@dataclass
+class Filling:
+    """Fills holes one by one. keep_bodies: damaged bodies stay as they are, with a CRC that fits."""
+
+    log: LogBytes
+    plan_id: str
+    keep_bodies: bool = False
+    _stencils: Stencils = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._stencils = Stencils(self.plan_id)
+
+    def fill(self, hole: Hole, frames: Sequence[Frame], cells: Sequence[Cell], end: int) -> Filled:
+        """Tiles from the start of the hole to `end`, less bytes behind a blank."""
+        made = Filled()
+        parts: list[Frame | Cell] = [one for one in frames if one.key is not None and one.end <= end]
+        parts = sorted([*parts, *cells], key=lambda one: one.start)
+        for number, part in enumerate(parts):
+            if isinstance(part, Cell):
+                self._cell(made, hole, part)
+                continue
+            behind = parts[number + 1] if number + 1 < len(parts) else None
+            extra = 0
+            if isinstance(behind, Cell) and _too_small(behind):
+                extra, behind.start = behind.length, behind.end
+            self._frame(made, hole, part, extra)
+        return made
+
+    def _frame(self, made: Filled, hole: Hole, frame: Frame, extra: int) -> None:
+        if frame.key is None or frame.slot is None:
+            return
+        record = self._restored(frame)
+        if record is not None and extra:
+            record = padded(record, extra)
+        if record is not None:
+            made.tiles.append(Tile(frame.start, len(record), partial(bytes, record)))
+            made.restored.append(_row(frame.key, frame.slot, frame.start, len(record)))
+            return
+        self._tombstone(made, hole, frame.key, frame.slot, frame.start, frame.length + extra, frame.header)
+
+    def _restored(self, frame: Frame) -> bytes | None:
+        header = frame.header
+        if header is None or not header.framed or not (header.sound or self.keep_bodies):
+            return None
+        record = self.log.read(frame.start, frame.length)
+        return restored(frame, record, correct_crc=self.keep_bodies)
+
+    def _tombstone(
+        self,
+        made: Filled,
+        hole: Hole,
+        key: QueueKey,
+        slot: int,
+        start: int,
+        length: int,
+        header: Header | None = None,
+    ) -> None:
+        place = _place(hole, key, slot, start, header)
+        if header is None and not hole.trailer:
+            make = partial(self._stencils.make, place, length)
+        else:
+            kept = _kept(header)
+            make = partial(tombstone, place, length, self.plan_id, kept=kept, crc_trailer=hole.trailer)
+        data = make()
+        if data is None:
+            self._fillers(made, hole, start, length)
+            return
+        # a few small ones stay in memory, others are made again when they are written
+        few = len(made.tiles) < _KEPT and length < _SMALL
+        made.tiles.append(Tile(start, length, partial(bytes, data) if few else _sure(make)))
+        made.tombstones.append(_row(key, slot, start, length))
+
+    def _cell(self, made: Filled, hole: Hole, cell: Cell) -> None:
+        if cell.length == 0:
+            return
+        if not cell.placed:
+            self._close_or_fill(made, hole, cell.start, cell.end, closes=cell.closes)
+            return
+        if len(cell.frames) == len(cell.placed) and not cell.closes:
+            lengths = _extents(cell)
+        else:
+            lengths = [need for _, _, need in cell.placed]
+        at = cell.start
+        for (key, slot, need), length in zip(cell.placed, lengths, strict=True):
+            rest = cell.end - at - length
+            last = (key, slot, need) == cell.placed[-1]
+            takes_rest = rest < _smallest_filler(hole) or length + rest <= _LARGEST
+            taken = length + rest if last and not cell.closes and takes_rest else length
+            self._tombstone(made, hole, key, slot, at, taken)
+            at += taken
+        if at < cell.end:
+            self._close_or_fill(made, hole, at, cell.end, closes=cell.closes)
+
+    def _close_or_fill(self, made: Filled, hole: Hole, start: int, end: int, *, closes: bool) -> None:
+        length = end - start
+        if closes and length >= END_FILE_MIN_BLANK_LENGTH:
+            made.blank = start
+            blank = Blank.build({"total_size": length})
+            made.tiles.append(Tile(start, len(blank), partial(bytes, blank)))
+            return
+        if length >= _smallest_filler(hole):
+            self._fillers(made, hole, start, length)
+            return
+        if start != hole.start or hole.before is None:
+            raise UnfillableError
+        self._lengthen(made, hole, length)
+
+    def _lengthen(self, made: Filled, hole: Hole, count: int) -> None:
+        """The intact record in front takes the bytes."""
+        if hole.before is None:
+            raise UnfillableError
+        record = self.log.read(hole.before, hole.start - hole.before)
+        longer = padded(record, count)
+        if longer is None:
+            raise UnfillableError
+        made.lengthened = hole.before
+        made.tiles.append(Tile(hole.before, len(longer), partial(bytes, longer)))
+
+    def _fillers(self, made: Filled, hole: Hole, start: int, length: int) -> None:
+        lengths = split(length, smallest=_smallest_filler(hole))
+        if lengths is None:
+            raise UnfillableError
+        for one in lengths:
+            make = partial(filler, one, start, hole.timestamp, crc_trailer=hole.trailer)
+            made.tiles.append(Tile(start, one, _sure(make)))
+            made.fillers += 1
+            start += one
+
+
+def _sure(make: partial[bytes | None]) -> partial[bytes]:
+    def made() -> bytes:
+        data = make()
+        if data is None:
+            raise UnfillableError
+        return data
+
+    return partial(made)
+
+
+def _too_small(cell: Cell) -> bool:
+    return not cell.placed and not cell.closes and cell.length < _smallest_filler(cell.hole)
+
+
+def _smallest_filler(hole: Hole) -> int:
+    return SMALLEST_FILLER + (TRAILER if hole.trailer else 0)
+
+
+def _extents(cell: Cell) -> list[int]:
+    """Lengths of the broken records that the cell consists of, each with the bytes up to the next one."""
+    starts = [cell.start, *(one.start for one in cell.frames[1:]), cell.end]
+    lengths = [high - low for low, high in pairwise(starts)]
+    if any(length < need for length, (_, _, need) in zip(lengths, cell.placed, strict=True)):
+        return [need for _, _, need in cell.placed]
+    return lengths
+
+
+def _row(key: QueueKey, slot: int, start: int, length: int) -> dict[str, int | str]:
+    return {
+        "topic": key[0],
+        "queue_id": key[1],
+        "queue_offset": slot,
+        "physical_offset": start,
+        "store_size": length,
+    }
+
+
+def _place(hole: Hole, key: QueueKey, slot: int, start: int, header: Header | None) -> Place:
+    fallback = hole.timestamp or hole.behind or 0
+    if header is None or not header.own_place:
+        return Place(key[0], key[1], slot, start, fallback)
+    latest = hole.behind if hole.behind is not None else hole.timestamp + _DAY_MS
+    sane = hole.timestamp - _DAY_MS <= header.store_timestamp <= latest
+    return Place(
+        key[0],
+        key[1],
+        slot,
+        start,
+        header.store_timestamp if sane else fallback,
+        born_timestamp=header.born_timestamp if sane and header.born_timestamp > 0 else None,
+        born_host=header.born_host,
+        store_host=header.store_host,
+        sys_flag=header.sys_flag & int(SysFlag.COMMIT) if header.framed else 0,
+        prepared_transaction_offset=header.prepared_transaction_offset if header.framed else 0,
+    )
+
+
+def _kept(header: Header | None) -> bytes | None:
+    """Properties that can be read without loss; with nothing odd among them they are taken as intact."""
+    if header is None or not header.properties or not header.own_place:
+        return None
+    raw = header.properties
+    if not is_lossless(raw) or any(byte < 0x20 and byte not in {1, 2} for byte in raw):
+        return None
+    if any(not one.is_pair for one in decode_pairs(raw)):
+        return None
+    return raw

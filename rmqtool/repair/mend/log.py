@@ -1,0 +1,240 @@
+"""The commit log mended: for every segment the bytes that change, and what is told about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from rmqtool.repair.mend.cells import allot, cells_of
+from rmqtool.repair.mend.claims import Claimant
+from rmqtool.repair.mend.donor import Donors
+from rmqtool.repair.mend.fill import Filling
+from rmqtool.repair.mend.frames import frames_by_header, frames_by_unit
+from rmqtool.repair.mend.logbytes import LogBytes
+from rmqtool.repair.mend.model import Hole
+from rmqtool.repair.mend.order import lonely_runs, order_of
+from rmqtool.repair.mend.overlay import OverlaySource, Patch, Zeros
+from rmqtool.repair.mend.stale import cut_stale, loosen
+from rmqtool.repair.mend.survey import Surveyor
+from rmqtool.repair.mend.tiles import Tiles
+from rmqtool.scan.segment import SegmentScan
+from rmqtool.store.kinds import FileKind
+from rmqtool.store.patched import PatchedSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import ModuleType
+
+    from rmqtool.repair.mend.cells import Cell
+    from rmqtool.repair.mend.claims import Claims
+    from rmqtool.repair.mend.donor import Gift
+    from rmqtool.repair.mend.fill import Filled
+    from rmqtool.repair.mend.model import Frame, QueueKey, Survey
+    from rmqtool.repair.mend.order import Missing
+    from rmqtool.repair.mend.placing import Placing, Slab
+    from rmqtool.store.access import OpenMode
+    from rmqtool.store.layout import Store
+
+_STEP = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """A hole and what it becomes: bytes from `patch.position` of its segment on.
+
+    filled: None for zeros, and for what a donor gave.
+    """
+
+    hole: Hole
+    patch: Patch
+    filled: Filled | None
+    gift: Gift | None = None
+
+
+@dataclass
+class MendedLog:
+    """Segments in order with their patches.
+
+    end: behind the last record. without: positions of queues that no hole has room for. twice: queues whose
+    offsets were given out twice, left as they are.
+    """
+
+    slabs: list[Slab]
+    end: int
+    survey: Survey
+    mended: list[Mended] = field(default_factory=list)
+    without: list[Missing] = field(default_factory=list)
+    twice: list[QueueKey] = field(default_factory=list)
+
+    def patches(self, slab: Slab) -> tuple[Patch, ...]:
+        """The patches of one segment."""
+        return tuple(one.patch for one in self.mended if one.hole.slab is slab)
+
+
+@dataclass(frozen=True)
+class LogMender:
+    """How a log is mended; `mend` does it, reading only."""
+
+    store: Store
+    placing: Placing
+    kernels: ModuleType
+    mode: OpenMode
+    plan_id: str
+    keep_bodies: bool = False
+    donors: Sequence[Store] = ()
+    advance: Callable[[int], object] | None = None
+
+    def mend(self) -> MendedLog:
+        """Reads the whole log, then decides about every hole in it."""
+        batches = _keys(self.store, FileKind.BATCHCONSUMEQUEUE)
+        survey, gifts = self._surveyed(batches)
+        order = order_of(survey, self._pointed(survey))
+        loosen(survey, order)
+        with LogBytes(survey.slabs, self.mode) as log:
+            headers = {n: frames_by_header(hole, log) for n, hole in enumerate(survey.holes)}
+            units = frames_by_unit(self.store, survey.holes)
+            solid = _solid_end(survey)
+            for number, loose in headers.items():
+                own = _credible(loose, solid)
+                headers[number] = own
+                extents = {(one.start, one.end) for one in own}
+                units[number] = [
+                    one
+                    for one in units.get(number, ())
+                    if one.start < solid or (one.start, one.end) in extents
+                ]
+            known = [key for key in _keys(self.store, FileKind.CONSUMEQUEUE) if key not in batches]
+            claims = Claimant(survey, order, known).claims(headers, units)
+            end = self._end(survey, claims, solid)
+            made = MendedLog(
+                [slab for slab in survey.slabs if slab.base < end], end, survey, twice=list(order.twice)
+            )
+            made.mended += [Mended(one.hole, one.patch, None, one) for one in gifts]
+            cells = self._cells(survey, claims, end)
+            made.without = allot(claims, [cell for group in cells for cell in group])
+            filling = Filling(log, self.plan_id, self.keep_bodies)
+            for number, hole in enumerate(survey.holes):
+                if hole.start < end:
+                    made.mended += self._filled(hole, claims.frames[number], cells[number], end, filling)
+        self._clear_tail(made)
+        return made
+
+    def _pointed(self, survey: Survey) -> dict[int, list[QueueKey]]:
+        """Which queues have a unit for the records that are alone in theirs."""
+        lonely = sorted((one for one in lonely_runs(survey) if one.count == 1), key=lambda one: one.start)
+        places = [Hole(survey.slabs[0], one.start, one.end) for one in lonely]
+        found = frames_by_unit(self.store, places)
+        return {
+            lonely[number].start: [
+                one.key
+                for one in frames
+                if one.key is not None and one.slot == lonely[number].first and one.end == lonely[number].end
+            ]
+            for number, frames in found.items()
+        }
+
+    def _surveyed(self, batches: Sequence[QueueKey]) -> tuple[Survey, list[Gift]]:
+        """The log, with what donors have for its holes."""
+        surveyor = Surveyor(self.kernels, self.mode, batches, self.advance)
+        survey = surveyor.read(self.placing.slabs)
+        cut_stale(survey)
+        if not survey.holes or not self.donors:
+            return survey, []
+        with LogBytes(survey.slabs, self.mode) as log:
+            gifts = Donors(self.donors, self.kernels, self.mode).gifts(survey.holes, log)
+        if not gifts:
+            return survey, []
+        slabs = []
+        for slab in survey.slabs:
+            given = [one.patch for one in gifts if one.hole.slab is slab]
+            slabs.append(replace(slab, given=tuple(given)) if given else slab)
+        by_base = {slab.base: slab for slab in slabs}
+        for one in gifts:
+            one.hole.slab = by_base[one.hole.slab.base]
+        survey = Surveyor(self.kernels, self.mode, batches, self.advance).read(slabs)
+        cut_stale(survey)
+        return survey, gifts
+
+    @staticmethod
+    def _end(survey: Survey, claims: Claims, solid: int) -> int:
+        """Behind the last record that is intact or will be a tombstone; what follows is a torn tail."""
+        ends = [one.end for frames in claims.frames.values() for one in frames if one.key is not None]
+        return _with_filler(survey, max([solid, *ends]))
+
+    @staticmethod
+    def _cells(survey: Survey, claims: Claims, end: int) -> list[list[Cell]]:
+        return [list(cells_of(hole, claims.frames[n], end)) for n, hole in enumerate(survey.holes)]
+
+    def _filled(
+        self, hole: Hole, frames: Sequence[Frame], cells: Sequence[Cell], end: int, filling: Filling
+    ) -> list[Mended]:
+        filled = filling.fill(hole, frames, cells, end)
+        if not filled.tiles:
+            return []
+        content = Tiles(filled.tiles)
+        return [Mended(hole, Patch(content.start - hole.slab.base, content), filled)]
+
+    def _clear_tail(self, made: MendedLog) -> None:
+        """Zeros behind the end of the log, where anything else is left in its segment."""
+        slab = next((one for one in made.slabs if one.base < made.end < one.end), None)
+        if slab is None or (slab.file is None and not slab.given):
+            return
+        start = made.end - slab.base
+        below = None if slab.file is None else PatchedSource(slab.file.open(self.mode))
+        with OverlaySource(below, slab.size, slab.given, slab.path) as source:
+            scan = SegmentScan(source, slab.base, kernels=self.kernels)
+            first = scan.first_nonzero(start)
+            if first >= slab.size:
+                return
+            last = _last_data(source, first)
+        hole = next((one for one in made.survey.holes if one.slab is slab and one.end > made.end), None)
+        if hole is None:
+            return
+        made.mended.append(Mended(hole, Patch(first, Zeros(last - first)), None))
+
+
+def _solid_end(survey: Survey) -> int:
+    """Behind the last intact record that is in order."""
+    end = survey.data_end
+    for hole in reversed(survey.holes):
+        if hole.start < end <= hole.end:
+            end = hole.start
+    return end
+
+
+def _credible(frames: list[Frame], solid: int) -> list[Frame]:
+    """Behind the end of the log only those that state their place and size themselves."""
+    return [
+        one
+        for one in frames
+        if one.start < solid
+        or (one.header is not None and one.header.own_place and one.header.size == one.length)
+    ]
+
+
+def _with_filler(survey: Survey, end: int) -> int:
+    """A whole filler right behind the last record is the end of its segment."""
+    for slab in survey.slabs:
+        if slab.base < end <= slab.end and survey.fillers.get(slab.base) == end - slab.base:
+            return slab.end
+    return end
+
+
+def _last_data(source: OverlaySource, first: int) -> int:
+    """Behind the last byte that is not zero."""
+    at = source.size
+    while at > first:
+        low = max(first, at - _STEP)
+        places = source.window(low, at - low).nonzero()[0]
+        if places.size:
+            return low + int(places[-1]) + 1
+        at = low
+    return first
+
+
+def _keys(store: Store, kind: FileKind) -> list[QueueKey]:
+    return [
+        (one.topic, one.queue_id)
+        for one in store.queues(kind)
+        if one.topic is not None and one.queue_id is not None
+    ]

@@ -1,0 +1,144 @@
+"""What a survey of a log tells: runs of intact records by queue, and ranges that are no intact record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rmqtool.repair.mend.placing import Slab
+
+QueueKey = tuple[str, int]
+"""topic and queue number"""
+
+
+@dataclass(slots=True)
+class Run:
+    """Records of one queue with consecutive queue offsets, no other record of that queue between them.
+
+    first, last: queue offsets. start: physical offset of the first record. last_start, end: of the last one.
+    """
+
+    key: QueueKey
+    first: int
+    last: int
+    start: int
+    last_start: int
+    end: int
+
+    @property
+    def count(self) -> int:
+        """Records."""
+        return self.last - self.first + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Fixed fields of what may be a record, and as much of the rest as can be read.
+
+    framed: its lengths add up. sound: its body has the CRC that it states. own_place: the stored physical
+    offset is where it lies. topic, properties: raw bytes; None where they cannot be told.
+    """
+
+    size: int
+    magic: int
+    queue_id: int
+    flag: int
+    queue_offset: int
+    physical_offset: int
+    sys_flag: int
+    born_timestamp: int
+    store_timestamp: int
+    born_host: tuple[bytes, int]
+    store_host: tuple[bytes, int]
+    reconsume_times: int
+    prepared_transaction_offset: int
+    topic: bytes | None
+    properties: bytes | None
+    framed: bool
+    sound: bool
+    own_place: bool
+
+
+@dataclass(slots=True)
+class Frame:
+    """A range that held, or may have held, one record. slot: which place in which queue it has to fill."""
+
+    start: int
+    end: int
+    header: Header | None = None
+    key: QueueKey | None = None
+    slot: int | None = None
+    by_unit: bool = False
+    """a unit of a consume queue says so"""
+    suspect: bool = False
+    """a whole record that is out of place, not a broken one"""
+
+    @property
+    def length(self) -> int:
+        """Bytes."""
+        return self.end - self.start
+
+
+@dataclass(slots=True)
+class Hole:
+    """Physical offsets [start, end) of one segment without an intact record.
+
+    to_end: it reaches the end of its segment. before: start of the intact record in front of it, in the same
+    segment. timestamp: store time of the last intact record before it. behind: the highest of the next ones
+    after it, None where none follow. trailer: that record ends in a
+    `__CRC32#` property.
+    """
+
+    slab: Slab
+    start: int
+    end: int
+    before: int | None = None
+    timestamp: int = 0
+    behind: int | None = None
+    trailer: bool = False
+    frames: list[Frame] = field(default_factory=list)
+    reasons: set[str] = field(default_factory=set)
+
+    @property
+    def length(self) -> int:
+        """Bytes."""
+        return self.end - self.start
+
+    @property
+    def to_end(self) -> bool:
+        """Whether the segment ends with it."""
+        return self.end == self.slab.end
+
+
+@dataclass
+class Survey:
+    """All of a log. holes: by start. data_end: behind the last record at its own place.
+
+    stops: of a segment's filler, the position where it begins, by base. batches: keys of batch queues.
+    """
+
+    slabs: list[Slab]
+    runs: dict[QueueKey, list[Run]] = field(default_factory=dict)
+    holes: list[Hole] = field(default_factory=list)
+    data_end: int = 0
+    messages: int = 0
+    last_timestamp: int = 0
+    highest_timestamp: int = 0
+    last_start: int = 0
+    fillers: dict[int, int] = field(default_factory=dict)
+
+
+def joined(holes: list[Hole]) -> list[Hole]:
+    """Holes in order, those that touch in one segment as one."""
+    made: list[Hole] = []
+    for hole in sorted(holes, key=lambda one: (one.start, one.end)):
+        last = made[-1] if made else None
+        if last is not None and last.slab is hole.slab and hole.start <= last.end:
+            last.end = max(last.end, hole.end)
+            last.frames += hole.frames
+            last.reasons |= hole.reasons
+            last.behind = hole.behind
+        elif hole.end > hole.start:
+            made.append(hole)
+    return made

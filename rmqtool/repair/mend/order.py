@@ -1,0 +1,176 @@
+"""The order of queues: which records continue their queue, which are out of it, which positions are missing.
+
+Queue offsets of one queue grow by one from record to record. Where they do not, either records between are
+missing, and then the log has a hole between that is large enough for them, or some of the records lie.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
+
+from rmqtool.repair.mend.headers import SMALLEST_RECORD
+from rmqtool.repair.mend.model import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rmqtool.repair.mend.model import Hole, QueueKey, Survey
+
+SHORT = 2
+"""records out of order that are taken for damage; where more agree with each other, nobody can say who is
+right: such a queue was numbered twice"""
+
+_MOST_PARTS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Queue offsets [first, last] of one queue, to be placed between the physical offsets low and high."""
+
+    key: QueueKey
+    first: int
+    last: int
+    low: int
+    high: int
+
+
+@dataclass
+class Order:
+    """What was found out about all queues.
+
+    chosen: runs by queue that are in order. outliers: short runs that are not. twice: queues with long ones,
+    which are left as they are. missing: positions that no record has, between chosen runs.
+    """
+
+    chosen: dict[QueueKey, list[Run]] = field(default_factory=dict)
+    outliers: list[Run] = field(default_factory=list)
+    twice: list[QueueKey] = field(default_factory=list)
+    missing: list[Missing] = field(default_factory=list)
+
+
+class Room:
+    """How many records may have been in a range that is not one intact record."""
+
+    def __init__(self, holes: Sequence[Hole], loose: Iterable[Run]) -> None:
+        places = sorted(
+            [(hole.start, hole.length // SMALLEST_RECORD) for hole in holes]
+            + [(run.start, run.count) for run in loose]
+        )
+        self._starts = [start for start, _ in places]
+        self._sums = [0, *accumulate(count for _, count in places)]
+
+    def between(self, low: int, high: int) -> int:
+        """Records that fit into what begins in [low, high)."""
+        first, last = bisect_left(self._starts, low), bisect_right(self._starts, high - 1)
+        return self._sums[last] - self._sums[first] if last > first else 0
+
+
+def lonely_runs(survey: Survey) -> list[Run]:
+    """Queues of which the log holds a record or two: their topic or queue number may be what lies."""
+    return [runs[0] for runs in survey.runs.values() if len(runs) == 1 and runs[0].count <= SHORT]
+
+
+def order_of(survey: Survey, pointed: Mapping[int, Sequence[QueueKey]] | None = None) -> Order:
+    """Looks at every queue of a log that is not one run.
+
+    pointed: queues with a unit for a lonely record at its own queue offset, by its physical offset.
+    """
+    order = Order()
+    broken = {key: _parts(runs) for key, runs in survey.runs.items() if len(runs) > 1}
+    loose = [part for parts in broken.values() for part in parts if part.count <= SHORT]
+    lonely = lonely_runs(survey)
+    room = Room(survey.holes, loose + lonely)
+    begin = survey.slabs[0].base if survey.slabs else 0
+    for key, runs in survey.runs.items():
+        if key not in broken:
+            order.chosen[key] = list(runs)
+        else:
+            _put_in_order(order, key, broken[key], room, begin)
+        _find_missing(order, key, room, begin)
+    _disown(order, lonely, pointed or {})
+    return order
+
+
+def _disown(order: Order, lonely: list[Run], pointed: Mapping[int, Sequence[QueueKey]]) -> None:
+    """Lonely records that are just what another queue misses there are out of order, not a queue."""
+    for run in lonely:
+        topic, queue_id = run.key
+        owners = pointed.get(run.start, ())
+        if run.key in owners:
+            continue
+        if any((topic == one[0]) != (queue_id == one[1]) for one in owners) or any(
+            one.low <= run.start
+            and run.end <= one.high
+            and one.first <= run.first <= one.last
+            and (topic == one.key[0]) != (queue_id == one.key[1])
+            for one in order.missing
+        ):
+            order.chosen[run.key] = []
+            order.outliers.append(run)
+
+
+def _parts(runs: list[Run]) -> list[Run]:
+    """Runs with their first and last record by themselves: one of them may be the one that lies."""
+    parts: list[Run] = []
+    for run in runs:
+        if run.count <= SHORT:
+            parts.append(run)
+            continue
+        key = run.key
+        # physical offsets inside of a run are not known; those of its neighbours bound them
+        parts.append(Run(key, run.first, run.first, run.start, run.start, run.start + 1))
+        parts.append(Run(key, run.first + 1, run.last - 1, run.start + 1, run.last_start - 1, run.last_start))
+        parts.append(Run(key, run.last, run.last, run.last_start, run.last_start, run.end))
+    return parts
+
+
+def _put_in_order(order: Order, key: QueueKey, parts: list[Run], room: Room, begin: int) -> None:
+    parts = sorted(parts, key=lambda part: part.start)
+    if len(parts) > _MOST_PARTS:
+        order.twice.append(key)
+        order.chosen[key] = []
+        return
+    picked = _best_chain(parts, room, begin)
+    left = [part for number, part in enumerate(parts) if number not in picked]
+    if any(part.count > SHORT for part in left):
+        order.twice.append(key)
+    order.chosen[key] = [part for number, part in enumerate(parts) if number in picked]
+    order.outliers += [part for part in left if part.count <= SHORT and key not in order.twice]
+
+
+def _best_chain(parts: list[Run], room: Room, begin: int) -> set[int]:
+    """The parts, by number, that keep the most records in order."""
+    weights: list[int] = []
+    before: list[int | None] = []
+    for j, part in enumerate(parts):
+        at_begin = begin > 0 or part.first <= room.between(begin, part.start)
+        best, link = (part.count if at_begin else part.count - part.first - 1), None
+        for i in range(j):
+            step = part.first - parts[i].last - 1
+            if step < 0 or weights[i] + part.count <= best:
+                continue
+            if step == 0 or step <= room.between(parts[i].start + 1, part.start):
+                best, link = weights[i] + part.count, i
+        weights.append(best)
+        before.append(link)
+    at: int | None = max(range(len(parts)), key=lambda number: weights[number])
+    picked: set[int] = set()
+    while at is not None:
+        picked.add(at)
+        at = before[at]
+    return picked
+
+
+def _find_missing(order: Order, key: QueueKey, room: Room, begin: int) -> None:
+    runs = order.chosen[key]
+    if not runs or key in order.twice:
+        return
+    first = runs[0]
+    if begin == 0 and 0 < first.first <= room.between(0, first.start):
+        order.missing.append(Missing(key, 0, first.first - 1, begin, first.start))
+    for left, right in pairwise(runs):
+        if right.first > left.last + 1:
+            order.missing.append(Missing(key, left.last + 1, right.first - 1, left.end, right.start))

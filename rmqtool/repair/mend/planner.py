@@ -1,0 +1,185 @@
+"""Planning `recover --policy keep`: every intact record survives, and the next start is a clean one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.errors import UsageError
+from rmqtool.recovery.foretell import foretell
+from rmqtool.recovery.lookback import LookBack
+from rmqtool.repair.mend.derived import DerivedMender
+from rmqtool.repair.mend.log import LogMender, MendedLog
+from rmqtool.repair.mend.placing import place_segments
+from rmqtool.repair.mend.segments import segment_edits, with_log
+from rmqtool.repair.mend.state import LogFacts, state_edits
+from rmqtool.repair.mend.strays import stray_edits
+from rmqtool.repair.plan import Cost, Input, Planned, Told, make_planned, plan_id
+from rmqtool.scan.engine import choose_kernels
+from rmqtool.scan.log import data_bytes
+from rmqtool.store.access import Access
+from rmqtool.store.kinds import QUEUE_KINDS, FileKind
+from rmqtool.store.layout import Store
+from rmqtool.store.lock import LockState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rmqtool.store.files import StoreFile
+
+COMMAND = "recover"
+
+
+@dataclass(frozen=True)
+class KeepOptions:
+    """release: whose broker will start; named_release: the same where somebody named it.
+
+    keep_bodies: `--damaged-body keep`. donors: stores to take ranges from. jobs: threads over segments.
+    access: how files are opened; they are copied, never mapped.
+    """
+
+    release: str
+    named_release: str | None = None
+    keep_bodies: bool = False
+    donors: tuple[str, ...] = ()
+    jobs: int = 1
+    access: Access = field(default_factory=lambda: Access("pread"))
+    advance: Callable[[int], object] | None = None
+
+    def parameters(self) -> dict[str, Any]:
+        """All that the plan depends on beside the store, as plain data."""
+        body = "keep" if self.keep_bodies else "tombstone"
+        return {
+            "policy": "keep",
+            "release": self.named_release,
+            "damaged_body": body,
+            "donors": list(self.donors),
+        }
+
+
+@dataclass
+class Kept:
+    """The plan, the mended log behind it and the store as it would be."""
+
+    planned: Planned
+    log: MendedLog | None = None
+    after: Store | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def keep(store: Store, options: KeepOptions, work: str) -> Kept:
+    """Plans the mend. work: an empty directory for what is built. Reads the log two or three times.
+
+    Raises `UsageError` for a store without a commit log, or one that is no plain one.
+    """
+    refuse_unfit(store)
+    inputs = tuple(Input(path=one.shown, size=one.size, mtime_ns=one.mtime_ns) for one in _read(store))
+    parameters = options.parameters()
+    name = plan_id(COMMAND, parameters, inputs)
+    kernels = choose_kernels(data_bytes(store.segments))
+    placing = place_segments(store, kernels, options.access)
+    if not placing.slabs:
+        raise UsageError(
+            f"{store.given}: no commit log file holds a record, there is nothing to recover from"
+        )
+    mender = LogMender(
+        store,
+        placing,
+        kernels,
+        options.access,
+        name,
+        keep_bodies=options.keep_bodies,
+        donors=[Store.open(one) for one in options.donors],
+        advance=options.advance,
+    )
+    log = mender.mend()
+    edits = segment_edits(store, placing, log, work)
+    after = with_log(store, placing, log)
+    derived = DerivedMender(
+        after,
+        options.release,
+        log.end,
+        frozenset(log.twice),
+        kernels,
+        work,
+        options.access,
+        options.jobs,
+        options.advance,
+    ).mend()
+    edits += derived.edits
+    edits += stray_edits(store, options.release)
+    facts = LogFacts(
+        log.survey.highest_timestamp,
+        log.survey.last_timestamp,
+        log.survey.last_start,
+        log.end,
+        derived.full_index_timestamp,
+    )
+    edits += state_edits(store, facts, changed=bool(edits))
+    told = Told(
+        saved=_saved(store, options.release) if edits else Cost(),
+        lost=_lost(log),
+        notes=(*_notes(log), *derived.notes),
+    )
+    planned = make_planned(COMMAND, store, options.release, parameters, edits, inputs=_read(store), told=told)
+    return Kept(planned, log, after)
+
+
+def refuse_unfit(store: Store) -> None:
+    """Raises `UsageError` for what cannot be mended."""
+    if len(store.dledger_segments):
+        raise UsageError(f"{store.given} has a DLedger log: recover mends plain commit logs only")
+    if not len(store.segments):
+        raise UsageError(f"{store.given} has no commit log file: is its disk mounted?")
+
+
+def _read(store: Store) -> list[StoreFile]:
+    """The files that the plan rests on."""
+    kinds = (
+        FileKind.COMMITLOG,
+        *QUEUE_KINDS,
+        FileKind.INDEX,
+        FileKind.CHECKPOINT,
+        FileKind.ABORT,
+        FileKind.CONFIG,
+    )
+    return [one for one in store.of_kind(*kinds) if one.regular]
+
+
+def _saved(store: Store, release: str) -> Cost:
+    """What a broker would give up that starts on the store as it is."""
+    nobody = LockState(False, None, "")
+    loss = foretell(store, release, lock=nobody, look_back=LookBack(0)).loss
+    if loss is None:
+        return Cost()
+    return Cost(
+        messages=loss.messages,
+        bytes=loss.bytes,
+        first_timestamp=loss.first_timestamp,
+        last_timestamp=loss.last_timestamp,
+    )
+
+
+def _lost(log: MendedLog) -> Cost:
+    """Messages that become tombstones, and bytes of the log that are no record of it any more."""
+    tombstones = [row for one in log.mended if one.filled for row in one.filled.tombstones]
+    times = [one.hole.timestamp for one in log.mended if one.filled and one.filled.tombstones]
+    size = sum(int(row["store_size"]) for row in tombstones)
+    return Cost(
+        messages=len(tombstones),
+        bytes=size,
+        first_timestamp=min(times, default=None),
+        last_timestamp=max(times, default=None),
+    )
+
+
+def _notes(log: MendedLog) -> list[str]:
+    notes = [
+        f"queue {topic}/{queue}: queue offsets were given out twice, the queue stays as it is"
+        for topic, queue in log.twice
+    ]
+    notes += [
+        f"queue {one.key[0]}/{one.key[1]}: no room in the log for queue offsets {one.first} to {one.last}"
+        for one in log.without
+    ]
+    return notes

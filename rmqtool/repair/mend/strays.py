@@ -1,0 +1,39 @@
+"""What lies among mapped files and makes a broker refuse: files without a number, directories."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rmqtool.recovery.traits import traits_of
+from rmqtool.repair.plan import Action, Change, Edit
+from rmqtool.store.kinds import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rmqtool.store.layout import Store
+
+
+def stray_edits(store: Store, release: str) -> Iterator[Edit]:
+    """Removals in queue directories and of empty directories among segments (`MappedFileQueue#doLoad`)."""
+    queues = {
+        one.path
+        for one in store.directories
+        if one.queue_id is not None and one.path.startswith((*_QUEUES, f"{FileKind.CONSUMEQUEUE_EXT}/"))
+    }
+    for file in store.of_kind(FileKind.UNKNOWN):
+        if file.path.rpartition("/")[0] in queues and file.regular:
+            message = f"{file.shown} is no queue file: brokers refuse a name that is no number"
+            yield Edit(Change(action=Action.REMOVE, path=file.shown, why="stray-file", message=message))
+    if traits_of(release).skips_directories:
+        return
+    for one in store.directories:
+        parent = one.path.rpartition("/")[0]
+        if not one.entries and (parent == "commitlog" or parent in queues):
+            message = f"{one.path}: brokers refuse a directory among mapped files"
+            yield Edit(
+                Change(action=Action.REMOVE_DIRECTORY, path=one.path, why="stray-directory", message=message)
+            )
+
+
+_QUEUES = (f"{FileKind.CONSUMEQUEUE}/", f"{FileKind.BATCHCONSUMEQUEUE}/")

@@ -1,0 +1,209 @@
+"""Reads a whole log, segment after segment: intact records as runs by queue, everything else as holes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formats.commitlog import SysFlag
+from formats.crc_trailer import TRAILER_SIZE
+from formats.properties import CRC32
+from rmqtool.errors import RmqtoolError
+from rmqtool.repair.mend.model import Frame, Hole, QueueKey, Run, Survey, joined
+from rmqtool.repair.mend.overlay import OverlaySource
+from rmqtool.scan.events import Blank, End, Gap, Records, Tail
+from rmqtool.scan.fields import Column, CrcState, Field, Issue, Stop
+from rmqtool.scan.lanes import Lanes
+from rmqtool.scan.segment import SegmentScan
+from rmqtool.store.patched import PatchedSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+    from types import ModuleType
+
+    import numpy.typing as npt
+
+    from rmqtool.repair.mend.placing import Slab
+    from rmqtool.scan.events import Event
+    from rmqtool.store.access import OpenMode
+
+    Rows = npt.NDArray[np.int64]
+    Mask = npt.NDArray[np.bool_]
+
+_TOGETHER = 1 << 17
+"""records whose queues are sorted together"""
+
+_NO_POSITION = int(SysFlag.PREPARED)
+"""bit that prepared and rolled back records have, and no others"""
+
+
+@dataclass
+class Surveyor:
+    """Make it, call `read` once.
+
+    batches: queues whose records may take several positions: they are not put in order here. advance: told
+    how many bytes are done.
+    """
+
+    kernels: ModuleType
+    mode: OpenMode
+    batches: Collection[QueueKey] = ()
+    advance: Callable[[int], object] | None = None
+    _survey: Survey = field(init=False)
+    _lanes: Lanes = field(init=False)
+    _slab: Slab = field(init=False)
+    _previous: Rows | None = None
+    """the last intact records of the segment that is read"""
+    _trailer: bool = False
+    _open: list[Hole] = field(default_factory=list)
+    """holes behind which no intact record was met yet"""
+
+    def read(self, slabs: Sequence[Slab]) -> Survey:
+        """All segments; what cannot be read is a hole."""
+        self._survey = Survey(list(slabs))
+        self._lanes = Lanes(self.kernels, _TOGETHER)
+        for number, slab in enumerate(slabs):
+            self._slab, self._previous = slab, None
+            self._read_one(slab, last=number == len(slabs) - 1)
+            if self.advance is not None:
+                self.advance(slab.size)
+        self._sort()
+        self._survey.holes = joined(self._survey.holes)
+        return self._survey
+
+    def _read_one(self, slab: Slab, *, last: bool) -> None:
+        if slab.file is None and not slab.given:
+            self._hole(0, slab.size, "no-file")
+            return
+        done = 0
+        below = None
+        try:
+            if slab.file is not None:
+                below = PatchedSource(slab.file.open(self.mode))
+            with OverlaySource(below, slab.size, slab.given, slab.path) as source:
+                scan = SegmentScan(source, slab.base, active=last, keep_stale=True, kernels=self.kernels)
+                for event in scan:
+                    done = self._take(event, done)
+        except RmqtoolError as error:
+            self._hole(done, slab.size, f"unreadable: {error}")
+            return
+        for bad in below.unreadable if below is not None else ():
+            if not any(one.position <= bad.start and bad.end <= one.end for one in slab.given):
+                self._hole(bad.start, min(bad.end, slab.size), "unreadable")
+
+    def _take(self, event: Event, done: int) -> int:
+        """Where the events seen so far end."""
+        if isinstance(event, Records):
+            self._records(event)
+            last = event.rows[-1]
+            return int(last[Field.POSITION] + last[Field.STORE_SIZE])
+        if isinstance(event, Blank):
+            self._survey.fillers[self._slab.base] = event.position
+            if event.stored_length != event.length:
+                # since 5.3.2 no filler when larger than the file (`CommitLog#checkMessageAndReturnSize`)
+                self._hole(event.position, self._slab.size, "blank-length")
+            return event.position + event.length
+        if isinstance(event, End):
+            if event.reason is Stop.SHORT:
+                self._hole(event.position, self._slab.size, "short")
+            return done
+        reason = "unreadable"
+        if isinstance(event, Gap):
+            reason = event.reason.name.lower()
+        elif isinstance(event, Tail):
+            reason = f"tail-{event.content.value}"
+        self._hole(event.position, event.position + event.length, reason)
+        return event.position + event.length
+
+    def _records(self, run: Records) -> None:
+        rows = run.rows
+        good = intact(rows)
+        if good.all():
+            self._good(run)
+            return
+        places = np.flatnonzero(np.diff(np.concatenate(([0], good.astype(np.int8), [0]))))
+        at = 0
+        for start, end in [*places.reshape(-1, 2).tolist(), [len(rows), len(rows)]]:
+            for row in rows[at:start]:
+                self._suspect(row)
+            if start < end:
+                self._good(Records(rows[start:end], run.window, run.origin))
+            at = end
+
+    def _good(self, run: Records) -> None:
+        survey, rows = self._survey, run.rows
+        survey.messages += len(rows)
+        times = rows[:, Field.STORE_TIMESTAMP]
+        survey.last_timestamp = int(times[-1])
+        survey.highest_timestamp = max(survey.highest_timestamp, int(times.max()))
+        survey.last_start = self._slab.base + int(rows[-1, Field.POSITION])
+        survey.data_end = survey.last_start + int(rows[-1, Field.STORE_SIZE])
+        self._previous = rows[-1].copy()
+        for hole in self._open:
+            hole.behind = int(times.max())
+        self._open.clear()
+        self._trailer = _has_trailer(run)
+        for _ in self._lanes.take(run, self._slab.base):
+            self._sort()
+
+    def _suspect(self, row: Rows) -> None:
+        start = int(row[Field.POSITION])
+        reason = "bad-crc" if row[Field.CRC_STATE] == CrcState.BAD else "out-of-place"
+        hole = self._hole(start, start + int(row[Field.STORE_SIZE]), reason)
+        hole.frames.append(Frame(hole.start, hole.end))
+
+    def _hole(self, start: int, end: int, reason: str) -> Hole:
+        slab, previous = self._slab, self._previous
+        before = None
+        if previous is not None and previous[Field.POSITION] + previous[Field.STORE_SIZE] == start:
+            before = slab.base + int(previous[Field.POSITION])
+        hole = Hole(
+            slab, slab.base + start, slab.base + end, before, self._survey.last_timestamp, self._trailer
+        )
+        hole.reasons.add(reason)
+        self._survey.holes.append(hole)
+        self._open.append(hole)
+        return hole
+
+    def _sort(self) -> None:
+        """Appends the records taken so far to the runs of their queues."""
+        columns = self._lanes.columns
+        for key, chosen in self._lanes.groups():
+            if key not in self.batches:
+                _extend(self._survey.runs.setdefault(key, []), key, columns[:, chosen])
+        self._lanes.clear()
+
+
+def intact(rows: Rows) -> Mask:
+    """Which framed records are right in every field that can be judged by itself."""
+    plain = (rows[:, Field.SYS_FLAG] & _NO_POSITION) == 0
+    good = rows[:, Field.CRC_STATE] != CrcState.BAD
+    good &= (rows[:, Field.ISSUES] & int(Issue.OFFSET | Issue.TOPIC_UTF8)) == 0
+    good &= (rows[:, Field.QUEUE_ID] >= 0) & (rows[:, Field.QUEUE_OFFSET] >= 0)
+    good &= (rows[:, Field.TOPIC_LENGTH] > 0) | ~plain
+    # no release gives a record without a place in its queue a queue offset
+    good &= plain | (rows[:, Field.QUEUE_OFFSET] == 0)
+    return np.asarray(good, np.bool_)
+
+
+def _has_trailer(run: Records) -> bool:
+    row = run.rows[-1]
+    end = int(row[Field.POSITION] + row[Field.STORE_SIZE]) - run.origin
+    return run.window[end - TRAILER_SIZE : end - TRAILER_SIZE + 8].tobytes() == CRC32.encode()
+
+
+def _extend(runs: list[Run], key: QueueKey, columns: Rows) -> None:
+    slots, offsets, sizes = columns[Column.SLOT], columns[Column.OFFSET], columns[Column.SIZE]
+    breaks = np.flatnonzero(np.diff(slots) != 1) + 1
+    edges = [0, *breaks.tolist(), len(slots)]
+    for start, end in pairwise(edges):
+        first, last = int(slots[start]), int(slots[end - 1])
+        last_start = int(offsets[end - 1])
+        stop = last_start + int(sizes[end - 1])
+        if runs and runs[-1].last + 1 == first:
+            runs[-1].last, runs[-1].last_start, runs[-1].end = last, last_start, stop
+        else:
+            runs.append(Run(key, first, last, int(offsets[start]), last_start, stop))

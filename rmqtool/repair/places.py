@@ -1,0 +1,52 @@
+"""Where the paths of a plan lie: in the store itself, or in a copy of it."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from typing import TYPE_CHECKING
+
+from rmqtool.store.names import unescape_name
+
+if TYPE_CHECKING:
+    from rmqtool.store.layout import Store
+
+
+class InStore:
+    """Paths of a plan in the store itself; those of further commit-log roots lie where they were found."""
+
+    def __init__(self, store: Store) -> None:
+        self._root = os.path.realpath(store.root)
+        self._elsewhere = {one.shown: os.path.abspath(one.location) for one in store.files if one.root}
+
+    def of(self, path: str) -> str:
+        """Absolute location of a path as plans write it (`StoreFile.shown`); `ValueError` if it leads out."""
+        known = self._elsewhere.get(path)
+        return known if known is not None else os.path.join(self._root, inside(path))
+
+
+class InCopy:
+    """The same paths in a copy, where segments of further commit-log roots lie in the one `commitlog/`."""
+
+    def __init__(self, store: Store, target: str) -> None:
+        self._target = os.path.abspath(target)
+        self._elsewhere = {one.shown for one in store.files if one.root}
+
+    def of(self, path: str) -> str:
+        """See `InStore.of`."""
+        if path in self._elsewhere:
+            return os.path.join(self._target, "commitlog", unescape_name(posixpath.basename(path)))
+        return os.path.join(self._target, inside(path))
+
+
+def inside(path: str) -> str:
+    """The name behind a path of a plan, when it stays below where it starts. `ValueError` for others."""
+    if posixpath.isabs(path) or ".." in path.split("/") or not path:
+        raise ValueError(f"{path!r} is no path inside a store")
+    return unescape_name(path)
+
+
+def is_within(path: str | os.PathLike[str], directory: str | os.PathLike[str]) -> bool:
+    """Whether `path` is `directory` or lies somewhere below it, links followed."""
+    inner, outer = os.path.realpath(path), os.path.realpath(directory)
+    return inner == outer or inner.startswith(outer.rstrip(os.sep) + os.sep)

@@ -1,0 +1,301 @@
+"""Planning `rebuild`: derived files anew from the log, against those that lie there.
+
+What is built lies in a work directory until the plan is applied, so memory does not depend on the store.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rmqtool.build.builder import Builder, QueueBuilder
+from rmqtool.build.files import DerivedFiles
+from rmqtool.build.index import IndexFiles, IndexNames
+from rmqtool.build.log import LogReading, build_log
+from rmqtool.errors import UnreadableError, UsageError
+from rmqtool.recovery.queue_ends import is_somebodys
+from rmqtool.repair.content import CHUNK, FromFile
+from rmqtool.repair.expired import Keeper
+from rmqtool.repair.plan import Action, Change, Edit, Planned, Told, make_planned
+from rmqtool.repair.rebuild_rules import rules_of
+from rmqtool.scan.engine import choose_kernels
+from rmqtool.scan.log import data_bytes
+from rmqtool.store.access import open_source
+from rmqtool.store.kinds import QUEUE_KINDS, FileKind
+from rmqtool.store.names import escape_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from datetime import tzinfo
+
+    from rmqtool.build.log import Heard
+    from rmqtool.build.queues import BatchQueue, PlainQueue
+    from rmqtool.build.rules import Rules
+    from rmqtool.store.files import StoreFile
+    from rmqtool.store.layout import Store
+
+    Key = tuple[str, int]
+
+COMMAND = "rebuild"
+WHAT = ("cq", "index")
+_LATEST = 9_000_000_000_000
+"""ms; a later store time is no time that a file can have everywhere"""
+
+
+@dataclass(frozen=True)
+class RebuildOptions:
+    """What to build, and against what.
+
+    what: `cq`, `index` or both. topic: globs, empty for all. queue: numbers, empty for all; both choose
+    queues, the index is always of all records. complete: the plan writes every file that is built, for an
+    empty directory, instead of what differs from the store. tz: name of the zone in which index files are
+    named where the store has no names to keep.
+    """
+
+    release: str
+    what: tuple[str, ...] = WHAT
+    topic: tuple[str, ...] = ()
+    queue: tuple[int, ...] = ()
+    keep_expired: bool = False
+    deleted_topics: bool = False
+    complete: bool = False
+    tz: str = "local"
+
+    def selects(self, topic: str, queue_id: int) -> bool:
+        """Whether the queue is one of those asked for."""
+        named = not self.topic or any(fnmatchcase(topic, glob) for glob in self.topic)
+        return named and (not self.queue or queue_id in self.queue)
+
+    def parameters(self) -> dict[str, Any]:
+        """All that the plan depends on beside the store, as plain JSON values."""
+        given = asdict(self).items()
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in given}
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any]) -> RebuildOptions:
+        """The options with these `parameters`."""
+        lists = {name: tuple(parameters[name]) for name in ("what", "topic", "queue")}
+        return cls(**{**parameters, **lists})
+
+
+@dataclass
+class Rebuilt:
+    """What came out. left: queues that lie there and have no record in the log; they stay as they are.
+
+    deleted: topics that the log has and `topics.json` has not, whose queues were not built.
+    """
+
+    planned: Planned
+    heard: Heard
+    records: int
+    queues: QueueBuilder
+    index_items: int
+    elsewhere: int
+    """records that state another physical offset than that where they lie"""
+    unchanged: int
+    left: list[Key] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+    kept: int = 0
+    """units of expired records that were kept"""
+
+
+def rebuild(
+    store: Store,
+    options: RebuildOptions,
+    work: str | os.PathLike[str],
+    how: LogReading | None = None,
+    zone: tzinfo | None = None,
+) -> Rebuilt:
+    """Builds in `work`, an empty directory outside the store, and plans what makes the store so.
+
+    zone: the one that `options.tz` names. Raises `UsageError` where there is nothing to build from, or where
+    queues lie in RocksDB.
+    """
+    return _Rebuild(store, options, Path(work), how or LogReading(), zone).run()
+
+
+def refuse_unfit(store: Store, options: RebuildOptions) -> None:
+    """Raises `UsageError` for a store from which these files cannot be built."""
+    shown = escape_name(os.fspath(store.given))
+    if len(store.dledger_segments):
+        raise UsageError(f"{shown} has a DLedger log: derived files are built from plain commit logs only")
+    if not len(store.segments):
+        raise UsageError(f"{shown} has no commit log to build from")
+    rocksdb = store.config is not None and store.config.store_type == "defaultRocksDB"
+    files = (store.root / "consumequeue" / "CURRENT").exists()
+    if "cq" in options.what and (rocksdb or files):
+        raise UsageError(f"the consume queues of {shown} are in RocksDB: only --what index can be built")
+
+
+class _Rebuild:
+    def __init__(
+        self, store: Store, options: RebuildOptions, work: Path, how: LogReading, zone: tzinfo | None
+    ) -> None:
+        refuse_unfit(store, options)
+        self._store = store
+        self._options = options
+        self._rules = rules_of(store, options.release)
+        self._how = how
+        self._zone = zone
+        self._files = DerivedFiles(work)
+        self._deleted: set[str] = set()
+
+    def run(self) -> Rebuilt:
+        options, store = self._options, self._store
+        kernels = choose_kernels(data_bytes(store.segments))
+        queues = QueueBuilder(self._rules, self._files, kernels, self._wants)
+        known = [one.name for one in store.index_files() if _is_name(one.name)]
+        names = IndexNames(known, self._zone).next_name
+        index = IndexFiles(self._rules, self._files, kernels, names) if "index" in options.what else None
+        builder = Builder(queues if "cq" in options.what else None, index)
+        heard = build_log(store.segments, builder, kernels, self._how)
+        built = queues.queues
+        keeper = Keeper(store, self._rules, self._files)
+        if options.keep_expired and "cq" in options.what:
+            keeper.keep(built, self._wants)
+        edits, unchanged = self._edits()
+        edits = [*self._directories(edits), *edits]
+        left = self._left(built)
+        if not options.complete:
+            edits += self._removals(built)
+        return Rebuilt(
+            self._planned(edits),
+            heard,
+            builder.records,
+            queues,
+            index.items if index is not None else 0,
+            builder.elsewhere,
+            unchanged,
+            left,
+            sorted(self._deleted),
+            keeper.units,
+        )
+
+    def _wants(self, topic: str, queue_id: int) -> bool:
+        if not self._options.selects(topic, queue_id):
+            return False
+        if not self._options.deleted_topics and not is_somebodys(self._store.topics, topic):
+            self._deleted.add(topic)
+            return False
+        return True
+
+    def _edits(self) -> tuple[list[Edit], int]:
+        """PUT for every built file that differs from the store's; how many do not."""
+        edits, unchanged = [], 0
+        for path in sorted(self._files.times):
+            built = self._files.root / path
+            old = self._store.file(path)
+            if not self._options.complete and old is not None and same_bytes(built, old):
+                unchanged += 1
+                built.unlink()
+                continue
+            edits.append(self._put(path, built, old))
+        return edits, unchanged
+
+    def _directories(self, edits: list[Edit]) -> Iterator[Edit]:
+        """Directories that new files need, the outer ones first."""
+        there = set() if self._options.complete else {one.path for one in self._store.directories}
+        wanted = {
+            parent.as_posix() for edit in edits for parent in PurePosixPath(edit.change.path).parents
+        } - {"."}
+        for path in sorted(wanted - there):
+            why = path.split("/", 1)[0]
+            change = Change(action=Action.MAKE_DIRECTORY, path=path, why=why, message=f"{path} is missing")
+            yield Edit(change)
+
+    def _put(self, path: str, built: Path, old: StoreFile | None) -> Edit:
+        size = built.stat().st_size
+        content = FromFile(os.fspath(built), 0, size, movable=True)
+        time = self._files.times[path]
+        word = "as it must be" if old is None or self._options.complete else "differs from the log"
+        if old is None and not self._options.complete:
+            word = "is missing"
+        change = Change(
+            action=Action.PUT,
+            path=path,
+            length=size,
+            size=size,
+            mtime_ns=time * 1_000_000 if time is not None and 0 < time < _LATEST else None,
+            why=path.split("/", 1)[0],
+            message=f"{path} {word}",
+        )
+        return Edit(change, content)
+
+    def _removals(self, built: dict[Key, PlainQueue | BatchQueue]) -> Iterator[Edit]:
+        """Files that the rebuilt ones leave no room for: of queues that were built, and of the index."""
+        for file in self._store.of_kind(*QUEUE_KINDS, FileKind.INDEX):
+            if file.path in self._files.times or not file.regular:
+                continue
+            if file.kind is FileKind.INDEX:
+                wanted = "index" in self._options.what
+            else:
+                wanted = (file.topic, file.queue_id) in built
+            if wanted:
+                yield Edit(
+                    Change(
+                        action=Action.REMOVE,
+                        path=file.shown,
+                        why=file.kind.value,
+                        message=f"{file.shown} holds nothing that the log has",
+                    )
+                )
+
+    def _left(self, built: dict[Key, PlainQueue | BatchQueue]) -> list[Key]:
+        if "cq" not in self._options.what:
+            return []
+        return sorted(
+            {
+                (one.topic, one.queue_id)
+                for kind in (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
+                for one in self._store.queues(kind)
+                if one.topic is not None
+                and one.queue_id is not None
+                and one.files
+                and (one.topic, one.queue_id) not in built
+                and self._options.selects(one.topic, one.queue_id)
+            }
+        )
+
+    def _planned(self, edits: list[Edit]) -> Planned:
+        store = self._store
+        derived = store.of_kind(*QUEUE_KINDS, FileKind.INDEX)
+        topics = store.file("config/topics.json")
+        read = [*(one.file for one in store.segments), *derived, *([topics] if topics is not None else [])]
+        return make_planned(
+            COMMAND,
+            store,
+            self._options.release,
+            self._options.parameters(),
+            edits,
+            inputs=[one for one in read if one.regular],
+            told=Told(notes=tuple(_notes(self._rules))),
+        )
+
+
+def _notes(rules: Rules) -> Iterator[str]:
+    yield f"consume queue files have {rules.consume_queue_size} bytes"
+    yield f"index files have {rules.hash_slots} slots and {rules.index_items} items"
+
+
+def _is_name(name: str) -> bool:
+    return name.isascii() and name.isdecimal()
+
+
+def same_bytes(built: Path, old: StoreFile) -> bool:
+    """Whether a built file and one of the store have the same bytes; one that cannot be read has not."""
+    size = built.stat().st_size
+    if not old.regular or old.size != size:
+        return False
+    try:
+        with open_source(built) as one, old.open("pread") as other:
+            for position in range(0, size, CHUNK):
+                if not np.array_equal(one.window(position, CHUNK), other.window(position, CHUNK)):
+                    return False
+    except UnreadableError:
+        return False
+    return True

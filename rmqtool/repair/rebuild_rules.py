@@ -1,0 +1,83 @@
+"""What decides the bytes of a store's derived files: settings given, else what lies there, else defaults."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from formats.errors import FormatError
+from formats.index import DEFAULT_ITEMS, DEFAULT_SLOTS
+from formats.tags_code import parse_delay_levels
+from rmqtool.build.rules import Rules
+from rmqtool.errors import UsageError
+from rmqtool.recovery.traits import traits_of
+from rmqtool.scan.multi import LMQ_PREFIX, MultiDispatch
+from rmqtool.store.kinds import FileKind
+from rmqtool.store.releases import version_key
+
+if TYPE_CHECKING:
+    from rmqtool.store.config import StoreConfig
+    from rmqtool.store.layout import Store
+
+_SLOTS_COUNTED = (4, 7, 1)
+"""the first release in which `hash_slot_count` counts slots"""
+
+
+def rules_of(store: Store, release: str) -> Rules:
+    """The rules by which a broker of this release builds. Raises `UsageError` for a bad `messageDelayLevel`.
+
+    Sizes that are not given are those of the files that lie there. So are the switches: extension files and
+    queues of light messages are built where some are there. Batch topics are those of `topics.json` and those
+    that have a directory in `batchconsumequeue`.
+    """
+    from rmqtool.store.config import config_of
+
+    config = store.config or config_of({})
+    traits = traits_of(release)
+    light = any((one.topic or "").startswith(LMQ_PREFIX) for one in store.queues())
+    dispatches = config.enable_multi_dispatch if config.is_set("enable_multi_dispatch") else light
+    slots, items = _geometry(store, config)
+    try:
+        levels = parse_delay_levels(config.message_delay_level)
+    except FormatError as error:
+        raise UsageError(str(error)) from error
+    return Rules(
+        consume_queue_size=_size(store, config, FileKind.CONSUMEQUEUE, "consume_queue_file_size"),
+        batch_queue_size=_size(
+            store, config, FileKind.BATCHCONSUMEQUEUE, "mapper_file_size_batch_consume_queue"
+        ),
+        extension_size=_size(store, config, FileKind.CONSUMEQUEUE_EXT, "mapped_file_size_consume_queue_ext"),
+        extension=config.enable_consume_queue_ext
+        or (not config.is_set("enable_consume_queue_ext") and bool(store.of_kind(FileKind.CONSUMEQUEUE_EXT))),
+        multi_dispatch=traits.multi_dispatch if dispatches else MultiDispatch.NONE,
+        lmq=config.enable_lmq if config.is_set("enable_lmq") else light,
+        levels=levels,
+        batch_topics=_batch_topics(store) if traits.typed_queues else frozenset(),
+        hash_slots=slots,
+        index_items=items,
+        every_put=version_key(release) < _SLOTS_COUNTED,
+        header_at_stop=traits.typed_queues,
+    )
+
+
+def _size(store: Store, config: StoreConfig, kind: FileKind, name: str) -> int:
+    found = None if config.is_set(name) else store.sizes.get(kind)
+    return int(getattr(config, name)) if found is None else found.value
+
+
+def _geometry(store: Store, config: StoreConfig) -> tuple[int, int]:
+    """Slots and items of an index file."""
+    if config.is_set("max_hash_slot_num") or config.is_set("max_index_num"):
+        return config.max_hash_slot_num, config.max_index_num
+    geometries = [store.index_geometry[file.path] for file in reversed(store.index_files())]
+    for found in geometries:
+        if found.slots is not None and found.items is not None:
+            return found.slots, found.items
+    # no file with items tells: at least the length is that of the files
+    return next((one.candidates[0] for one in geometries if one.candidates), (DEFAULT_SLOTS, DEFAULT_ITEMS))
+
+
+def _batch_topics(store: Store) -> frozenset[str]:
+    declared = {name for name, topic in store.topics.items() if topic.queue_type == "BatchCQ"}
+    plain = {name for name, topic in store.topics.items() if topic.attributes.get("queue.type") == "SimpleCQ"}
+    known = {one.topic for one in store.queues(FileKind.BATCHCONSUMEQUEUE) if one.topic is not None}
+    return frozenset(declared | (known - plain))

@@ -1,0 +1,1 @@
+"""Carving intact records out of arbitrary files, and a new store made of them."""

@@ -1,0 +1,245 @@
+"""A whole salvage: files in, one new store out, or one for each broker that they come from."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from rmqtool.errors import StoreIOError, UsageError
+from rmqtool.repair.salvage.carve import Carver
+from rmqtool.repair.salvage.files import Files
+from rmqtool.repair.salvage.moved import WORDS, Moved, Why
+from rmqtool.repair.salvage.segments import SegmentSize, infer
+from rmqtool.repair.salvage.store import lay_out, write_store
+from rmqtool.repair.salvage.tables import Found, Run, empty, taken
+from rmqtool.repair.salvage.tabulate import Names
+from rmqtool.scan.text import format_host
+from rmqtool.store.coverage import unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from rmqtool.repair.salvage.sources import Sources
+    from rmqtool.repair.salvage.store import Laid
+    from rmqtool.repair.salvage.write import Written
+    from rmqtool.store.access import OpenMode
+    from rmqtool.store.config import StoreConfig
+
+    Ints = npt.NDArray[np.int64]
+
+Stores = Literal["auto", "one", "by-host"]
+
+REPORT = "rmqtool-salvage.json"
+"""a directory with it is what a salvage made, and may be replaced by one"""
+
+_FOREIGN = 0.5
+"""share of a host's records without room at their place that speaks for a store of its own"""
+
+
+@dataclass(frozen=True)
+class SalvageOptions:
+    """How to salvage. segment_size: None to infer it. config: sizes and switches of the new store."""
+
+    release: str
+    stores: Stores = "auto"
+    segment_size: int | None = None
+    config: StoreConfig | None = None
+    jobs: int = 1
+    how: OpenMode = "auto"
+    advance: Callable[[int], object] | None = None
+
+
+@dataclass
+class Outcome:
+    """One store that was written. name: directory inside of the output, empty for the output itself."""
+
+    name: str
+    hosts: list[str]
+    segment_size: SegmentSize
+    laid: Laid
+    written: Written
+
+
+@dataclass
+class Salvaged:
+    """All that a salvage has to tell."""
+
+    sources: Sources
+    names: Names = field(default_factory=Names)
+    found: Found = field(default_factory=empty)
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    @property
+    def records(self) -> int:
+        """Valid records found, copies included."""
+        return int(self.found.runs[:, Run.COUNT].sum())
+
+    def by_source(self, kind: Literal["found", "duplicates", "moved", "unplaced"]) -> Ints:
+        """A number for each source."""
+        counts = np.zeros(len(self.sources.files), np.int64)
+        if kind == "found":
+            np.add.at(counts, self.found.runs[:, Run.SOURCE], self.found.runs[:, Run.COUNT])
+        for one in self.outcomes:
+            refused = np.array(one.written.refused, np.int64).reshape(-1, len(Moved))
+            if kind == "duplicates":
+                counts += one.laid.duplicates
+            elif kind == "moved":
+                np.add.at(counts, one.laid.moved[:, Moved.SOURCE], 1)
+                np.subtract.at(counts, refused[:, Moved.SOURCE], 1)
+            elif kind == "unplaced":
+                np.add.at(counts, refused[:, Moved.SOURCE], 1)
+        return counts
+
+    def reasons(self) -> dict[str, int]:
+        """How many records moved, by reason."""
+        told: dict[str, int] = {}
+        for one in self.outcomes:
+            values, counts = np.unique(one.laid.moved[:, Moved.WHY], return_counts=True)
+            for why, count in zip(values.tolist(), counts.tolist(), strict=True):
+                word = WORDS[Why(why)]
+                told[word] = told.get(word, 0) + count
+        return told
+
+    def not_covered(self) -> list[dict[str, Any]]:
+        """Rows of what could not be read."""
+        bad = [
+            unreadable(file.path, one.reason, one.start, one.length)
+            for file in self.sources.files
+            for one in file.bad
+        ]
+        return [*self.sources.not_covered, *bad]
+
+
+def carve(sources: Sources, options: SalvageOptions) -> Salvaged:
+    """Finds every valid record; nothing is written."""
+    told = Salvaged(sources)
+    search(told, options)
+    return told
+
+
+def search(told: Salvaged, options: SalvageOptions) -> None:
+    """Fills `told.found`."""
+    files = told.sources.files
+    carver = Carver(files, told.names, jobs=options.jobs, how=options.how, advance=options.advance)
+    told.found = carver.run()
+
+
+def write(salvaged: Salvaged, output: str, options: SalvageOptions) -> None:
+    """Makes the store or stores in the empty directory `output`."""
+    with Files(salvaged.sources.files, salvaged.names, options.how) as files:
+        for name, hosts, size, laid in _split(salvaged, files, options):
+            root = os.path.join(output, name) if name else output
+            if name:
+                os.mkdir(root)
+            written = write_store(
+                laid, files, root, release=options.release, config=options.config, jobs=options.jobs
+            )
+            salvaged.outcomes.append(Outcome(name, hosts, size, laid, written))
+
+
+def _split(
+    salvaged: Salvaged, files: Files, options: SalvageOptions
+) -> list[tuple[str, list[str], SegmentSize, Laid]]:
+    """(directory, hosts, size of segments, layout) of each store."""
+    hosts = np.unique(salvaged.found.runs[:, Run.HOST]).tolist()
+    shown = [format_host(salvaged.names.hosts[host]) for host in hosts]
+    if options.stores != "by-host" or len(hosts) == 1:
+        size, laid = _lay_out(salvaged.found, files, options)
+        mixed = options.stores == "auto" and _is_mixture(salvaged.found, laid)
+        if not mixed:
+            return [("", shown, size, laid)]
+    parts = []
+    for host, name in zip(hosts, shown, strict=True):
+        own = taken(salvaged.found, np.flatnonzero(salvaged.found.runs[:, Run.HOST] == host))
+        size, laid = _lay_out(own, files, options)
+        parts.append((name.replace(":", "_").replace("[", "").replace("]", ""), [name], size, laid))
+    return parts
+
+
+def _lay_out(found: Found, files: Files, options: SalvageOptions) -> tuple[SegmentSize, Laid]:
+    if options.segment_size is not None:
+        size = SegmentSize(options.segment_size, "given")
+    else:
+        size = infer(found, files.sources)
+    return size, lay_out(found, files, size.size)
+
+
+def _is_mixture(found: Found, laid: Laid) -> bool:
+    """Whether most of what one host stored has no room beside what others did."""
+    hosts, counts = _by_host(found.runs[:, Run.HOST], found.runs[:, Run.COUNT])
+    if len(hosts) < 2:
+        return False
+    gone = laid.moved[~np.isin(laid.moved[:, Moved.WHY], [Why.HEADERS, Why.BORDER, Why.NARROW])]
+    homeless = dict(zip(*_by_host(gone[:, Moved.HOST], np.ones(len(gone), np.int64)), strict=True))
+    return any(homeless.get(host, 0) > _FOREIGN * count for host, count in zip(hosts, counts, strict=True))
+
+
+def _by_host(hosts: Ints, counts: Ints) -> tuple[list[int], list[int]]:
+    distinct, inverse = np.unique(hosts, return_inverse=True)
+    sums = np.zeros(len(distinct), np.int64)
+    np.add.at(sums, inverse, counts)
+    return distinct.tolist(), sums.tolist()
+
+
+class Target:
+    """The output directory: filled beside its place, and put there once it is whole.
+
+    Used as a context manager that gives the directory to fill; what is not whole goes.
+    """
+
+    def __init__(self, path: str, *, force: bool) -> None:
+        self.path = os.path.abspath(path)
+        self._part = f"{self.path}.rmqtool-part"
+        self._force = force
+
+    def check(self) -> None:
+        """Raises `UsageError` when something lies there that may not be replaced."""
+        if os.path.lexists(self._part) and not self._force:
+            raise UsageError(
+                f"{self._part} is left of an interrupted salvage, or one is running; see --force"
+            )
+        if not os.path.lexists(self.path):
+            parent = os.path.dirname(self.path)
+            if not os.path.isdir(parent):
+                raise UsageError(f"--output: {parent} is no directory")
+            return
+        if not os.path.isdir(self.path) or os.path.islink(self.path):
+            raise UsageError(f"--output: {self.path} is no directory")
+        if not os.listdir(self.path):
+            return
+        if not self._force:
+            raise UsageError(f"--output: {self.path} is not empty; --force replaces what a salvage made")
+        if not os.path.isfile(os.path.join(self.path, REPORT)):
+            raise UsageError(f"--output: {self.path} was not made by a salvage; nothing replaces it")
+
+    def __enter__(self) -> str:
+        self.check()
+        try:
+            if os.path.isdir(self._part):
+                shutil.rmtree(self._part)
+            os.mkdir(self._part)
+        except OSError as error:
+            raise StoreIOError(f"{self._part}: {error.strerror}") from error
+        return self._part
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            shutil.rmtree(self._part, ignore_errors=True)
+            return
+        try:
+            if os.path.isdir(self.path):
+                shutil.rmtree(self.path)
+            os.rename(self._part, self.path)
+            descriptor = os.open(os.path.dirname(self.path), os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise StoreIOError(f"{self.path}: {error.strerror}") from error

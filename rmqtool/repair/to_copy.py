@@ -1,0 +1,173 @@
+"""Applying a plan to a copy of the store: `--output`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rmqtool.errors import PlanRefusedError, StoreIOError, UsageError
+from rmqtool.repair.disk import Disk
+from rmqtool.repair.editing import Editor, check_order
+from rmqtool.repair.facts import facts_of, give_owner
+from rmqtool.repair.in_place import in_words
+from rmqtool.repair.marker import NAME, place_marker, refuse_without_place, remove_marker
+from rmqtool.repair.places import InCopy, InStore, is_within
+from rmqtool.repair.plan import Action
+from rmqtool.repair.quarantine import keep_evidence
+from rmqtool.repair.room import demand_room, shares_blocks, written_bytes
+from rmqtool.repair.tree import copy_tree, settle, tree_of
+from rmqtool.store.holding import refuse_if_held
+from rmqtool.store.names import escape_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rmqtool.repair.plan import Planned
+    from rmqtool.repair.tree import Tree
+    from rmqtool.store.layout import Store
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPlan:
+    """A copy that may be made.
+
+    needed: bytes on the file system of `target`; shares: blocks are shared with the store, so that only
+    what changes takes room.
+    """
+
+    target: str
+    tree: Tree
+    needed: int
+    shares: bool
+
+
+def check_output(store: Store, output: str) -> None:
+    """Raises `UsageError` unless `output` is new or an empty directory outside the store."""
+    shown = escape_name(output)
+    if is_within(output, store.root) or is_within(store.root, output):
+        raise UsageError(f"--output {shown}: lies in the store, or around it")
+    if not os.path.lexists(output):
+        return
+    if not os.path.isdir(output):
+        raise UsageError(f"--output {shown}: exists and is no directory")
+    if os.listdir(output):
+        raise UsageError(f"--output {shown}: exists and is not empty")
+
+
+def prepare_copy(store: Store, planned: Planned, output: str) -> CopyPlan:
+    """What the copy takes. Raises `UsageError` for an `output` that is not new or empty."""
+    check_output(store, output)
+    away = {Action.PUT, Action.REMOVE}
+    without = {one.path for one in planned.plan.changes if one.action in away}
+    tree = tree_of(store, without)
+    parent = output
+    while not os.path.isdir(parent):
+        parent = os.path.dirname(os.path.abspath(parent))
+    sample = next((one.location for one in tree.files if one.size), None)
+    shares = sample is not None and os.access(parent, os.W_OK) and shares_blocks(sample, parent)
+    needed = written_bytes(planned.edits, os.stat(parent).st_dev) + (0 if shares else tree.data_bytes)
+    return CopyPlan(os.path.abspath(output), tree, needed, shares)
+
+
+def apply_to_copy(
+    store: Store,
+    planned: Planned,
+    copy: CopyPlan,
+    *,
+    quarantine: str | None = None,
+    disk: Disk | None = None,
+    advance: Callable[[int], object] | None = None,
+) -> None:
+    """Copies the store and carries out the plan there; the store itself is only read.
+
+    quarantine: a directory, new or empty, that gets every byte of the store that the copy does not have.
+    While it is made, the copy has a marker that brokers refuse. When it fails, what was written is removed.
+    Raises `LockedError`, `PlanRefusedError` (the store changed meanwhile), `StoreIOError`.
+    """
+    disk = disk or Disk()
+    check_order(planned.edits)
+    refuse_if_held(store.root)
+    refuse_without_place(os.fspath(store.root))
+    demand_room(copy.target, copy.needed)
+    existed = os.path.isdir(copy.target)
+    try:
+        _make(store, planned, copy, disk, advance)
+        if quarantine is not None:
+            keep_evidence(disk, store, planned, quarantine)
+        _still_the_same(store, planned)
+        refuse_if_held(store.root)
+        commitlog = os.path.join(copy.target, "commitlog")
+        remove_marker(disk, os.path.join(commitlog, NAME))
+        _finish_directories(store, copy, disk)
+    except BaseException as error:
+        left = _clear(copy.target, keep_directory=existed)
+        if quarantine is not None:
+            shutil.rmtree(quarantine, ignore_errors=True)
+        if isinstance(error, (OSError, StoreIOError)):
+            raise StoreIOError(f"{in_words(error)}; the store was not touched, {left}") from error
+        raise
+
+
+def _make(
+    store: Store, planned: Planned, copy: CopyPlan, disk: Disk, advance: Callable[[int], object] | None
+) -> None:
+    commitlog = os.path.join(copy.target, "commitlog")
+    if not os.path.isdir(copy.target):
+        os.makedirs(os.path.dirname(copy.target), exist_ok=True)
+        disk.make_directory(copy.target)
+    disk.make_directory(commitlog)
+    place_marker(disk, commitlog, None, None)
+    copy_tree(disk, copy.tree, copy.target, advance)
+    _still_the_same(store, planned)
+    original, root = InStore(store), facts_of(os.path.realpath(store.root))
+    if not os.path.isdir(original.of("commitlog")):
+        give_owner(disk, commitlog, root)
+
+    editor = Editor(
+        disk,
+        InCopy(store, copy.target),
+        lambda path: facts_of(original.of(path), follow=True),
+        root,
+        advance,
+    )
+    editor.run(planned.edits)
+    editor.finish()
+
+
+def _finish_directories(store: Store, copy: CopyPlan, disk: Disk) -> None:
+    commitlog = os.path.join(copy.target, "commitlog")
+    if not os.path.isdir(InStore(store).of("commitlog")) and not os.listdir(commitlog):
+        disk.remove_directory(commitlog)
+    settle(disk, copy.tree, copy.target)
+    disk.sync_directory(os.path.dirname(copy.target))
+
+
+def _still_the_same(store: Store, planned: Planned) -> None:
+    """The files that the plan rests on have not been written while they were copied."""
+    known = {one.shown: one for one in store.files}
+    for one in planned.plan.inputs:
+        file = known.get(one.path)
+        found = facts_of(file.location, follow=True) if file is not None else None
+        if found is None or (found.size, found.mtime_ns) != (one.size, one.mtime_ns):
+            raise PlanRefusedError(f"{one.path} was changed while the store was copied: plan again")
+
+
+def _clear(target: str, *, keep_directory: bool) -> str:
+    """Takes away an unfinished copy; what became of it, in words."""
+    shown = escape_name(target)
+    try:
+        if not keep_directory:
+            if os.path.isdir(target):
+                shutil.rmtree(target)
+            return f"the unfinished copy {shown} was removed"
+        for name in os.listdir(target):
+            inner = os.path.join(target, name)
+            if os.path.isdir(inner) and not os.path.islink(inner):
+                shutil.rmtree(inner)
+            else:
+                os.unlink(inner)
+    except OSError:
+        return f"{shown} is an unfinished copy that no broker starts on: remove it"
+    return f"the unfinished copy in {shown} was removed"

@@ -1,0 +1,89 @@
+"""The plain-Python twin of `kernels.building`: same functions, same arguments, no compiler."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from formats.consumequeue import Unit
+from formats.index import Item
+from rmqtool.scan.fields import Column, CrcState, Field, Keys, Queue
+from rmqtool.scan.index import ITEM
+from rmqtool.scan.units import UNIT
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Bytes = npt.NDArray[np.uint8]
+    Ints = npt.NDArray[np.int64]
+    Int32s = npt.NDArray[np.int32]
+
+_MOST_SECONDS = (1 << 31) - 1
+
+
+def append_units(
+    columns: Ints, chosen: Ints, start: int, aligned: bool, state: Ints, out: Bytes, taken: Ints
+) -> tuple[int, int]:
+    """See `kernels.building.append_units`."""
+    import numpy as np
+
+    count = 0
+    for at in range(start, len(chosen)):
+        k = int(chosen[at])
+        slot, offset, size, code = columns[Column.SLOT : Column.OWNER, k].tolist()
+        following = int(state[Queue.NEXT])
+        if offset + size <= state[Queue.KNOWN] or 0 != slot < following:
+            state[Queue.DOUBLED] += 1
+            continue
+        if aligned and slot > following:
+            return at, count
+        state[Queue.MISPLACED] += slot != following
+        unit = Unit.build({"physical_offset": offset, "size": size, "tags_code": code})
+        out[count * UNIT.itemsize : (count + 1) * UNIT.itemsize] = np.frombuffer(unit, np.uint8)
+        taken[count] = k
+        count += 1
+        state[Queue.NEXT] += 1
+        state[Queue.KNOWN] = offset + size
+    return len(chosen), count
+
+
+def put_keys(
+    keys: tuple[Int32s, Int32s],
+    records: tuple[Ints, Ints],
+    start: int,
+    room: int,
+    state: Ints,
+    slots: Int32s,
+    out: Bytes,
+) -> int:
+    """See `kernels.building.put_keys`."""
+    import numpy as np
+
+    (hashes, owners), (offsets, times) = keys, records
+    for k in range(start, len(hashes)):
+        number, begin = int(state[Keys.INDEX_COUNT]), int(state[Keys.BEGIN_TIMESTAMP])
+        if number >= room:
+            return k
+        value, owner = int(hashes[k]), int(owners[k])
+        offset, time = int(offsets[owner]), int(times[owner])
+        seconds = max(min((time - begin) // 1000, _MOST_SECONDS), 0) if begin > 0 else 0
+        slot = value % len(slots)
+        newest = int(slots[slot])
+        fields = {"key_hash": value, "physical_offset": offset, "time_diff": seconds, "prev": newest}
+        place = (k - start) * ITEM.itemsize
+        out[place : place + ITEM.itemsize] = np.frombuffer(Item.build(fields), np.uint8)
+        slots[slot] = number
+        if number <= 1:
+            state[[Keys.BEGIN_PHYSICAL_OFFSET, Keys.BEGIN_TIMESTAMP]] = offset, time
+        state[Keys.HASH_SLOT_COUNT] += newest == 0 or bool(state[Keys.EVERY_PUT])
+        state[Keys.INDEX_COUNT] = number + 1
+        state[[Keys.END_PHYSICAL_OFFSET, Keys.END_TIMESTAMP]] = offset, time
+    return len(hashes)
+
+
+def places_and_times(rows: Ints, base: int, offsets: Ints, times: Ints) -> tuple[int, int]:
+    """See `kernels.building.places_and_times`."""
+    offsets[:] = base + rows[:, Field.POSITION]
+    times[:] = rows[:, Field.STORE_TIMESTAMP]
+    elsewhere = int((rows[:, Field.STORED_PHYSICAL_OFFSET] != offsets).sum())
+    return elsewhere, int((rows[:, Field.CRC_STATE] == CrcState.BAD).sum())

@@ -1,0 +1,79 @@
+"""The plain-Python twin of `kernels.carve`: same function, same arguments, no compiler."""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import TYPE_CHECKING
+
+from formats.commitlog import END_FILE_MIN_BLANK_LENGTH, MESSAGE_MAGIC_CODES
+from rmqtool.scan import fields as f
+from rmqtool.scan.fields import Check, CrcState, Field, Issue, Stop
+from rmqtool.scan.record_python import ACCEPTED, contents, frame
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Bytes = npt.NDArray[np.uint8]
+    Ints = npt.NDArray[np.int64]
+
+_MAGIC = re.compile(b"|".join(re.escape(struct.pack(">i", magic)) for magic in MESSAGE_MAGIC_CODES))
+
+
+def carve(  # noqa: PLR0913, PLR0917 - as the compiled one
+    buf: Bytes,
+    start: int,
+    border: int,
+    origin: int,
+    file_size: int,
+    longest: int,
+    follows: int,
+    rows: Ints,
+    status: Ints,
+) -> None:
+    """See `kernels.carve.carve`."""
+    data = memoryview(buf)  # type: ignore[arg-type]
+    reach = len(data) - END_FILE_MIN_BLANK_LENGTH + 1
+    at, count, stop, wanted = start, 0, Stop.END, 0
+    while at < border and at < reach:
+        match = _MAGIC.search(data, at + f.OFF_MAGIC)
+        place = match.start() - f.OFF_MAGIC if match else reach
+        if place != at:
+            follows = -1
+        if place >= min(reach, border):
+            at, follows = min(reach, border), -1
+            break
+        at = place
+        if count == len(rows):
+            stop = Stop.ROWS_FULL
+            break
+        row = rows[count]
+        found, need, _ = frame(data, at, origin, file_size, row)
+        if found == Stop.NEED_MORE and need <= longest and not _negative(data, at):
+            stop, wanted = Stop.NEED_MORE, need
+            break
+        if found == ACCEPTED and _valid(data, origin, row, longest, follows):
+            follows = int(row[Field.STORED_PHYSICAL_OFFSET] + row[Field.STORE_SIZE])
+            at += int(row[Field.STORE_SIZE])
+            count += 1
+            continue
+        follows = -1
+        at += 1
+    status[:5] = (count, origin + at, stop, wanted, follows)
+
+
+def _negative(data: memoryview, at: int) -> bool:
+    if len(data) - at < f.OFF_SYS_FLAG:
+        return False
+    size, offset = struct.unpack_from(">i24xq", data, at)
+    return bool(offset < 0 or size <= 0)
+
+
+def _valid(data: memoryview, origin: int, row: Ints, longest: int, follows: int) -> bool:
+    stored = row[Field.STORED_PHYSICAL_OFFSET]
+    if row[Field.STORE_SIZE] > longest or stored < 0:
+        return False
+    contents(data, origin, Check.ALL, row)
+    odd = row[Field.ISSUES] & (Issue.TOPIC_UTF8 | Issue.TOPIC_CHARACTERS)
+    return bool(row[Field.CRC_STATE] != CrcState.BAD and (not odd or stored == follows))

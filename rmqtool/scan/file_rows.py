@@ -1,0 +1,103 @@
+"""What rows about files have in common: batches, gaps and tails, files that are short, bytes not read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.scan.events import Gap, Tail
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from rmqtool.scan.files import FileReader
+    from rmqtool.store.files import StoreFile
+    from rmqtool.store.patched import PatchedSource
+
+    Ints = npt.NDArray[np.int64]
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Many rows of one type as a batch."""
+
+    type: str
+    batch: pa.RecordBatch
+
+
+def event_row(kind: str, path: str, event: Gap | Tail) -> Row:
+    """A gap or a tail."""
+    row: Row = {"type": kind, "path": path, "position": event.position, "length": event.length}
+    if isinstance(event, Tail):
+        return row | {"content": event.content.value}
+    return row | {"reason": event.reason.name.lower(), "expected": event.expected, "found": event.found}
+
+
+def unreadable_rows(file: StoreFile, source: PatchedSource) -> Iterator[Row]:
+    """The ranges of a file that could not be read, when it has been read to its end."""
+    source.notice_cut()
+    for bad in source.unreadable:
+        row = {"type": "gap", "path": file.shown, "position": bad.start, "length": bad.length}
+        yield row | {"reason": "unreadable", "error": bad.reason}
+
+
+def readable(batch: pa.RecordBatch, starts: Ints, width: int, source: PatchedSource) -> pa.RecordBatch:
+    """The rows of a batch whose bytes, `width` from `starts` on, could be read."""
+    import numpy as np
+    import pyarrow as pa
+
+    lost = np.zeros(len(starts), bool)
+    for bad in source.unreadable:
+        lost |= (starts < bad.end) & (starts + width > bad.start)
+    return batch.filter(pa.array(~lost)) if lost.any() else batch
+
+
+def cut_row(file: StoreFile, size: int, wanted: int) -> Row:
+    """A file that ends early, or goes on behind its end."""
+    at = min(size, wanted)
+    place = {"path": file.shown, "position": at, "length": abs(size - wanted)}
+    told = {"reason": "short" if size < wanted else "excess", "expected": wanted, "found": size}
+    return {"type": "gap", **place, **told}
+
+
+def short_row(file: StoreFile, wanted: int) -> Row:
+    """A file that has not even what it must begin with."""
+    return {
+        "type": "gap",
+        "path": file.shown,
+        "position": 0,
+        "length": file.size,
+        "reason": "short",
+        "expected": wanted,
+        "found": file.size,
+    }
+
+
+_TEXT_LIMIT = 64 << 20
+"""bytes of a text file that are read; a topic table of a large broker has a few"""
+
+
+def content(reader: FileReader, file: StoreFile) -> bytes:
+    """The bytes of a small file."""
+    with file.open(reader.access) as source:
+        return source.window(0, min(source.size, _TEXT_LIMIT)).tobytes()
+
+
+def undecodable(file: StoreFile, raw: bytes, reason: str) -> Row:
+    """A file whose content is none of its kind."""
+    shown = raw[:64].hex()
+    return {
+        "type": "gap",
+        "path": file.shown,
+        "position": 0,
+        "length": file.size,
+        "reason": reason,
+        "expected": None,
+        "found": shown,
+    }

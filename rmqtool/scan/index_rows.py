@@ -1,0 +1,76 @@
+"""Index files as rows."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from rmqtool.scan.file_rows import Units, cut_row, readable, short_row, unreadable_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rmqtool.scan.file_rows import Row
+    from rmqtool.scan.files import FileReader
+    from rmqtool.store.files import StoreFile
+    from rmqtool.store.patched import PatchedSource
+
+
+def read_index(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
+    """Header, slots and items of an index file."""
+    with reader.open(file) as source:
+        yield from _index_parts(reader, file, source)
+        yield from unreadable_rows(file, source)
+
+
+def _index_parts(reader: FileReader, file: StoreFile, source: PatchedSource) -> Iterator[Units | Row]:
+    """Header, slots and items; without a header that can be read nobody knows how many there are."""
+    from formats.index import FIRST_ITEM, file_size
+    from rmqtool.scan.index import header_problems, next_item, read_header
+    from rmqtool.store.index_geometry import index_geometry
+
+    geometry = index_geometry(file, reader.store.config)
+    header = read_header(source)
+    if source.unreadable:
+        return
+    if header is None:
+        yield short_row(file, 40)
+        return
+    row: Row = {
+        "type": "index_header",
+        "path": file.shown,
+        **asdict(header),
+        "slots": geometry.slots,
+        "items": geometry.items,
+        "geometry_source": geometry.source.value,
+    }
+    if geometry.slots is None or geometry.items is None:
+        yield row
+        if header.index_count > FIRST_ITEM or source.window(40, source.size).any():
+            about = {"path": file.shown, "kind": file.kind.value, "reason": geometry.detail}
+            yield {"type": "undecoded", **about}
+        return
+    slots, items = geometry.slots, geometry.items
+    used = next_item(source, header.index_count, slots, items)
+    problems = header_problems(source, header, slots, items, used)
+    yield row | ({"problems": problems} if problems else {})
+    end = max(used, header.index_count if header.index_count <= items else 0)
+    yield from _slots_and_items(file, source, slots, end)
+    if source.size != file_size(slots, items):
+        yield cut_row(file, source.size, file_size(slots, items))
+
+
+def _slots_and_items(file: StoreFile, source: PatchedSource, slots: int, end: int) -> Iterator[Units]:
+    """All slots, and the items in front of number `end`, without those that cannot be read."""
+    import numpy as np
+
+    from formats.index import item_position, slot_position
+    from rmqtool.scan.index import ITEM, SLOT, read_items, read_slots
+
+    for batch in read_slots(source, file.shown, slots):
+        places = slot_position(0) + batch["slot"].to_numpy().astype(np.int64) * SLOT.itemsize
+        yield Units("index_slot", readable(batch, places, SLOT.itemsize, source))
+    width = ITEM.itemsize
+    for batch in read_items(source, file.shown, slots, end):
+        places = item_position(0, slots) + batch["number"].to_numpy().astype(np.int64) * width
+        yield Units("index_item", readable(batch, places, width, source))

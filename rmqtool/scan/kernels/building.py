@@ -1,0 +1,157 @@
+"""Units and index items written as the broker writes them. `building_python` is the twin.
+
+`ConsumeQueue#putMessagePositionInfo`, `IndexFile#putKey`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from formats.index import Item
+from formats.primitives import offset_of, sizeof
+from rmqtool.scan.fields import Field, Keys, Queue
+from rmqtool.scan.kernels.compiler import kernel
+from rmqtool.scan.kernels.constants import CRC_BAD, POSITION, STORE_TIMESTAMP, STORED_OFFSET
+from rmqtool.scan.kernels.dispatch import CODE, LENGTH, OFFSET, SIZE, SLOT, TAGS, UNIT
+from rmqtool.scan.kernels.intrinsics import prefetch, put32, put64
+
+CRC_STATE = int(Field.CRC_STATE)
+
+NEXT = int(Queue.NEXT)
+KNOWN = int(Queue.KNOWN)
+DOUBLED = int(Queue.DOUBLED)
+MISPLACED = int(Queue.MISPLACED)
+
+BEGIN_TIME = int(Keys.BEGIN_TIMESTAMP)
+END_TIME = int(Keys.END_TIMESTAMP)
+BEGIN_OFFSET = int(Keys.BEGIN_PHYSICAL_OFFSET)
+END_OFFSET = int(Keys.END_PHYSICAL_OFFSET)
+USED_SLOTS = int(Keys.HASH_SLOT_COUNT)
+COUNT = int(Keys.INDEX_COUNT)
+EVERY_PUT = int(Keys.EVERY_PUT)
+
+ITEM = sizeof(Item)
+ITEM_OFFSET = offset_of(Item, "physical_offset")
+ITEM_TIME = offset_of(Item, "time_diff")
+ITEM_PREV = offset_of(Item, "prev")
+MOST_SECONDS = (1 << 31) - 1
+AHEAD = 32
+"""keys whose slots are on their way into the cache while one is written"""
+
+
+@kernel()
+def append_units(columns, chosen, start, aligned, state, out, taken):
+    """Units of one queue, from place `start` of `chosen` on, one behind the other into `out`.
+
+    columns: `fields.Column`. chosen: places in them, in log order. aligned: stop in front of a record whose
+    slot lies beyond the next one; else it gets the next one, as the broker does it. state: `fields.Queue`.
+    taken: the places of those that have a unit now. Returns (next place of `chosen`, units written).
+    """
+    base = out.ctypes.data
+    following = state[NEXT]
+    known = state[KNOWN]
+    count = 0
+    at = start
+    while at < chosen.size:
+        k = chosen[at]
+        offset = columns[OFFSET, k]
+        size = columns[LENGTH, k]
+        slot = columns[SLOT, k]
+        if offset + size <= known or (slot != 0 and slot < following):
+            state[DOUBLED] += 1
+            at += 1
+            continue
+        if slot != following:
+            if aligned and slot > following:
+                break
+            state[MISPLACED] += 1
+        unit = base + count * UNIT
+        put64(unit, offset)
+        put32(unit + SIZE, size)
+        put64(unit + CODE, columns[TAGS, k])
+        taken[count] = k
+        count += 1
+        following += 1
+        known = offset + size
+        at += 1
+    state[NEXT] = following
+    state[KNOWN] = known
+    return at, count
+
+
+@kernel(forceinline=True)
+def _slot(value, slots, inverse):
+    """`value % slots` of numbers that are not negative, without a division."""
+    slot = value - np.int64(value * inverse) * slots
+    if slot < 0:
+        return slot + slots
+    if slot >= slots:
+        return slot - slots
+    return slot
+
+
+@kernel()
+def put_keys(keys, records, start, room, state, slots, out):
+    """Index items of the keys from `start` on, into `out`, up to the key for which the file has no room.
+
+    keys: hashes and the numbers of their records. records: physical offsets and store timestamps. room: items
+    of a file, the unused first included. state: `fields.Keys`, the header. slots: newest item of each slot,
+    int32. Returns the next key.
+    """
+    hashes, owners = keys
+    offsets, times = records
+    base = out.ctypes.data
+    begin = state[BEGIN_TIME]
+    count = state[COUNT]
+    inverse = 1.0 / slots.size
+    table = slots.ctypes.data
+    new_slots = 0
+    k = start
+    while k < hashes.size and count < room:
+        if k + AHEAD < hashes.size:
+            prefetch(table + 4 * _slot(np.int64(hashes[k + AHEAD]), slots.size, inverse))
+        value = np.int64(hashes[k])
+        slot = _slot(value, slots.size, inverse)
+        owner = owners[k]
+        time = times[owner]
+        seconds = np.int64(0)
+        if begin > 0 and time > begin:
+            seconds = min((time - begin) // 1000, MOST_SECONDS)
+        newest = np.int64(slots[slot])
+        item = base + (k - start) * ITEM
+        put32(item, value)
+        put64(item + ITEM_OFFSET, offsets[owner])
+        put32(item + ITEM_TIME, seconds)
+        put32(item + ITEM_PREV, newest)
+        slots[slot] = count
+        if count <= 1:
+            state[BEGIN_OFFSET] = offsets[owner]
+            state[BEGIN_TIME] = time
+            begin = time
+        new_slots += newest == 0 or state[EVERY_PUT] != 0
+        count += 1
+        k += 1
+    if k > start:
+        owner = owners[k - 1]
+        state[END_OFFSET] = offsets[owner]
+        state[END_TIME] = times[owner]
+    state[COUNT] = count
+    state[USED_SLOTS] += new_slots
+    return k
+
+
+@kernel()
+def places_and_times(rows, base, offsets, times):
+    """Physical offset and store timestamp of each row; base: offset of the segment's first byte.
+
+    Returns how many records state another offset, and how many have a body that fails its CRC.
+    """
+    elsewhere = 0
+    bad = 0
+    for r in range(rows.shape[0]):
+        offset = base + rows[r, POSITION]
+        offsets[r] = offset
+        times[r] = rows[r, STORE_TIMESTAMP]
+        elsewhere += rows[r, STORED_OFFSET] != offset
+        bad += rows[r, CRC_STATE] == CRC_BAD
+    return elsewhere, bad

@@ -1,0 +1,62 @@
+"""What the tests of building share: a log through the builder, and the files that come of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rmqtool.build.builder import Builder, QueueBuilder
+from rmqtool.build.files import DerivedFiles
+from rmqtool.build.index import IndexFiles, IndexNames
+from rmqtool.build.log import LogReading, build_log
+from rmqtool.recovery.queue_ends import is_somebodys
+from rmqtool.scan import kernels_python
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from rmqtool.build.log import Heard
+    from rmqtool.build.rules import Rules
+    from rmqtool.store.layout import Store
+
+DERIVED = ("consumequeue", "batchconsumequeue", "consumequeue_ext", "index")
+
+
+def kernel_modules() -> list[ModuleType]:
+    """The plain-Python kernels, and the compiled ones where numba is."""
+    try:
+        from rmqtool.scan import kernels
+    except ImportError:
+        return [kernels_python]
+    return [kernels_python, kernels]
+
+
+def build(
+    store: Store, rules: Rules, out: Path, kernels: ModuleType = kernels_python, jobs: int = 1
+) -> tuple[Builder, Heard]:
+    """What a store's log gives for topics that are there, into the directory `out`, which is made."""
+    out.mkdir()
+    files = DerivedFiles(out)
+    index = IndexFiles(rules, files, kernels, IndexNames().next_name)
+
+    def wanted(topic: str, _: int) -> bool:
+        return is_somebodys(store.topics, topic)
+
+    builder = Builder(QueueBuilder(rules, files, kernels, wanted), index)
+    return builder, build_log(store.segments, builder, kernels, LogReading(jobs=jobs))
+
+
+def files_of(root: Path, *kinds: str) -> dict[str, bytes]:
+    """Bytes of the derived files of these kinds by path; index files under their number: names are times."""
+    found: dict[str, bytes] = {}
+    for kind in kinds or DERIVED:
+        paths = sorted(path for path in (root / kind).rglob("*") if path.is_file())
+        for number, path in enumerate(paths):
+            name = f"index/{number}" if kind == "index" else path.relative_to(root).as_posix()
+            found[name] = path.read_bytes()
+    return found
+
+
+def same(one: dict[str, bytes], other: dict[str, bytes]) -> list[str]:
+    """Paths that are not the same in both."""
+    return sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))

@@ -1,0 +1,304 @@
+"""What every command that changes a store promises, shown with `checkpoint set`."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from rmqtool.repair import in_place
+from rmqtool.repair.marker import find_marker
+from tests.helpers import rmq
+from tests.repair.smallstore import StopsAt, failing, tree
+
+HOLDER = """
+import fcntl, os, sys
+fd = os.open(sys.argv[1], os.O_RDWR)
+fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def golden_store(fresh_golden):
+    return fresh_golden("v533-basic")
+
+
+@pytest.fixture
+def root(golden_store):
+    return golden_store.path
+
+
+@pytest.fixture
+def change(golden_store, root, tmp_path):
+    conf = golden_store.config_path
+
+    def run(*args):
+        return rmq("checkpoint", "set", root, "--store-config", conf, "--as-version", "5.3.3", *args)
+
+    return run
+
+
+@pytest.fixture
+def holder(root):
+    command = [sys.executable, "-c", HOLDER, root / "lock"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.stdin.close()
+
+
+def in_place_args(tmp_path, name="backup"):
+    return ("--in-place", "--backup", tmp_path / name, "--apply")
+
+
+def test_without_apply_the_plan_is_printed_and_nothing_done(change, root, store_unchanged):
+    store_unchanged(root)
+    done = change("--format", "ndjson")
+    assert done.exit_code == 1
+    assert [one["action"] for one in done.of_type("change")] == ["write"]
+    summary = done.of_type("summary")[0]
+    assert (summary["schema"], summary["applied"], summary["changes"]) == (
+        "rmqtool.checkpoint-set/1",
+        False,
+        1,
+    )
+
+
+def test_in_place_then_undo(change, root, tmp_path):
+    before = tree(root)
+    done = change(*in_place_args(tmp_path), "--json")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["summary"]["journal"] == str(tmp_path / "backup")
+    assert tree(root)["checkpoint"][4] != before["checkpoint"][4]
+    again = change()
+    assert (again.exit_code, "Nothing to change" in again.stdout) == (0, True)
+    assert rmq("undo", tmp_path / "backup").exit_code == 1
+    assert rmq("undo", tmp_path / "backup", "--apply").exit_code == 0
+    assert tree(root) == before
+    assert rmq("undo", tmp_path / "backup", "--apply").exit_code == 0
+
+
+def test_output_leaves_the_store_alone(change, root, tmp_path, store_unchanged):
+    store_unchanged(root)
+    done = change("--output", tmp_path / "out", "--apply")
+    assert done.exit_code == 0, done.stderr
+    assert "takes" in done.stderr
+    assert tree(tmp_path / "out").keys() == tree(root).keys()
+    assert find_marker(tmp_path / "out") is None
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--apply"], "--apply needs --output DIR, or --in-place --backup DIR"),
+        (["--in-place"], "--in-place needs --backup"),
+        (["--backup", "{}/b"], "--backup is for --in-place"),
+        (["--output", "{}/o", "--in-place", "--backup", "{}/b"], "exclude each other"),
+        (["--plan", "{}/p", "--save-plan", "{}/q"], "exclude each other"),
+        (["--in-place", "--backup", "{}/v533-basic/store/b"], "lies inside the store"),
+        (["--output", "{}/v533-basic/store/o"], "lies in the store"),
+        (["--output", "{}"], "lies in the store, or around it"),
+        (["--save-plan", "{}/v533-basic/store/p"], "lies inside the store"),
+        (["--plan", "{}/absent"], "there is no such file"),
+        (["--physic", "nonsense"], "--physic"),
+    ],
+)
+def test_what_cannot_be_meant(change, root, tmp_path, args, words, store_unchanged):
+    store_unchanged(root)
+    done = change(*(one.format(root.parent.parent) for one in args))
+    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert words in done.stderr
+
+
+@pytest.mark.parametrize(
+    "how", [[], ["--output", "{}/o", "--apply"], ["--in-place", "--backup", "{}/b", "--apply"]]
+)
+def test_a_held_lock_is_exit_5_with_the_pid(change, root, tmp_path, holder, how, store_unchanged):
+    store_unchanged(root)
+    done = change(*(one.format(tmp_path) for one in how))
+    assert done.exit_code == 5
+    assert f"process {holder.pid}" in done.stderr.splitlines()[-1]
+    assert not (tmp_path / "o").exists()
+    assert not (tmp_path / "b").exists()
+
+
+def test_undo_of_a_held_store_is_exit_5(change, root, tmp_path):
+    change(*in_place_args(tmp_path))
+    after = tree(root)
+    command = [sys.executable, "-c", HOLDER, root / "lock"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "held\n"
+        done = rmq("undo", tmp_path / "backup", "--apply")
+        process.stdin.close()
+    assert (done.exit_code, f"process {process.pid}" in done.stderr) == (5, True)
+    assert tree(root) == after
+
+
+def test_an_existing_output_is_refused(change, root, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "x").touch()
+    done = change("--output", tmp_path / "out", "--apply")
+    assert (done.exit_code, "exists and is not empty" in done.stderr) == (2, True)
+
+
+def test_a_read_only_file_system_is_told(change, root, tmp_path, monkeypatch, store_unchanged):
+    store_unchanged(root)
+    real = os.open
+
+    def read_only(path, flags, *rest, **named):
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) and str(path).startswith(str(root)):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+        return real(path, flags, *rest, **named)
+
+    monkeypatch.setattr(os, "open", read_only)
+    done = change(*in_place_args(tmp_path))
+    assert done.exit_code == 4
+    assert done.stderr.splitlines()[-1].endswith("lock: cannot be opened for the lock: Read-only file system")
+    assert not (tmp_path / "backup").exists()
+
+
+def stopped_in_the_middle(change, root, tmp_path, monkeypatch):
+    """An apply that fails once the marker is there."""
+    for number in range(100):
+        disk = StopsAt(number, failing(errno.ENOSPC))
+        monkeypatch.setattr(in_place, "Disk", lambda disk=disk: disk)
+        done = change(*in_place_args(tmp_path))
+        monkeypatch.undo()
+        if find_marker(root) is not None:
+            return done
+    raise AssertionError
+
+
+def test_a_full_disk_half_way_leaves_marker_and_journal(change, root, tmp_path, monkeypatch):
+    before = tree(root)
+    done = stopped_in_the_middle(change, root, tmp_path, monkeypatch)
+    assert done.exit_code == 4
+    assert "No space left on device; the store is half changed" in done.stderr
+    for refused in (
+        change(),
+        change("--output", tmp_path / "o", "--apply"),
+        change(*in_place_args(tmp_path, "c")),
+    ):
+        assert refused.exit_code == 1
+        assert f"rmqtool undo {tmp_path / 'backup'} --apply" in refused.stderr
+    assert rmq("undo", tmp_path / "backup", "--apply").exit_code == 0
+    assert tree(root) == before
+
+
+def test_the_same_command_again_completes_it(change, root, tmp_path, monkeypatch):
+    before = tree(root)
+    stopped_in_the_middle(change, root, tmp_path, monkeypatch)
+    done = change(*in_place_args(tmp_path))
+    assert done.exit_code == 0, done.stderr
+    assert "put back and begins anew" in done.stderr
+    assert find_marker(root) is None
+    assert change().exit_code == 0
+    assert rmq("undo", tmp_path / "backup", "--apply").exit_code == 0
+    assert tree(root) == before
+
+
+def test_ctrl_c_says_how_the_store_stands(change, root, tmp_path, monkeypatch):
+    def interrupt(what: str, path: str) -> None:
+        raise KeyboardInterrupt
+
+    for number in range(100):
+        disk = StopsAt(number, interrupt)
+        monkeypatch.setattr(in_place, "Disk", lambda disk=disk: disk)
+        done = change(*in_place_args(tmp_path))
+        monkeypatch.undo()
+        assert done.exit_code == 130
+        if find_marker(root) is not None:
+            break
+        assert "interrupted: the store was not changed" in done.stderr
+    assert "interrupted: the store is half changed and no broker starts on it" in done.stderr
+
+
+@pytest.fixture
+def saved(change, tmp_path):
+    plan = tmp_path / "plan.json"
+    assert change("--save-plan", plan).exit_code == 1
+    return plan
+
+
+def test_a_saved_plan_is_done_exactly(change, root, tmp_path, saved):
+    content = json.loads(saved.read_text())
+    assert content["schema"] == "rmqtool.plan/1"
+    assert all(len(one["sha256"]) == 64 for one in content["inputs"])
+    assert content["changes"][0]["sha256"]
+    assert change("--plan", saved).exit_code == 1
+    assert change("--plan", saved, *in_place_args(tmp_path)).exit_code == 0
+    assert change().exit_code == 0
+
+
+def edited(saved, **facts) -> None:
+    saved.write_text(json.dumps({**json.loads(saved.read_text()), **facts}))
+
+
+@pytest.mark.parametrize("same_time", [True, False])
+def test_a_saved_plan_is_refused_when_an_input_changed(change, root, tmp_path, saved, same_time):
+    segment = min((root / "commitlog").iterdir())
+    facts = segment.stat()
+    with segment.open("r+b") as file:
+        file.seek(60)
+        file.write(b"X")
+    if same_time:
+        os.utime(segment, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    after = tree(root)
+    done = change("--plan", saved, *in_place_args(tmp_path))
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert f"commitlog/{segment.name} has changed since the plan was saved" in done.stderr
+    assert tree(root) == after
+
+
+@pytest.mark.parametrize(
+    ("facts", "code", "words"),
+    [
+        ({"schema": "rmqtool.plan/2"}, 6, "newer than this rmqtool knows"),
+        ({"schema": "other/1"}, 2, "is no saved plan"),
+        ({"changes": 1}, 2, "is no saved plan: changes"),
+        ({"store": "/other"}, 2, "is for the store /other"),
+        ({"tool_version": "0.0.1"}, 2, "was made by rmqtool 0.0.1"),
+        ({"command": "rebuild"}, 2, "is a plan of rmqtool rebuild"),
+        ({"changes": []}, 1, "planning again gives other changes"),
+        ({"inputs": []}, 1, "came or went since the plan was saved"),
+    ],
+)
+def test_a_plan_that_does_not_fit_is_refused(
+    change, root, tmp_path, saved, facts, code, words, store_unchanged
+):
+    store_unchanged(root)
+    edited(saved, **facts)
+    done = change("--plan", saved, "--output", tmp_path / "out", "--apply")
+    assert (done.exit_code, done.stdout, words in done.stderr) == (code, "", True), done.stderr
+
+
+def test_options_that_contradict_a_saved_plan_are_refused(change, saved):
+    done = change("--plan", saved, "--physic", "1700000000000")
+    assert (done.exit_code, "--plan says values" in done.stderr) == (2, True)
+
+
+def test_a_part_of_a_store_is_refused(root):
+    done = rmq("checkpoint", "set", root / "commitlog")
+    assert (done.exit_code, "give the directory that holds commitlog/" in done.stderr) == (2, True)
+
+
+def test_undo_lists_what_changed_since(change, root, tmp_path):
+    change(*in_place_args(tmp_path))
+    with (root / "checkpoint").open("r+b") as file:
+        file.write(b"broker")
+    done = rmq("undo", tmp_path / "backup", "--format", "ndjson", "--apply")
+    assert done.exit_code == 1
+    rows = done.of_type("restore")
+    assert (rows[0]["path"], rows[0]["restorable"], rows[0]["reason"]) == (
+        "checkpoint",
+        False,
+        "was written since",
+    )
+    assert rmq("undo", tmp_path / "backup", "--apply", "--partial").exit_code == 1
+    assert (root / "checkpoint").read_bytes().startswith(b"broker")

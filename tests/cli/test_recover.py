@@ -1,0 +1,153 @@
+"""`rmqtool recover` as people and scripts meet it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fixtures import broker_conf, damage_case
+from tests.helpers import rmq
+from tests.repair.mend import strict
+from tests.repair.smallstore import tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.helpers import Result
+
+BODY = "v533-record-body-middle-first-abort0"
+
+
+@pytest.fixture
+def recover(damaged: Callable[[str], Path], tmp_path: Path) -> Callable[..., tuple[Path, Result]]:
+    """Case id and options → the damaged store and what the command said."""
+
+    def run(case_id: str, *options: object) -> tuple[Path, Result]:
+        conf = tmp_path / "broker.conf"
+        conf.write_text(broker_conf(damage_case(case_id).settings))
+        root = tmp_path / case_id
+        if not root.exists():
+            root = damaged(case_id)
+        return root, rmq("recover", root, "--store-config", conf, "--as-version", "5.3.3", *options)
+
+    return run
+
+
+def test_the_plan_is_printed_and_nothing_done(
+    recover: Callable[..., tuple[Path, Result]], damaged: Callable[[str], Path]
+) -> None:
+    root = damaged(BODY)
+    before = tree(root)
+    _, done = recover(BODY, "--json")
+    assert tree(root) == before
+    assert done.exit_code == 1
+    told = json.loads(done.stdout)
+    assert told["summary"]["schema"] == "rmqtool.recover/1"
+    assert told["summary"]["applied"] is False
+    assert told["summary"]["lost"]["messages"] == 1
+    assert told["summary"]["saved"]["messages"] > 1
+    [change] = [one for one in told["rows"] if one["why"] == "tombstone"]
+    [tombstone] = change["tombstones"]
+    assert set(tombstone) == {"topic", "queue_id", "queue_offset", "physical_offset", "store_size"}
+
+
+def test_a_copy_is_mended_and_what_it_lacks_is_kept(
+    recover: Callable[..., tuple[Path, Result]], tmp_path: Path
+) -> None:
+    root, done = recover(BODY, "--output", tmp_path / "out", "--apply")
+    assert done.exit_code == 0, done.stderr
+    assert (tmp_path / "out.quarantine" / "plan.json").is_file()
+    intact = strict.carve(root)
+    mended, _ = strict.walk(tmp_path / "out")
+    assert intact.items() <= mended.items()
+    assert len(mended) == len(intact) + 1
+    again = rmq("recover", tmp_path / "out", "--as-version", "5.3.3")
+    assert (again.exit_code, "Nothing to change" in again.stdout) == (0, True)
+
+
+def test_in_place_and_undone(recover: Callable[..., tuple[Path, Result]], tmp_path: Path) -> None:
+    root, _ = recover(BODY)
+    before = tree(root)
+    _, done = recover(BODY, "--in-place", "--backup", tmp_path / "backup", "--apply")
+    assert done.exit_code == 0, done.stderr
+    assert tree(root) != before
+    assert not (root / "abort").exists()
+    assert rmq("undo", tmp_path / "backup", "--apply").exit_code == 0
+    assert tree(root) == before
+
+
+def test_swapped_segments_change_places_in_place(
+    recover: Callable[..., tuple[Path, Result]], tmp_path: Path
+) -> None:
+    case_id = "v533-layout-swapped-segments-abort0"
+    root, done = recover(case_id, "--in-place", "--backup", tmp_path / "backup", "--apply")
+    assert done.exit_code == 0, done.stderr
+    whole, _ = strict.walk(root)
+    assert len(whole) == 1279
+
+
+def test_a_damaged_body_may_stay(recover: Callable[..., tuple[Path, Result]], tmp_path: Path) -> None:
+    root, done = recover(BODY, "--damaged-body", "keep", "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    [change] = [one for one in json.loads(done.stdout)["rows"] if one["why"] == "restored-record"]
+    at = change["restored"][0]["physical_offset"]
+    segment = f"commitlog/{at // 65536 * 65536:020d}"
+    was, now = (root / segment).read_bytes(), (tmp_path / "out" / segment).read_bytes()
+    place = at % 65536
+    assert [n - place for n in range(len(was)) if was[n] != now[n]] == [8, 9, 10, 11]
+    assert at in strict.walk(tmp_path / "out")[0]
+
+
+def test_a_donor_gives_what_is_damaged_here(
+    recover: Callable[..., tuple[Path, Result]], damaged: Callable[[str], Path], tmp_path: Path
+) -> None:
+    replica = damaged("v533-none-healthy-clean")
+    _, done = recover(BODY, "--donor", replica, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert "donor" in {one["why"] for one in told["rows"]}
+    assert told["summary"]["lost"]["messages"] == 0
+    assert strict.walk(tmp_path / "out") == strict.walk(replica)
+
+
+@pytest.mark.parametrize(
+    ("options", "exit_code", "words"),
+    [
+        (("--apply",), 2, "--apply needs --output"),
+        (("--policy", "broker", "--damaged-body", "keep"), 2, "--policy broker"),
+        (("--donor", "/nowhere"), 2, "/nowhere"),
+    ],
+)
+def test_refusals(
+    recover: Callable[..., tuple[Path, Result]],
+    options: tuple[str, ...],
+    exit_code: int,
+    words: str,
+) -> None:
+    _, done = recover(BODY, *options)
+    assert done.exit_code == exit_code
+    assert words in done.stderr
+
+
+def test_without_a_log_there_is_nothing_to_recover(recover: Callable[..., tuple[Path, Result]]) -> None:
+    _, done = recover("v533-layout-empty-commitlog-abort")
+    assert done.exit_code == 2
+    assert "is its disk mounted?" in done.stderr
+
+
+def test_a_healthy_store_has_nothing_to_mend(recover: Callable[..., tuple[Path, Result]]) -> None:
+    root, _ = recover("v533-none-healthy-clean")
+    before = tree(root)
+    _, done = recover("v533-none-healthy-clean")
+    assert done.exit_code == 0
+    assert "Nothing to change" in done.stdout
+    assert tree(root) == before
+
+
+def test_as_a_broker_would(recover: Callable[..., tuple[Path, Result]], tmp_path: Path) -> None:
+    root, done = recover(BODY, "--policy", "broker", "--output", tmp_path / "out", "--apply")
+    assert done.exit_code == 0, done.stderr
+    assert len(strict.walk(tmp_path / "out")[0]) < len(strict.carve(root))

@@ -1,0 +1,28 @@
+"""Apply and undo as the commands do them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rmqtool.repair.disk import Disk
+from rmqtool.repair.in_place import apply_in_place
+from rmqtool.repair.interrupted import bring_back
+from rmqtool.repair.undo import plan_undo, undo
+from rmqtool.store.holding import hold
+from rmqtool.store.layout import Store
+from tests.repair.smallstore import planner
+
+
+def apply(root: Path, backup: Path, disk: Disk | None = None) -> None:
+    """As the command does it: what was stopped is brought back first."""
+    disk = disk or Disk()
+    with hold(root) as held:
+        bring_back(root, str(backup), held, disk)
+        store = Store.open(root)
+        if not (backup / "journal.json").exists():
+            apply_in_place(store, planner(store, {}, ""), str(backup), held, disk=disk)
+
+
+def put_back(root: Path, backup: Path, disk: Disk | None = None, *, partial: bool = False) -> None:
+    with hold(root) as held:
+        undo(plan_undo(str(backup)), held, partial=partial, disk=disk)

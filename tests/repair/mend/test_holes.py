@@ -1,0 +1,206 @@
+"""Holes of odd sizes, queues without a witness, and the small tools that fill them."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from fixtures import copy_base
+from formats.commitlog import encode_message
+from formats.properties import decode
+from rmqtool.repair.mend.model import Hole, Run, Survey
+from rmqtool.repair.mend.order import order_of
+from rmqtool.repair.mend.overlay import Bytes, OverlaySource, Patch, Zeros
+from rmqtool.repair.mend.placing import Slab
+from rmqtool.repair.mend.restore import padded
+from rmqtool.repair.mend.tiles import Tile, Tiles
+from rmqtool.store.bytes import MemorySource
+from tests.repair.mend import strict
+from tests.repair.mend.laws import kept, mend, problems
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BASE = "v533-a-clean"
+RELEASE = "5.3.3"
+SETTINGS: dict[str, object] = {
+    "mappedFileSizeCommitLog": 65536,
+    "mappedFileSizeConsumeQueue": 4000,
+    "maxHashSlotNum": 100,
+    "maxIndexNum": 400,
+}
+SEGMENT = 65536
+
+
+def test_a_patch_lies_over_what_is_below() -> None:
+    source = MemorySource(bytes(range(10)))
+    patches = (Patch(2, Bytes(b"ab")), Patch(3, Zeros(4)), Patch(12, Bytes(b"z")))
+    whole = OverlaySource(source, 14, patches, "x")
+    wanted = b"\0\x01a\0\0\0\0\x07\x08\x09\0\0z\0"
+    assert whole.window(0, 99).tobytes() == wanted
+    assert whole.window(3, 5).tobytes() == wanted[3:8]
+    assert [whole.next_data(at) for at in (0, 10, 12, 13)] == [0, 12, 12, None]
+
+
+def test_tiles_are_read_in_any_parts() -> None:
+    tiles = Tiles([Tile(100, 3, lambda: b"abc"), Tile(103, 2, lambda: b"de"), Tile(105, 4, lambda: b"fghi")])
+    whole = b"abcdefghi"
+    for start in range(9):
+        for length in range(1, 10 - start):
+            assert tiles.read(start, length) == whole[start : start + length]
+    assert b"".join(tiles.chunks()) == whole
+
+
+@pytest.mark.parametrize("trailer", [False, True])
+@pytest.mark.parametrize("properties", [b"", b"TAGS\x01a", b"TAGS\x01a\x02KEYS\x01k\x02"])
+def test_a_longer_record_is_the_same_message(properties: bytes, trailer: bool) -> None:
+    record = encode_message("T", b"body", properties, physical_offset=7, crc_trailer=trailer)
+    for count in (1, 20, 90):
+        made = padded(record, count)
+        assert made is not None
+        was, now = strict.parse(record, 0, 7), strict.parse(made, 0, 7)
+        assert was is not None
+        assert now is not None
+        assert (now.size, now.slot, now.body) == (was.size + count, was.slot, was.body)
+        without = {name: value for name, value in now.properties.items() if name != "__CRC32#"}
+        assert without == decode(properties)
+
+
+def run(first: int, last: int, start: int, key: tuple[str, int] = ("T", 0)) -> Run:
+    """Records of 100 bytes."""
+    last_start = start + (last - first) * 100
+    return Run(key, first, last, start, last_start, last_start + 100)
+
+
+def survey(*runs: Run, holes: tuple[tuple[int, int], ...] = ()) -> Survey:
+    slab = Slab(0, 1 << 20, "x", None)
+    found = Survey([slab], holes=[Hole(slab, start, end) for start, end in holes])
+    for one in runs:
+        found.runs.setdefault(one.key, []).append(one)
+    return found
+
+
+def test_one_record_that_lies_is_told_from_its_queue() -> None:
+    order = order_of(survey(run(0, 9, 0), run(500, 500, 1000), run(11, 20, 1100)))
+    assert [(one.first, one.last) for one in order.outliers] == [(500, 500)]
+    assert [(one.first, one.last) for one in order.missing] == [(10, 10)]
+    assert order.twice == []
+
+
+def test_a_queue_that_was_numbered_twice_is_left_alone() -> None:
+    order = order_of(survey(run(0, 9, 0), run(0, 9, 1000)))
+    assert order.twice == [("T", 0)]
+    assert (order.outliers, order.missing) == ([], [])
+
+
+def test_what_is_missing_needs_a_hole() -> None:
+    order = order_of(survey(run(0, 9, 0), run(13, 20, 1400), holes=((1000, 1400),)))
+    assert [(one.first, one.last, one.low, one.high) for one in order.missing] == [(10, 12, 1000, 1400)]
+
+
+def test_a_record_alone_in_its_queue_is_what_another_queue_misses() -> None:
+    alone = run(10, 10, 1000, ("T", 99))
+    order = order_of(survey(run(0, 9, 0), alone, run(11, 20, 1100)))
+    assert order.outliers == [alone]
+
+
+def overwritten(root: Path, start: int, data: bytes) -> None:
+    path = root / f"commitlog/{start // SEGMENT * SEGMENT:020d}"
+    raw = bytearray(path.read_bytes())
+    raw[start % SEGMENT : start % SEGMENT + len(data)] = data
+    path.write_bytes(raw)
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    """A healthy store of seven segments."""
+    return copy_base(BASE, tmp_path / "store")
+
+
+def mended(root: Path, tmp_path: Path) -> list[str]:
+    """What is wrong after the mend; everything that can still be carved has to survive."""
+    must = {at: one for at, one in strict.carve(root).items() if one.placed}
+    mend(root, RELEASE, tmp_path / "mended", SETTINGS)
+    found = problems(tmp_path / "mended", must, RELEASE, SETTINGS)
+    if kept(tmp_path / "mended", RELEASE, SETTINGS).changes:
+        found.append("a second time changes something")
+    return found
+
+
+@pytest.mark.parametrize("with_queues", [True, False])
+@pytest.mark.parametrize(("start", "length"), [(0, 300), (3000, 20_000), (65_536, 65_536), (130_000, 3000)])
+def test_zeros_anywhere(base: Path, tmp_path: Path, start: int, length: int, with_queues: bool) -> None:
+    for at in range(start, start + length, 8192):
+        overwritten(base, at, bytes(min(8192, start + length - at, SEGMENT - at % SEGMENT)))
+    if not with_queues:
+        shutil.rmtree(base / "consumequeue")
+    assert mended(base, tmp_path) == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_noise_at_many_places(base: Path, tmp_path: Path, seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    for _ in range(8):
+        length = int(chance.integers(1, 600))
+        at = int(chance.integers(0, 420_000))
+        length = min(length, SEGMENT - at % SEGMENT)
+        overwritten(base, at, chance.bytes(length))
+    if seed % 2:
+        shutil.rmtree(base / "consumequeue")
+    assert mended(base, tmp_path) == []
+
+
+@pytest.mark.parametrize("with_queues", [True, False])
+def test_missing_segments_are_bridged(base: Path, tmp_path: Path, with_queues: bool) -> None:
+    for segment in (2, 3):
+        (base / f"commitlog/{segment * SEGMENT:020d}").unlink()
+    if not with_queues:
+        shutil.rmtree(base / "consumequeue")
+    assert mended(base, tmp_path) == []
+    names = sorted(path.name for path in (tmp_path / "mended/commitlog").iterdir())
+    assert names == [f"{number * SEGMENT:020d}" for number in range(7)]
+
+
+@pytest.mark.parametrize("gap", [1, 50, 90])
+def test_a_hole_too_small_for_a_record(base: Path, tmp_path: Path, gap: int) -> None:
+    """The last bytes of a record are lost because it was written again shorter."""
+    at, victim = next(
+        (at, one)
+        for at, one in sorted(strict.carve(base).items())
+        if len(one.body) > 200 and 70_000 < at < 120_000
+    )
+    shorter = encode_message(
+        victim.topic,
+        victim.body[:-gap],
+        victim.raw[-len(victim.raw) + 91 + len(victim.topic) + len(victim.body) :],
+        queue_id=victim.queue_id,
+        queue_offset=victim.queue_offset,
+        physical_offset=at,
+        born_timestamp=victim.store_timestamp,
+        store_timestamp=victim.store_timestamp,
+    )
+    assert len(shorter) == victim.size - gap
+    overwritten(base, at, shorter + b"\xee" * gap)
+    assert mended(base, tmp_path) == []
+    again = strict.walk(tmp_path / "mended")[0][at]
+    assert (again.size, again.body) == (victim.size, victim.body[:-gap])
+
+
+def test_the_plain_twin_and_the_compiled_kernels_agree(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    overwritten(base, 70_000, b"\xff" * 900)
+    plans = []
+    for kernels in ("python", "numba"):
+        monkeypatch.setenv("RMQTOOL_KERNELS", kernels)
+        plans.append([one.model_dump() for one in kept(base, RELEASE, SETTINGS).changes])
+    assert plans[0] == plans[1]
+
+
+def test_an_empty_directory_among_segments_goes_where_brokers_refuse_it(
+    base: Path,
+) -> None:
+    (base / "commitlog/lost+found").mkdir()
+    assert kept(base, RELEASE, SETTINGS).changes == ()
+    assert {one.path for one in kept(base, "4.9.8", SETTINGS).changes} == {"commitlog/lost+found"}

@@ -1,0 +1,152 @@
+"""The policy `broker` against what the real store left of over a thousand damaged stores.
+
+One case of each class for each release; all of them with `-m full`. Not compared: the names of index files,
+which contain the broker's clock, and a checkpoint that a background thread of the broker happened to write.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fixtures import damage_case, damage_cases
+from rmqtool.errors import UsageError
+from rmqtool.recovery.foretell import reading_for
+from rmqtool.recovery.settings import settings_of
+from rmqtool.repair.broker.policy import plan_broker_policy
+from rmqtool.repair.disk import Disk
+from rmqtool.repair.in_place import apply_in_place
+from rmqtool.repair.plan import Action
+from rmqtool.repair.to_copy import apply_to_copy, prepare_copy
+from rmqtool.repair.undo import plan_undo, undo
+from rmqtool.store.holding import hold
+from rmqtool.store.layout import Store
+from tests.recovery.corpus import damaged_store
+from tests.repair.smallstore import tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fixtures import DamageCase
+
+RELEASES = ("4.9.8", "5.3.3")
+CLASSES = sorted({case.cls for case in damage_cases()})
+
+
+class Quick(Disk):
+    """Nothing is synced."""
+
+    def sync(self, descriptor: int, path: str) -> None:
+        del descriptor, path
+
+    def sync_directory(self, path: str) -> None:
+        del path
+
+
+def compared(case: DamageCase) -> bool:
+    """Not where there is no place for a marker: commitlog is a file."""
+    told = case.result.get("filesAfterLoad") is not None
+    return told and not case.facts.get("lockHeld") and case.variant != "commitlog-is-file"
+
+
+def planned_for(store: Store, case: DamageCase):
+    return plan_broker_policy(store, case.release, settings_of(store), reading_for(store), {})
+
+
+def left(case: DamageCase) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Files with size and digest: as planned, as the real store left them."""
+    changes = case.result["filesAfterLoad"]
+    wanted = {path: facts for path, facts in case.before.items() if path not in changes["deleted"]}
+    wanted |= changes.get("changed", {}) | changes.get("created", {})
+    with damaged_store(case) as store:
+        planned, out = planned_for(store, case), store.root.parent / "out"
+        apply_to_copy(store, planned, prepare_copy(store, planned, str(out)), disk=Quick())
+        had = {one.relative_to(out).as_posix(): facts(one) for one in out.rglob("*") if one.is_file()}
+    written = "checkpoint" in changes.get("changed", {}) | changes.get("created", {})
+    gone = {"lock"} | ({"checkpoint"} if written else set())
+    return nameless(had, gone), nameless(wanted, gone)
+
+
+def facts(path: Path) -> list[Any]:
+    return [path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest()[:16]]
+
+
+def nameless(files: dict[str, Any], without: set[str]) -> dict[str, Any]:
+    """The files of the index as a list."""
+    index = sorted(facts for path, facts in files.items() if path.startswith("index/"))
+    rest = {p: f for p, f in files.items() if not p.startswith("index/") and p not in without}
+    return rest | {"index": index}
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+@pytest.mark.parametrize("release", RELEASES)
+def test_one_of_each_class(release: str, cls: str) -> None:
+    cases = list(damage_cases(cls=cls, release=release, where=compared))
+    if not cases:
+        pytest.skip("no such case")
+    had, wanted = left(cases[len(cases) // 3])
+    assert had == wanted
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("case", list(damage_cases(where=compared)), ids=lambda case: case.id)
+def test_every_one(case: DamageCase) -> None:
+    had, wanted = left(case)
+    assert had == wanted
+
+
+def test_a_healthy_store_is_not_changed(golden) -> None:
+    for name in ("v498-basic", "v533-basic"):
+        found = golden(name)
+        store = Store.open(found.path)
+        planned = plan_broker_policy(store, found.release, settings_of(store), reading_for(store), {})
+        assert [one.change for one in planned.edits if one.change.action is not Action.SET_ASIDE] == []
+
+
+def test_what_recovery_gives_up_is_set_aside_and_what_it_deletes_is_kept() -> None:
+    case = damage_case("v498-record-magic-flip-middle-first-abort0")
+    with damaged_store(case) as store:
+        planned, base = planned_for(store, case), store.root.parent
+        copy = prepare_copy(store, planned, str(base / "out"))
+        apply_to_copy(store, planned, copy, quarantine=str(base / "kept"), disk=Quick())
+        for path in case.result["filesAfterLoad"]["deleted"]:
+            assert (base / "kept" / "files" / path).read_bytes() == (store.root / path).read_bytes()
+        aside = next(one.change for one in planned.edits if one.change.action is Action.SET_ASIDE)
+        kept = (base / "kept" / "ranges" / f"{aside.path}@{aside.position}").read_bytes()
+        segment = (store.root / aside.path).read_bytes()
+        assert kept == segment[aside.position : aside.position + aside.length]
+        assert not any(segment[aside.position + aside.length :])
+        assert planned.plan.lost.messages > 0
+
+
+def test_in_place_it_keeps_the_same_and_undo_brings_all_back() -> None:
+    case = damage_case("v498-record-magic-flip-middle-first-abort0")
+    with damaged_store(case) as store:
+        root, base = store.root, store.root.parent
+        before, planned = tree(root), planned_for(store, case)
+        with hold(root) as held:
+            apply_in_place(store, planned, str(base / "backup"), held, disk=Quick())
+        aside = next(one.change for one in planned.edits if one.change.action is Action.SET_ASIDE)
+        assert (base / "backup" / "ranges" / f"{aside.path}@{aside.position}").stat().st_size == aside.length
+        gone = set(case.result["filesAfterLoad"]["deleted"])
+        assert gone.isdisjoint(tree(root))
+        again = planned_for(Store.open(root, config=store.config), case)
+        assert all(one.change.action is Action.SET_ASIDE for one in again.edits)
+        with hold(root) as held:
+            undo(plan_undo(str(base / "backup")), held, disk=Quick())
+        assert tree(root) == before
+
+
+def test_a_missing_checkpoint_is_made() -> None:
+    with damaged_store(damage_case("v533-checkpoint-missing-clean")) as store:
+        made = planned_for(store, damage_case("v533-checkpoint-missing-clean")).plan.changes
+        assert [(one.action, one.path, one.size) for one in made] == [(Action.PUT, "checkpoint", 4096)]
+
+
+def test_stores_that_are_not_modelled_are_refused(golden) -> None:
+    found = golden("v533-rocksdb")
+    store = Store.open(found.path)
+    with pytest.raises(UsageError, match="RocksDB queues"):
+        plan_broker_policy(store, "5.3.3", settings_of(store), reading_for(store), {})
