@@ -76,6 +76,9 @@ COMMANDS: dict[str, Entry] = {
     "pipeline export": Entry(
         "rmqtool.cli.pipeline.export", "Messages of many stores into one directory, on Spark."
     ),
+    "pipeline rebuild": Entry(
+        "rmqtool.cli.pipeline.rebuild", "Consume queues and index of many stores anew, on Spark."
+    ),
     "pipeline query-key": Entry(
         "rmqtool.cli.pipeline.query_key", "Messages by any number of keys in many stores, on Spark."
     ),

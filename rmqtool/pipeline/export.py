@@ -125,11 +125,11 @@ class ExportJob:
             scope = Scope(store.segments, self._options.wanted)
             parts[path] = log_parts(store, self._options.part_bytes, scope.may_hold)
             skipped[path] = scope.skipped
-        folders = _folders(list(stores))
+        where = folders(list(stores))
         attempts = str(self._target.part / ATTEMPTS)
         work = partial(_write_part, wanted=self._options.wanted, form=self._form, attempts=attempts)
         for path, results in over_log(self._session, parts, work):
-            told = self._collected(results, folders[path])
+            told = self._collected(results, where[path])
             rows = [*missing.get(path, ()), *told.pop("not_covered", [])]
             one = StoreExported(path, told | {"segments_skipped": skipped[path]} | coverage(rows))
             self.done.append(one)
@@ -227,18 +227,18 @@ def _attempt_name() -> str:
     return f"{context.stageId()}-{context.partitionId()}-{context.taskAttemptId()}"
 
 
-def _folders(paths: Sequence[str]) -> dict[str, str]:
+def folders(paths: Sequence[str]) -> dict[str, str]:
     """Directory of each store below the export: none of a single one, else `store=…` as Hive has it."""
     if len(paths) == 1:
         return {paths[0]: ""}
     return {path: f"store={quote(path, safe=' ').replace('.', '%2E')}" for path in paths}
 
 
-def refuse_inside(stores: Mapping[str, Store], to: Path) -> None:
-    """Nothing is ever written in a store."""
+def refuse_inside(stores: Mapping[str, Store], to: Path, option: str = "--to") -> None:
+    """Nothing is ever written in a store. option: the one that named `to`."""
     place = to.parent.resolve() / to.name
     for store in stores.values():
         for root in (store.root, *store.roots):
             inside = Path(root).resolve()
             if inside.is_dir() and place.is_relative_to(inside):
-                raise UsageError(f"--to: {to} lies in the store, where nothing is written")
+                raise UsageError(f"{option}: {to} lies in the store, where nothing is written")

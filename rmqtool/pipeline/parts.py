@@ -9,11 +9,11 @@ same. Where no border is found the part in front reaches further, and the one be
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rmqtool.errors import RmqtoolError
 from rmqtool.query.log_end import end_of_data
-from rmqtool.scan.events import End, Gap, Records, Unreadable
+from rmqtool.scan.events import Gap, Records, Unreadable
 from rmqtool.scan.fields import Check, Field
 from rmqtool.scan.log import open_patched
 from rmqtool.scan.parallel import Lane
@@ -109,17 +109,13 @@ class PartOfLog(SegmentSet):
         """The one in front of the segment."""
         return [self._part.hole] if self._part.hole is not None and self._part.number == 0 else []
 
-    def watched(self, pieces: Iterator[Any]) -> Iterator[Any]:
+    def check_end(self, segment: Segment, position: int) -> None:
         """Raises `CutError` where the segment ends in front of the border that the part reaches to.
 
         A reader of the whole segment would stop there, while the next part goes on.
         """
-        inner = self._border < self._part.segment.end
-        for piece in pieces:
-            if inner and isinstance(piece.content, End):
-                place = piece.segment.base + piece.content.position
-                raise CutError(f"{piece.segment.file.shown} ends at {place}, in front of records")
-            yield piece
+        if self._border < segment.end:
+            raise CutError(f"{segment.file.shown} ends at {segment.base + position}, in front of records")
 
 
 def cut_segment(segment: Segment, part_bytes: int, *, active: bool) -> tuple[int, int]:

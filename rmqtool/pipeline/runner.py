@@ -57,18 +57,21 @@ class Task(Generic[Item, Result]):
 
 
 def run_each(
-    session: SparkSession, groups: Mapping[Key, Sequence[Item]], work: Callable[[Item], Result]
+    session: SparkSession,
+    groups: Mapping[Key, Sequence[Item]],
+    work: Callable[[Item], Result] | Mapping[Key, Callable[[Item], Result]],
 ) -> Iterator[tuple[Key, list[Result | Lost]]]:
     """The results of every group, in the order of groups and items; a group is one Spark job.
 
-    Results are held on the driver, for some groups at once: they have to be small.
+    work: for all groups, or for each its own. Results are held on the driver, for some groups at once: they
+    have to be small.
     """
     width = _JOBS_AHEAD * parallelism(session)
     waiting: deque[tuple[Key, Future[list[Result | Lost]]]] = deque()
     with ThreadPoolExecutor(width) as pool:
         try:
             for key, items in groups.items():
-                waiting.append((key, pool.submit(_group, session, list(items), work)))
+                waiting.append((key, pool.submit(_group, session, list(items), _work_of(work, key))))
                 if len(waiting) == width:
                     first, done = waiting.popleft()
                     yield first, done.result()
@@ -82,8 +85,16 @@ def run_each(
             raise
 
 
+def _work_of(
+    work: Callable[[Item], Result] | Mapping[Key, Callable[[Item], Result]], key: Key
+) -> Callable[[Item], Result]:
+    return work if callable(work) else work[key]
+
+
 def over_log(
-    session: SparkSession, groups: Mapping[Key, Sequence[LogPart]], work: Callable[[LogPart], Result]
+    session: SparkSession,
+    groups: Mapping[Key, Sequence[LogPart]],
+    work: Callable[[LogPart], Result] | Mapping[Key, Callable[[LogPart], Result]],
 ) -> Iterator[tuple[Key, list[tuple[LogPart, Result | Lost]]]]:
     """The results of parts of logs. Segments that cannot be cut after all are read once more as one."""
     for key, results in run_each(session, groups, work):
@@ -93,7 +104,7 @@ def over_log(
             yield key, pairs
             continue
         again = {part.segment: part.whole for part, _ in pairs if part.segment in refused}
-        anew = dict(zip(again, _group(session, list(again.values()), work), strict=True))
+        anew = dict(zip(again, _group(session, list(again.values()), _work_of(work, key)), strict=True))
         yield key, _replaced(pairs, again, anew)
 
 

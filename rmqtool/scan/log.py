@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rmqtool.errors import RmqtoolError, VanishedError
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.events import Records, Unreadable
+from rmqtool.scan.events import End, Records, Unreadable
 from rmqtool.scan.fields import Check, Field
 from rmqtool.scan.parallel import in_order
 from rmqtool.scan.parts import Part, cut, parts
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from rmqtool.scan.events import Blank, End, Gap, Tail
+    from rmqtool.scan.events import Blank, Gap, Tail
     from rmqtool.scan.parallel import Lane
     from rmqtool.store.segments import Segment, SegmentSet
 
@@ -89,7 +89,14 @@ def scan_log(segments: SegmentSet, how: LogScan) -> Iterator[Piece]:
         within = max(low - segment.base, 0), high - segment.base
         return _scan_one(segment, how, kernels, access, lane, within, active=active)
 
-    return segments.watched(in_order(chosen, work, how.jobs))
+    return _checked(segments, in_order(chosen, work, how.jobs))
+
+
+def _checked(segments: SegmentSet, pieces: Iterator[Piece]) -> Iterator[Piece]:
+    for piece in pieces:
+        if isinstance(piece.content, End):
+            segments.check_end(piece.segment, piece.content.position)
+        yield piece
 
 
 def open_patched(segment: Segment, access: Access, lane: Lane) -> tuple[PatchedSource, bool]:
@@ -132,7 +139,7 @@ def _scan_one(
                 if not isinstance(event, Records):
                     yield Piece(segment, event)
                     continue
-                part = _before(event, stop)
+                part = before(event, stop)
                 if len(part.rows):
                     yield from _Batches(segment, how, kernels, source, scan, lane).of(part)
                     last = part.rows[-1]
@@ -147,7 +154,7 @@ def _scan_one(
     _advance(how, done, segment.size)
 
 
-def _before(records: Records, stop: int) -> Records:
+def before(records: Records, stop: int) -> Records:
     """The records that begin in front of a position."""
     rows = records.rows
     if rows[-1, Field.POSITION] < stop:

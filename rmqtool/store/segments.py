@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from formats.commitlog import HEADERS, MESSAGE_MAGIC_CODES
 from formats.primitives import offset_of
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from rmqtool.store.access import OpenMode
     from rmqtool.store.bytes import ByteSource
     from rmqtool.store.files import StoreFile
-
-Read = TypeVar("Read")
 
 _RECORD_MAGICS = tuple(magic.to_bytes(4, "big", signed=True) for magic in MESSAGE_MAGIC_CODES)
 _MAGIC = offset_of(HEADERS[False, False], "magic")
@@ -138,9 +136,8 @@ class SegmentSet:
         """Physical offsets [start, end) that are read: of a whole log all that its files cover."""
         return 0, self.end_offset
 
-    def watched(self, pieces: Iterator[Read]) -> Iterator[Read]:
-        """What a scan of these segments yields; a part of a log refuses what contradicts its ends."""
-        return pieces
+    def check_end(self, segment: Segment, position: int) -> None:
+        """Called where a scan of a segment ends; a part of a log refuses what contradicts its own end."""
 
     def locate_all(self, physical_offset: int) -> list[Segment]:
         """Every segment that covers the offset: more than one only for twins and overlapping files."""

@@ -44,6 +44,7 @@ FURTHER = {
     "sql": ["select 1"],
     "salvage": ["--output", "new"],
     "pipeline export": ["--to", "absent"],
+    "pipeline rebuild": ["--output", "absent"],
     "pipeline query-key": ["--key", "key"],
     "pipeline sql": ["select 1"],
 }
