@@ -99,11 +99,9 @@ class KeyTask:
         try:
             yield from self._answered(unit)
         except CutError:
-            yield _note(unit, {"cut": unit.key[1]})
+            yield _noted(_about(unit, {"cut": unit.key[1]}))
         except RmqtoolError as error:
-            lost = Lost(str(error))
-            row = unreadable(".", lost.error) if unit.part is None else lost_part(unit.part, lost)
-            yield _note(unit, {"rest": [], "not_covered": [row]})
+            yield _noted(lost_unit(unit, Lost(str(error))))
 
     def _answered(self, unit: Unit) -> Iterator[pa.RecordBatch]:
         asked: Asked = self.asked.value
@@ -119,7 +117,7 @@ class KeyTask:
             for batch, keys in query.batches(columns):
                 listed += batch.num_rows
                 yield _marked(batch, keys["matched_keys"], unit)
-            yield _note(unit, _told(unit, query, listed))
+            yield _noted(_about(unit, _told(unit, query, listed)))
 
 
 def _store_of(unit: Unit, options: SourceOptions, within: tuple[int, int] | None) -> Store | None:
@@ -134,9 +132,18 @@ def _marked(batch: pa.RecordBatch, matched: list[list[str]], unit: Unit) -> pa.R
     return batch.append_column("store", store).append_column("matched_keys", keys)
 
 
-def _note(unit: Unit, told: Row) -> pa.RecordBatch:
-    text = encode({"store": unit.store, "segment": unit.key[1], **told}).decode()
-    return pa.RecordBatch.from_pydict({"store": [unit.store], "note": [text]})
+def lost_unit(unit: Unit, lost: Lost) -> Row:
+    """The note of a unit without an answer."""
+    row = unreadable(".", lost.error) if unit.part is None else lost_part(unit.part, lost)
+    return _about(unit, {"rest": [], "not_covered": [row]})
+
+
+def _about(unit: Unit, told: Row) -> Row:
+    return {"store": unit.store, "segment": unit.key[1], **told}
+
+
+def _noted(note: Row) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"store": [note["store"]], "note": [encode(note).decode()]})
 
 
 def _told(unit: Unit, query: KeyQuery, listed: int) -> Row:

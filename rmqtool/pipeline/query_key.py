@@ -11,8 +11,10 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.pipeline.key_tasks import Asked, KeyTask, Unit, answer_schema
+from rmqtool.pipeline.key_tasks import Asked, KeyTask, Unit, answer_schema, lost_unit
 from rmqtool.pipeline.parts import log_parts
+from rmqtool.pipeline.runner import Lost, spark_errors
+from rmqtool.pipeline.session import first_line
 from rmqtool.pipeline.types import struct_of
 from rmqtool.query.by_key import KeySource
 from rmqtool.store.coverage import Incomplete, coverage, rest_of_log
@@ -94,7 +96,6 @@ class _KeyJob:
 
     def run(self, units: Sequence[Unit], instead: set[tuple[str, int]] | None = None) -> list[Row]:
         """The notes of all units. instead: segments (store, base) whose records so far do not count."""
-        from pyspark import StorageLevel
         from pyspark.sql import functions as f
 
         for store, base in instead or ():
@@ -107,14 +108,28 @@ class _KeyJob:
             self.notes[store] = [note for note in self.notes[store] if note.get("segment") != base]
         if not units:
             return []
-        rows = self._session.sparkContext.parallelize(units, len(units)).flatMap(self._task)
-        frame = self._session.createDataFrame(rows, self._schema, verifySchema=False)
-        frame = frame.persist(StorageLevel.DISK_ONLY)
-        self._frames.append(frame)
-        told = [json.loads(row[0]) for row in frame.where("note is not null").select("note").collect()]
+        told = self._told(units)
         for note in told:
             self.notes.setdefault(note["store"], []).append(note)
         return told
+
+    def _told(self, units: Sequence[Unit]) -> list[Row]:
+        """The notes of one Spark job; one that fails is halved until the unit that fails is alone."""
+        from pyspark import StorageLevel
+
+        rows = self._session.sparkContext.parallelize(units, len(units)).flatMap(self._task)
+        frame = self._session.createDataFrame(rows, self._schema, verifySchema=False)
+        frame = frame.persist(StorageLevel.DISK_ONLY)
+        try:
+            notes = frame.where("note is not null").select("note").collect()
+        except spark_errors() as error:
+            frame.unpersist()
+            if len(units) == 1:
+                return [lost_unit(units[0], Lost(first_line(error)))]
+            half = len(units) // 2
+            return self._told(units[:half]) + self._told(units[half:])
+        self._frames.append(frame)
+        return [json.loads(row[0]) for row in notes]
 
     def records(self) -> DataFrame:
         """All records that were found, each once, by store and physical offset."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from rmqtool.errors import UnreadableError, VanishedError
 from rmqtool.output.jsonrows import encode
-from rmqtool.pipeline.parts import PartOfLog
+from rmqtool.pipeline.parts import CutError, PartOfLog
 from rmqtool.pipeline.planning import FilesPartition, LogPartition, StorePartition
 from rmqtool.pipeline.types import FINDINGS, SEGMENTS
 from rmqtool.query.not_read import not_read
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     Lacking = Callable[[Row], None]
 
 
+WHOLE = "parts of a segment do not add up, option part_bytes=0 reads it whole"
+"""begins the error of a task whose part contradicts its borders"""
+
+
 def batches(
     partition: InputPartition,
     options: SourceOptions,
@@ -44,8 +48,11 @@ def batches(
     if isinstance(partition, LogPartition):
         if options.table == "segments":
             yield _segment(partition)
-        else:
+            return
+        try:
             yield from _messages(partition, wanted, columns, lacking)
+        except CutError as error:
+            raise CutError(f"{WHOLE}: {error}") from error
     elif isinstance(partition, FilesPartition):
         yield from _files(partition, options, lacking)
     elif isinstance(partition, StorePartition):

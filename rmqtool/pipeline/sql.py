@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from rmqtool.errors import RmqtoolError, UsageError
 from rmqtool.pipeline.notes import Listener
-from rmqtool.pipeline.runner import spark_errors
-from rmqtool.pipeline.session import first_line
+from rmqtool.pipeline.reading import WHOLE
+from rmqtool.pipeline.runner import Lost, lost_store, spark_errors
+from rmqtool.pipeline.session import first_line, parallelism
 from rmqtool.pipeline.source import FORMAT, RocketMQSource
 from rmqtool.pipeline.types import TABLES, default_columns
 from rmqtool.query.sql import derived
@@ -31,15 +34,10 @@ _LARGE = ("messages", "consumequeue", "index_items")
 
 @dataclass
 class SqlResult:
-    """A result: a table of Spark that is read while the listener hears what tasks could not read."""
+    """A result, which lies on the executors' disks. not_covered: what could not be read, with its store."""
 
     frame: DataFrame
-    listener: Listener
-
-    @property
-    def not_covered(self) -> list[Row]:
-        """What was damaged or could not be read so far, each with its store."""
-        return self.listener.rows
+    not_covered: list[Row]
 
 
 @contextmanager
@@ -63,9 +61,9 @@ def sql(
         ):
             session.createDataFrame(_of_stores(stores, schema, make)).createOrReplaceTempView(name)
         used = _columns_used(session.sql(statement))
-        for name, columns in used.items():
-            _view(session, options, listener, name, columns)
-        yield SqlResult(session.sql(statement), listener)
+        frame, lost = _Query(session, options, listener, statement, used).made()
+        yield SqlResult(frame, [*lost, *listener.rows])
+        frame.unpersist()
 
 
 @contextmanager
@@ -79,9 +77,67 @@ def told() -> Iterator[None]:
         raise UsageError(first_line(error)) from error
 
 
+@dataclass(frozen=True)
+class _Query:
+    """A statement over the stores of `options`. used: the columns of each table that it looks at."""
+
+    session: SparkSession
+    options: SourceOptions
+    listener: Listener
+    statement: str
+    used: Mapping[str, list[str]]
+
+    def made(self) -> tuple[DataFrame, list[Row]]:
+        """The result, made but not fetched, and the stores that it lacks since their tasks fail each time."""
+        from pyspark import StorageLevel
+
+        options, lost = self.options, list[Row]()
+        while True:
+            for table, columns in self.used.items():
+                _view(self.session, options, self.listener, table, columns)
+            frame = self.session.sql(self.statement).persist(StorageLevel.DISK_ONLY)
+            try:
+                frame.count()
+            except spark_errors():
+                frame.unpersist()
+                failing = self._failing(options)
+                if not failing:
+                    raise
+                if options.part_bytes and any(WHOLE in one.error for one in failing.values()):
+                    options = replace(options, part_bytes=0)
+                    continue
+                lost += [lost_store(why) | {"store": path} for path, why in failing.items()]
+                rest = tuple(path for path in options.paths if path not in failing)
+                options = replace(options, paths=rest)
+                continue
+            return frame, lost
+
+    def _failing(self, options: SourceOptions) -> dict[str, Lost]:
+        """The stores whose tables no task can read."""
+        with ThreadPoolExecutor(2 * parallelism(self.session)) as pool:
+            tried = pool.map(partial(self._try, options), options.paths)
+            return {path: why for path, why in zip(options.paths, tried, strict=True) if why is not None}
+
+    def _try(self, options: SourceOptions, path: str) -> Lost | None:
+        alone = replace(options, paths=(path,))
+        try:
+            for table, columns in self.used.items():
+                read = _table(self.session, alone, self.listener, table, columns)
+                read.write.format("noop").mode("overwrite").save()
+        except spark_errors() as error:
+            return Lost(first_line(error))
+        return None
+
+
 def _view(
     session: SparkSession, options: SourceOptions, listener: Listener, table: str, columns: list[str] | None
 ) -> None:
+    _table(session, options, listener, table, columns).createOrReplaceTempView(table)
+
+
+def _table(
+    session: SparkSession, options: SourceOptions, listener: Listener, table: str, columns: list[str] | None
+) -> DataFrame:
     import json
 
     reader = session.read.format(FORMAT).option("table", table).option("unreadable", "skip")
@@ -90,7 +146,7 @@ def _view(
     if options.store_config is not None:
         reader = reader.option("store_config", options.store_config)
     names = columns or [*default_columns(table), *_more(table)]
-    reader.option("columns", ",".join(names)).load().createOrReplaceTempView(table)
+    return reader.option("columns", ",".join(names)).load()
 
 
 def _more(table: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from rmqtool.pipeline.parts import log_parts
 from rmqtool.pipeline.runner import Lost, lost_part, over_log
 from rmqtool.query.reading import Reading
 from rmqtool.query.stats.report import LogStatistics
+from rmqtool.query.stats.retention import Needs
 from rmqtool.store.live import is_live
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ class _Sums:
     groups: pa.Table | None
     topics: pa.Table | None
     largest: Row | None
+    needs: Needs | None
     not_covered: list[Row]
 
 
@@ -43,15 +46,23 @@ def stats(
     by: Sequence[str] = ("topic",),
     *,
     plain: bool = False,
+    needs: bool = False,
 ) -> Iterator[tuple[str, LogStatistics]]:
-    """The statistics of each store, as `LogStatistics.read` leaves them. plain: decompress bodies."""
+    """The statistics of each store, as `LogStatistics.read` leaves them.
+
+    plain: decompress bodies. needs: what consumer groups wait for, too.
+    """
     every = {
-        path: LogStatistics(store, options.wanted, by, Reading(), plain) for path, store in stores.items()
+        path: LogStatistics(store, options.wanted, by, Reading(), plain, Needs(store) if needs else None)
+        for path, store in stores.items()
     }
     parts = {
         path: log_parts(one.store, options.part_bytes, one.scope.may_hold) for path, one in every.items()
     }
-    work = partial(_sum_up, wanted=options.wanted, by=tuple(by), plain=plain)
+    work = {
+        path: partial(_sum_up, wanted=options.wanted, by=tuple(by), plain=plain, needs=one.needs)
+        for path, one in every.items()
+    }
     for path, results in over_log(session, parts, work):
         found = every[path]
         lacking: list[Row] = []
@@ -60,23 +71,22 @@ def stats(
                 lacking.append(lost_part(part, one))
             elif one is not None:
                 found.add_sums(one.groups, one.topics, one.largest)
+                if found.needs is not None and one.needs is not None:
+                    found.needs.add_sums(one.needs)
                 lacking += one.not_covered
         # holes between segments come first, as when the log is read at once
         found.not_covered = sorted(lacking, key=lambda row: row["path"] != "commitlog")
         yield path, found
 
 
-def _sum_up(part: LogPart, wanted: MessageFilter, by: tuple[str, ...], plain: bool) -> _Sums | None:
+def _sum_up(
+    part: LogPart, wanted: MessageFilter, by: tuple[str, ...], plain: bool, needs: Needs | None
+) -> _Sums | None:
     store = part.resolved()
     if store is None:
         return None
-    found = LogStatistics(store, wanted, by, Reading(live=is_live(store)), plain)
+    needs = copy.deepcopy(needs)  # a worker that is used again may have the one of the task before
+    found = LogStatistics(store, wanted, by, Reading(live=is_live(store)), plain, needs)
     found.read()
     groups, topics = found.sums()
-    return _Sums(groups, topics, found.largest, found.not_covered)
-
-
-def rows_of(store: str, found: LogStatistics, *, several: bool) -> list[Row]:
-    """One row for each group, with its store where there are several."""
-    named = {"store": store} if several else {}
-    return [{"type": "group", **row, **named} for row in found.groups.rows()]
+    return _Sums(groups, topics, found.largest, found.needs, found.not_covered)

@@ -6,7 +6,9 @@ import os
 import signal
 from pathlib import Path
 
+from rmqtool.build.index_cut import IndexShare
 from rmqtool.errors import StoreIOError
+from rmqtool.pipeline.rebuild_tasks import Bucket, BuildTask, Built
 
 
 def work(item: str) -> str:
@@ -38,3 +40,13 @@ def java_of(process: int) -> int:
         process = int(status.split("PPid:")[1].split()[0])
         if "java" in os.readlink(f"/proc/{process}/exe"):
             return process
+
+
+class DyingIndex(BuildTask):
+    """Kills its worker where it is to build an index file."""
+
+    def __call__(self, share: Bucket | IndexShare) -> Built:
+        """Never comes back for an index file."""
+        if isinstance(share, IndexShare):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__call__(share)

@@ -9,8 +9,8 @@ import typer
 from rmqtool.cli.context import Context
 from rmqtool.cli.filters import ChoosingOptions, SubscriptionOptions, say_ignored
 from rmqtool.cli.options import OutputOptions
-from rmqtool.cli.parse import named, parse_names
 from rmqtool.cli.pipeline.spark import CutOptions, SparkOptions, StoresArgument
+from rmqtool.cli.stats import BY, group_names, listed_rows
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rmqtool.query.stats.report import LogStatistics
 
 SCHEMA = "rmqtool.stats/1"
-BY = ("topic", "queue", "tag", "hour", "day", "host", "kind", "segment")
 
 
 @verb(
@@ -30,8 +29,16 @@ BY = ("topic", "queue", "tag", "hour", "day", "host", "kind", "segment")
 def command(
     stores: StoresArgument = None,
     by: Annotated[
-        str, typer.Option("--by", metavar="NAMES", help=f"One or more of {', '.join(BY)}.")
+        str,
+        typer.Option(
+            "--by",
+            metavar="NAMES",
+            help=f"One or more of {', '.join(BY[:-1])}, or group for what waits for consumer groups.",
+        ),
     ] = "topic",
+    retention: Annotated[
+        bool, typer.Option("--retention", help="List segments: when they are free to go, who needs them.")
+    ] = False,
     plain: Annotated[
         bool, typer.Option("--inflate", help="Decompress bodies, to tell what compression gains.")
     ] = False,
@@ -54,9 +61,9 @@ def command(
 
     check_installed()
     context = Context(output)
-    with named("--by"):
-        parse_names(by, BY)
-        names = list(dict.fromkeys(one.strip() for one in by.split(",")))
+    names = group_names(by)
+    grouped = ["topic"] if names == ["group"] else names
+    needs = retention or names == ["group"]
     wanted = filters.build(context.zone, subscription=subscription.build())
     say_ignored(context, wanted.subscription)
     options = source_options(stores, spark, wanted, cut)
@@ -65,11 +72,12 @@ def command(
     done: list[tuple[str, LogStatistics]] = []
     every = opened(options)
     with spark.session(context) as session:
-        from rmqtool.pipeline.stats import rows_of, stats
+        from rmqtool.pipeline.stats import stats
 
-        for path, found in stats(session, options, every, names, plain=plain):
+        for path, found in stats(session, options, every, grouped, plain=plain, needs=needs):
             done.append((path, found))
-            listed += rows_of(path, found, several=several)
+            of_store = {"store": path} if several else {}
+            listed += [row | of_store for row in listed_rows(every[path], found, names, retention=retention)]
             context.talk.note(f"{path}: {found.summary()['messages']:,} messages")
     lacking = [row | {"store": path} for path, found in done for row in found.not_covered]
     keys = list(dict.fromkeys(key for row in listed for key in row))

@@ -74,6 +74,10 @@ def command(
     ):
         from rmqtool.pipeline.verify import summary_of, verify
 
+        rows.covered = lambda: summary_of(done)
+        rows.left = lambda reason: [
+            {"path": path, "reason": reason.value} for path in options.paths[len(done) :]
+        ]
         for one in verify(session, options, level):
             done.append(one)
             rows.write_rows(row | ({"store": one.store} if several else {}) for row in one.findings)
