@@ -12,6 +12,7 @@ from rmqtool.pipeline.runner import Lost, lost_part, over_log
 from rmqtool.query.reading import Reading
 from rmqtool.query.stats.report import LogStatistics
 from rmqtool.query.stats.retention import Needs
+from rmqtool.store.coverage import Incomplete
 from rmqtool.store.live import is_live
 
 if TYPE_CHECKING:
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
 
     Row = dict[str, Any]
+
+
+_LOG = "commitlog"
+"""path of what is no segment's: the bytes that are missing between two"""
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,8 @@ def stats(
     }
     for path, results in over_log(session, parts, work):
         found = every[path]
-        lacking: list[Row] = []
+        # all holes between segments, also those in front of segments that no task reads
+        lacking = list(_holes(found.store))
         for part, one in results:
             if isinstance(one, Lost):
                 lacking.append(lost_part(part, one))
@@ -73,10 +79,15 @@ def stats(
                 found.add_sums(one.groups, one.topics, one.largest)
                 if found.needs is not None and one.needs is not None:
                     found.needs.add_sums(one.needs)
-                lacking += one.not_covered
-        # holes between segments come first, as when the log is read at once
-        found.not_covered = sorted(lacking, key=lambda row: row["path"] != "commitlog")
+                lacking += [row for row in one.not_covered if row["path"] != _LOG]
+        found.not_covered = lacking
         yield path, found
+
+
+def _holes(store: Store) -> Iterator[Row]:
+    for hole in store.segments.holes():
+        place = {"path": _LOG, "physical_offset": hole.start, "length": hole.end - hole.start}
+        yield place | {"reason": Incomplete.DAMAGE}
 
 
 def _sum_up(

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-GOLDENS = ("v498-basic", "v533-compressed", "v533-batchcq", "v498-edge", "v533-expired-head")
-DAMAGED = 5
+GOLDENS = ("v498-basic", "v533-compressed", "v533-batchcq", "v498-edge")
+DAMAGED = 2
 
 
 @pytest.fixture(scope="session")

@@ -5,10 +5,21 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rmqtool.build.index_cut import IndexShare
 from rmqtool.errors import StoreIOError
+from rmqtool.pipeline.key_tasks import KeyTask, Unit
+from rmqtool.pipeline.options import parse_options
 from rmqtool.pipeline.rebuild_tasks import Bucket, BuildTask, Built
+from rmqtool.pipeline.source import RocketMQSource, StoreReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+    from pyspark.sql.datasource import DataSourceReader, InputPartition
+    from pyspark.sql.types import StructType
 
 
 def work(item: str) -> str:
@@ -50,3 +61,35 @@ class DyingIndex(BuildTask):
         if isinstance(share, IndexShare):
             os.kill(os.getpid(), signal.SIGKILL)
         return super().__call__(share)
+
+
+DYING = "v498-basic"
+"""the golden whose tasks die"""
+
+
+class DyingKeys(KeyTask):
+    """Kills its worker in the store `DYING`."""
+
+    def __call__(self, unit: Unit) -> Iterator[tuple[Any, ...]]:
+        """Rows of other stores."""
+        if DYING in unit.store:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__call__(unit)
+
+
+class DyingReader(StoreReader):
+    """Kills its worker in the store `DYING`."""
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Batches of other stores."""
+        if DYING in getattr(partition, "store", ""):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().read(partition)
+
+
+class DyingSource(RocketMQSource):
+    """The data source with that reader."""
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Without filters."""
+        return DyingReader(parse_options(self.options), schema)

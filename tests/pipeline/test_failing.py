@@ -17,7 +17,7 @@ from tests.helpers import rmq
 from tests.pipeline.failing import work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     import pytest
@@ -119,3 +119,52 @@ def test_without_java_there_is_one_line(
     check_java()
     assert run(["pipeline", "verify", str(goldens["v498-basic"]), "--conf", "no"]) == 2
     assert "--conf" in capsys.readouterr().err
+
+
+def test_query_key_and_sql_go_on_without_a_store_whose_tasks_die(
+    spark: SparkSession, goldens: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rmqtool.pipeline import query_key, source
+    from tests.pipeline.failing import DYING, DyingKeys, DyingSource
+
+    assert DyingSource.name() == source.FORMAT
+    monkeypatch.setattr(query_key, "KeyTask", DyingKeys)
+    monkeypatch.setattr("rmqtool.pipeline.sql.RocketMQSource", DyingSource)
+    stores = [goldens["v533-batchcq"], goldens[DYING]]
+    told = []
+    try:
+        for words in (
+            ("query-key", *stores, "--key", "key-1", "--source", "index"),
+            ("sql", *stores, "select store, count(*) as n from messages group by store"),
+        ):
+            done = rmq("pipeline", *words, "--format", "ndjson", "--part-size", "0")
+            assert done.exit_code == 3, done.stderr
+            told.append(done.rows)
+    finally:
+        spark.dataSource.register(source.RocketMQSource)
+    for rows in told:
+        assert rows[-1]["complete"] is False
+        assert {row["store"] for row in rows[-1]["not_covered"] if row["reason"] == "unreadable"} == {
+            str(stores[1])
+        }
+    assert [row["store"] for row in told[1][:-1]] == [str(stores[0])]
+
+
+def test_interrupted_verify_names_the_stores_that_it_did_not_reach(
+    spark: SparkSession, goldens: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rmqtool.pipeline import verify
+
+    every = verify.verify
+
+    def interrupted(*given: object) -> Iterator[verify.StoreVerdict]:
+        yield next(every(*given))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(verify, "verify", interrupted)
+    stores = list(goldens.values())[:3]
+    done = rmq("pipeline", "verify", *stores, "--format", "ndjson")
+    summary = done.rows[-1]
+    assert (done.exit_code, summary["incomplete_reason"]) == (130, "interrupted")
+    assert [row["path"] for row in summary["not_covered"]] == [str(one) for one in stores[1:]]
+    assert [part["store"] for part in summary.get("stores", ())] in ([], [str(stores[0])])

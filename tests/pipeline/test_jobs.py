@@ -50,11 +50,16 @@ def test_verify(spark: SparkSession, stores: list[Path]) -> None:
 
 
 def test_stats(spark: SparkSession, stores: list[Path]) -> None:
-    by = "topic,hour,tag"
-    done = rmq("pipeline", "stats", *stores, "--by", by, "--inflate", "--format", "ndjson", *SMALL)
+    same_statistics(stores, "--by", "topic,hour,tag", "--inflate")
+    same_statistics(stores[:2], "--by", "group")
+    same_statistics(stores[:2], "--retention")
+
+
+def same_statistics(stores: list[Path], *options: str) -> None:
+    done = rmq("pipeline", "stats", *stores, *options, "--format", "ndjson", *SMALL)
     rows, summaries = by_store(done, stores[0])
     for store in stores:
-        local = rmq("stats", store, "--by", by, "--inflate", "--format", "ndjson")
+        local = rmq("stats", store, *options, "--format", "ndjson")
         *expected, summary = local.rows
         assert rows.get(str(store), []) == expected, store
         assert without(summaries[str(store)]) == without(summary, "schema", "type"), store
