@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -24,10 +24,22 @@ if TYPE_CHECKING:
     from rmqtool.build.index import IndexFiles
     from rmqtool.build.rules import Rules
     from rmqtool.build.run import Run
+    from rmqtool.build.spool import KeySpool
     from rmqtool.scan.events import Records
 
     Ints = npt.NDArray[np.int64]
     Key = tuple[str, int]
+
+
+class QueueSink(Protocol):
+    """Takes the columns of queues in the order of the log."""
+
+    def plain(self, key: Key, columns: Ints, chosen: Ints, lost: int, own: Ints | None = None) -> None:
+        """See `PlainQueue.append`."""
+
+    def batches(self, key: Key, columns: Ints, chosen: Ints, counts: Ints) -> None:
+        """See `BatchQueue.append`."""
+
 
 CHUNK_ROWS = 1 << 18
 """records that go to their queues together: 14 MiB of columns, and many queues cost little"""
@@ -37,6 +49,32 @@ _LEAST_RECORD = 91
 
 _LONGEST_NAME = 255
 """bytes of a directory's name, on all usual file systems"""
+
+
+class Queues:
+    """Queues by topic and number, each made when its first record comes."""
+
+    def __init__(self, rules: Rules, files: DerivedFiles, kernels: ModuleType) -> None:
+        self._rules = rules
+        self._files = files
+        self._kernels = kernels
+        self.made: dict[Key, PlainQueue | BatchQueue] = {}
+
+    def plain(self, key: Key, columns: Ints, chosen: Ints, lost: int, own: Ints | None = None) -> None:
+        """See `PlainQueue.append`."""
+        queue = self.made.get(key)
+        if queue is None:
+            queue = self.made[key] = PlainQueue(*key, self._rules, self._files, self._kernels)
+        if isinstance(queue, PlainQueue):
+            queue.append(columns, chosen, lost, own)
+
+    def batches(self, key: Key, columns: Ints, chosen: Ints, counts: Ints) -> None:
+        """See `BatchQueue.append`."""
+        queue = self.made.get(key)
+        if queue is None:
+            queue = self.made[key] = BatchQueue(*key, self._rules, self._files)
+        if isinstance(queue, BatchQueue):
+            queue.append(columns, chosen, counts)
 
 
 @dataclass
@@ -54,8 +92,9 @@ class Left:
 class QueueBuilder:
     """Takes runs of records in the order of the log and writes the files of their queues.
 
-    wanted: whether the queue of a topic and number is built, None for all. `queues` are those that were made,
-    by topic and number. Memory: `CHUNK_ROWS` columns, and some hundred bytes for each queue.
+    wanted: whether the queue of a topic and number is built, None for all. sink: gets the columns in the
+    place of queues of its own. `queues` are those that were made, by topic and number. Memory: `CHUNK_ROWS`
+    columns, and some hundred bytes for each queue.
     """
 
     def __init__(
@@ -64,17 +103,21 @@ class QueueBuilder:
         files: DerivedFiles,
         kernels: ModuleType,
         wanted: Callable[[str, int], bool] | None = None,
+        sink: QueueSink | None = None,
     ) -> None:
+        made = Queues(rules, files, kernels)
+        self.queues = made.made
+        self._sink: QueueSink = made if sink is None else sink
         self._rules = rules
-        self._files = files
         self._kernels = kernels
         self._wanted = wanted
+        self._judged: dict[Key, bool] = {}
         self._lanes = Lanes(kernels, CHUNK_ROWS, rules.levels)
         self._counts = np.ones(CHUNK_ROWS if rules.batch_topics else 0, np.int64)
         self._extra: dict[Key, list[Ints]] = {}
         self._extras = 0
-        self._lost = 0
-        self.queues: dict[Key, PlainQueue | BatchQueue] = {}
+        self.lost = 0
+        """records that may be missing from the log so far"""
         self.left = Left()
 
     def take(self, run: Records, base: int) -> None:
@@ -97,46 +140,41 @@ class QueueBuilder:
         From here on slots that no record has are left to the lost ones as blank units.
         """
         self.flush()
-        self._lost += length // _LEAST_RECORD
+        self.lost += length // _LEAST_RECORD
 
     def flush(self) -> None:
         """Writes what was taken so far."""
         columns = self._lanes.columns
         extra, self._extra, self._extras = self._extra, {}, 0
         for key, chosen in self._lanes.groups():
-            queue = self._queue(key, len(chosen))
-            if isinstance(queue, BatchQueue):
-                queue.append(columns, chosen, self._counts)
-            elif queue is not None and key in extra:
-                self._merge(queue, columns[:, chosen], extra.pop(key))
-            elif queue is not None:
-                queue.append(columns, chosen, self._lost)
+            if not self._takes(key, len(chosen)):
+                continue
+            if key[0] in self._rules.batch_topics:
+                self._sink.batches(key, columns, chosen, self._counts)
+            elif key in extra:
+                self._merge(key, columns[:, chosen], extra.pop(key))
+            else:
+                self._sink.plain(key, columns, chosen, self.lost)
         for key, parts in extra.items():
-            queue = self._queue(key, len(parts))
-            if isinstance(queue, PlainQueue):
-                self._merge(queue, columns[:, :0], parts)
+            if key[0] not in self._rules.batch_topics and self._takes(key, len(parts)):
+                self._merge(key, columns[:, :0], parts)
         self._lanes.clear()
 
-    def _merge(self, queue: PlainQueue, own: Ints, parts: list[Ints]) -> None:
+    def _merge(self, key: Key, own: Ints, parts: list[Ints]) -> None:
         """Records that name the queue as their own, and others, in the order of the log."""
         columns = np.concatenate([own, *parts], axis=1)
         order = np.argsort(columns[Column.OFFSET], kind="stable")
-        queue.append(columns, order, self._lost, np.arange(own.shape[1]))
+        self._sink.plain(key, columns, order, self.lost, np.arange(own.shape[1]))
 
-    def _queue(self, key: Key, records: int) -> PlainQueue | BatchQueue | None:
-        """The queue of so many records, made when there is none; None where it is not wanted or cannot be."""
-        found = self.queues.get(key)
-        if found is None and (self._wanted is None or self._wanted(*key)):
-            topic = key[0]
-            if not _names_directory(topic):
-                self.left.nameless += records
-                return None
-            if topic in self._rules.batch_topics:
-                found = BatchQueue(*key, self._rules, self._files)
-            else:
-                found = PlainQueue(*key, self._rules, self._files, self._kernels)
-            self.queues[key] = found
-        return found
+    def _takes(self, key: Key, records: int) -> bool:
+        """Whether a queue of so many records is wanted, and can be."""
+        wanted = self._judged.get(key)
+        if wanted is None:
+            wanted = self._judged[key] = self._wanted is None or self._wanted(*key)
+        if wanted and not _names_directory(key[0]):
+            self.left.nameless += records
+            return False
+        return wanted
 
     def _count_nameless(self, run: Records, taken: int) -> None:
         """Counts the records of the run whose topic no directory can have."""
@@ -168,7 +206,7 @@ def _names_directory(topic: str) -> bool:
 class Builder:
     """Queues and index of one log; either may be None. Fed with runs in the order of the log."""
 
-    def __init__(self, queues: QueueBuilder | None, index: IndexFiles | None) -> None:
+    def __init__(self, queues: QueueBuilder | None, index: IndexFiles | KeySpool | None) -> None:
         self.queues = queues
         self.index = index
         self.records = 0

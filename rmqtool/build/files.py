@@ -47,6 +47,16 @@ class DerivedFiles:
         if time is not None:
             self.times[path] = time
 
+    def adopt(self, made: Path, path: str, time: int | None) -> None:
+        """Takes a file that others have written on the same file system. Raises `StoreIOError`."""
+        place = self.root / path
+        try:
+            os.makedirs(place.parent, exist_ok=True)
+            os.rename(made, place)
+        except OSError as error:
+            raise StoreIOError(f"{place}: {error.strerror}") from error
+        self.times[path] = time
+
     def drop(self, path: str) -> None:
         """Takes a file away that was written."""
         (self.root / path).unlink()

@@ -10,9 +10,9 @@ import numpy as np
 
 from rmqtool.build.run import Run, run_of
 from rmqtool.errors import RmqtoolError, StoreIOError
-from rmqtool.scan.events import Gap, Records, Tail, TailContent, Unreadable
+from rmqtool.scan.events import End, Gap, Records, Tail, TailContent, Unreadable
 from rmqtool.scan.fields import CrcState, Field
-from rmqtool.scan.log import open_patched
+from rmqtool.scan.log import before, open_patched
 from rmqtool.scan.parallel import in_order
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.access import Access
@@ -63,6 +63,15 @@ class Heard:
     bad_body_count: int = 0
     lost_bytes: int = 0
 
+    def add(self, more: Heard) -> None:
+        """Adds what a later part of the log had."""
+        for name in ("gaps", "unreadable", "bad_bodies", "tails"):
+            known = getattr(self, name)
+            room = len(getattr(more, name)) if name == "tails" else max(_TOLD - len(known), 0)
+            known += getattr(more, name)[:room]
+        self.bad_body_count += more.bad_body_count
+        self.lost_bytes += more.lost_bytes
+
 
 AUTO = Access()
 
@@ -100,6 +109,8 @@ def build_log(segments: SegmentSet, builder: Builder, kernels: ModuleType, how: 
                     hole = missing[segment.base]
                     span = Span(hole.start, hole.end - hole.start, "missing", segment.file.shown)
                     _lose(heard, builder, heard.gaps, span)
+            if isinstance(event, End):
+                segments.check_end(segment, event.position)
             _hear(heard, builder, segment, event)
     builder.close()
     return heard
@@ -140,7 +151,7 @@ def _hear_bodies(heard: Heard, segment: Segment, run: Records) -> None:
 
 
 class _Work:
-    """Reads one segment, for one thread; keys are hashed there."""
+    """Reads what of a segment belongs to the log that is built, for one thread; keys are hashed there."""
 
     def __init__(self, segments: SegmentSet, kernels: ModuleType, how: LogReading, keyed: bool) -> None:
         self._segments = segments
@@ -151,7 +162,8 @@ class _Work:
         self._access = replace(how.access, mode="pread") if copied else how.access
 
     def one(self, segment: Segment, lane: Lane) -> Iterator[tuple[Segment, Event | Run]]:
-        done, spoiled = 0, False
+        low, high = self._segments.span
+        done, stop, spoiled = max(low - segment.base, 0), high - segment.base, False
         try:
             source, changed = open_patched(segment, self._access, lane)
             with source:
@@ -159,24 +171,29 @@ class _Work:
                     source,
                     segment.base,
                     active=self._segments.is_active(segment),
+                    start=done,
                     batch_rows=BATCH_ROWS,
                     kernels=self._kernels,
                     moving=self._how.live or changed,
                     stop=lane.stop,
                 )
                 for event in scan:
-                    if isinstance(event, Records):
-                        lane.take(event.rows.nbytes + event.window.nbytes)
-                        yield segment, self._run(event, segment.base)
+                    if not isinstance(event, Records):
+                        yield segment, event
+                        continue
+                    found = before(event, stop)
+                    if len(found.rows):
+                        lane.take(found.rows.nbytes + found.window.nbytes)
+                        yield segment, self._run(found, segment.base)
                         spoiled = source.spoiled()
                         if spoiled:
                             break
-                        last = event.rows[-1]
+                        last = found.rows[-1]
                         done = self._advance(done, int(last[Field.POSITION] + last[Field.STORE_SIZE]))
-                    else:
-                        yield segment, event
+                    if len(found.rows) < len(event.rows):
+                        break
         except RmqtoolError as error:
-            yield segment, Unreadable(done, segment.size - done, str(error))
+            yield segment, Unreadable(done, min(stop, segment.size) - done, str(error))
         if spoiled:
             raise StoreIOError(f"{segment.file.shown} was changed while it was read")
         self._advance(done, segment.size)

@@ -7,6 +7,7 @@ where they come from (one thread, or a job for each segment) does not matter.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +37,26 @@ if TYPE_CHECKING:
 _EXT_HEAD = dtype_of(ExtHead)
 _BLANKS = 1 << 16
 """blank units that are written together"""
+
+
+@dataclass(frozen=True)
+class QueueTold:
+    """What was built of one queue, see `PlainQueue` and `BatchQueue`."""
+
+    directory: str
+    topic: str
+    queue_id: int
+    first: int | None
+    next_slot: int
+    units: int
+    filled: int
+    misplaced: int
+    doubled: int
+
+    @classmethod
+    def of(cls, queue: PlainQueue | BatchQueue) -> QueueTold:
+        """Of a queue as it is now."""
+        return cls(**{one.name: getattr(queue, one.name) for one in fields(cls)})
 
 
 def build_kernels(kernels: ModuleType) -> ModuleType:
@@ -131,8 +152,8 @@ class PlainQueue:
         """Units for the `chosen` columns.
 
         lost: how many records may be missing from the log in front of these; so many slots at most are
-        left to them as blank units, where without damage a record beyond the next slot gets the next slot,
-        as the broker does it. own: places of `chosen` whose record names this queue as its own, where others
+        left to them as blank units. A record further beyond the next slot gets the next slot, as the broker
+        does it. own: places of `chosen` whose record names this queue as its own, where others
         came by multi-dispatch, which never uses extension files.
         """
         if self._extension is not None and len(chosen):
@@ -143,14 +164,14 @@ class PlainQueue:
         out = np.empty(len(chosen) * UNIT.itemsize, np.uint8)
         taken = np.empty(len(chosen), np.int64)
         while at < len(chosen):
-            at, count = self._kernels.append_units(columns, chosen, at, lost > 0, self._state, out, taken)
+            at, count = self._kernels.append_units(columns, chosen, at, lost, self._state, out, taken)
             if count:
                 self._write(
                     self.next_slot - count, out[: count * UNIT.itemsize], columns[Column.TIME, taken[:count]]
                 )
                 self.units += count
             if at < len(chosen):
-                lost = self._fill(int(columns[Column.SLOT, chosen[at]]), lost)
+                self._fill(int(columns[Column.SLOT, chosen[at]]))
         self._open_next(columns[:, chosen])
 
     def _open_next(self, columns: Ints) -> None:
@@ -174,15 +195,11 @@ class PlainQueue:
             self._blanks(first - first % self._rules.units, first)
         return start
 
-    def _fill(self, slot: int, lost: int) -> int:
-        """Blank units up to a slot, if so many records may be lost; how many may still be in this run."""
-        missing = slot - self.next_slot
-        if missing > lost:
-            return 0
+    def _fill(self, slot: int) -> None:
+        """Blank units up to a slot."""
         self._blanks(self.next_slot, slot)
+        self.filled += slot - self.next_slot
         self._state[Queue.NEXT] = slot
-        self.filled += missing
-        return lost
 
     def _blanks(self, start: int, end: int) -> None:
         for slot in range(start, end, _BLANKS):

@@ -28,6 +28,7 @@ class Entry:
 
 GROUPS: dict[str, str] = {
     "checkpoint": "The checkpoint: what it says, what the data proves, setting it.",
+    "pipeline": "The same work over many stores, on Spark: a laptop or a cluster.",
 }
 """commands that have commands of their own, with their help in one line"""
 
@@ -71,6 +72,20 @@ COMMANDS: dict[str, Entry] = {
         "rmqtool.cli.checkpoint_show", "The checkpoint, and what the data proves about it."
     ),
     "checkpoint set": Entry("rmqtool.cli.checkpoint_set", "A checkpoint whose times the data proves."),
+    "pipeline verify": Entry("rmqtool.cli.pipeline.verify", "All checks over many stores, on Spark."),
+    "pipeline export": Entry(
+        "rmqtool.cli.pipeline.export", "Messages of many stores into one directory, on Spark."
+    ),
+    "pipeline rebuild": Entry(
+        "rmqtool.cli.pipeline.rebuild", "Consume queues and index of many stores anew, on Spark."
+    ),
+    "pipeline query-key": Entry(
+        "rmqtool.cli.pipeline.query_key", "Messages by any number of keys in many stores, on Spark."
+    ),
+    "pipeline sql": Entry("rmqtool.cli.pipeline.sql", "Spark's SQL over many stores."),
+    "pipeline stats": Entry(
+        "rmqtool.cli.pipeline.stats", "What the messages of many stores add up to, on Spark."
+    ),
 }
 """every command by its name; of a group: the name of the group, a blank, its own"""
 

@@ -214,13 +214,15 @@ def _parquet(target: Target, shape: Any, partition: str | None, compression: str
     from rmqtool.output.export.record_table import RecordTable
 
     table, packed = RecordTable(shape), compression or "zstd"
-    if partition is None:
-        return ParquetExport(target, table, packed)
-    keys = [part.strip() for part in partition.split(",")]
-    unknown = [key for key in keys if key not in _PARTITIONS]
-    if unknown or len(set(keys)) != len(keys):
-        raise UsageError(f"--partition: '{partition}' is none of topic, day, topic,day")
-    return ParquetExport(target, table, packed, keys)
+    return ParquetExport(target, table, packed, partition_keys(partition))
+
+
+def partition_keys(text: str | None) -> tuple[str, ...]:
+    """What `--partition` names, none without it."""
+    keys = tuple(part.strip() for part in text.split(",")) if text is not None else ()
+    if not set(keys) <= set(_PARTITIONS) or len(set(keys)) != len(keys):
+        raise UsageError(f"--partition: '{text}' is none of topic, day, topic,day")
+    return keys
 
 
 def _refuse_shaping(form: str, bodies: BodyOptions) -> None:

@@ -170,8 +170,8 @@ class Filters:
 
 
 @dataclass(frozen=True)
-class ListingFilters(Filters):
-    """Which messages count, for what goes through a whole log. `build` is that of `Filters`."""
+class ChoosingOptions(Filters):
+    """Which messages count. `build` is that of `Filters`."""
 
     topic: TopicFilter = None
     queue: QueueFilter = None
@@ -186,6 +186,12 @@ class ListingFilters(Filters):
     uniq_key: UniqKeyFilter = None
     property: PropertyFilter = None
     body_contains: BodyFilter = None
+
+
+@dataclass(frozen=True)
+class ListingFilters(ChoosingOptions):
+    """The same for what goes through a whole log and may stop early."""
+
     limit: Limit = None
 
 
@@ -199,6 +205,14 @@ class FilterOptions(ListingFilters):
 @dataclass(frozen=True)
 class ExportFilterOptions(FilterOptions):
     """The same where `--to` names a file."""
+
+    end_flag: ClassVar[str] = "--until"
+    store_to: Annotated[str | None, _text("--until", "TIME", "Stored before TIME.")] = None
+
+
+@dataclass(frozen=True)
+class ExportChoosingOptions(ChoosingOptions):
+    """Which messages count, where `--to` names a directory."""
 
     end_flag: ClassVar[str] = "--until"
     store_to: Annotated[str | None, _text("--until", "TIME", "Stored before TIME.")] = None

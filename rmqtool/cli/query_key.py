@@ -149,7 +149,7 @@ def _wanted(first: str | None, second: str | None, keys_file: str | None) -> Wan
     elif second is not None:
         raise UsageError("KEY and --keys-file exclude each other")
     else:
-        topic, keys = first, _lines(keys_file)
+        topic, keys = first, read_keys(keys_file)
     if topic is not None:
         with named("TOPIC"):
             parse_text(topic)
@@ -158,7 +158,8 @@ def _wanted(first: str | None, second: str | None, keys_file: str | None) -> Wan
     return WantedKeys(keys, None if topic in {None, "-"} else topic)
 
 
-def _lines(name: str) -> list[str]:
+def read_keys(name: str) -> list[str]:
+    """The keys in a file, one a line; `-` is standard input."""
     import sys
 
     try:

@@ -12,9 +12,9 @@ from rmqtool.cli.changing import ChangeOptions, Order
 from rmqtool.cli.context import Context
 from rmqtool.cli.opened import open_store
 from rmqtool.cli.options import OutputOptions, ReadOptions, StoreArgument, StoreOptions, VersionOptions
-from rmqtool.cli.parse import named, parse_int
+from rmqtool.cli.rebuild_select import SelectOptions
 from rmqtool.cli.verb import verb
-from rmqtool.errors import ExitCode, UsageError, worst
+from rmqtool.errors import ExitCode, worst
 
 if TYPE_CHECKING:
     from rmqtool.build.log import LogReading
@@ -50,43 +50,8 @@ class RebuildChangeOptions(ChangeOptions):
 )
 def command(
     path: StoreArgument = None,
-    what: Annotated[
-        str | None,
-        typer.Option(
-            "--what",
-            metavar="KINDS",
-            help="cq (consume queues of all kinds), index, or both: cq,index, the default; with --topic or "
-            "--queue: cq.",
-            show_default=False,
-        ),
-    ] = None,
-    topic: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--topic", metavar="GLOB", help="Queues of these topics; repeatable.", show_default=False
-        ),
-    ] = None,
-    queue: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--queue",
-            metavar="N",
-            help="Queues with this number, or * for all; repeatable.",
-            show_default=False,
-        ),
-    ] = None,
-    keep_expired: Annotated[
-        bool,
-        typer.Option(
-            "--keep-expired",
-            help="Keep older units of queues, whose records have expired, from the old files; the index "
-            "keeps none.",
-        ),
-    ] = False,
-    deleted_topics: Annotated[
-        bool, typer.Option("--deleted-topics", help="Build queues of topics that topics.json has not, too.")
-    ] = False,
     *,
+    select: SelectOptions,
     change: RebuildChangeOptions,
     store: StoreOptions,
     read: ReadOptions,
@@ -104,7 +69,8 @@ def command(
     """
     from rmqtool.cli.carrying_out import carry_out
     from rmqtool.cli.proving import release_of
-    from rmqtool.repair.rebuild import RebuildOptions, rebuild
+    from rmqtool.repair.rebuild import rebuild
+    from rmqtool.repair.rebuild_options import RebuildOptions
     from rmqtool.repair.rebuild_report import exit_code_of, summary_of, warnings_of
 
     context = Context(output)
@@ -120,16 +86,7 @@ def command(
 
     open_it = partial(open_store, context, path, store, changing=True)
     first = open_it()
-    options = RebuildOptions(
-        release=release_of(first, version),
-        what=_kinds(what, narrowed=bool(topic or queue)),
-        topic=tuple(topic or ()),
-        queue=_numbers(queue),
-        keep_expired=keep_expired,
-        deleted_topics=deleted_topics,
-        complete=change.output is not None,
-        tz=output.tz,
-    )
+    options = select.build(release_of(first, version), complete=change.output is not None, tz=output.tz)
     order = Order(
         command="rebuild",
         open=open_it,
@@ -151,23 +108,3 @@ def _reading(store: Store, read: ReadOptions, advance: Any) -> LogReading:
     live = is_live(store)
     access = Access.of(read.bytes_per_second, careful=read.safe_io, live=live)
     return LogReading(access, read.job_count, live, advance)
-
-
-def _kinds(text: str | None, *, narrowed: bool) -> tuple[str, ...]:
-    from rmqtool.repair.rebuild import WHAT
-
-    if text is None:
-        return WHAT[:1] if narrowed else WHAT
-    given = {part.strip() for part in text.split(",")}
-    if not given <= set(WHAT):
-        raise UsageError(f"--what: {text} is not cq, index or cq,index")
-    if narrowed and "cq" not in given:
-        raise UsageError("--topic and --queue choose queues; the index is always of all messages")
-    return tuple(kind for kind in WHAT if kind in given)
-
-
-def _numbers(given: list[str] | None) -> tuple[int, ...]:
-    if given is None or "*" in given:
-        return ()
-    with named("--queue"):
-        return tuple(sorted({parse_int(one, minimum=0) for one in given}))

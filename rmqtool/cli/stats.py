@@ -78,7 +78,7 @@ def command(
     from rmqtool.query.stats.retention import Needs
 
     context = Context(output)
-    names = _names(by)
+    names = group_names(by)
     if by_key and not duplicates:
         raise UsageError("--by-key goes with --duplicates")
     if plot:
@@ -96,14 +96,15 @@ def command(
         found = LogStatistics(opened, wanted, grouped, reading, plain, needs, repeated)
         found.not_covered += unread
         found.read()
-    listed = _listed(opened, found, names, retention=retention)
+    listed = listed_rows(opened, found, names, retention=retention)
     _write(context, listed, found)
     if plot:
         _plot(context, names, listed)
     return listing_code(found.not_covered)
 
 
-def _names(text: str) -> list[str]:
+def group_names(text: str) -> list[str]:
+    """What `--by` names, each once."""
     with named("--by"):
         given = [one.strip() for one in text.split(",")]
         parse_names(text, BY)
@@ -112,7 +113,10 @@ def _names(text: str) -> list[str]:
         return list(dict.fromkeys(given))
 
 
-def _listed(store: Store, found: LogStatistics, names: list[str], *, retention: bool) -> list[dict[str, Any]]:
+def listed_rows(
+    store: Store, found: LogStatistics, names: list[str], *, retention: bool
+) -> list[dict[str, Any]]:
+    """The rows of the answer: groups, consumer groups, or segments."""
     import time
 
     from rmqtool.query.stats.retention import forecast

@@ -8,7 +8,7 @@ from rmqtool.recovery.holes import Holes, holes
 from rmqtool.recovery.outcome import QueueOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from rmqtool.recovery.spans import Key, Lag
     from rmqtool.recovery.start import AnyQueue, Start
@@ -43,7 +43,7 @@ def _wanted_spans(start: Start) -> dict[Key, tuple[int, int]]:
     return {key: span for key, span in start.spans.of().items() if is_somebodys(start.store.topics, key[0])}
 
 
-def is_somebodys(topics: Mapping[str, object], topic: str) -> bool:
+def is_somebodys(topics: Collection[str], topic: str) -> bool:
     """Not of a topic that was deleted; `topics` are those of `topics.json`, none where it tells nothing."""
     return not topics or topic in topics or topic.startswith(_ALWAYS_THERE)
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.build.files import DerivedFiles
+    from rmqtool.build.queues import QueueTold
     from rmqtool.build.rules import Rules
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Queue, Store
@@ -43,7 +44,7 @@ class Keeper:
         self.units = 0
         """units kept"""
 
-    def keep(self, built: Mapping[Key, PlainQueue | BatchQueue], wanted: Callable[[str, int], bool]) -> None:
+    def keep(self, built: Mapping[Key, QueueTold], wanted: Callable[[str, int], bool]) -> None:
         """All queues that are wanted. Raises `UnreadableError` where an old file cannot be read."""
         for kind in (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE):
             for queue in self._store.queues(kind):
@@ -52,9 +53,9 @@ class Keeper:
                 made = built.get((queue.topic, queue.queue_id))
                 if made is None or made.first is None:
                     self._keep_all(queue)
-                elif isinstance(made, PlainQueue) and kind is FileKind.CONSUMEQUEUE:
+                elif made.directory == PlainQueue.directory and kind is FileKind.CONSUMEQUEUE:
                     self._keep_plain(queue, made.first)
-                elif isinstance(made, BatchQueue) and kind is FileKind.BATCHCONSUMEQUEUE:
+                elif made.directory == BatchQueue.directory and kind is FileKind.BATCHCONSUMEQUEUE:
                     self._keep_batches(queue, made)
 
     def _keep_all(self, queue: Queue) -> None:
@@ -114,7 +115,7 @@ class Keeper:
         found = np.array([code is not None for code in codes], np.bool_)
         units["tags_code"][found] = [code for code in codes if code is not None]
 
-    def _keep_batches(self, queue: Queue, made: BatchQueue) -> None:
+    def _keep_batches(self, queue: Queue, made: QueueTold) -> None:
         size, whole = self._rules.batch_queue_size, self._rules.batch_units
         old = [file for file in queue.files if file.regular and file.size == size]
         kept = [_read(file, BATCH_UNIT)[:whole] for file in old]

@@ -6,25 +6,23 @@ What is built lies in a work directory until the plan is applied, so memory does
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, field
-from fnmatch import fnmatchcase
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rmqtool.build.builder import Builder, QueueBuilder
 from rmqtool.build.files import DerivedFiles
-from rmqtool.build.index import IndexFiles, IndexNames
-from rmqtool.build.log import LogReading, build_log
+from rmqtool.build.index import IndexNames
+from rmqtool.build.log import LogReading
 from rmqtool.errors import UnreadableError, UsageError
-from rmqtool.recovery.queue_ends import is_somebodys
 from rmqtool.repair.content import CHUNK, FromFile
 from rmqtool.repair.expired import Keeper
 from rmqtool.repair.plan import Action, Change, Edit, Planned, Told, make_planned
+from rmqtool.repair.rebuild_files import build_here
+from rmqtool.repair.rebuild_options import WantedQueues
 from rmqtool.repair.rebuild_rules import rules_of
-from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.log import data_bytes
 from rmqtool.store.access import open_source
 from rmqtool.store.kinds import QUEUE_KINDS, FileKind
 from rmqtool.store.names import escape_name
@@ -33,54 +31,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import tzinfo
 
+    from rmqtool.build.builder import Left
     from rmqtool.build.log import Heard
-    from rmqtool.build.queues import BatchQueue, PlainQueue
+    from rmqtool.build.queues import QueueTold
     from rmqtool.build.rules import Rules
+    from rmqtool.repair.rebuild_files import Build
+    from rmqtool.repair.rebuild_options import RebuildOptions
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
 
     Key = tuple[str, int]
 
 COMMAND = "rebuild"
-WHAT = ("cq", "index")
 _LATEST = 9_000_000_000_000
 """ms; a later store time is no time that a file can have everywhere"""
-
-
-@dataclass(frozen=True)
-class RebuildOptions:
-    """What to build, and against what.
-
-    what: `cq`, `index` or both. topic: globs, empty for all. queue: numbers, empty for all; both choose
-    queues, the index is always of all records. complete: the plan writes every file that is built, for an
-    empty directory, instead of what differs from the store. tz: name of the zone in which index files are
-    named where the store has no names to keep.
-    """
-
-    release: str
-    what: tuple[str, ...] = WHAT
-    topic: tuple[str, ...] = ()
-    queue: tuple[int, ...] = ()
-    keep_expired: bool = False
-    deleted_topics: bool = False
-    complete: bool = False
-    tz: str = "local"
-
-    def selects(self, topic: str, queue_id: int) -> bool:
-        """Whether the queue is one of those asked for."""
-        named = not self.topic or any(fnmatchcase(topic, glob) for glob in self.topic)
-        return named and (not self.queue or queue_id in self.queue)
-
-    def parameters(self) -> dict[str, Any]:
-        """All that the plan depends on beside the store, as plain JSON values."""
-        given = asdict(self).items()
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in given}
-
-    @classmethod
-    def of(cls, parameters: Mapping[str, Any]) -> RebuildOptions:
-        """The options with these `parameters`."""
-        lists = {name: tuple(parameters[name]) for name in ("what", "topic", "queue")}
-        return cls(**{**parameters, **lists})
 
 
 @dataclass
@@ -93,7 +57,8 @@ class Rebuilt:
     planned: Planned
     heard: Heard
     records: int
-    queues: QueueBuilder
+    queues: Mapping[Key, QueueTold]
+    left_out: Left
     index_items: int
     elsewhere: int
     """records that state another physical offset than that where they lie"""
@@ -110,13 +75,16 @@ def rebuild(
     work: str | os.PathLike[str],
     how: LogReading | None = None,
     zone: tzinfo | None = None,
+    build: Build | None = None,
 ) -> Rebuilt:
     """Builds in `work`, an empty directory outside the store, and plans what makes the store so.
 
-    zone: the one that `options.tz` names. Raises `UsageError` where there is nothing to build from, or where
+    zone: the one that `options.tz` names. build: what builds the files, this process by itself unless given;
+    how: the way in which it reads. Raises `UsageError` where there is nothing to build from, or where
     queues lie in RocksDB.
     """
-    return _Rebuild(store, options, Path(work), how or LogReading(), zone).run()
+    here = partial(build_here, how=how or LogReading())
+    return _Rebuild(store, options, Path(work), zone).run(build or here)
 
 
 def refuse_unfit(store: Store, options: RebuildOptions) -> None:
@@ -133,56 +101,40 @@ def refuse_unfit(store: Store, options: RebuildOptions) -> None:
 
 
 class _Rebuild:
-    def __init__(
-        self, store: Store, options: RebuildOptions, work: Path, how: LogReading, zone: tzinfo | None
-    ) -> None:
+    def __init__(self, store: Store, options: RebuildOptions, work: Path, zone: tzinfo | None) -> None:
         refuse_unfit(store, options)
         self._store = store
         self._options = options
         self._rules = rules_of(store, options.release)
-        self._how = how
         self._zone = zone
         self._files = DerivedFiles(work)
-        self._deleted: set[str] = set()
 
-    def run(self) -> Rebuilt:
+    def run(self, build: Build) -> Rebuilt:
         options, store = self._options, self._store
-        kernels = choose_kernels(data_bytes(store.segments))
-        queues = QueueBuilder(self._rules, self._files, kernels, self._wants)
+        wanted = WantedQueues(options, frozenset(store.topics))
         known = [one.name for one in store.index_files() if _is_name(one.name)]
-        names = IndexNames(known, self._zone).next_name
-        index = IndexFiles(self._rules, self._files, kernels, names) if "index" in options.what else None
-        builder = Builder(queues if "cq" in options.what else None, index)
-        heard = build_log(store.segments, builder, kernels, self._how)
-        built = queues.queues
+        made = build(store, self._rules, self._files, wanted, IndexNames(known, self._zone).next_name)
         keeper = Keeper(store, self._rules, self._files)
         if options.keep_expired and "cq" in options.what:
-            keeper.keep(built, self._wants)
+            keeper.keep(made.queues, wanted)
         edits, unchanged = self._edits()
         edits = [*self._directories(edits), *edits]
-        left = self._left(built)
+        left = self._left(made.queues)
         if not options.complete:
-            edits += self._removals(built)
+            edits += self._removals(made.queues)
         return Rebuilt(
             self._planned(edits),
-            heard,
-            builder.records,
-            queues,
-            index.items if index is not None else 0,
-            builder.elsewhere,
+            made.heard,
+            made.records,
+            made.queues,
+            made.left,
+            made.index_items,
+            made.elsewhere,
             unchanged,
             left,
-            sorted(self._deleted),
+            sorted(made.deleted | wanted.deleted),
             keeper.units,
         )
-
-    def _wants(self, topic: str, queue_id: int) -> bool:
-        if not self._options.selects(topic, queue_id):
-            return False
-        if not self._options.deleted_topics and not is_somebodys(self._store.topics, topic):
-            self._deleted.add(topic)
-            return False
-        return True
 
     def _edits(self) -> tuple[list[Edit], int]:
         """PUT for every built file that differs from the store's; how many do not."""
@@ -226,7 +178,7 @@ class _Rebuild:
         )
         return Edit(change, content)
 
-    def _removals(self, built: dict[Key, PlainQueue | BatchQueue]) -> Iterator[Edit]:
+    def _removals(self, built: Mapping[Key, QueueTold]) -> Iterator[Edit]:
         """Files that the rebuilt ones leave no room for: of queues that were built, and of the index."""
         for file in self._store.of_kind(*QUEUE_KINDS, FileKind.INDEX):
             if file.path in self._files.times or not file.regular:
@@ -245,7 +197,7 @@ class _Rebuild:
                     )
                 )
 
-    def _left(self, built: dict[Key, PlainQueue | BatchQueue]) -> list[Key]:
+    def _left(self, built: Mapping[Key, QueueTold]) -> list[Key]:
         if "cq" not in self._options.what:
             return []
         return sorted(

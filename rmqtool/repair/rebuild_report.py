@@ -18,7 +18,7 @@ _NAMED = 10
 
 def summary_of(rebuilt: Rebuilt) -> dict[str, Any]:
     """Keys of the summary: counts, what was left out, and which bytes of the log gave no record."""
-    built = rebuilt.queues.queues
+    built = rebuilt.queues
     rows = list(_not_covered(rebuilt.heard))
     reason = reason_of(rows)
     told: dict[str, Any] = {
@@ -78,14 +78,14 @@ def warnings_of(rebuilt: Rebuilt) -> Iterator[str]:
 
 
 def _queue_warnings(rebuilt: Rebuilt) -> Iterator[str]:
-    left = rebuilt.queues.left
+    left = rebuilt.left_out
     if left.nameless:
         yield f"{left.nameless} records have a topic that names no directory, they got no unit"
     if left.unlisted:
         yield f"{left.unlisted} records name further queues but not their offsets, which got no unit"
     if left.numberless:
         yield f"{left.numberless} offsets of further queues are no numbers: a broker's dispatch stops there"
-    for key, one in sorted(rebuilt.queues.queues.items()):
+    for key, one in sorted(rebuilt.queues.items()):
         name = f"{key[0]}/{key[1]}"
         if one.misplaced:
             yield f"{name}: {one.misplaced} units are not at their message's queue offset, as with a broker"

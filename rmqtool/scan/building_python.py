@@ -24,7 +24,7 @@ _LIST = b"\x02" + INNER_MULTI_QUEUE_OFFSET.encode()
 
 
 def append_units(
-    columns: Ints, chosen: Ints, start: int, aligned: bool, state: Ints, out: Bytes, taken: Ints
+    columns: Ints, chosen: Ints, start: int, lost: int, state: Ints, out: Bytes, taken: Ints
 ) -> tuple[int, int]:
     """See `kernels.building.append_units`."""
     import numpy as np
@@ -37,7 +37,7 @@ def append_units(
         if offset + size <= state[Queue.KNOWN] or 0 != slot < following:
             state[Queue.DOUBLED] += 1
             continue
-        if aligned and slot > following:
+        if 0 < slot - following <= lost:
             return at, count
         state[Queue.MISPLACED] += slot != following
         unit = Unit.build({"physical_offset": offset, "size": size, "tags_code": code})

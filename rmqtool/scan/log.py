@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rmqtool.errors import RmqtoolError, VanishedError
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.events import Records, Unreadable
+from rmqtool.scan.events import End, Records, Unreadable
 from rmqtool.scan.fields import Check, Field
 from rmqtool.scan.parallel import in_order
 from rmqtool.scan.parts import Part, cut, parts
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from rmqtool.scan.events import Blank, End, Gap, Tail
+    from rmqtool.scan.events import Blank, Gap, Tail
     from rmqtool.scan.parallel import Lane
     from rmqtool.store.segments import Segment, SegmentSet
 
@@ -73,7 +73,9 @@ def data_bytes(segments: Iterable[Segment]) -> int:
 
 def scan_log(segments: SegmentSet, how: LogScan) -> Iterator[Piece]:
     """Everything in the segments that `how` wants. Damage and unreadable parts are pieces, not errors."""
-    low, high = how.offsets or (0, segments.end_offset)
+    low, high = segments.span
+    if how.offsets is not None:
+        low, high = max(low, how.offsets[0]), min(high, how.offsets[1])
     chosen = [
         one
         for one in segments
@@ -84,9 +86,17 @@ def scan_log(segments: SegmentSet, how: LogScan) -> Iterator[Piece]:
 
     def work(segment: Segment, lane: Lane) -> Iterator[Piece]:
         active = segments.is_active(segment)
-        return _scan_one(segment, how, kernels, access, lane, active=active)
+        within = max(low - segment.base, 0), high - segment.base
+        return _scan_one(segment, how, kernels, access, lane, within, active=active)
 
-    return in_order(chosen, work, how.jobs)
+    return _checked(segments, in_order(chosen, work, how.jobs))
+
+
+def _checked(segments: SegmentSet, pieces: Iterator[Piece]) -> Iterator[Piece]:
+    for piece in pieces:
+        if isinstance(piece.content, End):
+            segments.check_end(piece.segment, piece.content.position)
+        yield piece
 
 
 def open_patched(segment: Segment, access: Access, lane: Lane) -> tuple[PatchedSource, bool]:
@@ -106,11 +116,12 @@ def _scan_one(
     kernels: ModuleType,
     access: Access,
     lane: Lane,
+    within: tuple[int, int],
     *,
     active: bool,
 ) -> Iterator[Piece]:
-    low, high = how.offsets or (segment.base, segment.end)
-    done, stop = max(low - segment.base, 0), high - segment.base
+    """The records that begin at positions [start, stop), and what lies between them."""
+    done, stop = within
     try:
         source, changed = open_patched(segment, access, lane)
         with source:
@@ -128,7 +139,7 @@ def _scan_one(
                 if not isinstance(event, Records):
                     yield Piece(segment, event)
                     continue
-                part = _before(event, stop)
+                part = before(event, stop)
                 if len(part.rows):
                     yield from _Batches(segment, how, kernels, source, scan, lane).of(part)
                     last = part.rows[-1]
@@ -139,11 +150,11 @@ def _scan_one(
         if not how.live:  # else it has expired since it was listed
             yield Piece(segment, Unreadable(0, segment.size, str(error)))
     except RmqtoolError as error:
-        yield Piece(segment, Unreadable(done, segment.size - done, str(error)))
+        yield Piece(segment, Unreadable(done, min(stop, segment.size) - done, str(error)))
     _advance(how, done, segment.size)
 
 
-def _before(records: Records, stop: int) -> Records:
+def before(records: Records, stop: int) -> Records:
     """The records that begin in front of a position."""
     rows = records.rows
     if rows[-1, Field.POSITION] < stop:

@@ -43,6 +43,10 @@ FURTHER = {
     "export": ["--to", "absent.raw"],
     "sql": ["select 1"],
     "salvage": ["--output", "new"],
+    "pipeline export": ["--to", "absent"],
+    "pipeline rebuild": ["--output", "absent"],
+    "pipeline query-key": ["--key", "key"],
+    "pipeline sql": ["select 1"],
 }
 """what stands behind STORE"""
 

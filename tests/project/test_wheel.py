@@ -1,4 +1,4 @@
-"""What is shipped: two packages, and a program that runs where nothing of the checkout is."""
+"""What is shipped: two packages, what Spark looks for, and a program that runs where no checkout is."""
 
 from __future__ import annotations
 
@@ -37,15 +37,20 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def test_wheel_holds_exactly_two_packages(built: Path) -> None:
+def test_wheel_holds_exactly_two_packages_and_what_spark_looks_for(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"rmqtool", "formats"}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {
+        "rmqtool",
+        "formats",
+        "pyspark_rocketmq",
+    }
     modules = {
         str(path.relative_to(ROOT)) for room in ("rmqtool", "formats") for path in (ROOT / room).rglob("*.py")
     }
     assert modules <= set(names)
+    assert [name for name in names if name.startswith("pyspark_")] == ["pyspark_rocketmq/__init__.py"]
     assert {"rmqtool/py.typed", "formats/py.typed"} <= set(names)
 
 

@@ -133,12 +133,16 @@ class _PartFile(io.BufferedWriter):
 
 @dataclass(frozen=True)
 class RowForm:
-    """NDJSON as `dump` writes it, with the summary as its last line; or CSV with a header."""
+    """NDJSON as `dump` writes it, with the summary as its last line; or CSV with a header.
+
+    summary: False leaves it out, for a file that is one of many.
+    """
 
     shape: MessageShape
     schema: str
     csv: bool
     int64_as_string: bool = False
+    summary: bool = True
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -153,20 +157,22 @@ class RowForm:
             rows = CsvRows(out, self.schema, keys, lambda _: None, header=fresh)
         else:
             rows = NdjsonRows(out, self.schema, int64_as_string=self.int64_as_string)
-        return _RowEncoder(rows, self.shape)
+        return _RowEncoder(rows, self.shape, closing=self.summary)
 
 
 class _RowEncoder:
-    def __init__(self, rows: Rows, shape: MessageShape) -> None:
+    def __init__(self, rows: Rows, shape: MessageShape, *, closing: bool) -> None:
         self._rows = rows
         self._shape = shape
+        self._closing = closing
 
     def write(self, batch: pa.RecordBatch) -> None:
         names, lists = self._shape.rows(batch)
         self._rows.write_columns(names, lists, omit_null=OMIT_NULL)
 
     def end(self, summary: Mapping[str, Any]) -> None:
-        self._rows.finish(summary)
+        if self._closing:
+            self._rows.finish(summary)
 
 
 class RawForm:

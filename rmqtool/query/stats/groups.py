@@ -116,6 +116,15 @@ class Groups:
             self._parts = [self._sum(pa.concat_tables(self._parts))]
         self._waiting = sum(part.num_rows for part in self._parts)
 
+    def partial(self) -> pa.Table | None:
+        """The sums so far, to be added up with others by `add_partial`; None without any."""
+        self._merge()
+        return self._parts[0] if self._parts else None
+
+    def add_partial(self, part: pa.Table) -> None:
+        """Adds the sums that other `Groups` of the same names made."""
+        self._keep(part)
+
     def rows(self) -> list[Row]:
         """One row for each group, the largest first; those of hours and days in order of time."""
         self._merge()

@@ -60,7 +60,7 @@ class LogStatistics:
         self.groups = Groups(self.by, plain=self.plain)
         self._topics = Groups(("topic",), plain=self.plain)
         self._left = self.wanted.limit
-        self._scope = Scope(self.store.segments, self.wanted)
+        self.scope = Scope(self.store.segments, self.wanted)
 
     def read(self) -> None:
         """Reads the log; an interrupt ends it early, and is in `not_covered` then."""
@@ -123,8 +123,8 @@ class LogStatistics:
         }
         if self._duplicates is not None:
             told |= self._duplicates.summary()
-        if self._scope.skipped:
-            told["segments_skipped"] = self._scope.skipped
+        if self.scope.skipped:
+            told["segments_skipped"] = self.scope.skipped
         if self.plain:
             told["plain_bytes"] = sum(row["plain_bytes"] or 0 for row in topics)
         return told | coverage(self.not_covered)
@@ -146,7 +146,7 @@ class LogStatistics:
         how = LogScan(
             columns=tuple(dict.fromkeys(columns)),
             choose=None if self.wanted.selects_all else selector.choose,
-            wanted=self._scope.may_hold,
+            wanted=self.scope.may_hold,
             checks=Check.TEXT,
             **reading.as_scan(),
         )
@@ -190,3 +190,18 @@ class LogStatistics:
         if self.largest is None or most > self.largest["store_size"]:
             at = pc.index(batch["store_size"], most).as_py()
             self.largest = {name: batch[name][at].as_py() for name in _FACTS}
+
+    def sums(self) -> tuple[pa.Table | None, pa.Table | None]:
+        """What `read` added up, by the groups and by topic: of a part of a log, for `add_sums`."""
+        return self.groups.partial(), self._topics.partial()
+
+    def add_sums(self, groups: pa.Table | None, topics: pa.Table | None, largest: Row | None) -> None:
+        """Adds what was read elsewhere of the next part of this log."""
+        if groups is not None:
+            self.groups.add_partial(groups)
+        if topics is not None:
+            self._topics.add_partial(topics)
+        if largest is not None and (
+            self.largest is None or largest["store_size"] > self.largest["store_size"]
+        ):
+            self.largest = largest

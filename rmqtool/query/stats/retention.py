@@ -71,6 +71,13 @@ class Needs:
         np.add.at(self._bytes[queue], bucket, sizes)
         np.minimum.at(self._first[queue], bucket, places)
 
+    def add_sums(self, more: Needs) -> None:
+        """Adds what another one with the same committed offsets found in another part of the log."""
+        for queue in self._limits:
+            self._messages[queue] += more._messages[queue]
+            self._bytes[queue] += more._bytes[queue]
+            np.minimum(self._first[queue], more._first[queue], out=self._first[queue])
+
     def rows(self) -> list[Row]:
         """One row for each consumer group: what waits for it, and the lowest physical offset of that."""
         groups: dict[str, Row] = {}

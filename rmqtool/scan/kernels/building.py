@@ -53,11 +53,12 @@ AHEAD = 32
 
 
 @kernel()
-def append_units(columns, chosen, start, aligned, state, out, taken):
+def append_units(columns, chosen, start, lost, state, out, taken):
     """Units of one queue, from place `start` of `chosen` on, one behind the other into `out`.
 
-    columns: `fields.Column`. chosen: places in them, in log order. aligned: stop in front of a record whose
-    slot lies beyond the next one; else it gets the next one, as the broker does it. state: `fields.Queue`.
+    columns: `fields.Column`. chosen: places in them, in log order. lost: stop in front of a record whose
+    slot lies beyond the next one, by so many slots at most; else it gets the next one, as the broker does
+    it. state: `fields.Queue`.
     taken: the places of those that have a unit now. Returns (next place of `chosen`, units written).
     """
     base = out.ctypes.data
@@ -75,7 +76,7 @@ def append_units(columns, chosen, start, aligned, state, out, taken):
             at += 1
             continue
         if slot != following:
-            if aligned and slot > following:
+            if 0 < slot - following <= lost:
                 break
             state[MISPLACED] += 1
         unit = base + count * UNIT

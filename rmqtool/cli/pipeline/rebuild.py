@@ -1,0 +1,97 @@
+"""`rmqtool pipeline rebuild`: derived files of many stores anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rmqtool.cli.context import Context
+from rmqtool.cli.options import OutputOptions, VersionOptions
+from rmqtool.cli.pipeline.spark import CutOptions, SparkOptions, StoresArgument
+from rmqtool.cli.rebuild_select import SelectOptions
+from rmqtool.cli.verb import verb
+from rmqtool.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from rmqtool.pipeline.rebuild import StoreRebuilt
+
+SCHEMA = "rmqtool.pipeline-rebuild/1"
+
+
+@verb(
+    examples=[
+        "rmqtool pipeline rebuild /data/store --output /data/derived",
+        "rmqtool pipeline rebuild '/backup/*/store' --output derived --what index --master spark://host:7077",
+    ],
+    formats=("table", "json"),
+)
+def command(
+    stores: StoresArgument = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            metavar="DIR",
+            help="Directory that is made, new or empty; all workers must see it.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    select: SelectOptions,
+    version: VersionOptions,
+    spark: SparkOptions,
+    cut: CutOptions,
+    output: OutputOptions,
+) -> ExitCode:
+    """Consume queues and index of many stores anew, on Spark.
+
+    The files are those that rebuild --output writes, byte for byte. With several stores each has a directory
+    store=…. The directory gets its name when all of it is written; what a killed run left is built anew. A
+    store whose tasks die each time that they are tried is named in the summary and not built. Exit code 1
+    says that a log is damaged, 3 that bytes could not be read or a store was not built.
+    """
+    from rmqtool.cli.pipeline.spark import check_installed, opened, source_options
+    from rmqtool.cli.proving import release_of
+    from rmqtool.query.message_filter import MessageFilter
+
+    check_installed()
+    if not to:
+        raise UsageError("--output is missing: name a directory")
+    context = Context(output)
+    source = source_options(stores, spark, MessageFilter(), cut)
+    every = opened(source)
+    options = {
+        path: select.build(release_of(store, version), complete=True, tz=output.tz)
+        for path, store in every.items()
+    }
+    with spark.session(context) as session:
+        from rmqtool.pipeline.rebuild import RebuildJob
+
+        job = RebuildJob(session, source, options, Path(to), context.zone.info)
+        job.begin(every)
+        try:
+            for one in job.run(every):
+                _say(context, one)
+            summary: dict[str, Any] = {"output": str(Path(to))} | job.publish()
+        except BaseException:
+            job.discard()
+            raise
+    if context.format == "json":
+        context.document(SCHEMA, summary)
+    else:
+        context.talk.closing(summary)
+    return job.exit_code()
+
+
+def _say(context: Context, one: StoreRebuilt) -> None:
+    from rmqtool.repair.rebuild_report import warnings_of
+
+    if one.rebuilt is None:
+        context.talk.warn(f"{one.store}: not built, {one.lost[0]['error']}")
+        return
+    told = one.summary()
+    context.talk.note(f"{one.store}: {told['queues']:,} queues, {told['index_items']:,} index items")
+    for line in warnings_of(one.rebuilt):
+        context.talk.warn(f"{one.store}: {line}")

@@ -1,0 +1,146 @@
+"""Where and how Spark runs, and the stores that its jobs are about."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rmqtool.cli.parse import named, parse_size
+from rmqtool.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rmqtool.cli.context import Context
+    from rmqtool.pipeline.options import SourceOptions
+    from rmqtool.query.message_filter import MessageFilter
+    from rmqtool.store.layout import Store
+
+_SPARK = "Spark"
+
+StoresArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="STORE…",
+        help="Stores, also as patterns such as '/backup/*/store'; absent: $RMQTOOL_STORE.",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class SparkOptions:
+    """Where Spark runs, and how the work is cut."""
+
+    master: Annotated[
+        str | None,
+        typer.Option(
+            "--master",
+            metavar="URL",
+            help="local[N], spark://HOST:PORT, yarn …; default local[*], under spark-submit its own.",
+            show_default=False,
+            rich_help_panel=_SPARK,
+        ),
+    ] = None
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--conf",
+            metavar="KEY=VALUE",
+            help="A setting of Spark; repeatable.",
+            show_default=False,
+            rich_help_panel=_SPARK,
+        ),
+    ] = None
+    store_config: Annotated[
+        str | None,
+        typer.Option(
+            "--store-config",
+            metavar="FILE",
+            help="broker.conf with sizes and switches of all stores; otherwise they are inferred.",
+            show_default=False,
+            rich_help_panel=_SPARK,
+        ),
+    ] = None
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What was given with `--conf`."""
+        found: dict[str, str] = {}
+        for one in self.conf or ():
+            key, equals, value = one.partition("=")
+            if not equals or not key.startswith("spark."):
+                raise UsageError(f"--conf: '{one}' is not spark.KEY=VALUE")
+            found[key] = value
+        return found
+
+    @contextmanager
+    def session(self, context: Context) -> Iterator[Any]:
+        """A session for the time of a command; one that was there before stays."""
+        from rmqtool.pipeline.session import one_session
+
+        with one_session(self.master, self.settings) as session:
+            address = session.sparkContext.uiWebUrl
+            if address is not None:
+                context.talk.note(f"Spark shows its work at {address}")
+            yield session
+
+
+@dataclass(frozen=True)
+class CutOptions:
+    """How logs are cut."""
+
+    part_size: Annotated[
+        str,
+        typer.Option(
+            "--part-size",
+            metavar="SIZE",
+            help="Bytes of a segment that one task reads; larger segments are cut, 0 leaves them whole.",
+            rich_help_panel=_SPARK,
+        ),
+    ] = "128MiB"
+
+    @property
+    def part_bytes(self) -> int:
+        """The size given."""
+        with named("--part-size"):
+            return parse_size(self.part_size)
+
+
+def check_installed() -> None:
+    """Raises `MissingExtraError` without pyspark, before anything else is looked at."""
+    from importlib.util import find_spec
+
+    from rmqtool.errors import MissingExtraError
+
+    if find_spec("pyspark") is None:
+        raise MissingExtraError("pipeline", "spark")
+
+
+def source_options(
+    stores: list[str] | None, spark: SparkOptions, wanted: MessageFilter, cut: CutOptions | None = None
+) -> SourceOptions:
+    """What the jobs of the pipeline read."""
+    from rmqtool.pipeline.options import SourceOptions, expand
+    from rmqtool.pipeline.parts import PART_BYTES
+
+    given = [*(stores or ())] or [os.environ.get("RMQTOOL_STORE", "")]
+    if "" in given:
+        raise UsageError("no STORE given, and RMQTOOL_STORE is not set" if not stores else "STORE is empty")
+    return SourceOptions(
+        paths=expand(given),
+        wanted=wanted,
+        part_bytes=PART_BYTES if cut is None else cut.part_bytes,
+        store_config=spark.store_config,
+    )
+
+
+def opened(options: SourceOptions) -> dict[str, Store]:
+    """The stores as they are listed; a wrong path ends a command before it begins."""
+    from rmqtool.store.layout import Store
+
+    return {path: Store.open(path, config=options.config) for path in options.paths}

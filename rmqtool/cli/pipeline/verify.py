@@ -1,0 +1,97 @@
+"""`rmqtool pipeline verify`: are these stores right?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from rmqtool.cli.context import Context
+from rmqtool.cli.options import OutputOptions
+from rmqtool.cli.pipeline.spark import SparkOptions, StoresArgument
+from rmqtool.cli.verb import verb
+from rmqtool.errors import ExitCode, UsageError, worst
+
+if TYPE_CHECKING:
+    from rmqtool.pipeline.verify import StoreVerdict
+
+
+@verb(
+    examples=[
+        "rmqtool pipeline verify '/backup/*/store' --format ndjson",
+        "rmqtool pipeline verify /data/a /data/b --master spark://host:7077 --quick",
+    ]
+)
+def command(
+    stores: StoresArgument = None,
+    fail_on: Annotated[
+        Literal["error", "warning", "note", "never"],
+        typer.Option("--fail-on", help="Exit 1 from this severity up."),
+    ] = "warning",
+    quick: Annotated[bool, typer.Option("--quick", help="As of verify: seconds for 100 GiB.")] = False,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="As of verify: bodies, properties and batches, too.")
+    ] = False,
+    *,
+    spark: SparkOptions,
+    output: OutputOptions,
+) -> ExitCode:
+    """All checks over many stores, on Spark.
+
+    Findings, summaries and exit code are those of verify. A store is one task; it reads its segments with
+    as many threads as there are processors left. A store that is gone meanwhile, or whose task dies each
+    time that it is tried, is named in the summary and makes the exit code 3; the others are finished.
+    """
+    from rmqtool.check.findings import Severity
+    from rmqtool.check.levels import Level
+    from rmqtool.cli.pipeline.spark import check_installed, opened, source_options
+    from rmqtool.output.tablerows import Column
+    from rmqtool.query.message_filter import MessageFilter
+
+    if quick and deep:
+        raise UsageError("--quick and --deep exclude each other")
+    check_installed()
+    level = Level.QUICK if quick else Level.DEEP if deep else Level.DEFAULT
+    context = Context(output)
+    options = source_options(stores, spark, MessageFilter())
+    opened(options)
+    several = len(options.paths) > 1
+    columns = [
+        *([Column("store")] if several else []),
+        Column("severity", style="yellow"),
+        Column("code", style="bold"),
+        Column("path"),
+        Column("position", right=True),
+        Column("physical_offset", "offset", right=True),
+        Column("message"),
+    ]
+    named = ["store"] if several else []
+    csv = [*named, "severity", "code", "path", "position", "length", "physical_offset", "message"]
+    done: list[StoreVerdict] = []
+    with (
+        context.rows("rmqtool.verify/1", columns, csv_columns=csv) as rows,
+        spark.session(context) as session,
+    ):
+        from rmqtool.pipeline.verify import summary_of, verify
+
+        rows.covered = lambda: summary_of(done)
+        rows.left = lambda reason: [
+            {"path": path, "reason": reason.value} for path in options.paths[len(done) :]
+        ]
+        for one in verify(session, options, level):
+            done.append(one)
+            rows.write_rows(row | ({"store": one.store} if several else {}) for row in one.findings)
+            _say(context, one.store, one.summary)
+        rows.finish(summary_of(done))
+    least = None if fail_on == "never" else Severity(fail_on)
+    return worst([one.exit_code(least) for one in done])
+
+
+def _say(context: Context, store: str, summary: dict[str, Any]) -> None:
+    """One line for a store that is finished."""
+    counts = ", ".join(f"{name} {count}" for name, count in summary["by_severity"].items() if count)
+    state = "" if summary["complete"] else f", incomplete ({summary['incomplete_reason']})"
+    context.talk.note(f"{store}: {counts or 'no finding'}{state}")
+    for row in summary.get("not_covered", ()):
+        if "error" in row:
+            context.talk.warn(f"{store}: {row['path']}: {row['error']}")

@@ -1,0 +1,175 @@
+"""Options of the data source as data."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from rmqtool.errors import UsageError, VanishedError
+from rmqtool.pipeline.parts import PART_BYTES
+from rmqtool.pipeline.types import TABLES
+from rmqtool.query.message_filter import MessageFilter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rmqtool.store.config import StoreConfig
+
+UNREADABLE = ("fail", "skip")
+_OF_MESSAGES = ("from", "to", "offset_range")
+_OF_TOPICS = ("messages", "consumequeue")
+_KNOWN = (
+    "path", "paths", "table", "columns", "topic", "from", "to", "offset_range", "part_bytes", "unreadable",
+    "store_config", "pushdown", "report",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """What is read: of which stores, which table, columns and messages, in which pieces.
+
+    unreadable: what becomes of bytes that cannot be read, `fail` or `skip`. pushdown: whether the reader
+    takes filters, None where the session tells. report: where skipped ranges are told (`notes.Listener`).
+    """
+
+    paths: tuple[str, ...]
+    table: str = "messages"
+    columns: tuple[str, ...] | None = None
+    wanted: MessageFilter = field(default_factory=MessageFilter)
+    part_bytes: int = PART_BYTES
+    unreadable: str = "fail"
+    store_config: str | None = None
+    pushdown: bool | None = None
+    report: str | None = None
+
+    @property
+    def config(self) -> StoreConfig | None:
+        """The broker.conf given."""
+        from rmqtool.store.config import load_broker_conf
+
+        return None if self.store_config is None else load_broker_conf(self.store_config)
+
+
+def parse_options(given: Mapping[str, str]) -> SourceOptions:
+    """The options of `spark.read`; raises `UsageError` for what is unknown or cannot be meant."""
+    unknown = [name for name in given if name.lower() not in _KNOWN]
+    if unknown:
+        raise UsageError(f"option {unknown[0]}: the source rocketmq has {', '.join(_KNOWN[2:-1])}")
+    options = {name.lower(): value for name, value in given.items()}
+    table = options.get("table", "messages")
+    if table not in TABLES:
+        raise UsageError(f"table {table}: it is one of {', '.join(TABLES)}")
+    for name in _OF_MESSAGES:
+        if name in options and table != "messages":
+            raise UsageError(f"option {name} means nothing for the table {table}")
+    if "topic" in options and table not in _OF_TOPICS:
+        raise UsageError(f"option topic means nothing for the table {table}")
+    unreadable = options.get("unreadable", "fail")
+    if unreadable not in UNREADABLE:
+        raise UsageError(f"option unreadable: {unreadable} is neither of {', '.join(UNREADABLE)}")
+    return SourceOptions(
+        paths=expand(_paths(options)),
+        table=table,
+        columns=_names(options.get("columns")),
+        wanted=_wanted(options),
+        part_bytes=_number("part_bytes", options.get("part_bytes", str(PART_BYTES))),
+        unreadable=unreadable,
+        store_config=options.get("store_config"),
+        pushdown=_flag("pushdown", options.get("pushdown")),
+        report=options.get("report"),
+    )
+
+
+def expand(paths: Sequence[str]) -> tuple[str, ...]:
+    """The stores that are meant: patterns stand for what they match, in order of names.
+
+    Raises `UsageError` for a pattern without a match, `VanishedError` for a path that is not there.
+    """
+    found: list[str] = []
+    for one in map(local_path, paths):
+        if os.path.lexists(one) or not glob.has_magic(one):
+            if not os.path.lexists(one):
+                raise VanishedError(f"{one}: no such file or directory")
+            found.append(one)
+            continue
+        matches = sorted(glob.glob(one))
+        if not matches:
+            raise UsageError(f"{one} matches nothing")
+        found += matches
+    return tuple(dict.fromkeys(found))
+
+
+def local_path(path: str) -> str:
+    """A path, or what a `file:` address means."""
+    scheme = urlsplit(path).scheme
+    if scheme == "file":
+        return unquote(urlsplit(path).path)
+    if len(scheme) > 1 and "://" in path:
+        raise UsageError(f"{path}: only paths of the file system and file: addresses are read")
+    return path
+
+
+def moment(name: str, text: str) -> int:
+    """Epoch milliseconds, given as such or in ISO 8601 (UTC where no zone stands)."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(f"option {name}: '{text}' is neither epoch milliseconds nor ISO 8601") from error
+    zoned = read if read.tzinfo is not None else read.replace(tzinfo=UTC)
+    return round((zoned - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000)
+
+
+def _paths(options: Mapping[str, str]) -> list[str]:
+    if "paths" in options:
+        return [str(one) for one in json.loads(options["paths"])]
+    if not options.get("path"):
+        raise UsageError("no store given: .load(PATH), or option path")
+    return [options["path"]]
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(one.strip() for one in text.split(",") if one.strip())
+
+
+def _wanted(options: Mapping[str, str]) -> MessageFilter:
+    low, high = _range(options.get("offset_range", ":"))
+    return MessageFilter(
+        topics=_names(options.get("topic")) or (),
+        store_from=moment("from", options["from"]) if "from" in options else None,
+        store_to=moment("to", options["to"]) if "to" in options else None,
+        offset_from=low,
+        offset_to=high,
+    )
+
+
+def _range(text: str) -> tuple[int | None, int | None]:
+    low, colon, high = text.partition(":")
+    if not colon:
+        raise UsageError(f"option offset_range: '{text}' is not A:B")
+    try:
+        return (int(low, 0) if low else None), (int(high, 0) if high else None)
+    except ValueError as error:
+        raise UsageError(f"option offset_range: '{text}' is not A:B") from error
+
+
+def _number(name: str, text: str) -> int:
+    if not text.isdecimal():
+        raise UsageError(f"option {name}: '{text}' is no number of bytes")
+    return int(text)
+
+
+def _flag(name: str, text: str | None) -> bool | None:
+    if text is None:
+        return None
+    if text.lower() not in {"true", "false"}:
+        raise UsageError(f"option {name}: '{text}' is neither true nor false")
+    return text.lower() == "true"

@@ -1,0 +1,201 @@
+"""What a task reads of its partition: Arrow batches, and what it could not read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from rmqtool.errors import UnreadableError, VanishedError
+from rmqtool.output.jsonrows import encode
+from rmqtool.pipeline.parts import CutError, PartOfLog
+from rmqtool.pipeline.planning import FilesPartition, LogPartition, StorePartition
+from rmqtool.pipeline.types import FINDINGS, SEGMENTS
+from rmqtool.query.not_read import not_read
+from rmqtool.query.select import Selector
+from rmqtool.scan.engine import choose_kernels
+from rmqtool.scan.events import End, Gap, Unreadable
+from rmqtool.scan.log import LogScan, data_bytes, scan_log
+from rmqtool.scan.times import TIMES, as_time
+from rmqtool.store.coverage import Incomplete, unreadable
+from rmqtool.store.layout import Store
+from rmqtool.store.live import is_live
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyspark.sql.datasource import InputPartition
+
+    from rmqtool.pipeline.options import SourceOptions
+    from rmqtool.query.message_filter import MessageFilter
+
+    Row = dict[str, Any]
+    Lacking = Callable[[Row], None]
+
+
+WHOLE = "parts of a segment do not add up, option part_bytes=0 reads it whole"
+"""begins the error of a task whose part contradicts its borders"""
+
+
+def batches(
+    partition: InputPartition,
+    options: SourceOptions,
+    wanted: MessageFilter,
+    columns: Sequence[str],
+    lacking: Lacking,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a partition. lacking: is told what is damaged or cannot be read (`store.coverage`)."""
+    if isinstance(partition, LogPartition):
+        if options.table == "segments":
+            yield _segment(partition)
+            return
+        try:
+            yield from _messages(partition, wanted, columns, lacking)
+        except CutError as error:
+            raise CutError(f"{WHOLE}: {error}") from error
+    elif isinstance(partition, FilesPartition):
+        yield from _files(partition, options, lacking)
+    elif isinstance(partition, StorePartition):
+        yield from _findings(partition, options)
+
+
+def refuse_unreadable(row: Row) -> None:
+    """Ends a task that meets bytes that cannot be read; damage, which can be read, is passed over."""
+    if row["reason"] == Incomplete.UNREADABLE:
+        place, length = row.get("position") or 0, row.get("length") or 0
+        hint = f"{row['error']} (option unreadable=skip reads the rest)"
+        raise UnreadableError(row["path"], place, length, hint)
+
+
+def _messages(
+    partition: LogPartition, wanted: MessageFilter, columns: Sequence[str], lacking: Lacking
+) -> Iterator[pa.RecordBatch]:
+    store = partition.part.resolved()
+    if store is None:
+        return
+    own = tuple(dict.fromkeys(TIMES.get(name, name) for name in columns if name != "store"))
+    selector = Selector(wanted, choose_kernels(data_bytes(store.segments)))
+    how = LogScan(
+        columns=own or ("physical_offset",),
+        choose=None if wanted.selects_all else selector.choose,
+        live=is_live(store),
+    )
+    for hole in store.segments.holes():
+        length = hole.end - hole.start
+        lacking({"path": "commitlog", "physical_offset": hole.start, "length": length, "reason": "damage"})
+    for piece in scan_log(store.segments, how):
+        if isinstance(piece.content, pa.RecordBatch):
+            if piece.content.num_rows:
+                yield _with(piece.content, partition.store, columns)
+        else:
+            for row in not_read(piece.segment, piece.content):
+                lacking(row)
+
+
+def _with(batch: pa.RecordBatch, store: str, columns: Sequence[str]) -> pa.RecordBatch:
+    made: list[Any] = []
+    for name in columns:
+        if name == "store":
+            made.append(pa.repeat(pa.scalar(store, pa.string()), batch.num_rows))
+        else:
+            made.append(as_time(batch[TIMES[name]]) if name in TIMES else batch[name])
+    return pa.RecordBatch.from_arrays(made, names=list(columns))
+
+
+def _files(partition: FilesPartition, options: SourceOptions, lacking: Lacking) -> Iterator[pa.RecordBatch]:
+    from rmqtool.scan.files import FileReader, Units
+
+    wanted = {"consumequeue": "unit", "index_items": "index_item"}[options.table]
+    store = Store.open(partition.store, config=options.config)
+    with FileReader(store) as reader:
+        for path in partition.files:
+            file = store.file(path)
+            if file is None:
+                lacking(unreadable(path, "no such file or directory"))
+                continue
+            for item in reader.read(file):
+                if isinstance(item, Units):
+                    if item.type == wanted:
+                        yield _named(item.batch, partition.store)
+                elif item["type"] == "gap":
+                    lacking(_lost(item))
+
+
+def _named(batch: pa.RecordBatch, store: str) -> pa.RecordBatch:
+    return batch.append_column("store", pa.repeat(pa.scalar(store, pa.string()), batch.num_rows))
+
+
+def _lost(row: Row) -> Row:
+    if row["reason"] == "unreadable":
+        return unreadable(row["path"], row["error"], row["position"], row["length"])
+    place = {name: row[name] for name in ("path", "position", "length")}
+    return place | {"reason": Incomplete.DAMAGE.value}
+
+
+_FINDINGS_AT_ONCE = 1024
+
+
+def _findings(partition: StorePartition, options: SourceOptions) -> Iterator[pa.RecordBatch]:
+    from rmqtool.check.verify import Verification
+
+    rows: list[Row] = []
+    for one in Verification(Store.open(partition.store, config=options.config)).findings():
+        rows.append(finding_row(one.row(), partition.store))
+        if len(rows) == _FINDINGS_AT_ONCE:
+            yield pa.RecordBatch.from_pylist(rows, schema=FINDINGS)
+            rows = []
+    if rows:
+        yield pa.RecordBatch.from_pylist(rows, schema=FINDINGS)
+
+
+def finding_row(row: Row, store: str) -> Row:
+    """A finding as a row of the table `findings`."""
+    facts = {
+        name: None if row[name] is None else encode(row[name]).decode() for name in ("expected", "found")
+    }
+    return row | facts | {"store": store}
+
+
+def _segment(partition: LogPartition) -> pa.RecordBatch:
+    """The row of `segments` about one segment."""
+    part = partition.part.whole
+    segment, segments = part.segment, PartOfLog(part, (part.segment.base, part.segment.end), part.segment.end)
+    row: Row = {
+        "store": partition.store,
+        "path": segment.file.shown,
+        "segment": segment.base,
+        "size": segment.size,
+        "disk_bytes": segment.file.disk_bytes,
+        "active": partition.part.active,
+        "messages": 0,
+        "bytes": 0,
+        "gaps": 0,
+        "gap_bytes": 0,
+        "bad_crc": 0,
+        "unreadable_bytes": 0,
+    }
+    try:
+        for piece in scan_log(segments, LogScan(("store_size", "store_timestamp"), live=is_live(part.store))):
+            _add(row, piece.content)
+            row["bad_crc"] += 0 if piece.bad_bodies is None else len(piece.bad_bodies)
+    except VanishedError as error:
+        row["error"] = str(error)
+    return pa.RecordBatch.from_pylist([row], schema=SEGMENTS)
+
+
+def _add(row: Row, content: Any) -> None:
+    if isinstance(content, pa.RecordBatch) and content.num_rows:
+        row["messages"] += content.num_rows
+        row["bytes"] += int(content["store_size"].to_numpy().sum(dtype="int64"))
+        times = content["store_timestamp"]
+        row["first_timestamp"] = row.get("first_timestamp", times[0].as_py())
+        row["last_timestamp"] = times[-1].as_py()
+    elif isinstance(content, Gap):
+        row["gaps"] += 1
+        row["gap_bytes"] += content.length
+    elif isinstance(content, Unreadable):
+        row["unreadable_bytes"] += content.length
+        row["error"] = content.reason
+    elif isinstance(content, End):
+        row["end_offset"] = row["segment"] + content.position
+        row["stop_reason"] = content.reason.name.lower()

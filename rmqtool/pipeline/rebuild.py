@@ -1,0 +1,215 @@
+"""`rebuild` of many stores: consume queues and index files side by side, byte for byte those of `rebuild`.
+
+Two steps. Parts of a log are read and what their records give to queues and index is spooled below the
+output directory; then some queues each, and each index file, are built from the spool files by a task. The
+driver handles names, counts and running sums. What comes out is planned and put in its place by the code of
+the local command.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.build.index_cut import cut_index
+from rmqtool.errors import ExitCode, RmqtoolError, UsageError, worst
+from rmqtool.output.export.target import sync, writing
+from rmqtool.pipeline.export import folders, refuse_inside
+from rmqtool.pipeline.parts import log_parts
+from rmqtool.pipeline.rebuild_tasks import Bucket, BuildTask, Spooled, SpoolTask, together
+from rmqtool.pipeline.runner import Lost, lost_part, lost_store, over_log, run_each
+from rmqtool.pipeline.session import parallelism
+from rmqtool.repair.alone import apply_alone
+from rmqtool.repair.rebuild import rebuild, refuse_unfit
+from rmqtool.repair.rebuild_report import exit_code_of, summary_of
+from rmqtool.repair.rebuild_rules import rules_of
+from rmqtool.scan.log import data_bytes
+from rmqtool.store.coverage import coverage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from datetime import tzinfo
+
+    from pyspark.sql import SparkSession
+
+    from rmqtool.build.files import DerivedFiles
+    from rmqtool.build.rules import Rules
+    from rmqtool.pipeline.options import SourceOptions
+    from rmqtool.pipeline.parts import LogPart
+    from rmqtool.repair.rebuild import Rebuilt
+    from rmqtool.repair.rebuild_files import Made
+    from rmqtool.repair.rebuild_options import RebuildOptions, WantedQueues
+    from rmqtool.store.layout import Store
+
+    Row = dict[str, Any]
+    Results = Sequence[tuple[LogPart, Any]]
+
+WORK, MADE = "_work", "made"
+"""below the directory that is being made: what tasks write, and what gets the directory's name"""
+
+_BUCKETS_A_CORE = 2
+_MOST_BUCKETS = 1024
+
+
+@dataclass
+class StoreRebuilt:
+    """What was built of one store; rebuilt: None where tasks failed, and then nothing was."""
+
+    store: str
+    rebuilt: Rebuilt | None = None
+    lost: list[Row] = field(default_factory=list)
+
+    def summary(self) -> Row:
+        """As of the local command."""
+        return coverage(self.lost) if self.rebuilt is None else summary_of(self.rebuilt)
+
+    def exit_code(self) -> ExitCode:
+        """As of the local command; 3 where tasks failed."""
+        return ExitCode.INCOMPLETE if self.rebuilt is None else exit_code_of(self.rebuilt)
+
+
+class RebuildJob:
+    """Rebuilds stores into the directory `to`, each into one of its own where there are several."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        source: SourceOptions,
+        options: Mapping[str, RebuildOptions],
+        to: Path,
+        zone: tzinfo | None = None,
+    ) -> None:
+        self._session = session
+        self._source = source
+        self._options = options
+        self._to = Path(os.path.abspath(to))
+        self._part = self._to.with_name(self._to.name + ".part")
+        self._zone = zone
+        self.done: list[StoreRebuilt] = []
+
+    def begin(self, stores: Mapping[str, Store]) -> None:
+        """Makes the directory that is written to. Raises `UsageError` for an unfit output or store."""
+        refuse_inside(stores, self._to, "--output")
+        for path, store in stores.items():
+            refuse_unfit(store, self._options[path])
+        if os.path.lexists(self._to) and (not self._to.is_dir() or any(self._to.iterdir())):
+            raise UsageError(f"--output {self._to}: exists and is not empty")
+        if not self._to.parent.is_dir():
+            raise UsageError(f"--output: there is no directory {self._to.parent}")
+        if os.path.lexists(self._part):
+            if not (self._part / WORK).is_dir():
+                raise UsageError(f"{self._part} exists and is none of a rebuild")
+            self.discard()
+        with writing(self._part):
+            (self._part / WORK).mkdir(parents=True)
+            (self._part / MADE).mkdir()
+
+    def run(self, stores: Mapping[str, Store]) -> Iterator[StoreRebuilt]:
+        """Rebuilds the stores; parts of later ones are read while earlier ones are built."""
+        parts: dict[str, list[LogPart]] = {}
+        tasks: dict[str, SpoolTask] = {}
+        buckets = min(_BUCKETS_A_CORE * parallelism(self._session), _MOST_BUCKETS)
+        for number, (path, store) in enumerate(stores.items()):
+            chosen = {one for one in store.segments if store.segments.by_base(one.base) is one}
+            parts[path] = log_parts(store, self._source.part_bytes, chosen.__contains__)
+            place = self._part / WORK / str(number)
+            place.mkdir()
+            options = self._options[path]
+            rules = rules_of(store, options.release)
+            tasks[path] = SpoolTask(rules, options, frozenset(store.topics), str(place), buckets)
+        where = folders(list(stores))
+        for path, results in over_log(self._session, parts, tasks):
+            one = self._built(path, stores[path], tasks[path], results, self._part / MADE / where[path])
+            self.done.append(one)
+            yield one
+
+    def _built(
+        self, path: str, store: Store, task: SpoolTask, results: Results, target: Path
+    ) -> StoreRebuilt:
+        lost = [lost_part(part, one) for part, one in results if isinstance(one, Lost)]
+        if lost:
+            return StoreRebuilt(path, None, lost)
+        spooled = [one for _, one in results if one is not None]
+        built = partial(self._build, task=task, spooled=spooled)
+        work = Path(task.place) / "built"
+        work.mkdir()
+        try:
+            found = rebuild(store, self._options[path], work, None, self._zone, built)
+            apply_alone(store, found.planned, str(target))
+        except LostError as error:
+            return StoreRebuilt(path, None, [lost_store(error.lost)])
+        shutil.rmtree(task.place)
+        return StoreRebuilt(path, found)
+
+    def _build(
+        self,
+        store: Store,
+        rules: Rules,
+        files: DerivedFiles,
+        wanted: WantedQueues,  # noqa: ARG002 - the first step has asked it
+        next_name: Callable[[int], str],
+        task: SpoolTask,
+        spooled: list[Spooled],
+    ) -> Made:
+        """The second step, see `rebuild_files.Build`."""
+        made = together(spooled)
+        lost = [0, *accumulate(one.lost for one in spooled)]
+        shares: list[Any] = []
+        for number in range(task.buckets):
+            frames = tuple(
+                (one.frames, tuple(one.places[number]), before)
+                for one, before in zip(spooled, lost, strict=False)
+                if one.places[number]
+            )
+            shares += [Bucket(frames)] if frames else []
+        shares += cut_index([one.keys for one in spooled], rules, next_name)
+        work = BuildTask(rules, task.place, data_bytes(store.segments))
+        ((_, results),) = run_each(self._session, {store.root: shares}, work)
+        for one in results:
+            if isinstance(one, Lost):
+                raise LostError(one)
+            made.queues |= one.queues
+            for path, time in one.times.items():
+                files.adopt(Path(one.root) / path, path, time)
+        return made
+
+    def publish(self) -> Row:
+        """Gives the directory its name, if a store was built; the summary."""
+        if any(one.rebuilt is not None for one in self.done):
+            made = self._part / MADE
+            with writing(self._to):
+                sync(made)
+                made.replace(self._to)
+                sync(self._to.parent)
+        self.discard()
+        return self.summary()
+
+    def discard(self) -> None:
+        """Removes what was written."""
+        with writing(self._part):
+            shutil.rmtree(self._part)
+
+    def summary(self) -> Row:
+        """Of one store its own, of several all of them."""
+        if len(self.done) == 1:
+            return self.done[0].summary()
+        parts = [one.summary() | {"store": one.store} for one in self.done]
+        rows = [row | {"store": part["store"]} for part in parts for row in part.get("not_covered", ())]
+        return {"stores": parts} | coverage(rows)
+
+    def exit_code(self) -> ExitCode:
+        """The worst of the stores."""
+        return worst([one.exit_code() for one in self.done])
+
+
+class LostError(RmqtoolError):
+    """A task of the second step had no result."""
+
+    def __init__(self, lost: Lost) -> None:
+        super().__init__(lost.error)
+        self.lost = lost

@@ -1,0 +1,97 @@
+"""The data source `rocketmq`: stores as tables of Spark."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader
+
+from rmqtool.errors import UsageError
+from rmqtool.pipeline.notes import send
+from rmqtool.pipeline.options import SourceOptions, parse_options
+from rmqtool.pipeline.planning import partitions
+from rmqtool.pipeline.pushdown import narrowed
+from rmqtool.pipeline.reading import batches, refuse_unreadable
+from rmqtool.pipeline.session import PUSHDOWN
+from rmqtool.pipeline.types import arrow_of, chosen_schema, struct_of, to_spark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+    from pyspark.sql.datasource import InputPartition
+    from pyspark.sql.types import StructType
+
+FORMAT = "rocketmq"
+
+
+class RocketMQSource(DataSource):
+    """`spark.read.format("rocketmq")`; options and tables are described in docs/pipeline.md."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format` takes."""
+        return FORMAT
+
+    def schema(self) -> StructType:
+        """The columns named by option `columns`, or the default ones of the table."""
+        options = parse_options(self.options)
+        return struct_of(chosen_schema(options.table, options.columns))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A reader that takes filters where the session allows it.
+
+        Spark refuses one in sessions that do not (`spark.sql.python.filterPushdown.enabled`, off unless
+        set) and does not tell a source what its session has set; sessions made here say so in the
+        environment, and option `pushdown` says it for others.
+        """
+        options = parse_options(self.options)
+        pushing = options.pushdown
+        if pushing is None:
+            pushing = options.table == "messages" and os.environ.get(PUSHDOWN) == "1"
+        return FilteredReader(options, schema) if pushing else StoreReader(options, schema)
+
+
+class StoreReader(DataSourceReader):
+    """Reads what options and schema ask for."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._wanted = options.wanted
+        self._schema = arrow_of(schema)
+        known = chosen_schema(options.table, self._schema.names)
+        for field, own in zip(self._schema, known, strict=True):
+            if field.type != own.type:
+                raise UsageError(f"schema: the column {own.name} is {own.type}, not {field.type}")
+
+    def partitions(self) -> list[InputPartition]:
+        """See `planning.partitions`."""
+        return partitions(self._options, self._wanted)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The batches of a partition, each of at most a few MiB."""
+        lost: list[dict[str, Any]] = []
+        skip = self._options.unreadable == "skip"
+        found = batches(
+            partition,
+            self._options,
+            self._wanted,
+            self._schema.names,
+            lost.append if skip else refuse_unreadable,
+        )
+        for batch in found:
+            yield to_spark(batch, self._schema)
+        if self._options.report is not None:
+            store = getattr(partition, "store", None)
+            send(self._options.report, [row | {"store": store} for row in lost])
+
+
+class FilteredReader(StoreReader):
+    """The same, and filters of the query choose segments and records."""
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
+        """Takes what it can use; Spark applies all of them once more."""
+        if self._options.table == "messages":
+            self._wanted = narrowed(self._wanted, filters)
+        return filters

@@ -1,0 +1,63 @@
+"""The files of a rebuild, made by this process from the whole log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rmqtool.build.builder import Builder, Left, QueueBuilder
+from rmqtool.build.files import DerivedFiles
+from rmqtool.build.index import IndexFiles
+from rmqtool.build.log import Heard, LogReading, build_log
+from rmqtool.build.queues import QueueTold
+from rmqtool.build.rules import Rules
+from rmqtool.repair.rebuild_options import WantedQueues
+from rmqtool.scan.engine import choose_kernels
+from rmqtool.scan.log import data_bytes
+from rmqtool.store.layout import Store
+
+if TYPE_CHECKING:
+    Key = tuple[str, int]
+
+
+@dataclass
+class Made:
+    """What was built. elsewhere: records that state another physical offset. deleted: topics left out."""
+
+    heard: Heard = field(default_factory=Heard)
+    records: int = 0
+    elsewhere: int = 0
+    queues: dict[Key, QueueTold] = field(default_factory=dict)
+    left: Left = field(default_factory=Left)
+    index_items: int = 0
+    deleted: set[str] = field(default_factory=set)
+
+
+Build = Callable[[Store, Rules, DerivedFiles, WantedQueues, Callable[[int], str]], Made]
+"""makes the derived files of a store below a directory; the last argument names index files"""
+
+
+def build_here(
+    store: Store,
+    rules: Rules,
+    files: DerivedFiles,
+    wanted: WantedQueues,
+    next_name: Callable[[int], str],
+    how: LogReading,
+) -> Made:
+    """Reads the log once from end to end."""
+    kernels = choose_kernels(data_bytes(store.segments))
+    what = wanted.options.what
+    queues = QueueBuilder(rules, files, kernels, wanted)
+    index = IndexFiles(rules, files, kernels, next_name) if "index" in what else None
+    builder = Builder(queues if "cq" in what else None, index)
+    heard = build_log(store.segments, builder, kernels, how)
+    return Made(
+        heard,
+        builder.records,
+        builder.elsewhere,
+        {key: QueueTold.of(one) for key, one in queues.queues.items()},
+        queues.left,
+        index.items if index is not None else 0,
+    )

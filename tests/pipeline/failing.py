@@ -1,0 +1,95 @@
+"""Work for tasks that goes wrong; tasks import it by name."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.build.index_cut import IndexShare
+from rmqtool.errors import StoreIOError
+from rmqtool.pipeline.key_tasks import KeyTask, Unit
+from rmqtool.pipeline.options import parse_options
+from rmqtool.pipeline.rebuild_tasks import Bucket, BuildTask, Built
+from rmqtool.pipeline.source import RocketMQSource, StoreReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+    from pyspark.sql.datasource import DataSourceReader, InputPartition
+    from pyspark.sql.types import StructType
+
+
+def work(item: str) -> str:
+    """`dies` kills its worker each time, `once:FILE` the first time, `executor:FILE` the executor, once."""
+    kind, _, name = item.partition(":")
+    if kind == "dies":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if kind == "once" and _first(Path(name)):
+        os.kill(os.getpid(), signal.SIGKILL)
+    if kind == "executor" and _first(Path(name)):
+        os.kill(java_of(os.getpid()), signal.SIGKILL)
+    if kind == "refused":
+        raise StoreIOError(f"{name}: Permission denied")
+    return item.upper()
+
+
+def _first(marker: Path) -> bool:
+    try:
+        marker.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def java_of(process: int) -> int:
+    """The Java process that a Python worker belongs to."""
+    while True:
+        status = Path(f"/proc/{process}/status").read_text()
+        process = int(status.split("PPid:")[1].split()[0])
+        if "java" in os.readlink(f"/proc/{process}/exe"):
+            return process
+
+
+class DyingIndex(BuildTask):
+    """Kills its worker where it is to build an index file."""
+
+    def __call__(self, share: Bucket | IndexShare) -> Built:
+        """Never comes back for an index file."""
+        if isinstance(share, IndexShare):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__call__(share)
+
+
+DYING = "v498-basic"
+"""the golden whose tasks die"""
+
+
+class DyingKeys(KeyTask):
+    """Kills its worker in the store `DYING`."""
+
+    def __call__(self, unit: Unit) -> Iterator[tuple[Any, ...]]:
+        """Rows of other stores."""
+        if DYING in unit.store:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__call__(unit)
+
+
+class DyingReader(StoreReader):
+    """Kills its worker in the store `DYING`."""
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Batches of other stores."""
+        if DYING in getattr(partition, "store", ""):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().read(partition)
+
+
+class DyingSource(RocketMQSource):
+    """The data source with that reader."""
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Without filters."""
+        return DyingReader(parse_options(self.options), schema)

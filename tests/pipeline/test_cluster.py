@@ -1,0 +1,37 @@
+"""Executors in processes of their own, one of which is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.helpers import ROOT, rmq
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.timeout(600)
+def test_local_cluster(goldens: dict[str, Path], tmp_path: Path) -> None:
+    store, marker = goldens["v498-basic"], tmp_path / "marker"
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.pipeline.cluster", "local-cluster[2,1,1024]", str(store), str(marker)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=550,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    told = json.loads(done.stdout.splitlines()[-1])
+    local = rmq("verify", store, "--format", "ndjson").rows
+    assert told["results"] == ["X", f"executor:{marker}".upper(), "Y"]
+    assert marker.exists()
+    assert (told["findings"], told["records"]) == (len(local) - 1, local[-1]["records"])
+    assert told["count"] == local[-1]["records"]

@@ -1,0 +1,99 @@
+"""`pipeline query-key` and `pipeline sql` answer what the local commands answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.helpers import rmq
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+SMALL = ("--part-size", "8192")
+
+
+def keys_of(store: Path) -> list[str]:
+    rows = rmq("dump", store, "--format", "ndjson").of_type("message")
+    found = {key for row in rows for key in row["keys"] or ()} | {
+        row["uniq_key"] for row in rows if row["uniq_key"]
+    }
+    return sorted(key for key in found if key == key.strip() and "\n" not in key)[::3]
+
+
+def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: row["physical_offset"])
+
+
+@pytest.mark.parametrize("source", ["auto", "scan"])
+def test_query_key(spark: SparkSession, goldens: dict[str, Path], tmp_path: Path, source: str) -> None:
+    stores = [goldens["v498-basic"], goldens["v533-compressed"]]
+    keys = tmp_path / "keys.txt"
+    keys.write_text("\n".join([*{key: 0 for store in stores for key in keys_of(store)}, "no such key"]))
+    options = ("--keys-file", keys, "--source", source, "--format", "ndjson")
+    done = rmq("pipeline", "query-key", *stores, *options, *SMALL)
+    *rows, summary = done.rows
+    told = {part["store"]: part for part in summary["stores"]}
+    assert "no such key" in summary["not_found"]
+    for store in stores:
+        local = rmq("query-key", store, "-", *options)
+        *expected, whole = local.rows
+        assert expected
+        assert [without_store(row) for row in rows if row["store"] == str(store)] == in_order(expected)
+        same = ("source", "candidates", "rejected_collisions", "complete", "index_files_not_used", "messages")
+        for name in same:
+            assert told[str(store)][name] == whole[name], name
+        assert sorted(told[str(store)]["index_files"]) == sorted(whole["index_files"])
+    assert done.exit_code == 0, done.stderr
+
+
+def without_store(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != "store"}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        (
+            "select topic, count(*) as n, min(store_time) as first, sum(body_length) as b from messages"
+            " where queue_id = 1 group by topic order by topic"
+        ),
+        (
+            "select topic, queue_id, slot, m.tags from consumequeue c join messages m using (topic, queue_id)"
+            " where c.physical_offset = m.physical_offset and m.queue_offset < 3 order by 1, 2, 3"
+        ),
+        "select path, number, key_hash, prev from index_items where number < 5 order by path, number",
+        "select * except (store) from topics order by topic",
+    ],
+)
+def test_sql(spark: SparkSession, goldens: dict[str, Path], statement: str) -> None:
+    store = goldens["v533-compressed"]
+    done = rmq("pipeline", "sql", store, statement, "--format", "ndjson", *SMALL)
+    local = rmq("sql", store, statement.replace("* except (store)", "*"), "--format", "ndjson")
+    assert done.exit_code == local.exit_code == 0, done.stderr
+    assert done.rows[:-1] == local.rows[:-1]
+    assert len(done.rows) > 1
+
+
+def test_sql_over_damage_says_so(spark: SparkSession, damaged_stores: dict[str, Path]) -> None:
+    stores = list(damaged_stores.values())
+    done = rmq("pipeline", "sql", *stores, "select count(*) from messages", "--format", "ndjson", *SMALL)
+    lacking = []
+    for store in stores:
+        local = rmq("sql", store, "select count(body) from messages", "--format", "ndjson").rows[-1]
+        lacking += [row | {"store": str(store)} for row in local.get("not_covered", ())]
+    told = done.rows[-1].get("not_covered", [])
+    key = str
+    assert sorted(told, key=key) == sorted(lacking, key=key)
+    assert done.exit_code == (3 if lacking else 0)
+
+
+@pytest.mark.parametrize(
+    "statement", ["drop table topics", "create table a as select 1", "select * from csv.`/etc`", "nonsense"]
+)
+def test_only_queries_of_the_stores(spark: SparkSession, goldens: dict[str, Path], statement: str) -> None:
+    done = rmq("pipeline", "sql", goldens["v498-basic"], statement)
+    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
