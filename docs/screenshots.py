@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,8 @@ from rich.text import Text
 
 ROOT = Path(__file__).resolve().parents[1]
 STORE = "fixtures/golden/b533-full/store"
+DEMOS = ("demo", "demo-mended", "demo-mended.quarantine")
+"""what the pages' commands make at the top of the project"""
 PAGES = ("README.md", "docs/guide.md")
 PICTURES = {
     "docs/img/info.svg": f"rmqtool info {STORE} | head -40",
@@ -62,10 +65,17 @@ def picture(command: str, path: Path) -> None:
     path.write_text(re.sub(r"@font-face \{.*?\}\s*", "", drawing, flags=re.DOTALL) + "\n", encoding="utf-8")
 
 
+def remove_demos() -> None:
+    """The pages' commands begin with none of what they make."""
+    for name in DEMOS:
+        shutil.rmtree(ROOT / name, ignore_errors=True)
+
+
 def main() -> int:
     """Refreshes or checks; 1 when a page was not current."""
     check = "--check" in sys.argv[1:]
     stale = 0
+    remove_demos()
     for name in PAGES:
         page = ROOT / name
         text = page.read_text(encoding="utf-8")
@@ -75,6 +85,7 @@ def main() -> int:
             print(f"{name}: {'not current' if check else 'refreshed'}")
             if not check:
                 page.write_text(current, encoding="utf-8")
+    remove_demos()
     if not check:
         for name, command in PICTURES.items():
             picture(command, ROOT / name)

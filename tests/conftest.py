@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,9 @@ def pytest_configure() -> None:
     for name in UNWANTED:
         os.environ.pop(name, None)
     time.tzset()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # begun in the background of a script: tests of interrupts need what a terminal gives
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from formats.commitlog import SysFlag, transaction_of
-from rmqtool.build.queues import BatchQueue, PlainQueue
-from rmqtool.scan.events import Records
+from rmqtool.build.further import further_columns, set_batches
+from rmqtool.build.queues import BatchQueue, PlainQueue, build_kernels
 from rmqtool.scan.fields import Column, Field, Issue
 from rmqtool.scan.lanes import Lanes
-from rmqtool.scan.multi import MultiDispatch, extra_rows, inner_batches
+from rmqtool.scan.multi import MultiDispatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rmqtool.build.rules import Rules
     from rmqtool.build.run import Run
     from rmqtool.build.spool import KeySpool
+    from rmqtool.scan.events import Records
 
     Ints = npt.NDArray[np.int64]
     Key = tuple[str, int]
@@ -129,7 +130,7 @@ class QueueBuilder:
         self._count_nameless(run, len(self._lanes) - before)
         here = slice(before, len(self._lanes))
         if self._rules.batch_topics:
-            self._take_batches(run, here, self._counts)
+            set_batches(self._lanes, run, here, self._counts, self._rules, self._kernels)
         if self._rules.multi_dispatch is not MultiDispatch.NONE:
             self._take_further(run, here)
 
@@ -184,46 +185,15 @@ class QueueBuilder:
             ill = (run.rows[:, Field.ISSUES] & int(Issue.TOPIC_UTF8)) != 0
             self.left.nameless += int((ill & ~np.isin(flags, silent)).sum())
 
-    def _owners(self, run: Records, here: slice, places: Ints) -> Records:
-        """The records of columns `here`, those at `places` among them."""
-        return Records(run.rows[self._lanes.columns[Column.OWNER, here][places]], run.window, run.origin)
-
-    def _take_batches(self, run: Records, here: slice, counts: Ints) -> None:
-        """First queue offset and number of messages of the records that go to batch queues."""
-        columns = self._lanes.columns
-        lanes = [n for n, (topic, _) in enumerate(self._lanes.keys) if topic in self._rules.batch_topics]
-        places = np.flatnonzero(np.isin(columns[Column.LANE, here], lanes))
-        counts[here] = 1
-        if places.size:
-            where = here.start + places
-            records = self._owners(run, here, places)
-            every = np.ones(len(places), np.bool_)
-            slots = columns[Column.SLOT, where]
-            columns[Column.SLOT, where], counts[where] = inner_batches(
-                records, every, slots, np.ones(len(places), np.int64), self._kernels
-            )
-
     def _take_further(self, run: Records, here: slice) -> None:
         """Units of the queues that records name besides their own."""
-        columns = self._lanes.columns[:, here]
-        records = self._owners(run, here, np.arange(columns.shape[1]))
-        names = [topic for topic, _ in self._lanes.keys]
-        found = extra_rows(
-            records,
-            columns[Column.LANE],
-            names,
-            self._kernels,
-            self._rules.multi_dispatch,
-            lmq=self._rules.lmq,
-        )
+        if not build_kernels(self._kernels).feeds_further_queues(run.window, run.origin, run.rows):
+            return
+        made, found = further_columns(self._lanes, run, here, self._rules, self._kernels)
         self.left.unlisted += found.unlisted
         self.left.numberless += found.stuck
-        for row, name, queue_id, slot in zip(
-            found.records.tolist(), found.name_of.tolist(), found.queue_ids.tolist(), found.slots, strict=True
-        ):
-            column = columns[:, row : row + 1].copy()
-            column[Column.SLOT] = slot
-            self._extra.setdefault((found.names[name], queue_id), []).append(column)
+        for key, columns in made.items():
+            self._extra.setdefault(key, []).extend(columns)
         self._extras += len(found.records)
 
 

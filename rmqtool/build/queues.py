@@ -172,6 +172,17 @@ class PlainQueue:
                 self.units += count
             if at < len(chosen):
                 self._fill(int(columns[Column.SLOT, chosen[at]]))
+        self._open_next(columns[:, chosen])
+
+    def _open_next(self, columns: Ints) -> None:
+        """A broker makes the file behind a full one before it finds that a record's slot is taken."""
+        if self.units and self.next_slot % self._rules.units == 0:
+            repeats = (columns[Column.SLOT] != 0) & (columns[Column.SLOT] < self.next_slot)
+            unknown = columns[Column.OFFSET] + columns[Column.SIZE] > self._state[Queue.KNOWN]
+            if (repeats & unknown).any():
+                base = self.next_slot // self._rules.units * self._rules.consume_queue_size
+                path = file_path(self.directory, self.topic, self.queue_id, base)
+                self._files.write(path, self._rules.consume_queue_size, 0, b"")
 
     def _begin(self, slots: Ints) -> int:
         """The first unit: blanks in front of it fill its file (`#fillPreBlank`). Its place in `slots`."""

@@ -52,17 +52,24 @@ class IndexCheck:
     """Feed `records` with every run of the log in physical order, then take `finish`.
 
     Without a log only the files themselves are checked: `finish(None, ())`. until: of a live store, the
-    offset from which on items are not looked at (`check.live`).
+    offset from which on items are not looked at (`check.live`). unclean: whether files may lag behind, as
+    after a crash; asked of the store when it is None.
     """
 
     def __init__(
-        self, store: Store, kernels: ModuleType, mode: OpenMode = "auto", until: int | None = None
+        self,
+        store: Store,
+        kernels: ModuleType,
+        mode: OpenMode = "auto",
+        until: int | None = None,
+        *,
+        unclean: bool | None = None,
     ) -> None:
         self._store = store
         self._hashes = hash_kernels(kernels)
         self._mode: OpenMode = mode
         self._until = until
-        self._unclean = is_unclean(store)
+        self._unclean = is_unclean(store) if unclean is None else unclean
         self._files, self._remarks = known_files(store)
         if until is not None and self._files:
             self._files[-1].moving = True

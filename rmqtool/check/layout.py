@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rmqtool.check.findings import Severity, finding
 from rmqtool.store.geometry import Source
-from rmqtool.store.kinds import QUEUE_KINDS, TOP_DIRECTORIES, FileKind, role_of
+from rmqtool.store.kinds import OWN_FILES, QUEUE_KINDS, TOP_DIRECTORIES, FileKind, role_of
 from rmqtool.store.layout import StoreForm
 from rmqtool.store.names import escape_name
 
@@ -59,7 +59,7 @@ def _strangers(store: Store) -> Iterator[Finding]:
             inside["/".join(parts[: _foreign(parts)])] += 1
         elif role.numbered in _MAPPED or (role.numbered is FileKind.INDEX and not file.regular):
             yield finding("DIR-STRAY", path=file.shown, found=file.note)
-        else:
+        elif file.path not in OWN_FILES:
             yield finding("DIR-UNKNOWN", path=file.shown, found=file.note)
     for path, count in sorted(inside.items()):
         yield finding("DIR-UNKNOWN", path=escape_name(path), found=f"a directory with {count} files")

@@ -282,8 +282,10 @@ def queues_of(
     store: Store, kind: FileKind, files: OpenFiles, until: int | None = None
 ) -> dict[tuple[str, int], QueueUnits]:
     """Every queue of one kind (plain or batch) that can hold units, by topic and number."""
+    known = store.sizes.get(kind)
+    size = known.value if known is not None else 0
     return {
-        (queue.topic, queue.queue_id): QueueUnits(queue, files, until, store.sizes[kind].value)
+        (queue.topic, queue.queue_id): QueueUnits(queue, files, until, size)
         for queue in store.queues(kind)
         if queue.topic is not None and queue.queue_id is not None
     }

@@ -16,7 +16,8 @@ from rmqtool.repair.backup import backup_needs
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.in_place import apply_in_place, check_backup, how_it_stands
 from rmqtool.repair.interrupted import bring_back, refuse_if_interrupted
-from rmqtool.repair.places import is_within
+from rmqtool.repair.places import lies_in
+from rmqtool.repair.plan import Action
 from rmqtool.repair.quarantine import check_beside
 from rmqtool.repair.room import written_bytes
 from rmqtool.repair.saved import check_fits, check_same, digested, load_plan, save_plan
@@ -76,7 +77,7 @@ def _check_targets(store: Store, order: Order, options: ChangeOptions) -> None:
             check_beside(store, quarantine_of(options.output), "the directory beside --output")
     if options.save_plan is not None:
         shown = escape_name(options.save_plan)
-        if is_within(options.save_plan, store.root):
+        if lies_in(options.save_plan, store):
             raise UsageError(f"--save-plan {shown}: lies inside the store")
         if os.path.lexists(options.save_plan):
             raise UsageError(f"--save-plan {shown}: exists")
@@ -166,6 +167,15 @@ def _warn_of_owners(context: Context, store: Store) -> None:
         context.talk.warn("the files get this user for their owner: only root can keep that of the store")
 
 
+def _warn_of_names(context: Context, store: Store, planned: Planned) -> None:
+    """A snapshot made of hard links is changed with the file itself."""
+    written = {one.change.path for one in planned.edits if one.change.action in {Action.WRITE, Action.RESIZE}}
+    found = [one for one in store.files if one.shown in written and os.stat(one.location).st_nlink > 1]
+    for one in found[:1]:
+        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        context.talk.warn(f"{one.shown}{more}: has further names (hard links), which change with it")
+
+
 def _in_place(
     context: Context, options: ChangeOptions, store: Store, planned: Planned, held: Held
 ) -> Outcome:
@@ -174,6 +184,7 @@ def _in_place(
     backup = os.path.abspath(str(options.backup))
     needs = backup_needs(store, planned, backup)
     _warn_of_owners(context, store)
+    _warn_of_names(context, store, planned)
     context.talk.note(f"the journal in {backup} takes {human_bytes(needs.total)}")
     with context.progress("writing", sum(one.change.length or 0 for one in planned.edits)) as progress:
         try:

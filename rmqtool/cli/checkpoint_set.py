@@ -84,7 +84,7 @@ def command(
         found = proven(context, opened, read, VersionOptions(parameters["release"]))
         return plan_checkpoint(opened, found.release, parameters, found.proof, parameters["values"])
 
-    open_it = partial(open_store, context, path, store)
+    open_it = partial(open_store, context, path, store, changing=True)
     first = open_it()
     order = Order(
         command="checkpoint set",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rmqtool.recovery.consultation import Consultation
     from rmqtool.recovery.cures import Cure
     from rmqtool.recovery.outcome import StartPlan
+    from rmqtool.store.layout import Store
 
 SCHEMA = "rmqtool.doctor/1"
 
@@ -87,7 +88,7 @@ def command(
     context = Context(output)
     seconds = None if budget is None else _seconds(budget)
     opened = open_store(context, path, store)
-    asked = _asked(path, store, version)
+    asked = _asked(path, store, version, opened)
     consultation = Consultation(opened, version.as_version, full=full, budget=seconds)
     cures = consultation.parse(what_if or [])
     try:
@@ -130,12 +131,13 @@ def _seconds(text: str) -> float:
         return value
 
 
-def _asked(path: str | None, store: StoreOptions, version: VersionOptions) -> Asked:
+def _asked(path: str | None, store: StoreOptions, version: VersionOptions, opened: Store) -> Asked:
+    from rmqtool.cli.opened import stopped_journal
     from rmqtool.recovery.advice import Asked
 
     options = ["--store-config", store.store_config] if store.store_config else []
     options += [word for root in store.commitlog or () for word in ("--commitlog", root)]
-    return Asked(str(resolve_store(path, store)), tuple(options), version.as_version)
+    return Asked(str(resolve_store(path, store)), tuple(options), version.as_version, stopped_journal(opened))
 
 
 def _show(context: Context, consultation: Consultation, asked: Asked, *, interrupted: bool = False) -> None:

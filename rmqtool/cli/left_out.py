@@ -42,6 +42,22 @@ def unlisted(store: Store, context: Context, *, commitlog: bool = False) -> list
     return found
 
 
+def log_gone(store: Store, context: Context) -> list[Row]:
+    """A commit log without files though queues or an index were made from one; warned of.
+
+    It may lie elsewhere (`storePathCommitLog`): what is said of messages without it is no answer.
+    """
+    kinds = (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
+    queues = (file for kind in kinds for queue in store.queues(kind) for file in queue.files)
+    if store.segments or not any(file.size for file in (*queues, *store.index_files())):
+        return []
+    row = unreadable(
+        "commitlog", "no segment for the queues or index that are there; --commitlog names other places"
+    )
+    context.talk.warn(f"{row['path']}: {row['error']}")
+    return [row]
+
+
 def unopened(files: Iterable[StoreFile], context: Context) -> list[Row]:
     """Entries in the place of a file that are never opened (FIFO, socket, device, dead link); warned of."""
     found = []

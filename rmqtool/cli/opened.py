@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rmqtool.cli.context import Context
     from rmqtool.cli.options import StoreOptions
     from rmqtool.store.layout import Store
+_MARKER = "rmqtool-apply-in-progress"
 
 
 def open_store(
@@ -23,11 +24,13 @@ def open_store(
     *,
     as_kind: str | None = None,
     replayable: bool = False,
+    changing: bool = False,
 ) -> Store:
     """The store that `path` and the options mean; a running broker and links not followed are noted.
 
     as_kind: what PATH is taken for, where a command lets that be said. replayable: a replayable file will do,
-    which is none of a store. Raises `UsageError` where it will not.
+    which is none of a store. changing: the command itself looks for an apply that was
+    stopped. Raises `UsageError` where it will not.
     """
     from rmqtool.errors import UsageError
     from rmqtool.store.config import load_broker_conf
@@ -43,6 +46,8 @@ def open_store(
         raise UsageError(f"{opened.given} is a replayable file of an export, not a store; dump lists it")
     for note in opened.notes:
         context.talk.note(note)
+    if not changing and _has_marker(opened):
+        _warn_of_marker(context, opened)
     state = probe(opened.lock_path)
     if state.held and state.pid != os.getpid():
         holder = f"process {state.pid}" if state.pid else "a process"
@@ -50,15 +55,62 @@ def open_store(
     return opened
 
 
+def stopped_journal(opened: Store) -> str | None:
+    """The journal of an apply that left this store between two states."""
+    from rmqtool.errors import StoreIOError
+    from rmqtool.repair.marker import find_marker
+
+    if not _has_marker(opened):
+        return None
+    try:
+        marker = find_marker(opened.root)
+    except StoreIOError:  # said when the store was opened
+        return None
+    return marker.journal if marker is not None else None
+
+
+def _has_marker(opened: Store) -> bool:
+    return any(one.name.startswith(_MARKER) for one in opened.files)
+
+
+def _warn_of_marker(context: Context, opened: Store) -> None:
+    from rmqtool.errors import StoreIOError
+    from rmqtool.repair.interrupted import in_the_middle
+    from rmqtool.repair.marker import find_marker
+    from rmqtool.store.lock import probe
+
+    try:
+        marker = find_marker(opened.root)
+    except StoreIOError as error:
+        context.talk.warn(str(error))
+        return
+    if marker is None:
+        return
+    if probe(opened.lock_path).held:
+        context.talk.warn(
+            "rmqtool is changing this store now: what is read is neither the old nor the new one"
+        )
+    else:
+        context.talk.warn(in_the_middle(opened.root, marker))
+
+
 def open_log(context: Context, path: str | None, options: StoreOptions) -> tuple[Store, list[dict[str, Any]]]:
     """The same for a command that answers from the commit log; and what of that cannot be opened.
 
-    Raises `NewerFormatError` where the log lies in DLedger files.
+    Raises `NewerFormatError` where the log lies in DLedger files, `UsageError` where PATH is a part of a
+    store without it: that holds no messages, but nobody asked this of the part alone.
     """
-    from rmqtool.cli.left_out import undecoded_beside_log, unlisted
+    from rmqtool.cli.left_out import log_gone, undecoded_beside_log, unlisted
+    from rmqtool.errors import UsageError
     from rmqtool.store.layout import FileKind
 
     opened = open_store(context, path, options)
+    if not opened.segments and opened.scope.partition("/")[0] not in {"", "commitlog"}:
+        raise UsageError(f"{opened.given} is a part of a store, without its commit log; give the store root")
     if not opened.segments and opened.of_kind(FileKind.DLEDGER_DATA):
         raise NewerFormatError(f"{opened.given}: DLedger data files are not decoded by this release")
-    return opened, [*unlisted(opened, context, commitlog=True), *undecoded_beside_log(opened, context)]
+    return opened, [
+        *unlisted(opened, context, commitlog=True),
+        *undecoded_beside_log(opened, context),
+        *log_gone(opened, context),
+    ]

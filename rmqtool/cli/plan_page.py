@@ -11,6 +11,8 @@ from rmqtool.output.sizes import human_bytes
 from rmqtool.output.tablerows import Column
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rmqtool.cli.changing import ChangeOptions, Order
     from rmqtool.cli.context import Context
     from rmqtool.repair.plan import Change, Cost, Planned
@@ -100,12 +102,14 @@ def _page(context: Context, options: ChangeOptions, planned: Planned, outcome: O
         page.line("Nothing to change.", "bold green")
     else:
         count = len(plan.changes)
-        page.heading(f"{count} {'change' if count == 1 else 'changes'} to {plan.store}")
+        page.heading(f"{count} {'change' if count == 1 else 'changes'}")
     for path, group in groupby(plan.changes, key=lambda one: one.path):
         changes = list(group)
         page.heading(path, "cyan")
         for change in changes[:_MANY]:
             page.line(f"  {_line(change)}")
+            for line in _tombstones(change):
+                page.line(f"    {line}")
         if len(changes) > _MANY:
             page.line(f"  and {len(changes) - _MANY} more (--format ndjson lists all)")
     _costs(context, page, planned)
@@ -113,6 +117,7 @@ def _page(context: Context, options: ChangeOptions, planned: Planned, outcome: O
     page.facts(
         [
             ("plan", plan.plan_id),
+            ("store", plan.store),
             ("release", plan.release),
             ("saved as", options.save_plan),
             ("takes", None if outcome.needed is None else _takes(outcome)),
@@ -139,9 +144,25 @@ def _line(change: Change) -> str:
     return f"{change.action}{size}{where}{length} ({change.why}): {change.message}"
 
 
+def _lost(row: Mapping[str, Any]) -> str:
+    first, count = row["queue_offset"], row["count"]
+    offsets = f"queue offset {first}" if count == 1 else f"queue offsets {first} to {first + count - 1}"
+    begin, end = row["physical_offset"], row["physical_offset"] + row["length"]
+    return f"{row['topic']}/{row['queue_id']} loses {offsets}, physical offsets {begin} to {end}"
+
+
+def _tombstones(change: Change) -> list[str]:
+    """Which messages are lost there: those that the change puts a tombstone for."""
+    told = [_lost(row) for row in change.facts.get("tombstones", ())[:_MANY]]
+    more = len(change.facts.get("tombstones", ())) - len(told)
+    return [*told, f"and {more} more (--format ndjson lists all)"] if more else told
+
+
 def _costs(context: Context, page: Any, planned: Planned) -> None:
     plan = planned.plan
-    for title, cost in (("Kept that a broker would lose", plan.saved), ("Lost under any policy", plan.lost)):
+    as_broker = plan.parameters.get("policy") == "broker"
+    lost = "Given up, as a broker does" if as_broker else "Lost under any policy"
+    for title, cost in (("Kept that a broker would lose", plan.saved), (lost, plan.lost)):
         if not cost.messages and not cost.bytes:
             continue
         times = (cost.first_timestamp, cost.last_timestamp)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -65,6 +65,19 @@ def command(
             for batch, found_by in query.batches(out.columns):
                 out.write(batch, {"found_by": found_by})
             out.finish(query.summary(out.messages, hide=bodies.redacted))
+    if not bodies.redacted & {"hosts", "keys", "properties"}:
+        for answer in query.answers:
+            for note in (*answer.notes, *_maker(answer.id_parts)):
+                context.talk.note(note)
     if not out.messages and not is_id(given):
         context.talk.note("an id has 32 or 56 hexadecimal digits; this was looked for as it is, in UNIQ_KEY")
     return answer_code(out.messages, query.not_covered())
+
+
+def _maker(parts: dict[str, Any] | None) -> list[str]:
+    """What a unique client id tells of its producer; the month is not in it, nor the time zone."""
+    if parts is None or "pid" not in parts:
+        return []
+    return [
+        f"the id was made by process {parts['pid']} on {parts['host']}, {parts['time_of_month']} of a month"
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -40,7 +41,7 @@ def command(
         str | None,
         typer.Argument(
             metavar="[TOPIC]",
-            help="Topic; absent or -: all topics that queues or topics.json name.",
+            help="Topic, also as a glob; absent or -: all topics that queues or topics.json name.",
             show_default=False,
         ),
     ] = None,
@@ -97,6 +98,7 @@ def command(
     from rmqtool.query.by_key import KeySource
     from rmqtool.query.duplicates.found import Twice
     from rmqtool.query.key_query import KeyQuery
+    from rmqtool.query.wanted_keys import WantedKeys
 
     context = Context(output)
     wanted = _wanted(first, second, keys_file)
@@ -106,6 +108,8 @@ def command(
     if filters.topic and wanted.topic is not None:
         raise UsageError("TOPIC and --topic exclude each other")
     opened, unread = open_log(context, path, store)
+    if wanted.topic is not None and set("*?") & set(wanted.topic):
+        filters, wanted = replace(filters, topic=[wanted.topic]), WantedKeys(wanted.keys)
     chosen = filters.build(
         context.zone, resolve=opened.segments.physical_offset, subscription=subscription.build()
     )
@@ -181,9 +185,14 @@ def _count(text: str) -> int:
 
 
 def _say(context: Context, query: KeyQuery) -> None:
+    from rmqtool.query.topics import known_topics
+
     for path, why in query.answer.setbacks.items():
         context.talk.note(f"{path} was not used: {why}")
-    if query.wanted.topic is None and query.answer.topics:
+    topic = query.wanted.topic
+    if topic is not None and not query.answer.matches and topic not in known_topics(query.store):
+        context.talk.note(f"no queue and no entry in topics.json names topic {topic}")
+    if topic is None and query.answer.topics:
         number = query.answer.topics
         context.talk.note(
             f"the index was asked for {number} topics; one without queue and without entry in topics.json "

@@ -84,7 +84,7 @@ def command(
             context.talk.warn(line)
         return found[-1].planned
 
-    open_it = partial(open_store, context, path, store)
+    open_it = partial(open_store, context, path, store, changing=True)
     first = open_it()
     options = select.build(release_of(first, version), complete=change.output is not None, tz=output.tz)
     order = Order(

@@ -47,7 +47,8 @@ class SelectOptions:
         bool,
         typer.Option(
             "--keep-expired",
-            help="Keep older units of queues, whose records have expired, from the old files.",
+            help="Keep older units of queues, whose records have expired, from the old files; the index "
+            "keeps none.",
         ),
     ] = False
     deleted_topics: Annotated[

@@ -108,7 +108,7 @@ def command(
 
     order = Order(
         command="recover",
-        open=lambda: open_store(context, path, store),
+        open=lambda: open_store(context, path, store, changing=True),
         parameters=parameters,
         defaults={"policy": "keep", "release": None, **_DEFAULTS},
         plan=plan,

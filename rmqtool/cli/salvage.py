@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rmqtool.repair.salvage.run import SalvageOptions
     from rmqtool.repair.salvage.sources import Sources
 
-LATEST = "5.3.3"
 LEAST_SEGMENT = 4096
 
 
@@ -67,17 +66,12 @@ def command(
             show_default=False,
         ),
     ] = None,
-    as_version: Annotated[
-        str,
-        typer.Option(
-            "--as-version", metavar="X.Y.Z", help="RocketMQ release whose files the new store gets."
-        ),
-    ] = LATEST,
     force: Annotated[
         bool, typer.Option("--force", help="Replace what an earlier salvage made, whole or interrupted.")
     ] = False,
     *,
     read: ReadOptions,
+    version: VersionOptions,
     output: OutputOptions,
 ) -> ExitCode:
     """Carve intact records out of fragments, disk images and undeleted files, into a new store.
@@ -102,10 +96,11 @@ def command(
     context = Context(output)
     if not to:
         raise UsageError("--output is missing: name a new directory")
-    release = str(VersionOptions(as_version).release)
+    release = version.release
     target = Target(to, force=force)
     target.check()
-    sources = collect(paths, without=to)
+    _apart(paths, target.path)
+    sources = collect(paths)
     _outside(sources, target.path)
     for one in sources.not_covered:
         context.talk.warn(f"{one['path']}: {one['error']}")
@@ -120,6 +115,8 @@ def command(
             with target as part:
                 write(told, part, options)
                 write_report(told, part, target.path)
+        else:
+            context.talk.warn("no whole record was found: nothing was written")
         made = store_rows(told, target.path)
         out.write_rows(_listed(context, source_rows(told), made))
         out.finish(summary(told))
@@ -140,7 +137,7 @@ def _options(
     segment_size: str | None,
     store_config: str | None,
     read: ReadOptions,
-    release: str,
+    release: str | None,
     advance: Any,
 ) -> SalvageOptions:
     from pathlib import Path
@@ -160,6 +157,17 @@ def _options(
         size = config.mapped_file_size_commit_log
     how = Access.of(read.bytes_per_second, careful=read.safe_io, live=False)
     return SalvageOptions(release, stores, size, config, read.job_count, how, advance)
+
+
+def _apart(paths: list[str], output: str) -> None:
+    """Nothing is written where something is read."""
+    import os
+
+    place = os.path.realpath(output) + os.sep
+    for path in paths:
+        root = os.path.realpath(path)
+        if os.path.isdir(root) and place.startswith(os.path.join(root, "")):
+            raise UsageError(f"--output: {output} lies in {path}, which is read; name a directory elsewhere")
 
 
 def _outside(sources: Sources, path: str) -> None:
@@ -194,7 +202,8 @@ def _describe(context: Context, row: Row) -> None:
     context.talk.note(
         f"{row['path']}: {row['messages']:,} messages of {', '.join(row['store_hosts'])}, offsets "
         f"{row['first_offset']} to {row['end_offset']} in {row['segments']} segments of "
-        f"{row['segment_size']} bytes ({row['segment_size_source']})"
+        f"{row['segment_size']} bytes ({row['segment_size_source']}), queues and index as of "
+        f"{row['version']} ({row['version_source']})"
     )
     if row["tombstones"] or row["fillers"]:
         context.talk.note(

@@ -52,7 +52,7 @@ def command(
     the extra sql: pip install 'rmqtool[sql]'. With --redact the query itself, conditions and joins included,
     sees no more than is shown.
     """
-    from rmqtool.cli.left_out import undecoded_beside_log, unlisted
+    from rmqtool.cli.left_out import log_gone, undecoded_beside_log, unlisted
     from rmqtool.cli.records import answer_code
     from rmqtool.output.text import is_terminal
     from rmqtool.store.coverage import unreadable
@@ -68,6 +68,7 @@ def command(
     missing = [
         *unlisted(opened, context),
         *undecoded_beside_log(opened, context),
+        *(log_gone(opened, context) if "messages" in statement.lower() else ()),
         *(unreadable(one.shown, "is not decoded by this release") for one in dledger),
     ]
     with (

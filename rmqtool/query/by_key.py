@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formats.index import key_hash
 from rmqtool.errors import RmqtoolError
 from rmqtool.query.index_coverage import Coverage, coverage
 from rmqtool.query.index_lookup import open_index
@@ -127,8 +128,9 @@ def _by_index(store: Store, wanted: WantedKeys, answer: KeyAnswer, log_end: int)
     hashes = np.unique(
         np.concatenate([wanted.in_topic(topic) for topic in topics] or [np.empty(0, np.int32)])
     )
-    candidates: set[int] = set()
+    asked = frozenset(hashes.tolist())
     used: list[IndexFileView] = []
+    found_in: list[tuple[IndexFileView, set[int]]] = []
     for view in covered.files:
         if _outside(answer.window, view.first_timestamp, view.last_timestamp, 0):
             used.append(view)
@@ -141,25 +143,30 @@ def _by_index(store: Store, wanted: WantedKeys, answer: KeyAnswer, log_end: int)
                 setback = reader.broken
         except RmqtoolError as error:
             found, setback = set(), str(error)
-        candidates |= found
-        if setback is None:
+        found_in.append((view, found))
+        if setback is not None:
+            covered.setbacks[view.file.shown] = setback
+    astray = _compare(store, wanted, answer, asked, sorted(set().union(*(one for _, one in found_in))))
+    for view, found in found_in:
+        wrong = astray & found
+        if wrong:
+            covered.setbacks.setdefault(
+                view.file.shown, f"an item leads to {min(wrong)}, where its key is not"
+            )
+        if view.file.shown not in covered.setbacks:
             used.append(view)
             answer.files.append(view.file.shown)
-        else:
-            covered.setbacks[view.file.shown] = setback
     covered.files = used
     answer.setbacks = covered.setbacks
-    _compare(store, wanted, answer, sorted(candidates))
     return covered
 
 
 def _items(reader: IndexReader, hashes: np.ndarray, window: tuple[int | None, int | None]) -> set[int]:
     if len(hashes) > _FEW_HASHES:
         return set(reader.offsets_of(hashes).tolist())
-    found: set[int] = set()
-    for value in hashes.tolist():
-        found |= {one.physical_offset for one in reader.find(value) if not _too_far(one, window)}
-    return found
+    found = [one for value in hashes.tolist() for one in reader.find(value)]
+    reader.prove(hashes, {one.physical_offset for one in found})
+    return {one.physical_offset for one in found if not _too_far(one, window)}
 
 
 def _too_far(item: IndexItem, window: tuple[int | None, int | None]) -> bool:
@@ -175,16 +182,37 @@ def _outside(window: tuple[int | None, int | None], first: int, last: int, slack
     return (low is not None and last + slack < low) or (high is not None and first - slack >= high)
 
 
-def _compare(store: Store, wanted: WantedKeys, answer: KeyAnswer, offsets: list[int]) -> None:
-    """Reads the candidates and keeps those that have a wanted key."""
+def _compare(
+    store: Store, wanted: WantedKeys, answer: KeyAnswer, asked: frozenset[int], offsets: list[int]
+) -> set[int]:
+    """Reads the candidates and keeps those that have a wanted key.
+
+    Returns where items lead astray: no record lies there although the log reaches so far back, or one without
+    any key of the hashes `asked`. What such an item stood for may be anywhere.
+    """
+    astray: set[int] = set()
     for part in pick(store.segments, offsets, COMPARED):
         if isinstance(part, Missing):
             answer.missing.append(part)
+            if part.physical_offset >= store.segments.first_offset:
+                astray.add(part.physical_offset)
             continue
         answer.candidates += part.num_rows
+        astray |= _without_hash(part, asked)
         for offset, keys in matching(part, wanted, answer.window):
             answer.matches[offset] = keys
     answer.collisions += answer.candidates - len(answer.matches)
+    return astray
+
+
+def _without_hash(batch: pa.RecordBatch, asked: frozenset[int]) -> set[int]:
+    """Physical offsets of records that have no key with one of the hashes."""
+    columns = (batch[name].to_pylist() for name in COMPARED)
+    return {
+        offset
+        for offset, topic, keys, uniq_key, _ in zip(*columns, strict=True)
+        if asked.isdisjoint(key_hash(topic or "", key) for key in (*(keys or ()), uniq_key or ""))
+    }
 
 
 def matching(

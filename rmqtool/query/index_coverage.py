@@ -6,7 +6,7 @@ for the physical offsets between the two in its header. What no file answers for
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from formats.index import FIRST_ITEM
@@ -55,7 +55,7 @@ class Coverage:
 
 
 def coverage(store: Store, log_end: int, known: dict[int, IndexGeometry]) -> Coverage:
-    """Looks at the header, the last item and its record of every index file; reads nothing else.
+    """Looks at the header, the last item and the records at both ends of every index file; at nothing else.
 
     log_end: physical offset behind the last record. known: see `index_lookup.open_index`.
     """
@@ -93,17 +93,33 @@ def _view(
     last = reader.item(count - 1)
     if last is None or last.physical_offset != high:
         return "its last item is not the one that the header names"
-    end = high if high < store.segments.first_offset else _record_end(store, high)
-    if end is None:
+    return _held_against_records(
+        store, IndexFileView(file, low, high, reader.begin_timestamp, int(header.end_timestamp))
+    )
+
+
+def _held_against_records(store: Store, view: IndexFileView) -> IndexFileView | str:
+    """The view up to behind its last record, or how the records at its ends, where they are left, differ."""
+    low, high = view.first_offset, view.end_offset
+    kept_from = store.segments.first_offset
+    first = _record(store, low) if low >= kept_from else None
+    if first is not None and first[Field.STORE_TIMESTAMP] != view.first_timestamp:
+        return f"its begin_timestamp {view.first_timestamp} is not that of the record at {low}"
+    if high < kept_from:
+        return view
+    last = _record(store, high)
+    if last is None:
         return f"no record begins at offset {high}, where its last item points"
-    return IndexFileView(file, low, end, reader.begin_timestamp, int(header.end_timestamp))
+    if last[Field.STORE_TIMESTAMP] != view.last_timestamp:
+        return f"its end_timestamp {view.last_timestamp} is not that of the record at {high}"
+    return replace(view, end_offset=high + last[Field.STORE_SIZE])
 
 
-def _record_end(store: Store, physical_offset: int) -> int | None:
+def _record(store: Store, physical_offset: int) -> list[int] | None:
     place = store.segments.locate(physical_offset)
     if place is None:
         return None
     segment, position = place
     with segment.open("pread") as source:
         row, *_ = RecordReader(Check.FRAME).read(source, segment.base, position)
-    return None if row is None else physical_offset + row[Field.STORE_SIZE]
+    return row

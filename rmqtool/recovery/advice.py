@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rmqtool.recovery.outcome import Outcome
 
 _ORDINARY_STOPS = {None, StopReason.ZERO_TAIL, StopReason.BLANK, StopReason.END, StopReason.NO_FILES}
+_MENDED = ("commitlog/", "consumequeue/", "index/", "checkpoint", "abort")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +29,13 @@ class Advice:
 class Asked:
     """How doctor was asked. options: those that say what lies where, for every following command.
 
-    release: as given, None when every behaviour counted.
+    release: as given, None when every behaviour counted. journal: of an apply that was stopped in the middle.
     """
 
     store: str
     options: tuple[str, ...] = ()
     release: str | None = None
+    journal: str | None = None
 
     def line(self, verb: str, *words: str, path: str | None = None) -> str:
         """A command on this store, or on a path in it."""
@@ -53,6 +55,14 @@ def _all(outcomes: Sequence[Outcome], safe: bool | None, asked: Asked) -> Iterat
     first = outcomes[0]
     if first.lock is not None and first.lock.held:
         yield Advice(asked.line("info"), "a process holds this store: stop that one, do not start a second")
+    if asked.journal is not None:
+        command = shlex.join(["rmqtool", "undo", asked.journal])
+        yield Advice(command, "an apply was stopped in the middle: shows what it takes to put all back")
+    elif any(_mendable(one) for one in outcomes):
+        yield Advice(
+            asked.line("recover", *(("--as-version", asked.release) if asked.release else ())),
+            "plans a mended store that keeps every intact message; nothing is changed without --apply",
+        )
     for one in outcomes:
         yield from _about(one, asked)
     if safe is None:
@@ -70,6 +80,17 @@ def _all(outcomes: Sequence[Outcome], safe: bool | None, asked: Asked) -> Iterat
         if safe
         else "all that is wrong in this store, with what to do about each finding",
     )
+
+
+def _mendable(one: Outcome) -> bool:
+    """Whether a start costs something that `recover` keeps, or is refused over a file that it puts right."""
+    if one.refusal is not None:
+        return (one.refusal.path or "").startswith(_MENDED)
+    harmed = any(
+        queue.lost or queue.misplaced or queue.repeated or queue.hidden or queue.doubled
+        for queue in one.queues
+    )
+    return one.start_segment is not None and (harmed or bool(one.loss is not None and one.loss.messages))
 
 
 def _about(one: Outcome, asked: Asked) -> Iterator[Advice]:

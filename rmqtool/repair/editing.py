@@ -131,8 +131,9 @@ class Editor:
         owner = was if was.exists else self._owner
         kept = Facts(kind="file", uid=owner.uid, gid=owner.gid, mode=mode)
         give_owner(self._disk, temporary, kept)
-        if change.mtime_ns is not None:
-            self._disk.set_mtime(temporary, change.mtime_ns)
+        mtime_ns = was.mtime_ns if change.mtime_ns is None and was.kind == "file" else change.mtime_ns
+        if mtime_ns is not None:
+            self._disk.set_mtime(temporary, mtime_ns)
         descriptor = self._disk.open(temporary)
         try:
             self._disk.sync(descriptor, temporary)

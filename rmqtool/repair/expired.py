@@ -125,8 +125,9 @@ class Keeper:
         if not len(before):
             return
         built = self._built_batches(queue, made.units)
-        times = np.concatenate([before, built])["store_timestamp"]
-        units = np.concatenate([before, built])
+        # joined structures get the byte order of this machine
+        units = np.concatenate([before, built]).astype(BATCH_UNIT)
+        times = units["store_timestamp"]
         first = (old[0].base_offset or 0) // size
         for number, at in enumerate(range(0, len(units), whole)):
             path = file_path("batchconsumequeue", made.topic, made.queue_id, (first + number) * size)

@@ -16,7 +16,7 @@ from rmqtool.repair.editing import Editor, check_order
 from rmqtool.repair.facts import Facts, facts_of, give_owner
 from rmqtool.repair.journal import STATE, After, Journal, Phase, State
 from rmqtool.repair.marker import NAME, place_marker, refuse_without_place, remove_marker
-from rmqtool.repair.places import InStore, is_within
+from rmqtool.repair.places import InStore, is_within, lies_in
 from rmqtool.repair.plan import Action
 from rmqtool.repair.regions import sha256_of_file
 from rmqtool.repair.room import demand_room, written_bytes
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def check_backup(store: Store, backup: str) -> None:
     """Raises `UsageError` unless `backup` is outside the store and new, empty, or a journal not finished."""
     shown = escape_name(backup)
-    if is_within(backup, store.root) or any(is_within(backup, root) for root in store.roots):
+    if lies_in(backup, store):
         raise UsageError(f"--backup {shown}: lies inside the store")
     if is_within(store.root, backup):
         raise UsageError(f"--backup {shown}: the store lies inside it")

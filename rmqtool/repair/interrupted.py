@@ -15,24 +15,29 @@ from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
     from rmqtool.repair.disk import Disk
+    from rmqtool.repair.marker import Marker
     from rmqtool.store.holding import Held
 
 
 def refuse_if_interrupted(root: str | os.PathLike[str]) -> None:
     """Raises `PlanRefusedError` when a store is between two states, with the command that helps."""
     marker = find_marker(root)
-    if marker is None:
-        return
+    if marker is not None:
+        raise PlanRefusedError(in_the_middle(root, marker))
+
+
+def in_the_middle(root: str | os.PathLike[str], marker: Marker) -> str:
+    """How a store came to have this marker, and what helps."""
     shown = escape_name(os.fspath(root))
     if marker.torn:
-        raise PlanRefusedError(
+        return (
             f"{escape_name(marker.path)}.part is left of an apply that was stopped before it changed "
             "anything: remove that file"
         )
     if marker.journal is None:
-        raise PlanRefusedError(f"{shown} is an unfinished copy: remove it")
+        return f"{shown} is an unfinished copy: remove it"
     journal = escape_name(marker.journal)
-    raise PlanRefusedError(
+    return (
         f"an apply was stopped in the middle of {shown}: rmqtool undo {journal} --apply puts it back, "
         f"the same command with --backup {journal} completes it"
     )

@@ -46,6 +46,13 @@ def inside(path: str) -> str:
     return unescape_name(path)
 
 
+def lies_in(path: str | os.PathLike[str], store: Store) -> bool:
+    """Whether `path` is or lies below a directory of the store, also behind a link or `--commitlog`."""
+    links = (one.location for one in store.directories if os.path.islink(one.location))
+    roots: list[str | os.PathLike[str]] = [store.root, *store.roots, *links]
+    return any(is_within(path, one) for one in roots)
+
+
 def is_within(path: str | os.PathLike[str], directory: str | os.PathLike[str]) -> bool:
     """Whether `path` is `directory` or lies somewhere below it, links followed."""
     inner, outer = os.path.realpath(path), os.path.realpath(directory)

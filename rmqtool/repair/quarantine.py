@@ -12,7 +12,7 @@ from rmqtool.errors import UsageError
 from rmqtool.repair.backup import file_path, piece_path
 from rmqtool.repair.copying import copy_file
 from rmqtool.repair.facts import facts_of, give_owner
-from rmqtool.repair.places import InStore, is_within
+from rmqtool.repair.places import InStore, lies_in
 from rmqtool.repair.plan import Action
 from rmqtool.repair.regions import edits_by_file, make_parents, regions_of, save_region, set_aside
 from rmqtool.repair.written import write_document
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def check_beside(store: Store, directory: str, option: str) -> None:
     """Raises `UsageError` unless `directory` is new or empty and outside the store."""
     shown = escape_name(directory)
-    if is_within(directory, store.root) or any(is_within(directory, root) for root in store.roots):
+    if lies_in(directory, store):
         raise UsageError(f"{option} {shown}: lies inside the store")
     if os.path.lexists(directory) and (not os.path.isdir(directory) or os.listdir(directory)):
         raise UsageError(f"{option} {shown}: exists and is no empty directory")

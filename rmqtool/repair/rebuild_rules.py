@@ -26,15 +26,18 @@ def rules_of(store: Store, release: str) -> Rules:
     """The rules by which a broker of this release builds. Raises `UsageError` for a bad `messageDelayLevel`.
 
     Sizes that are not given are those of the files that lie there. So are the switches: extension files and
-    queues of light messages are built where some are there. Batch topics are those of `topics.json` and those
-    that have a directory in `batchconsumequeue`.
+    queues of light messages are built where some are there. Where no queue is there at all, records tell: a
+    broker gives them INNER_MULTI_QUEUE_OFFSET only with `enableMultiDispatch`. Batch topics are those of
+    `topics.json` and those that have a directory in `batchconsumequeue`.
     """
     from rmqtool.store.config import config_of
 
     config = store.config or config_of({})
     traits = traits_of(release)
-    light = any((one.topic or "").startswith(LMQ_PREFIX) for one in store.queues())
-    dispatches = config.enable_multi_dispatch if config.is_set("enable_multi_dispatch") else light
+    bare = not store.of_kind(FileKind.CONSUMEQUEUE)
+    light = bare or any((one.topic or "").startswith(LMQ_PREFIX) for one in store.queues())
+    switched = config.is_set("enable_multi_dispatch")
+    dispatches = config.enable_multi_dispatch if switched else light
     slots, items = _geometry(store, config)
     try:
         levels = parse_delay_levels(config.message_delay_level)
@@ -49,7 +52,7 @@ def rules_of(store: Store, release: str) -> Rules:
         extension=config.enable_consume_queue_ext
         or (not config.is_set("enable_consume_queue_ext") and bool(store.of_kind(FileKind.CONSUMEQUEUE_EXT))),
         multi_dispatch=traits.multi_dispatch if dispatches else MultiDispatch.NONE,
-        lmq=config.enable_lmq if config.is_set("enable_lmq") else light,
+        lmq=config.enable_lmq if config.is_set("enable_lmq") else light and not (bare and switched),
         levels=levels,
         batch_topics=_batch_topics(store) if traits.typed_queues else frozenset(),
         hash_slots=slots,

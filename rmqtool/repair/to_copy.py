@@ -13,7 +13,7 @@ from rmqtool.repair.editing import Editor, check_order
 from rmqtool.repair.facts import facts_of, give_owner
 from rmqtool.repair.in_place import in_words
 from rmqtool.repair.marker import NAME, place_marker, refuse_without_place, remove_marker
-from rmqtool.repair.places import InCopy, InStore, is_within
+from rmqtool.repair.places import InCopy, InStore, is_within, lies_in
 from rmqtool.repair.plan import Action
 from rmqtool.repair.quarantine import keep_evidence
 from rmqtool.repair.room import demand_room, shares_blocks, written_bytes
@@ -46,7 +46,7 @@ class CopyPlan:
 def check_output(store: Store, output: str) -> None:
     """Raises `UsageError` unless `output` is new or an empty directory outside the store."""
     shown = escape_name(output)
-    if is_within(output, store.root) or is_within(store.root, output):
+    if lies_in(output, store) or is_within(store.root, output):
         raise UsageError(f"--output {shown}: lies in the store, or around it")
     if not os.path.lexists(output):
         return

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from formats.consumequeue import Unit
 from formats.index import Item
+from formats.properties import INNER_MULTI_QUEUE_OFFSET
 from rmqtool.scan.fields import Column, CrcState, Field, Keys, Queue
 from rmqtool.scan.index import ITEM
 from rmqtool.scan.units import UNIT
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     Int32s = npt.NDArray[np.int32]
 
 _MOST_SECONDS = (1 << 31) - 1
+_LIST = b"\x02" + INNER_MULTI_QUEUE_OFFSET.encode()
 
 
 def append_units(
@@ -87,3 +89,11 @@ def places_and_times(rows: Ints, base: int, offsets: Ints, times: Ints) -> tuple
     times[:] = rows[:, Field.STORE_TIMESTAMP]
     elsewhere = int((rows[:, Field.STORED_PHYSICAL_OFFSET] != offsets).sum())
     return elsewhere, int((rows[:, Field.CRC_STATE] == CrcState.BAD).sum())
+
+
+def feeds_further_queues(buf: Bytes, origin: int, rows: Ints) -> bool:
+    """See `kernels.building.feeds_further_queues`."""
+    for start, length in rows[:, [Field.PROPERTIES_POSITION, Field.PROPERTIES_LENGTH]].tolist():
+        if length > 0 and _LIST in b"\x02" + buf[start - origin : start - origin + length].tobytes():
+            return True
+    return False

@@ -73,7 +73,7 @@ def extra_rows(
     """
     if rule is MultiDispatch.NONE:
         return _rows([], [], [], [])
-    exempt = np.array([_is_exempt(name, rule) for name in topic_names], np.bool_)
+    exempt = np.array([is_exempt(name, rule) for name in topic_names], np.bool_)
     records: list[int] = []
     names: list[str] = []
     ids: list[int] = []
@@ -102,7 +102,8 @@ def extra_rows(
     return _rows(records, names, ids, slots, unlisted, stuck)
 
 
-def _is_exempt(topic: str, rule: MultiDispatch) -> bool:
+def is_exempt(topic: str, rule: MultiDispatch) -> bool:
+    """Whether records of a topic feed no further queues, whatever they name."""
     return rule is MultiDispatch.USER_TOPICS and (topic.startswith(_EXEMPT) or topic == _SCHEDULE)
 
 

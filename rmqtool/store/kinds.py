@@ -84,6 +84,11 @@ ROOT_FILES: Final = {
     "brokerIdentity-temp": FileKind.BROKER_IDENTITY,
 }
 
+SALVAGE_REPORT: Final = "rmqtool-salvage.json"
+SALVAGE_MAPPING: Final = "rmqtool-salvage-moved.csv"
+OWN_FILES: Final = frozenset({SALVAGE_REPORT, SALVAGE_MAPPING})
+"""what `salvage` puts beside a store that it makes; brokers pass over them"""
+
 _DLEDGER_FILES: Final = dict.fromkeys(
     ("checkpoint", "checkpoint.bak", "currterm", "currterm.bak"), FileKind.DLEDGER_TEXT
 )
@@ -123,6 +128,7 @@ class Role:
     named: dict[str, FileKind] | None = None
     rocksdb: bool = False
     config: bool = False
+    root: bool = False
     reason: str = "no file of a store lies here"
 
     def place(self, name: str) -> Placement:
@@ -137,7 +143,8 @@ class Role:
             return _place_config(name)
         if self.rocksdb and is_rocksdb_name(name):
             return Placement(FileKind.ROCKSDB)
-        return Placement(FileKind.UNKNOWN, note=self.reason)
+        ours = self.root and name in OWN_FILES
+        return Placement(FileKind.UNKNOWN, note="made by rmqtool salvage" if ours else self.reason)
 
     def _place_numbered(self, kind: FileKind, name: str) -> Placement:
         note = self.state
@@ -239,7 +246,7 @@ TOP_DIRECTORIES: Final = frozenset(_ROLES)
 def role_of(directory: tuple[str, ...]) -> Role:
     """What the directory with these path components below the store root is for."""
     if not directory:
-        return Role(named=ROOT_FILES)
+        return Role(named=ROOT_FILES, root=True)
     top, below = directory[0], directory[1:]
     if top.startswith("dledger-"):
         return _dledger_role(below)

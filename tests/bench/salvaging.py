@@ -35,7 +35,7 @@ def zeros(directory: Path, size: int = LOG_BYTES) -> Path:
 
 def carve(path: Path) -> int:
     """Records found with one thread."""
-    found = Carver(collect([os.fspath(path)], without="").files, Names()).run()
+    found = Carver(collect([os.fspath(path)]).files, Names()).run()
     return int(found.runs[:, Run.COUNT].sum())
 
 

@@ -59,11 +59,11 @@ class JavaQueue:
                 self.files = dict.fromkeys(self.files, PRE_BLANK * (slot % UNITS))
         base = max(self.files)
         current = base + len(self.files[base])
-        if slot and expected < current:
-            return
         if len(self.files[base]) == UNITS * 20:
             base += UNITS * 20
             self.files[base] = b""
+        if slot and expected < current:
+            return
         self.files[base] += Unit.build({"physical_offset": offset, "size": size, "tags_code": code})
         self.known = offset + size
 
@@ -77,9 +77,7 @@ def test_units_are_those_of_the_brokers_rules(records: list[tuple[int, int]], at
     for slot, offset in zip(slots, offsets, strict=True):
         java.put(offset, 100, slot - 7, slot)
     wanted = {
-        f"consumequeue/T/3/{base:020d}": data.ljust(UNITS * 20, b"\0")
-        for base, data in java.files.items()
-        if data
+        f"consumequeue/T/3/{base:020d}": data.ljust(UNITS * 20, b"\0") for base, data in java.files.items()
     }
     for kernels in kernel_modules():
         with tempfile.TemporaryDirectory() as name:

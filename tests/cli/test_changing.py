@@ -191,6 +191,19 @@ def test_a_full_disk_half_way_leaves_marker_and_journal(change, root, tmp_path, 
     assert tree(root) == before
 
 
+def test_every_command_says_that_an_apply_was_stopped(change, root, tmp_path):
+    told = {"schema": "rmqtool.marker/1", "journal": str(tmp_path / "j"), "journal_id": "1"}
+    (root / "commitlog" / "rmqtool-apply-in-progress").write_text(json.dumps(told))
+    undo = f"rmqtool undo {tmp_path / 'j'}"
+    for command in (["verify"], ["info"], ["dump"], ["checkpoint", "show"]):
+        assert f"{undo} --apply puts it back" in rmq(*command, root).stderr, command
+    done = change()
+    assert (done.exit_code, done.stderr.count(undo)) == (1, 1)
+    advice = json.loads(rmq("doctor", root, "--json").stdout)["advice"]
+    assert advice[0]["command"] == undo
+    assert not any(one["command"].startswith("rmqtool recover") for one in advice)
+
+
 def test_the_same_command_again_completes_it(change, root, tmp_path, monkeypatch):
     before = tree(root)
     stopped_in_the_middle(change, root, tmp_path, monkeypatch)

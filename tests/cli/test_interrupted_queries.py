@@ -21,7 +21,8 @@ from tests.helpers import ROOT
 DRIVER = """
 import os, signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from rmqtool.store.bytes import PreadSource, MappedSource
+from rmqtool.store.bytes import PreadSource
+from rmqtool.store.mapped import MappedSource
 begun = sys.argv.pop(1)
 def slowly(inner):
     def window(self, offset, length):

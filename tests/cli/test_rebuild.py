@@ -269,3 +269,31 @@ def test_an_output_that_is_not_empty_is_refused(golden: Callable[[str], Golden],
     (tmp_path / "out" / "mine").write_bytes(b"mine")
     result = rebuild(golden("v533-basic"), "--output", tmp_path / "out", "--apply")
     assert (result.exit_code, (tmp_path / "out" / "mine").read_bytes()) == (2, b"mine")
+
+
+@pytest.mark.parametrize("name", ["v498-lmq", "v533-lmq"])
+def test_records_of_a_bare_log_tell_that_light_queues_are_wanted(
+    fresh_golden: Callable[[str], Golden], name: str, tmp_path: Path
+) -> None:
+    one = fresh_golden(name)
+    whole = files_of(one.path, "consumequeue")
+    sizes = tmp_path / "sizes.conf"
+    sizes.write_text("mappedFileSizeConsumeQueue=1000\n")
+    for kind in ("consumequeue", "index"):
+        shutil.rmtree(one.path / kind)
+    given = ("--store-config", sizes, "--as-version", one.release, "--deleted-topics")
+    rmq("rebuild", one.path, *given, "--output", tmp_path / "out", "--apply")
+    assert same(files_of(tmp_path / "out", "consumequeue"), whole) == []
+    sizes.write_text("mappedFileSizeConsumeQueue=1000\nenableMultiDispatch=false\n")
+    rmq("rebuild", one.path, *given, "--output", tmp_path / "off", "--apply")
+    assert not list((tmp_path / "off" / "consumequeue").glob("%LMQ%*"))
+
+
+def test_batch_units_of_expired_messages_are_kept_when_asked(fresh_golden: Callable[[str], Golden]) -> None:
+    one = fresh_golden("v533-batchcq")
+    min((one.path / "commitlog").iterdir()).unlink()
+    dropped = rebuild(one, "--what", "cq", "--topic", "TopicBCQ", "--format", "ndjson")
+    assert (dropped.exit_code, summary(dropped)["kept_units"]) == (1, 0)
+    kept = rebuild(one, "--what", "cq", "--topic", "TopicBCQ", "--keep-expired", "--format", "ndjson")
+    assert (kept.exit_code, summary(kept)["changes"]) == (0, 0), kept.of_type("change")
+    assert summary(kept)["kept_units"] > 10

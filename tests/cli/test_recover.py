@@ -51,7 +51,7 @@ def test_the_plan_is_printed_and_nothing_done(
     assert told["summary"]["saved"]["messages"] > 1
     [change] = [one for one in told["rows"] if one["why"] == "tombstone"]
     [tombstone] = change["tombstones"]
-    assert set(tombstone) == {"topic", "queue_id", "queue_offset", "physical_offset", "store_size"}
+    assert set(tombstone) == {"topic", "queue_id", "queue_offset", "count", "physical_offset", "length"}
 
 
 def test_a_copy_is_mended_and_what_it_lacks_is_kept(
@@ -87,6 +87,72 @@ def test_swapped_segments_change_places_in_place(
     assert done.exit_code == 0, done.stderr
     whole, _ = strict.walk(root)
     assert len(whole) == 1279
+
+
+def test_in_place_does_what_was_planned(damaged: Callable[[str], Path], tmp_path: Path) -> None:
+    """The lock that is held meanwhile does not make the store look like that of a running broker."""
+    root = damaged("v498-index-newest-deleted-abort")
+    planned = json.loads(rmq("recover", root, "--json").stdout)
+    done = rmq("recover", root, "--in-place", "--backup", tmp_path / "backup", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["rows"] == planned["rows"]
+    assert any(one["path"].startswith("index/") for one in planned["rows"])
+    assert rmq("recover", root).exit_code == 0
+
+
+def test_both_ways_of_applying_give_the_same_files(damaged: Callable[[str], Path], tmp_path: Path) -> None:
+    root = damaged("v498-checkpoint-negative-abort")
+    assert rmq("recover", root, "--output", tmp_path / "out", "--apply").exit_code == 0
+    assert rmq("recover", root, "--in-place", "--backup", tmp_path / "backup", "--apply").exit_code == 0
+    copied, mended = tmp_path / "out" / "checkpoint", root / "checkpoint"
+    assert copied.read_bytes() == mended.read_bytes()
+    assert copied.stat().st_mtime_ns == mended.stat().st_mtime_ns
+
+
+def test_the_page_names_what_is_lost(recover: Callable[..., tuple[Path, Result]]) -> None:
+    _, done = recover(BODY, "--json")
+    [row] = [one for one in json.loads(done.stdout)["rows"] if one["why"] == "tombstone"]
+    [lost] = row["tombstones"]
+    place = f"{lost['topic']}/{lost['queue_id']} loses queue offset {lost['queue_offset']}, "
+    assert place in recover(BODY)[1].stdout
+
+
+@pytest.mark.parametrize("policy", ["keep", "broker"])
+def test_what_a_broker_gives_up_is_not_lost_for_good(
+    recover: Callable[..., tuple[Path, Result]], policy: str
+) -> None:
+    _, done = recover(BODY, "--policy", policy)
+    assert ("Lost under any policy" in done.stdout) == (policy == "keep")
+    assert ("Given up, as a broker does" in done.stdout) == (policy == "broker")
+
+
+def test_a_directory_behind_a_link_belongs_to_the_store(
+    recover: Callable[..., tuple[Path, Result]], tmp_path: Path
+) -> None:
+    root, _ = recover(BODY)
+    (root / "commitlog").rename(tmp_path / "elsewhere")
+    (root / "commitlog").symlink_to(tmp_path / "elsewhere")
+    before = (tree(root), tree(tmp_path / "elsewhere"))
+    inside = tmp_path / "elsewhere" / "x"
+    for options in (
+        ("--in-place", "--backup", inside, "--apply"),
+        ("--output", inside, "--apply"),
+        ("--save-plan", inside),
+    ):
+        _, done = recover(BODY, *options)
+        assert (done.exit_code, "the store" in done.stderr) == (2, True), options
+    assert (tree(root), tree(tmp_path / "elsewhere")) == before
+
+
+def test_hard_links_are_told_before_they_change(
+    recover: Callable[..., tuple[Path, Result]], tmp_path: Path
+) -> None:
+    root, planned = recover(BODY, "--json")
+    path = json.loads(planned.stdout)["rows"][0]["path"]
+    (tmp_path / "snapshot").hardlink_to(root / path)
+    _, done = recover(BODY, "--in-place", "--backup", tmp_path / "backup", "--apply")
+    assert done.exit_code == 0
+    assert f"{path}: has further names (hard links)" in done.stderr
 
 
 def test_a_damaged_body_may_stay(recover: Callable[..., tuple[Path, Result]], tmp_path: Path) -> None:

@@ -127,7 +127,6 @@ def test_what_lies_in_the_output_stays(log: Path, tmp_path: Path) -> None:
     assert rmq("salvage", log, "--output", empty).exit_code == 0
     assert rmq("salvage", log, "--output", empty).exit_code == 2
     assert rmq("salvage", log, "--output", empty, "--force").exit_code == 0
-    assert rmq("salvage", log, "--output", log / "inside").exit_code == 0
     assert rmq("salvage", log, empty / "commitlog", "--output", empty, "--force").exit_code == 2
 
 
@@ -221,3 +220,55 @@ def test_interrupt_leaves_nothing_but_a_summary(
     summary = result.rows[-1]
     assert (summary["records"], summary["messages"], summary["incomplete_reason"]) == (60, 0, "interrupted")
     assert os.listdir(tmp_path) == ["lost+found"]
+
+
+def test_the_output_is_never_where_something_is_read(log: Path, tmp_path: Path) -> None:
+    before = snapshot(log)
+    for place in (log / "inside", log / "deep" / ".." / "inside", log):
+        result = rmq("salvage", log, "--output", place)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "which is read" in result.stderr or "not empty" in result.stderr
+    assert not differences(before, snapshot(log))
+
+
+def test_nothing_found_is_said(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_bytes(b"")
+    result = rmq("salvage", tmp_path / "empty", "--output", tmp_path / "new")
+    assert result.exit_code == 1
+    assert "no whole record was found" in result.stderr
+
+
+@pytest.mark.parametrize(("name", "release"), [("v498-basic", "5.1"), ("v533-props-crc", "5.3.3")])
+def test_the_release_is_inferred_and_said(name: str, release: str, tmp_path: Path) -> None:
+    log = open_golden(name, tmp_path).path / "commitlog"
+    store = rmq("salvage", log, "--output", tmp_path / "new", "--format", "ndjson").of_type("store")[0]
+    assert store["version_source"] == "inferred"
+    assert store["version"].startswith(release)
+    given = rmq("salvage", log, "--output", tmp_path / "given", "--as-version", "4.9.8")
+    assert "as of 4.9.8 (given)" in given.stderr
+
+
+@pytest.mark.parametrize("name", ["v498-lmq", "b533-lmq"])
+def test_light_queues_are_built_without_being_asked_for(name: str, tmp_path: Path) -> None:
+    golden = open_golden(name, tmp_path)
+    assert rmq("salvage", golden.path / "commitlog", "--output", tmp_path / "new").exit_code == 0
+    for queue in (golden.path / "consumequeue").glob("%LMQ%*/0"):
+        built = b"".join(
+            one.read_bytes()
+            for one in sorted(
+                (
+                    tmp_path / "new" / "consumequeue" / queue.relative_to(golden.path / "consumequeue")
+                ).iterdir()
+            )
+        )
+        units = b"".join(one.read_bytes() for one in sorted(queue.iterdir())).rstrip(b"\0")
+        assert units
+        assert built.startswith(units)
+    assert rmq("verify", tmp_path / "new").exit_code == 0
+
+
+def test_own_files_are_nothing_unknown(tmp_path: Path) -> None:
+    golden = open_golden("b533-dledger", tmp_path)
+    rmq("salvage", golden.path, "--output", tmp_path / "new")
+    assert (tmp_path / "new/rmqtool-salvage-moved.csv").exists()
+    assert "rmqtool-salvage" not in rmq("verify", tmp_path / "new").stdout

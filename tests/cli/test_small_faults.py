@@ -31,7 +31,7 @@ def test_the_name_of_the_local_zone(monkeypatch: pytest.MonkeyPatch, given: str,
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_flags_take_no_value(name: str) -> None:
-    shown = rmq(name, "--help").stdout
+    shown = rmq(*name.split(), "--help").stdout
     assert "<bool>" not in shown
     assert "--json" in shown
 
@@ -44,7 +44,7 @@ def test_the_program_s_own_flags_take_no_value() -> None:
 def test_the_hint_names_the_command(name: str) -> None:
     option = "--tz"
     assert option in {one for parameter in load_command(name).params for one in parameter.opts}
-    result = rmq(name, option)
+    result = rmq(*name.split(), option)
     assert result.exit_code == 2
     assert f"'{option}' requires an argument" in result.stderr
     assert f"(see 'rmqtool {name} --help')" in result.stderr

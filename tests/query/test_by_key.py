@@ -10,7 +10,7 @@ import pytest
 from fixtures.builder import HandmadeLog
 from formats.index import Header, Item, key_hash, slot_of
 from formats.primitives import offset_of, sizeof
-from rmqtool.query import by_key
+from rmqtool.query import by_key, index_lookup
 from rmqtool.query.by_key import KeySource, find_keys
 from rmqtool.query.index_lookup import open_index
 from rmqtool.query.reading import Reading
@@ -170,6 +170,92 @@ def _chain(store, path, topic, key):
             chain.append(number)
             number = reader.item(number).prev
     return chain
+
+
+def _lost_slot(path, chain, slot_at, item_at):
+    set_int(path, slot_at, 0)
+
+
+def _stale_slot(path, chain, slot_at, item_at):
+    set_int(path, slot_at, chain[-1])
+
+
+def _cut_chain(path, chain, slot_at, item_at):
+    set_int(path, item_at(chain[0], "prev"), 0)
+
+
+def _item_without_record(path, chain, slot_at, item_at):
+    set_int(path, item_at(chain[0], "physical_offset"), 1, ">q")
+
+
+def _item_to_another_record(path, chain, slot_at, item_at):
+    set_int(path, item_at(chain[0], "physical_offset"), 0, ">q")
+
+
+def _item_behind_the_log(path, chain, slot_at, item_at):
+    set_int(path, item_at(chain[0], "physical_offset"), 1 << 40, ">q")
+
+
+SILENT_DAMAGE = [
+    _lost_slot,
+    _stale_slot,
+    _cut_chain,
+    _item_without_record,
+    _item_to_another_record,
+    _item_behind_the_log,
+]
+
+
+@pytest.mark.parametrize("damage", SILENT_DAMAGE)
+def test_a_chain_that_hides_items_is_noticed(indexed, damage):
+    """Nothing on such a chain contradicts itself: what it hides looks like keys that are not there."""
+    found, files = indexed
+    topic, key = popular(found)
+    store = Store.open(found.path)
+    path, chain = _own_chain(store, files, topic, key)
+    with open_index(store, store.file(f"index/{path.name}")) as reader:
+        slots = reader._slots
+
+    def item_at(number, field):
+        return HEADER + slots * 4 + ITEM * number + offset_of(Item, field)
+
+    damage(path, chain, HEADER + slot_of(key_hash(topic, key), slots) * 4, item_at)
+    store = Store.open(found.path)
+    answer = find(store, [key], topic)
+    assert sorted(answer.matches) == order(found, key, topic)
+    assert list(answer.setbacks) == [f"index/{path.name}"]
+    alone = find(store, [key], topic, source=KeySource.INDEX)
+    assert any(row["length"] > 1000 for row in alone.not_covered)
+
+
+def _own_chain(store, files, topic, key):
+    """An index file, and the numbers of all items of the key in it, several and not the file's last."""
+    for path in files:
+        with open_index(store, store.file(f"index/{path.name}")) as reader:
+            own = [one.number for one in reader.find(key_hash(topic, key))]
+            if len(own) > 2 and own[0] < reader.header.index_count - 1:
+                return path, own
+    raise AssertionError(key)
+
+
+@pytest.mark.parametrize("damage", [_lost_slot])
+def test_lost_slots_of_a_large_file_show_in_the_count_of_the_header(indexed, monkeypatch, damage):
+    monkeypatch.setattr(index_lookup, "_ALL_COMPARED", 0)
+    test_a_chain_that_hides_items_is_noticed(indexed, damage)
+
+
+@pytest.mark.parametrize("name", ["begin_timestamp", "end_timestamp"])
+def test_a_header_with_a_false_time_hides_no_file(indexed, name):
+    found, files = indexed
+    topic, key = popular(found)
+    times = [one["storeTimestamp"] for one in found.expected["records"]]
+    window = min(times), max(times) + 1
+    for path in files:
+        set_int(path, offset_of(Header, name), max(times) + 10_000 if name.startswith("b") else 0, ">q")
+    answer = find(Store.open(found.path), [key], topic, window=window)
+    assert sorted(answer.matches) == order(found, key, topic)
+    assert all(name in why for why in answer.setbacks.values())
+    assert len(answer.setbacks) == len(files)
 
 
 def test_an_item_without_its_record_is_counted(indexed):

@@ -9,13 +9,13 @@ ENTRIES = (
         "CQ-HOLE",
         Severity.ERROR,
         "{found} units are zero in front of others",
-        "a broker cuts the queue here if it lies in the last three files",
+        "a broker cuts the queue here if it lies in the last three files; rmqtool recover STORE mends it",
     ),
     Code(
         "CQ-INVALID",
         Severity.ERROR,
         "{found} units have a negative offset or no size",
-        "a broker cuts the queue here if it lies in the last three files",
+        "a broker cuts the queue here if it lies in the last three files; rmqtool recover STORE mends it",
     ),
     Code(
         "CQ-ORDER",
@@ -52,13 +52,13 @@ ENTRIES = (
         "CQ-SHIFT",
         Severity.ERROR,
         "units from slot {found} on hold the records of slot {expected} on",
-        "consumers get wrong offsets from here on",
+        "consumers get wrong offsets from here on; rmqtool recover STORE puts the units right",
     ),
     Code(
         "CQ-DANGLING",
         Severity.ERROR,
         "{found} units in a row point to no record",
-        "rmqtool show STORE OFFSET shows what lies there",
+        "rmqtool show STORE OFFSET shows what lies there; rmqtool recover STORE mends it",
     ),
     Code(
         "CQ-EXPIRED",
@@ -77,7 +77,7 @@ ENTRIES = (
         "CQ-BEHIND",
         Severity.WARNING,
         "the queue ends before the log does: {found} records have no unit yet",
-        "a start with the queues behind may not build all of them",
+        "a start may not build all of them; rmqtool recover STORE does",
     ),
     Code(
         "CQ-MORE",

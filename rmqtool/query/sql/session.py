@@ -76,8 +76,11 @@ class SqlSession:
         self._spill.cleanup()
 
     def run(self, sql: str) -> pa.RecordBatchReader | None:
-        """The result, made while `batches` reads it; None of a statement that has none."""
+        """The result of one statement, made while `batches` reads it; None where it has none."""
         with self._told():
+            statements = len(self._duckdb.extract_statements(sql))
+            if statements != 1:  # of several, DuckDB would show the result of the last
+                raise UsageError(f"SQL holds {statements} statements; give one")
             found = self._database.sql(sql)
             if found is None:
                 return None

@@ -96,6 +96,8 @@ def parse(expression: str) -> Parsed:
         raise UsageError(f"the expression ends too early: {expression}") from error
     except VisitError as error:
         raise UsageError(f"a broker refuses the expression: {error.orig_exc}") from error
+    except RecursionError as error:
+        raise UsageError("the expression is too long: hundreds of conditions joined in one") from error
     except LarkError as error:
         raise UsageError(f"the expression cannot be read: {expression}") from error
     return Parsed(made, ignored)

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from formats.commitlog import END_FILE_MIN_BLANK_LENGTH
 from rmqtool.repair.place import Place
 from rmqtool.repair.tombstone import smallest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from rmqtool.repair.mend.claims import Claims
     from rmqtool.repair.mend.model import Frame, Hole, QueueKey
     from rmqtool.repair.mend.order import Missing
+
+
+_MOST = 0x7FFF
+"""messages of one record in a batch queue"""
+
+
+class Placed(NamedTuple):
+    """Queue positions [slot, slot + positions) that one record takes, in `need` bytes at least."""
+
+    key: QueueKey
+    slot: int
+    need: int
+    positions: int
 
 
 @dataclass
@@ -29,8 +42,7 @@ class Cell:
     start: int
     end: int
     frames: list[Frame] = field(default_factory=list)
-    placed: list[tuple[QueueKey, int, int]] = field(default_factory=list)
-    """queue, slot, least bytes"""
+    placed: list[Placed] = field(default_factory=list)
     room: int = 0
 
     @property
@@ -68,28 +80,32 @@ def _cell(hole: Hole, start: int, end: int, loose: list[Frame]) -> Cell:
     return cell
 
 
-def allot(claims: Claims, cells: Sequence[Cell]) -> list[Missing]:
-    """Puts every open position into a cell; what finds no room is handed back."""
+def allot(claims: Claims, cells: Sequence[Cell], batches: Collection[str]) -> list[Missing]:
+    """Puts every open position into a cell; what finds no room is handed back. batches: topics.
+
+    In a batch queue one record takes as many positions as there are.
+    """
     starts = [cell.start for cell in cells]
     without: list[Missing] = []
     for key in sorted(claims.open):
         for gap in claims.open[key]:
-            left = _allot_one(gap, cells, starts)
+            left = _allot_one(gap, cells, starts, _MOST if key[0] in batches else 1)
             if left is not None:
                 without.append(left)
     return without
 
 
-def _allot_one(gap: Missing, cells: Sequence[Cell], starts: list[int]) -> Missing | None:
+def _allot_one(gap: Missing, cells: Sequence[Cell], starts: list[int], most: int) -> Missing | None:
     low = gap.low
-    for slot in range(gap.first, gap.last + 1):
-        place = Place(gap.key[0], gap.key[1], slot, 0, 0)
+    for slot in range(gap.first, gap.last + 1, most):
+        count = min(gap.last + 1 - slot, most)
+        place = Place(gap.key[0], gap.key[1], slot, 0, 0, batch_size=count if most > 1 else None)
         needs = smallest(place), smallest(place, crc_trailer=True)
         cell = _cell_for(needs, cells, bisect_left(starts, low), gap.high)
         if cell is None:
             return type(gap)(gap.key, slot, gap.last, low, gap.high)
         need = needs[cell.hole.trailer]
-        cell.placed.append((gap.key, slot, need))
+        cell.placed.append(Placed(gap.key, slot, need, count))
         cell.room -= need
         low = cell.start
     return None

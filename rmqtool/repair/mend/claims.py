@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from formats import properties as props
 from formats.commitlog import MESSAGE_MAGIC_CODES, transaction_of
+from formats.java import java_parse_int
 from rmqtool.repair.mend.headers import text_of
 from rmqtool.repair.mend.order import Missing
 
@@ -70,9 +72,9 @@ class Claimant:
             if chosen and unit.start < chosen[-1].end:
                 continue
             same = by_extent.get((unit.start, unit.end))
-            chosen.append(
-                replace(unit, header=same.header if same else None, suspect=bool(same and same.suspect))
-            )
+            if same is not None:
+                unit.header, unit.suspect = same.header, same.suspect
+            chosen.append(unit)
         starts = [one.start for one in chosen]
         free: list[Frame] = []
         for one in headers:
@@ -84,6 +86,7 @@ class Claimant:
 
     def _bounds(self, key: QueueKey, slot: int, frame: Frame) -> bool:
         """Whether the queue has no record at this slot and would have it just there."""
+        last = slot + frame.count - 1
         runs = self._order.chosen.get(key) or []
         if key in self._order.twice:
             return False
@@ -92,9 +95,9 @@ class Claimant:
         if slot > runs[-1].last:
             return frame.start >= runs[-1].end
         if slot < runs[0].first:
-            return slot >= 0 and frame.end <= runs[0].start
+            return slot >= 0 and last < runs[0].first and frame.end <= runs[0].start
         return any(
-            one.first <= slot <= one.last and one.low <= frame.start and frame.end <= one.high
+            one.first <= slot and last <= one.last and one.low <= frame.start and frame.end <= one.high
             for one in self._missing.get(key, ())
         )
 
@@ -108,7 +111,7 @@ class Claimant:
             key, slot = self._by_header(frame, frame.header)
         if key is None or slot is None or not self._in_order(key, slot, frame):
             frame.key = frame.slot = None
-            frame.by_unit = False
+            frame.count, frame.by_unit = 1, False
             return
         self._take(key, slot, frame)
 
@@ -117,6 +120,11 @@ class Claimant:
         if topic is None or transaction_of(header.sys_flag) in {"prepared", "rollback"}:
             return None, None
         key = topic, header.queue_id
+        if topic in self._survey.batches:
+            count = batch_count(header)
+            if count is None:
+                return None, None
+            frame.count = count
         fits = key in self._known and self._bounds(key, header.queue_offset, frame)
         if fits and not self._is_next(key, header.queue_offset) and not header.own_place:
             fits = False
@@ -130,7 +138,8 @@ class Claimant:
     def _next(self, key: QueueKey) -> int:
         """The slot behind all that is known of a queue."""
         runs, slots = self._order.chosen.get(key) or [], self._slots[key]
-        return max(runs[-1].last if runs else -1, slots[-1] if slots else -1) + 1
+        claimed = slots[-1] + self._claimed[key][slots[-1]].count if slots else 0
+        return max(runs[-1].last + 1 if runs else 0, claimed)
 
     def _in_order(self, key: QueueKey, slot: int, frame: Frame) -> bool:
         """No other frame has the slot, and frames of the queue stay in the order of their slots."""
@@ -138,9 +147,13 @@ class Claimant:
         if slot in claimed:
             return False
         at = bisect_left(slots, slot)
-        if at and claimed[slots[at - 1]].start >= frame.start:
-            return False
-        return at == len(slots) or claimed[slots[at]].start > frame.start
+        if at:
+            before = claimed[slots[at - 1]]
+            if before.start >= frame.start or slots[at - 1] + before.count > slot:
+                return False
+        if at == len(slots):
+            return True
+        return claimed[slots[at]].start > frame.start and slot + frame.count <= slots[at]
 
     def _take(self, key: QueueKey, slot: int, frame: Frame) -> None:
         frame.key, frame.slot = key, slot
@@ -166,14 +179,17 @@ class Claimant:
 
     def _candidates(self, frame: Frame, header: Header) -> list[tuple[QueueKey, int]]:
         found: list[tuple[QueueKey, int]] = []
+        batches = self._survey.batches
         for key, gaps in self._missing.items():
-            for one in gaps:
+            for one in gaps if key[0] not in batches else ():
                 if one.low <= frame.start and frame.end <= one.high:
                     if one.first <= header.queue_offset <= one.last:
                         found.append((key, header.queue_offset))
                     found.append((key, one.first))
                     found.append((key, one.last))
         for key, runs in self._order.chosen.items():
+            if key[0] in batches:
+                continue
             if runs and frame.start >= runs[-1].end and key not in self._order.twice:
                 found.append((key, self._next(key)))
         return found
@@ -216,7 +232,7 @@ class Claimant:
             frame = self._claimed[one.key][slot]
             if slot > first:
                 found.append(Missing(one.key, first, slot - 1, low, frame.start))
-            first, low = slot + 1, frame.end
+            first, low = slot + frame.count, frame.end
         if first <= one.last:
             found.append(Missing(one.key, first, one.last, low, one.high))
         return found
@@ -225,3 +241,15 @@ class Claimant:
 def _speaks(header: Header) -> bool:
     """Whether there is a header at all: its magic is one, or it states its place."""
     return header.own_place or header.magic in MESSAGE_MAGIC_CODES
+
+
+def batch_count(header: Header) -> int | None:
+    """How many messages a record of a batch queue says to have, None where it cannot be believed."""
+    if not header.framed or header.properties is None:
+        return None
+    there = props.decode(header.properties)
+    if props.INNER_NUM not in there or props.INNER_BASE not in there:
+        return 1
+    count = java_parse_int(there[props.INNER_NUM], 16)
+    base = java_parse_int(there[props.INNER_BASE], 64)
+    return count if count is not None and count > 0 and base == header.queue_offset else None

@@ -19,11 +19,14 @@ from rmqtool.check.log_reading import LogReader, Run
 from rmqtool.check.reading import Reading
 from rmqtool.recovery.queue_ends import is_somebodys
 from rmqtool.repair.content import CHUNK, FromFile
+from rmqtool.repair.mend.batch_files import BatchMender
+from rmqtool.repair.mend.extension import ExtensionMender
+from rmqtool.repair.mend.headers import SMALLEST_RECORD
 from rmqtool.repair.mend.queues import QueueMender
+from rmqtool.repair.mend.rocksdb import has_rocksdb_queues
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.repair.rebuild_rules import rules_of
 from rmqtool.scan.events import Gap, Unreadable
-from rmqtool.scan.files import FileReader
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
@@ -51,14 +54,15 @@ class Derived:
 class DerivedMender:
     """Make it for one store, call `mend` once.
 
-    store: with the mended log. end: of that log. left: queues that stay as they are. work: an empty directory
-    for what is built.
+    store: with the mended log. end: of that log. left: queues that stay as they are. blanks: positions that
+    light queues miss for good. work: an empty directory for what is built.
     """
 
     store: Store
     release: str
     end: int
     left: frozenset[Key]
+    blanks: int
     kernels: ModuleType
     work: str
     access: Access
@@ -67,46 +71,52 @@ class DerivedMender:
 
     def mend(self) -> Derived:
         """Builds queues and compares, checks the index and builds it anew where it is not right."""
-        store = replace(self.store, files=tuple(one for one in self.store.files if one.path != "abort"))
+        store = self.store
         rules = replace(rules_of(store, self.release), extension=False)
         made = Derived()
-        rocksdb = (store.root / "consumequeue" / "CURRENT").exists()
+        rocksdb = has_rocksdb_queues(store)
         queues_in = Path(self.work) / "queues"
         queues_in.mkdir()
         files = DerivedFiles(queues_in)
         builder = QueueBuilder(rules, files, self.kernels, self._wanted)
+        if self.blanks:
+            builder.damage(self.blanks * SMALLEST_RECORD)
         sound = self._read(store, None if rocksdb else builder)
         if rocksdb:
             made.notes.append("the consume queues are in RocksDB: they are left to the broker")
         else:
-            with FileReader(store, self.access) as reader:
-                mender = QueueMender(
-                    store,
-                    files,
-                    rules.consume_queue_size,
-                    store.segments.first_offset,
-                    dict(builder.queues),
-                    self.left,
-                    reader.extension,
-                )
-                made.edits += mender.edits()
+            made.edits += self._queues(store, rules, files, builder)
         if store.config is None or store.config.message_index_enable:
             made.edits += [] if sound else self._index(store, rules)
         made.full_index_timestamp = _full_index(store, made.edits)
         made.edits = _with_directories(store, _once(made.edits))
         return made
 
+    def _queues(
+        self, store: Store, rules: Rules, files: DerivedFiles, builder: QueueBuilder
+    ) -> Iterator[Edit]:
+        """Where units may point depends on what stays of extension files, and the other way round."""
+        first, built = store.segments.first_offset, dict(builder.queues)
+        with ExtensionMender(store, rules.extension_size) as extension:
+            size = rules.consume_queue_size
+            mender = QueueMender(store, files, size, first, built, self.left, extension.lookup)
+            yield from mender.edits()
+            yield from extension.edits(mender.highest)
+        yield from BatchMender(store, files, rules.batch_queue_size, first, built, self.left).edits()
+
     def _wanted(self, topic: str, queue_id: int) -> bool:
         """Queues of topics that were deleted are not made anew."""
-        there = (FileKind.CONSUMEQUEUE, topic, queue_id)
         if is_somebodys(self.store.topics, topic):
             return True
-        return any((one.kind, one.topic, one.queue_id) == there for one in self.store.queues())
+        kinds = FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE
+        queues = [one for kind in kinds for one in self.store.queues(kind)]
+        return any((one.topic, one.queue_id) == (topic, queue_id) for one in queues)
 
     def _read(self, store: Store, builder: QueueBuilder | None) -> bool:
         """One pass over the log: units are built, items compared. Whether the index is right."""
         access = self.access
-        index = IndexCheck(store, self.kernels, access, None)
+        # A mended index lags behind nothing: not after a crash, and not while this process has the lock.
+        index = IndexCheck(store, self.kernels, access, unclean=False)
         reading = Reading(self.jobs, advance=self.advance)
         log = LogReader(store.segments, reading, access, self.kernels, index)
         wrong = False

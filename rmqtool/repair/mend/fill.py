@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from formats import properties as props
 from formats.commitlog import END_FILE_MIN_BLANK_LENGTH, Blank, SysFlag
 from formats.properties import decode_pairs, is_lossless
 from rmqtool.repair.filler import SMALLEST_FILLER, filler, split
 from rmqtool.repair.mend.cells import Cell
+from rmqtool.repair.mend.claims import batch_count
+from rmqtool.repair.mend.light import pairs_of, without_further
+from rmqtool.repair.mend.listed import Listed
 from rmqtool.repair.mend.restore import padded, restored
 from rmqtool.repair.mend.stencil import Stencils
-from rmqtool.repair.mend.tiles import Tile
+from rmqtool.repair.mend.tiles import Tiles
 from rmqtool.repair.place import Place
 from rmqtool.repair.tombstone import tombstone
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rmqtool.repair.mend.light import Lights
     from rmqtool.repair.mend.logbytes import LogBytes
     from rmqtool.repair.mend.model import Frame, Header, Hole, QueueKey
 
@@ -27,15 +32,25 @@ TRAILER = 20
 _DAY_MS = 86_400_000
 _LARGEST = 4 << 20
 _KEPT, _SMALL = 10_000, 4096
+_FURTHER = 512
+"""bytes for the names of further queues, where there is room for them"""
+
+
+class Position(NamedTuple):
+    """What a record has in its queue: positions [slot, slot + size)."""
+
+    key: QueueKey
+    slot: int
+    size: int = 1
 
 
 @dataclass
 class Filled:
-    """What a hole became. rows about records: topic, queue_id, queue_offset, physical_offset, store_size."""
+    """What a hole became."""
 
-    tiles: list[Tile] = field(default_factory=list)
-    tombstones: list[dict[str, int | str]] = field(default_factory=list)
-    restored: list[dict[str, int | str]] = field(default_factory=list)
+    tiles: Tiles
+    tombstones: Listed = field(default_factory=Listed)
+    restored: Listed = field(default_factory=Listed)
     fillers: int = 0
     blank: int | None = None
     """physical offset of the blank that closes the segment"""
@@ -49,10 +64,15 @@ class UnfillableError(Exception):
 
 @dataclass
 class Filling:
-    """Fills holes one by one. keep_bodies: damaged bodies stay as they are, with a CRC that fits."""
+    """Fills holes one by one, in order. keep_bodies: damaged bodies stay, with a CRC that fits.
+
+    lights: positions in further queues. batches: topics of batch queues.
+    """
 
     log: LogBytes
     plan_id: str
+    lights: Lights
+    batches: frozenset[str] = frozenset()
     keep_bodies: bool = False
     _stencils: Stencils = field(init=False)
 
@@ -61,7 +81,7 @@ class Filling:
 
     def fill(self, hole: Hole, frames: Sequence[Frame], cells: Sequence[Cell], end: int) -> Filled:
         """Tiles from the start of the hole to `end`, less bytes behind a blank."""
-        made = Filled()
+        made = Filled(Tiles(self._stencils.make, _fallback(hole)))
         parts: list[Frame | Cell] = [one for one in frames if one.key is not None and one.end <= end]
         parts = sorted([*parts, *cells], key=lambda one: one.start)
         for number, part in enumerate(parts):
@@ -82,42 +102,69 @@ class Filling:
         if record is not None and extra:
             record = padded(record, extra)
         if record is not None:
-            made.tiles.append(Tile(frame.start, len(record), partial(bytes, record)))
-            made.restored.append(_row(frame.key, frame.slot, frame.start, len(record)))
+            made.tiles.add(frame.start, len(record), partial(bytes, record))
+            made.restored.add(frame.key, frame.slot, frame.count, frame.start, len(record))
             return
-        self._tombstone(made, hole, frame.key, frame.slot, frame.start, frame.length + extra, frame.header)
+        position = Position(frame.key, frame.slot, frame.count)
+        self._tombstone(made, hole, position, frame.start, frame.length + extra, frame.header)
 
     def _restored(self, frame: Frame) -> bytes | None:
         header = frame.header
         if header is None or not header.framed or not (header.sound or self.keep_bodies):
             return None
+        if frame.key is None or (frame.key[0] in self.batches and batch_count(header) != frame.count):
+            return None
         record = self.log.read(frame.start, frame.length)
-        return restored(frame, record, correct_crc=self.keep_bodies)
+        found = restored(frame, record, correct_crc=self.keep_bodies)
+        if found is not None:
+            self.lights.of(*frame.key, frame.start, header.properties)
+        return found
 
     def _tombstone(
         self,
         made: Filled,
         hole: Hole,
-        key: QueueKey,
-        slot: int,
+        position: Position,
         start: int,
         length: int,
         header: Header | None = None,
     ) -> None:
+        key, slot, count = position
         place = _place(hole, key, slot, start, header)
-        if header is None and not hole.trailer:
+        if key[0] in self.batches:
+            place = replace(place, batch_size=count)
+        kept = self._kept(key, start, header)
+        by_place = header is None and not kept and not hole.trailer and place.batch_size is None
+        if by_place:
             make = partial(self._stencils.make, place, length)
         else:
-            kept = _kept(header)
             make = partial(tombstone, place, length, self.plan_id, kept=kept, crc_trailer=hole.trailer)
+            if isinstance(kept, dict) and make() is None:
+                make = partial(tombstone, place, length, self.plan_id, crc_trailer=hole.trailer)
         data = make()
         if data is None:
             self._fillers(made, hole, start, length)
             return
-        # a few small ones stay in memory, others are made again when they are written
-        few = len(made.tiles) < _KEPT and length < _SMALL
-        made.tiles.append(Tile(start, length, partial(bytes, data) if few else _sure(make)))
-        made.tombstones.append(_row(key, slot, start, length))
+        if by_place:
+            made.tiles.add_stamped(start, length, key, slot)
+        else:
+            # a few small ones stay in memory, others are made again when they are written
+            few = len(made.tiles) < _KEPT and length < _SMALL
+            made.tiles.add(start, length, partial(bytes, data) if few else _sure(make))
+        made.tombstones.add(key, slot, count, start, length)
+
+    def _kept(self, key: QueueKey, start: int, header: Header | None) -> bytes | dict[str, str] | None:
+        """Properties that the tombstone takes over, with the positions in further queues that are true."""
+        raw = _readable(header)
+        found = self.lights.of(*key, start, raw)
+        if raw is None:
+            return pairs_of(found) or None
+        raw = props.without(props.without(raw, props.INNER_NUM), props.INNER_BASE)
+        if found == self.lights.stated(key[1], raw):
+            return raw
+        raw = without_further(raw)
+        ended = raw if not raw or raw.endswith(b"\x02") else raw + b"\x02"
+        return ended + props.encode(pairs_of(found), trailing_separator=True)
 
     def _cell(self, made: Filled, hole: Hole, cell: Cell) -> None:
         if cell.length == 0:
@@ -128,14 +175,15 @@ class Filling:
         if len(cell.frames) == len(cell.placed) and not cell.closes:
             lengths = _extents(cell)
         else:
-            lengths = [need for _, _, need in cell.placed]
+            extra = min(cell.room // max(len(cell.placed), 1), _FURTHER) if self.lights.active else 0
+            lengths = [one.need + extra for one in cell.placed]
         at = cell.start
-        for (key, slot, need), length in zip(cell.placed, lengths, strict=True):
+        for one, length in zip(cell.placed, lengths, strict=True):
             rest = cell.end - at - length
-            last = (key, slot, need) == cell.placed[-1]
+            last = one is cell.placed[-1]
             takes_rest = rest < _smallest_filler(hole) or length + rest <= _LARGEST
             taken = length + rest if last and not cell.closes and takes_rest else length
-            self._tombstone(made, hole, key, slot, at, taken)
+            self._tombstone(made, hole, Position(one.key, one.slot, one.positions), at, taken)
             at += taken
         if at < cell.end:
             self._close_or_fill(made, hole, at, cell.end, closes=cell.closes)
@@ -145,7 +193,7 @@ class Filling:
         if closes and length >= END_FILE_MIN_BLANK_LENGTH:
             made.blank = start
             blank = Blank.build({"total_size": length})
-            made.tiles.append(Tile(start, len(blank), partial(bytes, blank)))
+            made.tiles.add(start, len(blank), partial(bytes, blank))
             return
         if length >= _smallest_filler(hole):
             self._fillers(made, hole, start, length)
@@ -163,7 +211,7 @@ class Filling:
         if longer is None:
             raise UnfillableError
         made.lengthened = hole.before
-        made.tiles.append(Tile(hole.before, len(longer), partial(bytes, longer)))
+        made.tiles.add(hole.before, len(longer), partial(bytes, longer))
 
     def _fillers(self, made: Filled, hole: Hole, start: int, length: int) -> None:
         lengths = split(length, smallest=_smallest_filler(hole))
@@ -171,7 +219,7 @@ class Filling:
             raise UnfillableError
         for one in lengths:
             make = partial(filler, one, start, hole.timestamp, crc_trailer=hole.trailer)
-            made.tiles.append(Tile(start, one, _sure(make)))
+            made.tiles.add(start, one, _sure(make))
             made.fillers += 1
             start += one
 
@@ -198,23 +246,18 @@ def _extents(cell: Cell) -> list[int]:
     """Lengths of the broken records that the cell consists of, each with the bytes up to the next one."""
     starts = [cell.start, *(one.start for one in cell.frames[1:]), cell.end]
     lengths = [high - low for low, high in pairwise(starts)]
-    if any(length < need for length, (_, _, need) in zip(lengths, cell.placed, strict=True)):
-        return [need for _, _, need in cell.placed]
+    if any(length < one.need for length, one in zip(lengths, cell.placed, strict=True)):
+        return [one.need for one in cell.placed]
     return lengths
 
 
-def _row(key: QueueKey, slot: int, start: int, length: int) -> dict[str, int | str]:
-    return {
-        "topic": key[0],
-        "queue_id": key[1],
-        "queue_offset": slot,
-        "physical_offset": start,
-        "store_size": length,
-    }
+def _fallback(hole: Hole) -> int:
+    """Store time of what has none of its own."""
+    return hole.timestamp or hole.behind or 0
 
 
 def _place(hole: Hole, key: QueueKey, slot: int, start: int, header: Header | None) -> Place:
-    fallback = hole.timestamp or hole.behind or 0
+    fallback = _fallback(hole)
     if header is None or not header.own_place:
         return Place(key[0], key[1], slot, start, fallback)
     latest = hole.behind if hole.behind is not None else hole.timestamp + _DAY_MS
@@ -233,7 +276,7 @@ def _place(hole: Hole, key: QueueKey, slot: int, start: int, header: Header | No
     )
 
 
-def _kept(header: Header | None) -> bytes | None:
+def _readable(header: Header | None) -> bytes | None:
     """Properties that can be read without loss; with nothing odd among them they are taken as intact."""
     if header is None or not header.properties or not header.own_place:
         return None

@@ -18,9 +18,14 @@ from rmqtool.store.kinds import FileKind
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import numpy.typing as npt
+
+    from rmqtool.check.queue_files import QueueUnits
     from rmqtool.repair.mend.logbytes import LogBytes
     from rmqtool.repair.mend.model import Hole, QueueKey
     from rmqtool.store.layout import Store
+
+    Ints = npt.NDArray[np.int64]
 
 _MAGIC = re.compile(
     b"|".join(re.escape(magic.to_bytes(4, "big", signed=True)) for magic in MESSAGE_MAGIC_CODES)
@@ -77,7 +82,7 @@ def _own_places(hole: Hole, log: LogBytes) -> Iterator[int]:
 
 
 def frames_by_unit(store: Store, holes: Sequence[Hole]) -> dict[int, list[Frame]]:
-    """Frames that units of plain consume queues tell, by the number of their hole, in order of place."""
+    """Frames that units of plain and batch queues tell, by the number of their hole, in order of place."""
     found: dict[int, list[Frame]] = {}
     if not holes:
         return found
@@ -85,17 +90,11 @@ def frames_by_unit(store: Store, holes: Sequence[Hole]) -> dict[int, list[Frame]
     ends = np.array([hole.end for hole in holes], np.int64)
     files = OpenFiles(Access("pread"))
     try:
-        for key, queue in queues_of(store, FileKind.CONSUMEQUEUE, files, None).items():
-            for number in range(len(queue.files)):
-                units = queue.units(number)
-                offsets = units["physical_offset"].astype(np.int64)
-                sizes = units["size"].astype(np.int64)
-                at = np.maximum(np.searchsorted(starts, offsets, "right") - 1, 0)
-                inside = (offsets >= starts[at]) & (offsets + sizes <= ends[at]) & (sizes >= SMALLEST_RECORD)
-                first = queue.first_slot(number)
-                for k in np.flatnonzero(inside).tolist():
-                    frame = _of_unit(key, first + k, int(offsets[k]), int(sizes[k]))
-                    found.setdefault(int(at[k]), []).append(frame)
+        for kind in (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE):
+            for key, queue in queues_of(store, kind, files, None).items():
+                for number in range(len(queue.files)):
+                    for at, frame in _of_file(key, queue, number, starts, ends):
+                        found.setdefault(at, []).append(frame)
     finally:
         files.close()
     for frames in found.values():
@@ -103,5 +102,21 @@ def frames_by_unit(store: Store, holes: Sequence[Hole]) -> dict[int, list[Frame]
     return found
 
 
-def _of_unit(key: QueueKey, slot: int, offset: int, size: int) -> Frame:
-    return Frame(offset, offset + size, None, key, slot, by_unit=True)
+def _of_file(
+    key: QueueKey, queue: QueueUnits, number: int, starts: Ints, ends: Ints
+) -> Iterator[tuple[int, Frame]]:
+    """The units of one file that point into a hole, with the number of the hole."""
+    units = queue.units(number)
+    offsets = units["physical_offset"].astype(np.int64)
+    sizes = units["size"].astype(np.int64)
+    at = np.maximum(np.searchsorted(starts, offsets, "right") - 1, 0)
+    inside = (offsets >= starts[at]) & (offsets + sizes <= ends[at]) & (sizes >= SMALLEST_RECORD)
+    if queue.batch:
+        inside &= (units["base_offset"] >= 0) & (units["batch_size"] > 0)
+    first = 0 if queue.batch else queue.first_slot(number)
+    for k in np.flatnonzero(inside).tolist():
+        slot, count = first + k, 1
+        if queue.batch:
+            slot, count = int(units["base_offset"][k]), int(units["batch_size"][k])
+        start = int(offsets[k])
+        yield int(at[k]), Frame(start, start + int(sizes[k]), None, key, slot, count, by_unit=True)

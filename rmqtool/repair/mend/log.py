@@ -10,13 +10,14 @@ from rmqtool.repair.mend.claims import Claimant
 from rmqtool.repair.mend.donor import Donors
 from rmqtool.repair.mend.fill import Filling
 from rmqtool.repair.mend.frames import frames_by_header, frames_by_unit
+from rmqtool.repair.mend.light import Lights
 from rmqtool.repair.mend.logbytes import LogBytes
 from rmqtool.repair.mend.model import Hole
 from rmqtool.repair.mend.order import lonely_runs, order_of
 from rmqtool.repair.mend.overlay import OverlaySource, Patch, Zeros
 from rmqtool.repair.mend.stale import cut_stale, loosen
 from rmqtool.repair.mend.survey import Surveyor
-from rmqtool.repair.mend.tiles import Tiles
+from rmqtool.scan.events import TailContent
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.patched import PatchedSource
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import ModuleType
 
+    from rmqtool.build.rules import Rules
     from rmqtool.repair.mend.cells import Cell
     from rmqtool.repair.mend.claims import Claims
     from rmqtool.repair.mend.donor import Gift
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
 
 _STEP = 4 << 20
+_UNUSED = f"tail-{TailContent.ZERO.value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,8 @@ class MendedLog:
     """Segments in order with their patches.
 
     end: behind the last record. without: positions of queues that no hole has room for. twice: queues whose
-    offsets were given out twice, left as they are.
+    offsets were given out twice, left as they are. light_without: positions of light
+    queues that no record took.
     """
 
     slabs: list[Slab]
@@ -65,6 +69,7 @@ class MendedLog:
     mended: list[Mended] = field(default_factory=list)
     without: list[Missing] = field(default_factory=list)
     twice: list[QueueKey] = field(default_factory=list)
+    light_without: int = 0
 
     def patches(self, slab: Slab) -> tuple[Patch, ...]:
         """The patches of one segment."""
@@ -80,19 +85,19 @@ class LogMender:
     kernels: ModuleType
     mode: OpenMode
     plan_id: str
+    rules: Rules
     keep_bodies: bool = False
     donors: Sequence[Store] = ()
     advance: Callable[[int], object] | None = None
 
     def mend(self) -> MendedLog:
         """Reads the whole log, then decides about every hole in it."""
-        batches = _keys(self.store, FileKind.BATCHCONSUMEQUEUE)
-        survey, gifts = self._surveyed(batches)
+        survey, gifts = self._surveyed()
         order = order_of(survey, self._pointed(survey))
         loosen(survey, order)
         with LogBytes(survey.slabs, self.mode) as log:
             headers = {n: frames_by_header(hole, log) for n, hole in enumerate(survey.holes)}
-            units = frames_by_unit(self.store, survey.holes)
+            units, light = _parted(survey, frames_by_unit(self.store, survey.holes))
             solid = _solid_end(survey)
             for number, loose in headers.items():
                 own = _credible(loose, solid)
@@ -103,7 +108,7 @@ class LogMender:
                     for one in units.get(number, ())
                     if one.start < solid or (one.start, one.end) in extents
                 ]
-            known = [key for key in _keys(self.store, FileKind.CONSUMEQUEUE) if key not in batches]
+            known = [key for key in _keys(self.store) if not survey.is_light(key)]
             claims = Claimant(survey, order, known).claims(headers, units)
             end = self._end(survey, claims, solid)
             made = MendedLog(
@@ -111,11 +116,13 @@ class LogMender:
             )
             made.mended += [Mended(one.hole, one.patch, None, one) for one in gifts]
             cells = self._cells(survey, claims, end)
-            made.without = allot(claims, [cell for group in cells for cell in group])
-            filling = Filling(log, self.plan_id, self.keep_bodies)
+            made.without = allot(claims, [cell for group in cells for cell in group], survey.batches)
+            lights = Lights(survey, self.rules, light)
+            filling = Filling(log, self.plan_id, lights, survey.batches, self.keep_bodies)
             for number, hole in enumerate(survey.holes):
                 if hole.start < end:
                     made.mended += self._filled(hole, claims.frames[number], cells[number], end, filling)
+            made.light_without = lights.without()
         self._clear_tail(made)
         return made
 
@@ -133,15 +140,16 @@ class LogMender:
             for number, frames in found.items()
         }
 
-    def _surveyed(self, batches: Sequence[QueueKey]) -> tuple[Survey, list[Gift]]:
+    def _surveyed(self) -> tuple[Survey, list[Gift]]:
         """The log, with what donors have for its holes."""
-        surveyor = Surveyor(self.kernels, self.mode, batches, self.advance)
+        surveyor = Surveyor(self.kernels, self.mode, self.rules, self.advance)
         survey = surveyor.read(self.placing.slabs)
         cut_stale(survey)
-        if not survey.holes or not self.donors:
+        holes = self._wanting(survey) if self.donors else []
+        if not holes:
             return survey, []
         with LogBytes(survey.slabs, self.mode) as log:
-            gifts = Donors(self.donors, self.kernels, self.mode).gifts(survey.holes, log)
+            gifts = Donors(self.donors, self.kernels, self.mode).gifts(holes, log)
         if not gifts:
             return survey, []
         slabs = []
@@ -151,9 +159,21 @@ class LogMender:
         by_base = {slab.base: slab for slab in slabs}
         for one in gifts:
             one.hole.slab = by_base[one.hole.slab.base]
-        survey = Surveyor(self.kernels, self.mode, batches, self.advance).read(slabs)
+        survey = Surveyor(self.kernels, self.mode, self.rules, self.advance).read(slabs)
         cut_stale(survey)
         return survey, gifts
+
+    def _wanting(self, survey: Survey) -> list[Hole]:
+        """Holes in which something is lost: not the unused rest of the last segment.
+
+        That is one too where a unit of the store's own queues points into it: then the log was longer.
+        """
+        pointed = frames_by_unit(self.store, survey.holes)
+        return [
+            hole
+            for number, hole in enumerate(survey.holes)
+            if hole.behind is not None or hole.reasons != {_UNUSED} or number in pointed
+        ]
 
     @staticmethod
     def _end(survey: Survey, claims: Claims, solid: int) -> int:
@@ -169,9 +189,9 @@ class LogMender:
         self, hole: Hole, frames: Sequence[Frame], cells: Sequence[Cell], end: int, filling: Filling
     ) -> list[Mended]:
         filled = filling.fill(hole, frames, cells, end)
-        if not filled.tiles:
+        if not len(filled.tiles):
             return []
-        content = Tiles(filled.tiles)
+        content = filled.tiles
         return [Mended(hole, Patch(content.start - hole.slab.base, content), filled)]
 
     def _clear_tail(self, made: MendedLog) -> None:
@@ -232,9 +252,21 @@ def _last_data(source: OverlaySource, first: int) -> int:
     return first
 
 
-def _keys(store: Store, kind: FileKind) -> list[QueueKey]:
+def _parted(survey: Survey, units: dict[int, list[Frame]]) -> tuple[dict[int, list[Frame]], list[Frame]]:
+    """Frames of queues that records name as their own, by hole, and those of further queues."""
+    light = [one for frames in units.values() for one in frames if one.key and survey.is_light(one.key)]
+    if light:
+        units = {
+            number: [one for one in frames if one.key is None or not survey.is_light(one.key)]
+            for number, frames in units.items()
+        }
+    return units, light
+
+
+def _keys(store: Store) -> list[QueueKey]:
     return [
         (one.topic, one.queue_id)
+        for kind in (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
         for one in store.queues(kind)
         if one.topic is not None and one.queue_id is not None
     ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from rmqtool.scan.multi import LMQ_PREFIX
+
 if TYPE_CHECKING:
     from rmqtool.repair.mend.placing import Slab
 
@@ -15,6 +17,8 @@ QueueKey = tuple[str, int]
 @dataclass(slots=True)
 class Run:
     """Records of one queue with consecutive queue offsets, no other record of that queue between them.
+
+    In a batch queue a record takes as many queue offsets as it has messages.
 
     first, last: queue offsets. start: physical offset of the first record. last_start, end: of the last one.
     """
@@ -28,7 +32,7 @@ class Run:
 
     @property
     def count(self) -> int:
-        """Records."""
+        """Queue offsets: records, but in a batch queue."""
         return self.last - self.first + 1
 
 
@@ -69,6 +73,8 @@ class Frame:
     header: Header | None = None
     key: QueueKey | None = None
     slot: int | None = None
+    count: int = 1
+    """positions from `slot` on, more than one in batch queues only"""
     by_unit: bool = False
     """a unit of a consume queue says so"""
     suspect: bool = False
@@ -115,7 +121,8 @@ class Hole:
 class Survey:
     """All of a log. holes: by start. data_end: behind the last record at its own place.
 
-    stops: of a segment's filler, the position where it begins, by base. batches: keys of batch queues.
+    fillers: the position where the filler of a segment begins, by base. batches: topics of batch queues.
+    light: positions of records in queues that are not their own (multi-dispatch).
     """
 
     slabs: list[Slab]
@@ -127,6 +134,12 @@ class Survey:
     highest_timestamp: int = 0
     last_start: int = 0
     fillers: dict[int, int] = field(default_factory=dict)
+    light: dict[QueueKey, list[Run]] = field(default_factory=dict)
+    batches: frozenset[str] = frozenset()
+
+    def is_light(self, key: QueueKey) -> bool:
+        """Whether the queue takes records of other topics, as far as the log or its name tell."""
+        return key not in self.runs and (key in self.light or key[0].startswith(LMQ_PREFIX))
 
 
 def joined(holes: list[Hole]) -> list[Hole]:

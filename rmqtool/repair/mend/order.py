@@ -25,6 +25,9 @@ right: such a queue was numbered twice"""
 
 _MOST_PARTS = 2000
 
+_BATCH = 0x7FFF
+"""messages in one record of a batch queue"""
+
 
 @dataclass(frozen=True, slots=True)
 class Missing:
@@ -62,6 +65,10 @@ class Room:
         self._starts = [start for start, _ in places]
         self._sums = [0, *accumulate(count for _, count in places)]
 
+    def takes(self, step: int, low: int, high: int, *, batch: bool) -> bool:
+        """Whether records with so many queue offsets may have been in what begins in [low, high)."""
+        return step == 0 or step <= self.between(low, high) * (_BATCH if batch else 1)
+
     def between(self, low: int, high: int) -> int:
         """Records that fit into what begins in [low, high)."""
         first, last = bisect_left(self._starts, low), bisect_right(self._starts, high - 1)
@@ -70,7 +77,11 @@ class Room:
 
 def lonely_runs(survey: Survey) -> list[Run]:
     """Queues of which the log holds a record or two: their topic or queue number may be what lies."""
-    return [runs[0] for runs in survey.runs.values() if len(runs) == 1 and runs[0].count <= SHORT]
+    return [
+        runs[0]
+        for key, runs in survey.runs.items()
+        if len(runs) == 1 and runs[0].count <= SHORT and key[0] not in survey.batches
+    ]
 
 
 def order_of(survey: Survey, pointed: Mapping[int, Sequence[QueueKey]] | None = None) -> Order:
@@ -79,7 +90,12 @@ def order_of(survey: Survey, pointed: Mapping[int, Sequence[QueueKey]] | None = 
     pointed: queues with a unit for a lonely record at its own queue offset, by its physical offset.
     """
     order = Order()
-    broken = {key: _parts(runs) for key, runs in survey.runs.items() if len(runs) > 1}
+    batches = survey.batches
+    broken = {
+        key: list(runs) if key[0] in batches else _parts(runs)
+        for key, runs in survey.runs.items()
+        if len(runs) > 1
+    }
     loose = [part for parts in broken.values() for part in parts if part.count <= SHORT]
     lonely = lonely_runs(survey)
     room = Room(survey.holes, loose + lonely)
@@ -88,8 +104,8 @@ def order_of(survey: Survey, pointed: Mapping[int, Sequence[QueueKey]] | None = 
         if key not in broken:
             order.chosen[key] = list(runs)
         else:
-            _put_in_order(order, key, broken[key], room, begin)
-        _find_missing(order, key, room, begin)
+            _put_in_order(order, key, broken[key], room, begin, batch=key[0] in batches)
+        _find_missing(order, key, room, begin, batch=key[0] in batches)
     _disown(order, lonely, pointed or {})
     return order
 
@@ -127,32 +143,34 @@ def _parts(runs: list[Run]) -> list[Run]:
     return parts
 
 
-def _put_in_order(order: Order, key: QueueKey, parts: list[Run], room: Room, begin: int) -> None:
+def _put_in_order(
+    order: Order, key: QueueKey, parts: list[Run], room: Room, begin: int, *, batch: bool
+) -> None:
     parts = sorted(parts, key=lambda part: part.start)
     if len(parts) > _MOST_PARTS:
         order.twice.append(key)
         order.chosen[key] = []
         return
-    picked = _best_chain(parts, room, begin)
+    picked = _best_chain(parts, room, begin, batch=batch)
     left = [part for number, part in enumerate(parts) if number not in picked]
-    if any(part.count > SHORT for part in left):
+    if any(batch or part.count > SHORT for part in left):
         order.twice.append(key)
     order.chosen[key] = [part for number, part in enumerate(parts) if number in picked]
     order.outliers += [part for part in left if part.count <= SHORT and key not in order.twice]
 
 
-def _best_chain(parts: list[Run], room: Room, begin: int) -> set[int]:
+def _best_chain(parts: list[Run], room: Room, begin: int, *, batch: bool) -> set[int]:
     """The parts, by number, that keep the most records in order."""
     weights: list[int] = []
     before: list[int | None] = []
     for j, part in enumerate(parts):
-        at_begin = begin > 0 or part.first <= room.between(begin, part.start)
+        at_begin = begin > 0 or room.takes(part.first, begin, part.start, batch=batch)
         best, link = (part.count if at_begin else part.count - part.first - 1), None
         for i in range(j):
             step = part.first - parts[i].last - 1
             if step < 0 or weights[i] + part.count <= best:
                 continue
-            if step == 0 or step <= room.between(parts[i].start + 1, part.start):
+            if room.takes(step, parts[i].start + 1, part.start, batch=batch):
                 best, link = weights[i] + part.count, i
         weights.append(best)
         before.append(link)
@@ -164,13 +182,35 @@ def _best_chain(parts: list[Run], room: Room, begin: int) -> set[int]:
     return picked
 
 
-def _find_missing(order: Order, key: QueueKey, room: Room, begin: int) -> None:
+def _find_missing(order: Order, key: QueueKey, room: Room, begin: int, *, batch: bool) -> None:
     runs = order.chosen[key]
     if not runs or key in order.twice:
         return
     first = runs[0]
-    if begin == 0 and 0 < first.first <= room.between(0, first.start):
+    if begin == 0 and first.first and room.takes(first.first, 0, first.start, batch=batch):
         order.missing.append(Missing(key, 0, first.first - 1, begin, first.start))
     for left, right in pairwise(runs):
         if right.first > left.last + 1:
             order.missing.append(Missing(key, left.last + 1, right.first - 1, left.end, right.start))
+
+
+def light_missing(survey: Survey) -> tuple[dict[QueueKey, list[Missing]], set[QueueKey]]:
+    """Positions that queues of other topics' records miss where the log has a hole, by queue.
+
+    And queues whose records count differently from their units: those that miss positions without a hole (5.x
+    names queues of other names than LMQ's, and then gives none of that record's positions), those whose
+    positions do not ascend, and those that have records of their own.
+    """
+    holes = sorted(hole.start for hole in survey.holes)
+    found: dict[QueueKey, list[Missing]] = {}
+    apart: set[QueueKey] = set()
+    for key, runs in survey.light.items():
+        gaps = [Missing(key, a.last + 1, b.first - 1, a.end, b.start) for a, b in pairwise(runs)]
+        if runs and survey.slabs[0].base == 0 and runs[0].first:
+            gaps.insert(0, Missing(key, 0, runs[0].first - 1, 0, runs[0].start))
+        damaged = all(bisect_left(holes, one.low) < bisect_left(holes, one.high) for one in gaps)
+        if key not in survey.runs and damaged and all(one.first <= one.last for one in gaps):
+            found[key] = gaps
+        else:
+            apart.add(key)
+    return found, apart

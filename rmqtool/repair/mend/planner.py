@@ -11,10 +11,12 @@ from rmqtool.recovery.lookback import LookBack
 from rmqtool.repair.mend.derived import DerivedMender
 from rmqtool.repair.mend.log import LogMender, MendedLog
 from rmqtool.repair.mend.placing import place_segments
+from rmqtool.repair.mend.rocksdb import has_rocksdb_queues, rocksdb_edits
 from rmqtool.repair.mend.segments import segment_edits, with_log
 from rmqtool.repair.mend.state import LogFacts, state_edits
 from rmqtool.repair.mend.strays import stray_edits
 from rmqtool.repair.plan import Cost, Input, Planned, Told, make_planned, plan_id
+from rmqtool.repair.rebuild_rules import rules_of
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import data_bytes
 from rmqtool.store.access import Access
@@ -88,18 +90,22 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         kernels,
         options.access,
         name,
+        rules_of(store, options.release),
         keep_bodies=options.keep_bodies,
         donors=[Store.open(one) for one in options.donors],
         advance=options.advance,
     )
     log = mender.mend()
     edits = segment_edits(store, placing, log, work)
+    if edits and has_rocksdb_queues(store):
+        edits += rocksdb_edits(store)
     after = with_log(store, placing, log)
     derived = DerivedMender(
         after,
         options.release,
         log.end,
         frozenset(log.twice),
+        log.light_without,
         kernels,
         work,
         options.access,
@@ -162,12 +168,11 @@ def _saved(store: Store, release: str) -> Cost:
 
 def _lost(log: MendedLog) -> Cost:
     """Messages that become tombstones, and bytes of the log that are no record of it any more."""
-    tombstones = [row for one in log.mended if one.filled for row in one.filled.tombstones]
+    tombstones = [one.filled.tombstones for one in log.mended if one.filled]
     times = [one.hole.timestamp for one in log.mended if one.filled and one.filled.tombstones]
-    size = sum(int(row["store_size"]) for row in tombstones)
     return Cost(
-        messages=len(tombstones),
-        bytes=size,
+        messages=sum(one.records for one in tombstones),
+        bytes=sum(one.bytes for one in tombstones),
         first_timestamp=min(times, default=None),
         last_timestamp=max(times, default=None),
     )

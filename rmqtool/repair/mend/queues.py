@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from formats.consumequeue import EXT_MAX_ADDRESS, PRE_BLANK_SIZE
-from rmqtool.errors import RmqtoolError
-from rmqtool.repair.content import FromFile, Inline
+from rmqtool.repair.content import Inline
+from rmqtool.repair.mend.queue_files import by_base, odd_files, put, removed, spans, units_of
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.scan.units import UNIT
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     import numpy.typing as npt
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from rmqtool.build.queues import BatchQueue, PlainQueue
     from rmqtool.scan.extension import ExtensionLookup
     from rmqtool.store.files import StoreFile
-    from rmqtool.store.layout import Queue, Store
+    from rmqtool.store.layout import Store
 
     Units = npt.NDArray[Any]
     Mask = npt.NDArray[np.bool_]
@@ -36,7 +35,7 @@ class QueueMender:
     """Compares what was built from the mended log with what lies there.
 
     size: bytes of a queue file. first_offset: of the log. built: queues that records were found for. left:
-    queues that are not touched. lookup: extension files of a queue.
+    queues that are not touched. lookup: extension units of a queue.
     """
 
     store: Store
@@ -46,6 +45,8 @@ class QueueMender:
     built: dict[Key, PlainQueue | BatchQueue]
     left: frozenset[Key]
     lookup: Callable[[str, int], ExtensionLookup | None]
+    highest: dict[Key, int] = field(default_factory=dict)
+    """the last address of an extension unit in each queue that has changes"""
 
     def edits(self) -> Iterator[Edit]:
         """Changes to all plain queues, by topic and number."""
@@ -59,21 +60,15 @@ class QueueMender:
             queue = there.get(key)
             if key in self.left and queue is not None and queue.files:
                 continue
-            files = _by_base(queue, self.size) if queue is not None else {}
-            yield from self._odd(queue, files)
+            files = by_base(queue, self.size) if queue is not None else {}
+            yield from odd_files(queue, files)
             if key in plain:
-                yield from self._built(key, self.built[key], files)
+                changes = list(self._built(key, self.built[key], files))
+                if not changes:
+                    self.highest.pop(key, None)
+                yield from changes
             else:
                 yield from self._without_records(files)
-
-    def _odd(self, queue: Queue | None, files: dict[int, StoreFile]) -> Iterator[Edit]:
-        """Files that no queue can have: a wrong place, twice the same, empty, no number."""
-        if queue is None:
-            return
-        chosen = {file.path for file in files.values()}
-        for file in queue.files:
-            if file.path not in chosen and file.regular:
-                yield _removed(file, "a file that the queue has no place for")
 
     def _built(self, key: Key, queue: PlainQueue | BatchQueue, files: dict[int, StoreFile]) -> Iterator[Edit]:
         first = queue.first or 0
@@ -84,10 +79,10 @@ class QueueMender:
             yield from self._file(key, path, base, first, files.get(base))
         for base, file in sorted(files.items()):
             if base > high:
-                yield _removed(file, "points at nothing that is in the log")
+                yield removed(file, "points at nothing that is in the log")
             elif base < low:
                 # brokers look for the begin of a queue in its first file only (`#correctMinOffset`)
-                yield _removed(file, "all that it points at has expired")
+                yield removed(file, "all that it points at has expired")
 
     def _harmless(self, units: Units) -> Mask:
         """Units that stand for no message of the log: expired, or blanks in front of the first one."""
@@ -104,15 +99,13 @@ class QueueMender:
         made = wanted.copy()
         if there is not None:
             before = max(first - base // UNIT.itemsize, 0)
-            self._keep(key, wanted, _units(there)[: len(wanted)], before)
+            self._keep(key, wanted, units_of(there, UNIT)[: len(wanted)], before)
         if there is None or there.size != self.size:
-            yield self._put(path, built, wanted, made, there)
+            as_built = built if built.exists() and bool((wanted == made).all()) else None
+            yield put(path, self.size, wanted, as_built, self.files.times.get(path), there)
             return
-        held = _units(there)
-        different = np.flatnonzero(wanted != held)
-        for span in (
-            np.split(different, np.flatnonzero(np.diff(different) != 1) + 1) if different.size else ()
-        ):
+        held = units_of(there, UNIT)
+        for span in spans(wanted != held):
             data = wanted[span[0] : span[-1] + 1].tobytes()
             slot = base // UNIT.itemsize + int(span[0])
             change = Change(
@@ -142,37 +135,22 @@ class QueueMender:
             address = int(held["tags_code"][number])
             if lookup is not None and lookup.tags_code(address) == wanted["tags_code"][number]:
                 wanted["tags_code"][number] = address
-
-    def _put(self, path: str, built: Path, wanted: Units, made: Units, there: StoreFile | None) -> Edit:
-        as_built = built.exists() and bool((wanted == made).all())
-        time = self.files.times.get(path)
-        change = Change(
-            action=Action.PUT,
-            path=path,
-            length=self.size,
-            size=self.size,
-            mtime_ns=None if time is None or time <= 0 else time * 1_000_000,
-            why="consumequeue",
-            message=f"{path} {'is missing' if there is None else 'has another length than its kind'}",
-        )
-        if as_built:
-            return Edit(change, FromFile(str(built), 0, self.size, movable=True))
-        return Edit(change, Inline(wanted.tobytes()))
+                self.highest[key] = max(self.highest.get(key, address), address)
 
     def _without_records(self, files: dict[int, StoreFile]) -> Iterator[Edit]:
         """A queue of which the log holds nothing: expired units stay, what follows them points at nothing."""
         ordered = sorted(files.items())
         for number, (base, file) in enumerate(ordered):
             if file.size != self.size:
-                yield from (_removed(one, "its units cannot be told") for _, one in ordered[number:])
+                yield from (removed(one, "its units cannot be told") for _, one in ordered[number:])
                 return
-            units = _units(file)
+            units = units_of(file, UNIT)
             good = self._harmless(units)
             end = len(units) if good.all() else int(np.argmin(good))
             blank = units["size"][:end] == PRE_BLANK_SIZE
             if end == 0 or blank.all():
                 yield from (
-                    _removed(one, "points at nothing that is in the log") for _, one in ordered[number:]
+                    removed(one, "points at nothing that is in the log") for _, one in ordered[number:]
                 )
                 return
             if end == len(units):
@@ -191,38 +169,6 @@ class QueueMender:
                 )
                 yield Edit(change, Inline(bytes(last * UNIT.itemsize)))
             yield from (
-                _removed(one, "points at nothing that is in the log") for _, one in ordered[number + 1 :]
+                removed(one, "points at nothing that is in the log") for _, one in ordered[number + 1 :]
             )
             return
-
-
-def _by_base(queue: Queue, size: int) -> dict[int, StoreFile]:
-    """One file for each base that a file of this size may have, the longest first."""
-    chosen: dict[int, StoreFile] = {}
-    for file in queue.files:
-        base = file.base_offset
-        if base is None or base % size or not file.regular or not file.size or file.name != f"{base:020d}":
-            continue
-        chosen[base] = file
-    return chosen
-
-
-def _units(file: StoreFile) -> Units:
-    """All units of a file; zeros where they cannot be read."""
-    try:
-        with file.open("pread") as source:
-            data = source.window(0, file.size).tobytes()
-    except RmqtoolError:
-        data = bytes(file.size)
-    return np.frombuffer(data[: len(data) // UNIT.itemsize * UNIT.itemsize], UNIT)
-
-
-def _removed(file: StoreFile, reason: str) -> Edit:
-    return Edit(
-        Change(
-            action=Action.REMOVE,
-            path=file.shown,
-            why="consumequeue",
-            message=f"{file.shown}: {reason}",
-        )
-    )

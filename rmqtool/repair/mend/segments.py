@@ -145,8 +145,8 @@ def _message(one: Mended) -> str:
     parts = [
         f"{count} {word}"
         for count, word in (
-            (len(filled.tombstones), "tombstone(s)"),
-            (len(filled.restored), "record(s) put right"),
+            (filled.tombstones.records, "tombstone(s)"),
+            (filled.restored.records, "record(s) put right"),
             (filled.fillers, "filler(s)"),
             (int(filled.blank is not None), "blank to the end of the segment"),
             (int(filled.lengthened is not None), "separators behind the record in front"),
@@ -160,8 +160,8 @@ def _facts(mended: list[Mended]) -> dict[str, object]:
     """Every tombstone and every restored record, with its place."""
     filled = [one.filled for one in mended if one.filled is not None]
     facts: dict[str, object] = {"physical_offset": mended[0].hole.start} if mended else {}
-    tombstones = [row for one in filled for row in one.tombstones]
-    restored = [row for one in filled for row in one.restored]
+    tombstones = [row for one in filled for row in one.tombstones.rows]
+    restored = [row for one in filled for row in one.restored.rows]
     fillers = sum(one.fillers for one in filled)
     facts |= {"tombstones": tombstones} if tombstones else {}
     facts |= {"restored": restored} if restored else {}

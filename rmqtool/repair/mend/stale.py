@@ -36,12 +36,13 @@ def _goes_back(runs: list[Run], hole: Hole) -> bool:
 
 
 def _cut(survey: Survey, start: int) -> None:
-    for key, runs in survey.runs.items():
-        survey.runs[key] = [run for run in runs if run.start < start]
+    for queues in (survey.runs, survey.light):
+        for key, runs in queues.items():
+            queues[key] = [run for run in runs if run.start < start]
     kept = [hole for hole in survey.holes if hole.end <= start]
     slab = survey.slabs[-1]
     first = next(hole for hole in survey.holes if hole.end > start)
-    rest = Hole(slab, start, slab.end, first.before, first.timestamp, first.trailer)
+    rest = Hole(slab, start, slab.end, first.before, first.timestamp, trailer=first.trailer)
     rest.reasons.add("stale")
     survey.holes = [*kept, rest]
     survey.data_end = start

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from formats.checkpoint import CHECKPOINT_SIZE, Checkpoint, parse_checkpoint
 from rmqtool.errors import RmqtoolError
 from rmqtool.repair.content import Inline
+from rmqtool.repair.mend.rocksdb import has_rocksdb_queues
 from rmqtool.repair.plan import Action, Change, Edit
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def state_edits(store: Store, log: LogFacts, *, changed: bool) -> Iterator[Edit]
     changed: whether the plan changes anything else. A checkpoint that is merely old stays: it costs nothing
     after a clean stop (`DefaultMessageStore#load`).
     """
-    if (store.root / "consumequeue" / "CURRENT").exists():
+    if has_rocksdb_queues(store):
         # queues in RocksDB are brought in step by the recovery after an unclean stop, which finds no damage
         yield from _checkpoint(store, log, changed=changed)
         return

@@ -11,21 +11,24 @@ import numpy as np
 from formats.commitlog import SysFlag
 from formats.crc_trailer import TRAILER_SIZE
 from formats.properties import CRC32
+from rmqtool.build.further import further_columns, set_batches
 from rmqtool.errors import RmqtoolError
 from rmqtool.repair.mend.model import Frame, Hole, QueueKey, Run, Survey, joined
 from rmqtool.repair.mend.overlay import OverlaySource
 from rmqtool.scan.events import Blank, End, Gap, Records, Tail
 from rmqtool.scan.fields import Column, CrcState, Field, Issue, Stop
 from rmqtool.scan.lanes import Lanes
+from rmqtool.scan.multi import MultiDispatch
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.patched import PatchedSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Sequence
     from types import ModuleType
 
     import numpy.typing as npt
 
+    from rmqtool.build.rules import Rules
     from rmqtool.repair.mend.placing import Slab
     from rmqtool.scan.events import Event
     from rmqtool.store.access import OpenMode
@@ -44,17 +47,19 @@ _NO_POSITION = int(SysFlag.PREPARED)
 class Surveyor:
     """Make it, call `read` once.
 
-    batches: queues whose records may take several positions: they are not put in order here. advance: told
-    how many bytes are done.
+    rules: whose records may take several positions, or positions in several queues. advance: told how many
+    bytes are done.
     """
 
     kernels: ModuleType
     mode: OpenMode
-    batches: Collection[QueueKey] = ()
+    rules: Rules
     advance: Callable[[int], object] | None = None
     _survey: Survey = field(init=False)
     _lanes: Lanes = field(init=False)
     _slab: Slab = field(init=False)
+    _counts: npt.NDArray[np.int64] = field(init=False)
+    """queue positions of the records in the lanes"""
     _previous: Rows | None = None
     """the last intact records of the segment that is read"""
     _trailer: bool = False
@@ -63,8 +68,9 @@ class Surveyor:
 
     def read(self, slabs: Sequence[Slab]) -> Survey:
         """All segments; what cannot be read is a hole."""
-        self._survey = Survey(list(slabs))
+        self._survey = Survey(list(slabs), batches=self.rules.batch_topics)
         self._lanes = Lanes(self.kernels, _TOGETHER)
+        self._counts = np.ones(_TOGETHER, np.int64)
         for number, slab in enumerate(slabs):
             self._slab, self._previous = slab, None
             self._read_one(slab, last=number == len(slabs) - 1)
@@ -146,8 +152,23 @@ class Surveyor:
             hole.behind = int(times.max())
         self._open.clear()
         self._trailer = _has_trailer(run)
-        for _ in self._lanes.take(run, self._slab.base):
+        if len(self._lanes) + len(rows) > _TOGETHER:
             self._sort()
+        before = len(self._lanes)
+        for _ in self._lanes.take(run, self._slab.base):
+            pass  # the columns are exactly full; the next run empties them
+        self._take_further(run, slice(before, len(self._lanes)))
+
+    def _take_further(self, run: Records, here: slice) -> None:
+        """Batches, and positions in the queues that records name besides their own."""
+        if self.rules.batch_topics:
+            set_batches(self._lanes, run, here, self._counts, self.rules, self.kernels)
+        if self.rules.multi_dispatch is not MultiDispatch.NONE:
+            made, _ = further_columns(self._lanes, run, here, self.rules, self.kernels)
+            for key, parts in made.items():
+                columns = np.concatenate(parts, axis=1)
+                counts = np.ones(columns.shape[1], np.int64)
+                _extend(self._survey.light.setdefault(key, []), key, columns, counts)
 
     def _suspect(self, row: Rows) -> None:
         start = int(row[Field.POSITION])
@@ -161,7 +182,12 @@ class Surveyor:
         if previous is not None and previous[Field.POSITION] + previous[Field.STORE_SIZE] == start:
             before = slab.base + int(previous[Field.POSITION])
         hole = Hole(
-            slab, slab.base + start, slab.base + end, before, self._survey.last_timestamp, self._trailer
+            slab,
+            slab.base + start,
+            slab.base + end,
+            before,
+            self._survey.last_timestamp,
+            trailer=self._trailer,
         )
         hole.reasons.add(reason)
         self._survey.holes.append(hole)
@@ -172,8 +198,8 @@ class Surveyor:
         """Appends the records taken so far to the runs of their queues."""
         columns = self._lanes.columns
         for key, chosen in self._lanes.groups():
-            if key not in self.batches:
-                _extend(self._survey.runs.setdefault(key, []), key, columns[:, chosen])
+            runs = self._survey.runs.setdefault(key, [])
+            _extend(runs, key, columns[:, chosen], self._counts[chosen])
         self._lanes.clear()
 
 
@@ -195,12 +221,12 @@ def _has_trailer(run: Records) -> bool:
     return run.window[end - TRAILER_SIZE : end - TRAILER_SIZE + 8].tobytes() == CRC32.encode()
 
 
-def _extend(runs: list[Run], key: QueueKey, columns: Rows) -> None:
+def _extend(runs: list[Run], key: QueueKey, columns: Rows, counts: Rows) -> None:
     slots, offsets, sizes = columns[Column.SLOT], columns[Column.OFFSET], columns[Column.SIZE]
-    breaks = np.flatnonzero(np.diff(slots) != 1) + 1
+    breaks = np.flatnonzero(slots[1:] != slots[:-1] + counts[:-1]) + 1
     edges = [0, *breaks.tolist(), len(slots)]
     for start, end in pairwise(edges):
-        first, last = int(slots[start]), int(slots[end - 1])
+        first, last = int(slots[start]), int(slots[end - 1] + counts[end - 1]) - 1
         last_start = int(offsets[end - 1])
         stop = last_start + int(sizes[end - 1])
         if runs and runs[-1].last + 1 == first:

@@ -51,6 +51,8 @@ def _store(one: Outcome, path: str) -> Row:
         "store_hosts": one.hosts,
         "segment_size": one.segment_size.size,
         "segment_size_source": one.segment_size.source,
+        "version": written.release,
+        "version_source": written.release_source,
         "segments": written.segments,
         "first_offset": written.first,
         "end_offset": written.end,

@@ -19,6 +19,7 @@ from rmqtool.repair.salvage.tables import Found, Run, empty, taken
 from rmqtool.repair.salvage.tabulate import Names
 from rmqtool.scan.text import format_host
 from rmqtool.store.coverage import unreadable
+from rmqtool.store.kinds import SALVAGE_REPORT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 Stores = Literal["auto", "one", "by-host"]
 
-REPORT = "rmqtool-salvage.json"
+REPORT = SALVAGE_REPORT
 """a directory with it is what a salvage made, and may be replaced by one"""
 
 _FOREIGN = 0.5
@@ -44,9 +45,12 @@ _FOREIGN = 0.5
 
 @dataclass(frozen=True)
 class SalvageOptions:
-    """How to salvage. segment_size: None to infer it. config: sizes and switches of the new store."""
+    """How to salvage. release: whose files the new store gets; it and segment_size: None to infer it.
 
-    release: str
+    config: sizes and switches of the new store.
+    """
+
+    release: str | None = None
     stores: Stores = "auto"
     segment_size: int | None = None
     config: StoreConfig | None = None

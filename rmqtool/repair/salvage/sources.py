@@ -37,21 +37,20 @@ class Sources:
     not_covered: list[dict[str, Any]]
 
 
-def collect(paths: Iterable[str], *, without: str) -> Sources:
-    """All regular files at and below `paths`, but none in the directory `without`.
+def collect(paths: Iterable[str]) -> Sources:
+    """All regular files at and below `paths`.
 
     Raises `VanishedError` for a path that does not exist, `UsageError` for one that is no file or directory.
     """
     found = Sources([], [])
     seen: set[tuple[int, int]] = set()
-    apart = os.path.realpath(without)
     for given in paths:
         try:
             facts = os.stat(given)
         except OSError as error:
             raise VanishedError(f"{escape_name(given)}: {error.strerror}") from error
         if stat.S_ISDIR(facts.st_mode):
-            _walk(given, apart, found, seen)
+            _walk(given, found, seen)
         elif stat.S_ISREG(facts.st_mode):
             _add(given, facts, found, seen)
         else:
@@ -60,15 +59,12 @@ def collect(paths: Iterable[str], *, without: str) -> Sources:
     return found
 
 
-def _walk(root: str, apart: str, found: Sources, seen: set[tuple[int, int]]) -> None:
+def _walk(root: str, found: Sources, seen: set[tuple[int, int]]) -> None:
     def failed(error: OSError) -> None:
         path = escape_name(str(error.filename))
         found.not_covered.append(unreadable(path, error.strerror or "cannot be listed"))
 
     for directory, inside, names in os.walk(root, onerror=failed):
-        if os.path.realpath(directory) == apart:
-            inside.clear()
-            continue
         inside.sort()
         for name in sorted(names):
             path = os.path.join(directory, name)

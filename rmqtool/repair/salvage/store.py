@@ -18,6 +18,7 @@ from rmqtool.build.files import DerivedFiles
 from rmqtool.build.index import IndexFiles, IndexNames
 from rmqtool.build.log import LogReading, build_log
 from rmqtool.errors import StoreIOError
+from rmqtool.recovery.traits import behaviours
 from rmqtool.repair.rebuild_rules import rules_of
 from rmqtool.repair.salvage.arrange import Arrangement
 from rmqtool.repair.salvage.copies import copies
@@ -77,9 +78,12 @@ def bytes_needed(laid: Laid) -> int:
 
 
 def write_store(
-    laid: Laid, files: Files, root: str, *, release: str, config: StoreConfig | None, jobs: int
+    laid: Laid, files: Files, root: str, *, release: str | None, config: StoreConfig | None, jobs: int
 ) -> Written:
-    """Writes the store into `root`, a directory of ours. Raises `StoreIOError`."""
+    """Writes the store into `root`, a directory of ours. Raises `StoreIOError`.
+
+    release: None for the last one that the records do not exclude.
+    """
     try:
         free = shutil.disk_usage(root).free
         if bytes_needed(laid) > free:
@@ -89,6 +93,10 @@ def write_store(
         written = write_log(
             laid.arranged, laid.moved, files, laid.fill, os.path.join(root, "commitlog"), root
         )
+        if release is None:
+            written.release_source = "inferred"
+            release = list(behaviours(Store.open(root).release.releases))[-1]
+        written.release = release
         lanes = np.unique(np.concatenate([_lanes(laid), np.empty(0, np.int64)])).tolist()
         now = time.time_ns() // 1_000_000
         topics = topics_json([files.names.lanes[lane] for lane in lanes], files.names.batch_topics, now)

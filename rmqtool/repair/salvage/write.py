@@ -13,6 +13,7 @@ from rmqtool.repair.salvage.files import CHUNK
 from rmqtool.repair.salvage.logfile import LogWriter
 from rmqtool.repair.salvage.moved import WORDS, Moved, Why
 from rmqtool.repair.salvage.tables import Run
+from rmqtool.store.kinds import SALVAGE_MAPPING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
-MAPPING = "rmqtool-salvage-moved.csv"
+MAPPING = SALVAGE_MAPPING
 COLUMNS = (
     "source", "position", "why", "topic", "queue_id", "queue_offset", "new_queue_offset", "physical_offset",
     "new_physical_offset", "store_timestamp", "store_size",
@@ -37,7 +38,10 @@ COLUMNS = (
 
 @dataclass
 class Written:
-    """What a log came to hold. first, end: physical offsets; last_time: store time (ms) of the last."""
+    """What a log came to hold. first, end: physical offsets; last_time: store time (ms) of the last.
+
+    release: whose queues and index the store got; release_source: `given` or `inferred`.
+    """
 
     first: int = 0
     end: int = 0
@@ -49,6 +53,8 @@ class Written:
     segments: int = 0
     moved: int = 0
     refused: list[Ints] = field(default_factory=list)
+    release: str = ""
+    release_source: str = "given"
 
 
 def write_log(

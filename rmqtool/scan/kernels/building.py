@@ -9,11 +9,19 @@ import numpy as np
 
 from formats.index import Item
 from formats.primitives import offset_of, sizeof
+from formats.properties import INNER_MULTI_QUEUE_OFFSET
 from rmqtool.scan.fields import Field, Keys, Queue
 from rmqtool.scan.kernels.compiler import kernel
-from rmqtool.scan.kernels.constants import CRC_BAD, POSITION, STORE_TIMESTAMP, STORED_OFFSET
+from rmqtool.scan.kernels.constants import (
+    CRC_BAD,
+    POSITION,
+    PROPERTIES_LENGTH,
+    PROPERTIES_POSITION,
+    STORE_TIMESTAMP,
+    STORED_OFFSET,
+)
 from rmqtool.scan.kernels.dispatch import CODE, LENGTH, OFFSET, SIZE, SLOT, TAGS, UNIT
-from rmqtool.scan.kernels.intrinsics import prefetch, put32, put64
+from rmqtool.scan.kernels.intrinsics import prefetch, put32, put64, u8, u64
 
 CRC_STATE = int(Field.CRC_STATE)
 
@@ -35,6 +43,11 @@ ITEM_OFFSET = offset_of(Item, "physical_offset")
 ITEM_TIME = offset_of(Item, "time_diff")
 ITEM_PREV = offset_of(Item, "prev")
 MOST_SECONDS = (1 << 31) - 1
+LIST = tuple(INNER_MULTI_QUEUE_OFFSET.encode())
+SEPARATORS = np.uint64(0x0202020202020202)
+ONES = np.uint64(0x0101010101010101)
+HIGH = np.uint64(0x8080808080808080)
+NONE = np.uint64(0)
 AHEAD = 32
 """keys whose slots are on their way into the cache while one is written"""
 
@@ -156,3 +169,36 @@ def places_and_times(rows, base, offsets, times):
         elsewhere += rows[r, STORED_OFFSET] != offset
         bad += rows[r, CRC_STATE] == CRC_BAD
     return elsewhere, bad
+
+
+@kernel(forceinline=True)
+def _begins_with_list(address, length):
+    i = 0
+    while i < min(len(LIST), length) and u8(address + i) == LIST[i]:
+        i += 1
+    return i == len(LIST)
+
+
+@kernel()
+def feeds_further_queues(buf, origin, rows):
+    """Whether some record has a property whose name begins with INNER_MULTI_QUEUE_OFFSET."""
+    base = buf.ctypes.data - origin
+    for r in range(rows.shape[0]):
+        length = rows[r, PROPERTIES_LENGTH]
+        at = base + rows[r, PROPERTIES_POSITION]
+        end = at + length
+        if length <= 0:
+            continue
+        if _begins_with_list(at, length):
+            return True
+        while at < end:
+            if at + 8 <= end:
+                word = u64(at) ^ SEPARATORS
+                if (word - ONES) & ~word & HIGH == NONE:
+                    at += 8
+                    continue
+            for i in range(min(8, end - at)):
+                if u8(at + i) == 2 and _begins_with_list(at + i + 1, end - at - i - 1):
+                    return True
+            at += 8
+    return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,7 @@ from rmqtool.repair.mend.order import order_of
 from rmqtool.repair.mend.overlay import Bytes, OverlaySource, Patch, Zeros
 from rmqtool.repair.mend.placing import Slab
 from rmqtool.repair.mend.restore import padded
-from rmqtool.repair.mend.tiles import Tile, Tiles
+from rmqtool.repair.mend.tiles import Tiles
 from rmqtool.store.bytes import MemorySource
 from tests.repair.mend import strict
 from tests.repair.mend.laws import kept, mend, problems
@@ -46,7 +47,9 @@ def test_a_patch_lies_over_what_is_below() -> None:
 
 
 def test_tiles_are_read_in_any_parts() -> None:
-    tiles = Tiles([Tile(100, 3, lambda: b"abc"), Tile(103, 2, lambda: b"de"), Tile(105, 4, lambda: b"fghi")])
+    tiles = Tiles()
+    for start, data in ((100, b"abc"), (103, b"de"), (105, b"fghi")):
+        tiles.add(start, len(data), partial(bytes, data))
     whole = b"abcdefghi"
     for start in range(9):
         for length in range(1, 10 - start):

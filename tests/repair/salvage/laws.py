@@ -16,7 +16,7 @@ NONE: Counter[tuple[Any, ...]] = Counter()
 
 def salvaged(paths: list[Path], output: Path, **options: Any) -> Salvaged:
     """A salvage without the command line."""
-    sources = collect([str(path) for path in paths], without=str(output))
+    sources = collect([str(path) for path in paths])
     chosen = SalvageOptions("5.3.3", **options)
     told = carve(sources, chosen)
     if told.records:

@@ -33,7 +33,7 @@ def image(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("size", [100, 777, 4096, 1 << 20])
 @pytest.mark.parametrize("how", [Access("pread"), Access("auto")], ids=["pread", "auto"])
 def test_borders_change_nothing(image: Path, size: int, how: Access) -> None:
-    found = Carver(collect([str(image)], without="").files, Names(), jobs=2, how=how, range_bytes=size).run()
+    found = Carver(collect([str(image)]).files, Names(), jobs=2, how=how, range_bytes=size).run()
     whole = merged(found)
     assert whole.runs[:, [Run.POSITION, Run.COUNT, Run.OFFSET]].tolist() == [[5, 41, 0]]
     assert np.array_equal(whole.pieces[0], whole.pieces[-1])

@@ -62,7 +62,8 @@ PIECES = st.lists(
 def torn(log: HandmadeLog, cuts: list[Any]) -> tuple[list[bytes], set[int], set[int]]:
     """Files made of pieces of the log with noise between them; the offsets of records whole in one.
 
-    And of those that may be: no CRC covers the properties, so the next bytes may stand in for their end.
+    And of those that may be, once more where a piece has them whole: no CRC covers properties, so the next
+    bytes may stand in for their end.
     """
     image, base = image_of(log), log.first_offset
     files: dict[int, bytes] = {}
@@ -78,9 +79,9 @@ def torn(log: HandmadeLog, cuts: list[Any]) -> tuple[list[bytes], set[int], set[
         maybe |= {
             record.physical_offset
             for record in inside
-            if record.end - len(Message.parse(record.data).properties) <= end
+            if record.end - len(Message.parse(record.data).properties) <= end < record.end
         }
-    return list(files.values()), whole, maybe - whole
+    return list(files.values()), whole, maybe
 
 
 def write_all(directory: Path, files: list[bytes]) -> list[Path]:
@@ -89,6 +90,10 @@ def write_all(directory: Path, files: list[bytes]) -> list[Path]:
         paths.append(directory / f"#{number}.bin")
         paths[-1].write_bytes(data)
     return paths
+
+
+def often(counted: Counter[Any], times: int) -> Counter[Any]:
+    return Counter({key: count * times for key, count in counted.items()})
 
 
 def expected(log: HandmadeLog, whole: set[int]) -> Counter[Any]:
@@ -115,11 +120,11 @@ def test_every_whole_record_comes_back(
         if not told.records:
             assert not whole
             return
-        records = check_store(output, expected(log, whole), expected(log, maybe))
+        records = check_store(output, expected(log, whole), often(expected(log, maybe), len(cuts)))
         if size:  # with the right size of segments everything has room where it was
             places = {record.physical_offset for record in records if not is_placeholder(record)}
             assert whole <= places <= whole | maybe
-            assert told.by_source("moved").sum() == 0
+            assert told.by_source("moved").sum() == 0 or whole & maybe
 
 
 @QUICK
@@ -136,7 +141,7 @@ def test_two_logs_that_claim_the_same_offsets(
     files, whole, maybe = torn(one, cuts)
     files_two, whole_two, maybe_two = torn(two, more)
     both = expected(one, whole) | expected(two, whole_two)  # equal messages are copies of each other
-    perhaps = expected(one, maybe) | expected(two, maybe_two)
+    perhaps = often(expected(one, maybe) + expected(two, maybe_two), len(cuts) + len(more))
     if not both:
         return
     with tempfile.TemporaryDirectory(dir=MEMORY) as place:

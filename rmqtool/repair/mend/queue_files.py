@@ -1,0 +1,90 @@
+"""What the menders of all kinds of queue files share: files by their place, units, and changes to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rmqtool.errors import RmqtoolError
+from rmqtool.repair.content import FromFile, Inline
+from rmqtool.repair.plan import Action, Change, Edit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+    from rmqtool.store.files import StoreFile
+    from rmqtool.store.layout import Queue
+
+    Units = npt.NDArray[Any]
+    Mask = npt.NDArray[np.bool_]
+
+
+def by_base(queue: Queue, size: int) -> dict[int, StoreFile]:
+    """One file for each base that a file of this size may have, in ascending order."""
+    chosen: dict[int, StoreFile] = {}
+    for file in queue.files:
+        base = file.base_offset
+        if base is None or base % size or not file.regular or not file.size or file.name != f"{base:020d}":
+            continue
+        chosen[base] = file
+    return dict(sorted(chosen.items()))
+
+
+def units_of(file: StoreFile, dtype: np.dtype[Any]) -> Units:
+    """All whole units of a file; zeros where they cannot be read."""
+    try:
+        with file.open("pread") as source:
+            data = source.window(0, file.size).tobytes()
+    except RmqtoolError:
+        data = bytes(file.size)
+    return np.frombuffer(data[: len(data) // dtype.itemsize * dtype.itemsize], dtype)
+
+
+def spans(different: Mask) -> list[npt.NDArray[np.intp]]:
+    """The places that are true, as stretches without a gap."""
+    places = np.flatnonzero(different)
+    if not places.size:
+        return []
+    return np.split(places, np.flatnonzero(np.diff(places) != 1) + 1)
+
+
+def removed(file: StoreFile, reason: str) -> Edit:
+    """The file leaves the store."""
+    return Edit(
+        Change(
+            action=Action.REMOVE,
+            path=file.shown,
+            why=str(file.kind),
+            message=f"{file.shown}: {reason}",
+        )
+    )
+
+
+def odd_files(queue: Queue | None, files: dict[int, StoreFile]) -> Iterator[Edit]:
+    """Files that no queue can have: a wrong place, twice the same, empty, no number."""
+    chosen = {file.path for file in files.values()}
+    for file in queue.files if queue is not None else ():
+        if file.path not in chosen and file.regular:
+            yield removed(file, "a file that the queue has no place for")
+
+
+def put(
+    path: str, size: int, wanted: Units, built: Path | None, time: int | None, there: StoreFile | None
+) -> Edit:
+    """A file as a whole. built: where the same bytes lie. time: store time (ms) of its last record."""
+    change = Change(
+        action=Action.PUT,
+        path=path,
+        length=size,
+        size=size,
+        mtime_ns=None if time is None or time <= 0 else time * 1_000_000,
+        why=path.partition("/")[0],
+        message=f"{path} {'is missing' if there is None else 'has another length than its kind'}",
+    )
+    if built is not None:
+        return Edit(change, FromFile(str(built), 0, size, movable=True))
+    return Edit(change, Inline(wanted.tobytes().ljust(size, b"\0")))

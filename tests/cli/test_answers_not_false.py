@@ -1,0 +1,91 @@
+"""Answers that would read as "there is none" although the command never looked where it could be."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from tests.cli.dumping import assert_one_line
+from tests.helpers import rmq
+
+NDJSON = ("--format", "ndjson")
+OF_THE_LOG = {
+    "query-key": ("query-key", "{}", "burst"),
+    "query-id": ("query-id", "{}", "0A00000200002A9F0000000000000000"),
+    "query-offset": ("query-offset", "{}", "TopicA", "0", "0"),
+    "query-time": ("query-time", "{}", "TopicA", "0", "0"),
+    "tail": ("tail", "{}"),
+    "stats": ("stats", "{}"),
+}
+MESSAGES_BY_SQL = ("sql", "{}", "select count(*) from messages")
+
+
+def call(words, path, *more):
+    return rmq(*(word.replace("{}", str(path)) for word in words), *more)
+
+
+@pytest.mark.parametrize("part", ["consumequeue", "consumequeue/TopicA/0", "index", "config", "checkpoint"])
+@pytest.mark.parametrize("name", OF_THE_LOG)
+def test_a_part_of_a_store_does_not_answer_for_the_log(golden, name, part):
+    result = call(OF_THE_LOG[name], golden("v498-basic").path / part)
+    assert_one_line(result, 2)
+    assert "without its commit log" in result.stderr
+
+
+@pytest.mark.parametrize("name", [*OF_THE_LOG, "sql"])
+def test_a_store_whose_log_lies_elsewhere_is_not_empty(fresh_golden, name):
+    found = fresh_golden("v498-basic")
+    shutil.rmtree(found.path / "commitlog")
+    result = call(OF_THE_LOG.get(name, MESSAGES_BY_SQL), found.path, *NDJSON)
+    assert result.exit_code == 3
+    assert result.rows[-1]["incomplete_reason"] == "unreadable"
+    assert "--commitlog" in result.rows[-1]["not_covered"][0]["error"]
+
+
+def test_queues_without_the_log_are_counted_all_the_same(fresh_golden):
+    found = fresh_golden("v498-basic")
+    shutil.rmtree(found.path / "commitlog")
+    result = rmq("sql", found.path, "select count(*) as units from consumequeue", *NDJSON)
+    assert (result.exit_code, result.rows[0]["units"]) == (0, 413)
+
+
+@pytest.mark.parametrize("topic", ["T*", "*", "Topic?"])
+def test_a_topic_of_query_key_may_be_a_glob(golden, topic):
+    result = rmq("query-key", golden("v498-basic").path, topic, "burst", *NDJSON)
+    assert (result.exit_code, len(result.of_type("message"))) == (0, 10)
+
+
+def test_a_topic_that_nothing_names_is_told(golden):
+    store = golden("v498-basic").path
+    assert "names topic Nope" in rmq("query-key", store, "Nope", "burst").stderr
+    assert "names topic" not in rmq("query-key", store, "TopicA", "burst").stderr
+
+
+@pytest.mark.parametrize("statement", ["select 1; select 2", ";", "-- nothing"])
+def test_sql_is_one_statement(golden, statement):
+    result = rmq("sql", golden("v498-basic").path, "--", statement)
+    assert_one_line(result, 2)
+    assert "statements; give one" in result.stderr
+
+
+def test_sql_may_end_like_a_statement(golden):
+    result = rmq("sql", golden("v498-basic").path, "select 1 as one; -- done", *NDJSON)
+    assert (result.exit_code, result.rows[0]["one"]) == (0, 1)
+
+
+def test_tables_tell_what_is_in_an_id(golden):
+    basic = golden("v498-basic").path
+    other = rmq("query-id", basic, "0A00000900002A9F0000000000000000")
+    assert "names host 10.0.0.9:10911, the record was stored by 10.0.0.2:10911" in other.stderr
+    made = rmq("query-id", basic, "AC1400031234567890AB0F2C3D4E0001")
+    assert "process 4660 on 172.20.0.3" in made.stderr
+    hidden = rmq("query-id", basic, "AC1400031234567890AB0F2C3D4E0001", "--redact", "hosts")
+    assert "172.20" not in hidden.stderr
+
+
+def test_a_condition_too_long_to_take_apart_is_a_usage_error(golden):
+    long = "a = 1 or " * 3000 + "1 = 1"
+    result = rmq("tail", golden("v498-basic").path, "--filter", long, "--filter-type", "sql92")
+    assert_one_line(result, 2)
+    assert "too long" in result.stderr
