@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
+_COMMAND = "org.apache.spark.sql.catalyst.plans.logical.Command"
 _LARGE = ("messages", "consumequeue", "index_items")
 
 
@@ -91,7 +92,8 @@ class _Query:
         """The result, made but not fetched, and the stores that it lacks since their tasks fail each time."""
         from pyspark import StorageLevel
 
-        options, lost = self.options, list[Row]()
+        options = self.options
+        lost: list[Row] = []
         while True:
             for table, columns in self.used.items():
                 _view(self.session, options, self.listener, table, columns)
@@ -166,9 +168,13 @@ def _of_stores(stores: Mapping[str, Store], schema: pa.Schema, make: Any) -> pa.
 def _refuse_commands(session: SparkSession, statement: str) -> None:
     """Nothing is written, and nothing but the stores is read."""
     plan = session._jsparkSession.sessionState().sqlParser().parsePlan(statement)  # noqa: SLF001
+    command = plan.getClass().getClassLoader().loadClass(_COMMAND)
     for node in _nodes(plan):
         name = node.getClass().getName()
-        if ".command." in name or name.rpartition(".")[2] in {"InsertIntoStatement", "CreateTableAsSelect"}:
+        if command.isInstance(node) or name.rpartition(".")[2] in {
+            "InsertIntoStatement",
+            "CreateTableAsSelect",
+        }:
             raise UsageError("only queries are run: the statement is a command")
         if name.endswith(".UnresolvedRelation") and node.multipartIdentifier().size() > 1:
             raise UsageError("only the tables of the stores are read")
