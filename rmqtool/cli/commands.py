@@ -66,6 +66,9 @@ COMMANDS: dict[str, Entry] = {
     "pipeline stats": Entry(
         "rmqtool.cli.pipeline.stats", "What the messages of many stores add up to, on Spark."
     ),
+    "pipeline stream": Entry(
+        "rmqtool.cli.pipeline.stream", "Messages of live stores into files as they come, on Spark."
+    ),
 }
 """commands by name; those of two words belong to a group"""
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
+from rmqtool.pipeline.opening import open_any
 from rmqtool.pipeline.parts import log_parts
 from rmqtool.query.segment_times import SegmentTimes
 from rmqtool.store.kinds import FileKind
-from rmqtool.store.layout import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rmqtool.pipeline.parts import LogPart
     from rmqtool.query.message_filter import MessageFilter
     from rmqtool.store.files import StoreFile
+    from rmqtool.store.layout import Store
     from rmqtool.store.segments import Segment
 
 FILES_BYTES = 64 << 20
@@ -79,7 +80,7 @@ def partitions(options: SourceOptions, wanted: MessageFilter) -> list[InputParti
         if options.table == "findings":
             found.append(StorePartition(path))
             continue
-        store = Store.open(path, config=options.config)
+        store = open_any(path, config=options.config)
         if options.table == "messages":
             parts = log_parts(store, options.part_bytes, may_hold(store, wanted))
             found += [LogPartition(path, part) for part in parts]

@@ -103,7 +103,7 @@ def _empty() -> Window:
     return nothing
 
 
-class _Source:
+class SourceBase:
     """Name, size, clamping and context management, common to all sources."""
 
     zero_copy = False
@@ -127,10 +127,12 @@ class _Source:
 
     @property
     def name(self) -> str:
+        """See `ByteSource.name`."""
         return self._name
 
     @property
     def size(self) -> int:
+        """See `ByteSource.size`."""
         return self._size
 
     def _clamp(self, offset: int, length: int, end: int) -> int:
@@ -151,7 +153,7 @@ class _Source:
         self.close()
 
 
-class MemorySource(_Source):
+class MemorySource(SourceBase):
     """Bytes that are in memory already (an unwrapped body, a test, a file that must not be opened)."""
 
     zero_copy = True
@@ -165,7 +167,7 @@ class MemorySource(_Source):
         return self._data[offset : offset + self._clamp(offset, length, self._size)]
 
 
-class _FileSource(_Source):
+class _FileSource(SourceBase):
     def __init__(self, descriptor: int, name: str) -> None:
         self._descriptor = descriptor
         super().__init__(name, os.fstat(descriptor).st_size)
