@@ -18,6 +18,7 @@ from rmqtool.store.kinds import FileKind
 from rmqtool.store.layout import Store, StoreForm
 from rmqtool.store.names import escape_name
 from rmqtool.store.remote.address import address_of, failures, file_system, refused
+from rmqtool.store.remote.facts import known_files
 
 if TYPE_CHECKING:
     import os
@@ -92,6 +93,7 @@ class RemoteTree:
             here = here.below.setdefault(name, entry)
         told = _Facts(stat.S_IFREG, number, int(facts.get("size") or 0), _nanoseconds(facts))
         here.below[parts[-1]] = _Entry(parts[-1], f"{here.path}/{parts[-1]}", told)
+        known_files.put(f"{here.path}/{parts[-1]}", facts)
 
     @property
     def names(self) -> dict[str, bool]:

@@ -11,6 +11,7 @@ import numpy as np
 from rmqtool.errors import VanishedError
 from rmqtool.store.bytes import SourceBase
 from rmqtool.store.remote.address import address_of, failures, file_system, refused
+from rmqtool.store.remote.facts import known_files
 
 if TYPE_CHECKING:
     import os
@@ -123,10 +124,13 @@ def open_remote(place: str | os.PathLike[str], name: str | None = None) -> Remot
     """Opens the file at an address; raises `VanishedError`, `StoreIOError`."""
     address = address_of(place)
     system = file_system(address)
-    try:
-        facts = system.info(address)
-    except FileNotFoundError as error:
-        raise VanishedError(f"{name or address}: no such file or directory") from error
-    except failures() as error:
-        raise refused(name or address, error) from error
+    facts = known_files.get(address)
+    if facts is None:
+        try:
+            facts = system.info(address)
+        except FileNotFoundError as error:
+            raise VanishedError(f"{name or address}: no such file or directory") from error
+        except failures() as error:
+            raise refused(name or address, error) from error
+        known_files.put(address, facts)
     return RemoteSource(system, address, facts, name or address)
