@@ -45,6 +45,7 @@ FURTHER = {
     "pipeline export": ["--to", "absent"],
     "pipeline query-key": ["--key", "key"],
     "pipeline sql": ["select 1"],
+    "pipeline stream": ["--to", "absent"],
 }
 """what stands behind STORE"""
 
