@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rmqtool.errors import UsageError
 from rmqtool.store.layout import Store
 from rmqtool.store.remote.address import is_remote
 
@@ -18,3 +19,9 @@ def open_any(place: str, config: StoreConfig | None = None) -> Store:
     from rmqtool.store.remote.listing import open_remote_store
 
     return open_remote_store(place, config)
+
+
+def refuse_remote(place: str, what: str) -> None:
+    """Raises `UsageError` for an address where only a path will do; `what` begins the reason."""
+    if is_remote(place):
+        raise UsageError(f"{place}: {what} takes stores in the file system only")

@@ -21,12 +21,11 @@ from rmqtool.pipeline.follow import (
     uncovered,
 )
 from rmqtool.pipeline.notes import send
-from rmqtool.pipeline.opening import open_any
+from rmqtool.pipeline.opening import open_any, refuse_remote
 from rmqtool.pipeline.reading import messages, refuse_unreadable
 from rmqtool.pipeline.types import checked_schema, to_spark
 from rmqtool.store.coverage import Incomplete
 from rmqtool.store.growing import segments_now
-from rmqtool.store.remote.address import is_remote
 
 try:
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
@@ -170,8 +169,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return found
 
     def _store(self, path: str) -> Store:
-        if is_remote(path):
-            raise UsageError(f"{path}: a stream follows stores in the file system, nobody appends to objects")
+        refuse_remote(path, "a stream")
         if path not in self._stores:
             self._stores[path] = open_any(path, config=self._options.source.config)
         return self._stores[path]

@@ -90,4 +90,6 @@ def test_refusals(goldens: dict[str, Path], tmp_path: Path) -> None:
     ):
         refused = stream(root, *words)
         assert (refused.exit_code, text in refused.stderr) == (2, True), refused.stderr
+    far = stream("memory://far/store", "--to", to)
+    assert (far.exit_code, "takes stores in the file system only" in far.stderr) == (2, True)
     assert not to.exists()

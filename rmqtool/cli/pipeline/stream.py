@@ -112,6 +112,7 @@ def command(
     from rmqtool.cli.pipeline.spark import check_installed, opened, source_options
     from rmqtool.cli.records import listing_code
     from rmqtool.pipeline.export import refuse_inside
+    from rmqtool.pipeline.opening import refuse_remote
     from rmqtool.pipeline.stream_job import StreamRun
     from rmqtool.query.message_filter import MessageFilter
 
@@ -128,6 +129,8 @@ def command(
     asked |= {name: value for name, value in given.items() if value}
     _check(asked, partition)
     sources = source_options(stores, spark, MessageFilter(), cut)
+    for path in sources.paths:
+        refuse_remote(path, "a stream")
     every_store = opened(sources)
     for place in (form.to, form.state):
         refuse_inside(every_store, Path(place))
