@@ -86,6 +86,9 @@ COMMANDS: dict[str, Entry] = {
     "pipeline stats": Entry(
         "rmqtool.cli.pipeline.stats", "What the messages of many stores add up to, on Spark."
     ),
+    "pipeline stream": Entry(
+        "rmqtool.cli.pipeline.stream", "Messages of live stores into files as they come, on Spark."
+    ),
 }
 """every command by its name; of a group: the name of the group, a blank, its own"""
 

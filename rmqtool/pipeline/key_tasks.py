@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from rmqtool.errors import RmqtoolError
 from rmqtool.output.jsonrows import encode
+from rmqtool.pipeline.opening import open_any
 from rmqtool.pipeline.parts import CutError
 from rmqtool.pipeline.runner import Lost, lost_part
 from rmqtool.query.by_key import KeySource
@@ -17,7 +18,6 @@ from rmqtool.query.reading import Reading
 from rmqtool.query.wanted_keys import WantedKeys
 from rmqtool.scan.table import table_schema
 from rmqtool.store.coverage import Incomplete, unreadable
-from rmqtool.store.layout import Store
 from rmqtool.store.live import is_live
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rmqtool.pipeline.options import SourceOptions
     from rmqtool.pipeline.parts import LogPart
     from rmqtool.query.message_filter import MessageFilter
+    from rmqtool.store.layout import Store
 
     Row = dict[str, Any]
 
@@ -122,7 +123,7 @@ class KeyTask:
 
 def _store_of(unit: Unit, options: SourceOptions, within: tuple[int, int] | None) -> Store | None:
     if unit.part is None:
-        return Store.open(unit.store, config=options.config)
+        return open_any(unit.store, config=options.config)
     return unit.part.resolved(within)
 
 

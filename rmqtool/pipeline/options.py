@@ -14,6 +14,7 @@ from rmqtool.errors import UsageError, VanishedError
 from rmqtool.pipeline.parts import PART_BYTES
 from rmqtool.pipeline.types import TABLES
 from rmqtool.query.message_filter import MessageFilter
+from rmqtool.store.remote.address import address_of, failures, file_system, is_remote, refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,6 +93,9 @@ def expand(paths: Sequence[str]) -> tuple[str, ...]:
     """
     found: list[str] = []
     for one in map(local_path, paths):
+        if is_remote(one):
+            found += _remote_matches(one)
+            continue
         if os.path.lexists(one) or not glob.has_magic(one):
             if not os.path.lexists(one):
                 raise VanishedError(f"{one}: no such file or directory")
@@ -109,9 +113,21 @@ def local_path(path: str) -> str:
     scheme = urlsplit(path).scheme
     if scheme == "file":
         return unquote(urlsplit(path).path)
-    if len(scheme) > 1 and "://" in path:
-        raise UsageError(f"{path}: only paths of the file system and file: addresses are read")
     return path
+
+
+def _remote_matches(place: str) -> list[str]:
+    address = address_of(place)
+    if not glob.has_magic(address):
+        return [address]
+    scheme = address.partition(":")[0]
+    try:
+        matches = file_system(address).glob(address)
+    except failures() as error:
+        raise refused(address, error) from error
+    if not matches:
+        raise UsageError(f"{address} matches nothing")
+    return [f"{scheme}://{str(one).strip('/')}" for one in sorted(matches)]
 
 
 def moment(name: str, text: str) -> int:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
+from rmqtool.pipeline.opening import open_any
 from rmqtool.pipeline.parts import log_parts
 from rmqtool.query.scope import Scope
 from rmqtool.store.kinds import FileKind
-from rmqtool.store.layout import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rmqtool.pipeline.parts import LogPart
     from rmqtool.query.message_filter import MessageFilter
     from rmqtool.store.files import StoreFile
+    from rmqtool.store.layout import Store
 
 FILES_BYTES = 64 << 20
 """bytes of queue or index files that one task reads, at least one file"""
@@ -65,7 +66,7 @@ def partitions(options: SourceOptions, wanted: MessageFilter) -> list[InputParti
         if options.table == "findings":
             found.append(StorePartition(path))
             continue
-        store = Store.open(path, config=options.config)
+        store = open_any(path, config=options.config)
         if options.table == "messages":
             parts = log_parts(store, options.part_bytes, Scope(store.segments, wanted).may_hold)
             found += [LogPartition(path, part) for part in parts]

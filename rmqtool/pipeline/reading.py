@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from rmqtool.errors import UnreadableError, VanishedError
 from rmqtool.output.jsonrows import encode
+from rmqtool.pipeline.opening import open_any
 from rmqtool.pipeline.parts import CutError, PartOfLog
 from rmqtool.pipeline.planning import FilesPartition, LogPartition, StorePartition
 from rmqtool.pipeline.types import FINDINGS, SEGMENTS
@@ -18,7 +19,6 @@ from rmqtool.scan.events import End, Gap, Unreadable
 from rmqtool.scan.log import LogScan, data_bytes, scan_log
 from rmqtool.scan.times import TIMES, as_time
 from rmqtool.store.coverage import Incomplete, unreadable
-from rmqtool.store.layout import Store
 from rmqtool.store.live import is_live
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from rmqtool.pipeline.options import SourceOptions
     from rmqtool.query.message_filter import MessageFilter
+    from rmqtool.store.layout import Store
 
     Row = dict[str, Any]
     Lacking = Callable[[Row], None]
@@ -49,10 +50,7 @@ def batches(
         if options.table == "segments":
             yield _segment(partition)
             return
-        try:
-            yield from _messages(partition, wanted, columns, lacking)
-        except CutError as error:
-            raise CutError(f"{WHOLE}: {error}") from error
+        yield from _messages(partition, wanted, columns, lacking)
     elif isinstance(partition, FilesPartition):
         yield from _files(partition, options, lacking)
     elif isinstance(partition, StorePartition):
@@ -73,23 +71,39 @@ def _messages(
     store = partition.part.resolved()
     if store is None:
         return
+    for hole in store.segments.holes():
+        length = hole.end - hole.start
+        lacking({"path": "commitlog", "physical_offset": hole.start, "length": length, "reason": "damage"})
+    yield from messages(store, partition.store, wanted, columns, lacking, live=is_live(store))
+
+
+def messages(
+    store: Store,
+    name: str,
+    wanted: MessageFilter,
+    columns: Sequence[str],
+    lacking: Lacking,
+    *,
+    live: bool,
+) -> Iterator[pa.RecordBatch]:
+    """The messages of a part of a log, whose store is called `name`. live: its end may still move."""
     own = tuple(dict.fromkeys(TIMES.get(name, name) for name in columns if name != "store"))
     selector = Selector(wanted, choose_kernels(data_bytes(store.segments)))
     how = LogScan(
         columns=own or ("physical_offset",),
         choose=None if wanted.selects_all else selector.choose,
-        live=is_live(store),
+        live=live,
     )
-    for hole in store.segments.holes():
-        length = hole.end - hole.start
-        lacking({"path": "commitlog", "physical_offset": hole.start, "length": length, "reason": "damage"})
-    for piece in scan_log(store.segments, how):
-        if isinstance(piece.content, pa.RecordBatch):
-            if piece.content.num_rows:
-                yield _with(piece.content, partition.store, columns)
-        else:
-            for row in not_read(piece.segment, piece.content):
-                lacking(row)
+    try:
+        for piece in scan_log(store.segments, how):
+            if isinstance(piece.content, pa.RecordBatch):
+                if piece.content.num_rows:
+                    yield _with(piece.content, name, columns)
+            else:
+                for row in not_read(piece.segment, piece.content):
+                    lacking(row)
+    except CutError as error:
+        raise CutError(f"{WHOLE}: {error}") from error
 
 
 def _with(batch: pa.RecordBatch, store: str, columns: Sequence[str]) -> pa.RecordBatch:
@@ -106,7 +120,7 @@ def _files(partition: FilesPartition, options: SourceOptions, lacking: Lacking) 
     from rmqtool.scan.files import FileReader, Units
 
     wanted = {"consumequeue": "unit", "index_items": "index_item"}[options.table]
-    store = Store.open(partition.store, config=options.config)
+    store = open_any(partition.store, config=options.config)
     with FileReader(store) as reader:
         for path in partition.files:
             file = store.file(path)
@@ -139,7 +153,7 @@ def _findings(partition: StorePartition, options: SourceOptions) -> Iterator[pa.
     from rmqtool.check.verify import Verification
 
     rows: list[Row] = []
-    for one in Verification(Store.open(partition.store, config=options.config)).findings():
+    for one in Verification(open_any(partition.store, config=options.config)).findings():
         rows.append(finding_row(one.row(), partition.store))
         if len(rows) == _FINDINGS_AT_ONCE:
             yield pa.RecordBatch.from_pylist(rows, schema=FINDINGS)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 
-from rmqtool.errors import UsageError
 from rmqtool.pipeline.notes import send
 from rmqtool.pipeline.options import SourceOptions, parse_options
 from rmqtool.pipeline.planning import partitions
 from rmqtool.pipeline.pushdown import narrowed
 from rmqtool.pipeline.reading import batches, refuse_unreadable
 from rmqtool.pipeline.session import PUSHDOWN
-from rmqtool.pipeline.types import arrow_of, chosen_schema, struct_of, to_spark
+from rmqtool.pipeline.stream import LogStreamReader
+from rmqtool.pipeline.stream_options import parse_stream_options
+from rmqtool.pipeline.types import checked_schema, chosen_schema, struct_of, to_spark
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,7 +28,7 @@ FORMAT = "rocketmq"
 
 
 class RocketMQSource(DataSource):
-    """`spark.read.format("rocketmq")`; options and tables are described in docs/pipeline.md."""
+    """`format("rocketmq")` of `spark.read` and `spark.readStream`; docs/pipeline.md has its options."""
 
     @classmethod
     def name(cls) -> str:
@@ -36,7 +37,7 @@ class RocketMQSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns named by option `columns`, or the default ones of the table."""
-        options = parse_options(self.options)
+        options = parse_stream_options(self.options).source  # whether it is a stream is not known yet
         return struct_of(chosen_schema(options.table, options.columns))
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -52,6 +53,10 @@ class RocketMQSource(DataSource):
             pushing = options.table == "messages" and os.environ.get(PUSHDOWN) == "1"
         return FilteredReader(options, schema) if pushing else StoreReader(options, schema)
 
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """Follows the logs of stores that are being written."""
+        return LogStreamReader(parse_stream_options(self.options), schema)
+
 
 class StoreReader(DataSourceReader):
     """Reads what options and schema ask for."""
@@ -59,11 +64,7 @@ class StoreReader(DataSourceReader):
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
         self._wanted = options.wanted
-        self._schema = arrow_of(schema)
-        known = chosen_schema(options.table, self._schema.names)
-        for field, own in zip(self._schema, known, strict=True):
-            if field.type != own.type:
-                raise UsageError(f"schema: the column {own.name} is {own.type}, not {field.type}")
+        self._schema = checked_schema(options.table, schema)
 
     def partitions(self) -> list[InputPartition]:
         """See `planning.partitions`."""

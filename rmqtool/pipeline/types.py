@@ -125,6 +125,15 @@ def arrow_of(struct: StructType) -> pa.Schema:
     return to_arrow_schema(struct, timezone="UTC")
 
 
+def checked_schema(table: str, struct: StructType) -> pa.Schema:
+    """`arrow_of` a schema that a session asks a table for; raises `UsageError` where it is another's."""
+    wanted = arrow_of(struct)
+    for field, own in zip(wanted, chosen_schema(table, wanted.names), strict=True):
+        if field.type != own.type:
+            raise UsageError(f"schema: the column {own.name} is {own.type}, not {field.type}")
+    return wanted
+
+
 def to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The batch with the columns and types of `schema`, which comes from `arrow_of`.
 

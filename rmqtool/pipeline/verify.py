@@ -16,10 +16,10 @@ from rmqtool.check.levels import Level
 from rmqtool.check.reading import Reading
 from rmqtool.check.verify import Verification
 from rmqtool.errors import ExitCode, worst
+from rmqtool.pipeline.opening import open_any
 from rmqtool.pipeline.runner import Lost, lost_store, run_each
 from rmqtool.pipeline.session import parallelism
 from rmqtool.store.coverage import coverage
-from rmqtool.store.layout import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +72,7 @@ def verify(
 
 
 def _verify_one(path: str, options: SourceOptions, level: Level, threads: int) -> StoreVerdict:
-    run = Verification(Store.open(path, config=options.config), Reading(threads, level))
+    run = Verification(open_any(path, config=options.config), Reading(threads, level))
     rows = [one.row() for one in run.findings()]
     return StoreVerdict(path, rows, run.summary())
 

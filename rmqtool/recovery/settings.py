@@ -57,7 +57,7 @@ def settings_of(store: Store, config: StoreConfig | None = None) -> StartSetting
             assumed[option] = getattr(known, name)
     extra = known.model_extra or {}
     rocksdb = known.store_type == "defaultRocksDB"
-    if not known.is_set("store_type") and (store.root / "consumequeue" / "CURRENT").is_file():
+    if not known.is_set("store_type") and store.file("consumequeue/CURRENT") is not None:
         rocksdb = True
         assumed["storeType"] = "defaultRocksDB"
     return StartSettings(

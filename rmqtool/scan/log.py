@@ -144,7 +144,8 @@ def _scan_one(
                     yield from _Batches(segment, how, kernels, source, scan, lane).of(part)
                     last = part.rows[-1]
                     done = _advance(how, done, int(last[Field.POSITION] + last[Field.STORE_SIZE]))
-                if len(part.rows) < len(event.rows):
+                # behind the last record that was asked for there may be much that is none
+                if len(part.rows) < len(event.rows) or stop <= done < segment.size:
                     break
     except VanishedError as error:
         if not how.live:  # else it has expired since it was listed

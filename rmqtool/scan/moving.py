@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 from rmqtool.scan.fields import CrcState, Field, Issue, Stop
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from rmqtool.scan.events import Records
 
 PATIENCE = 0.2
@@ -44,6 +47,11 @@ class Settling:
         if records is None:
             return False
         rows = records.rows
-        bad = (rows[:, Field.CRC_STATE] == CrcState.BAD) | ((rows[:, Field.ISSUES] & int(_HALF_WRITTEN)) != 0)
-        bad |= rows[:, Field.STORE_TIMESTAMP] <= 0
-        return bool((bad & (rows[:, Field.POSITION] >= self._settled)).any())
+        return bool((half_written(rows) & (rows[:, Field.POSITION] >= self._settled)).any())
+
+
+def half_written(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Which rows of records look as if the broker had not finished writing them; bodies must be checked."""
+    bad = (rows[:, Field.CRC_STATE] == CrcState.BAD) | ((rows[:, Field.ISSUES] & int(_HALF_WRITTEN)) != 0)
+    looks: npt.NDArray[np.bool_] = bad | (rows[:, Field.STORE_TIMESTAMP] <= 0)
+    return looks

@@ -11,6 +11,7 @@ from rmqtool.errors import StoreIOError, UsageError, VanishedError
 from rmqtool.store import lock
 from rmqtool.store.bytes import MemorySource, PreadSource
 from rmqtool.store.mapped import MappedSource
+from rmqtool.store.remote.address import is_remote
 
 if TYPE_CHECKING:
     from threading import Event
@@ -86,7 +87,7 @@ def describe_mode(mode: int) -> str:
 def open_source(
     path: str | os.PathLike[str], mode: OpenMode = "auto", *, name: str | None = None
 ) -> ByteSource:
-    """Opens a regular file for reading; `name` is used in messages instead of the path.
+    """Opens a regular file for reading, or an address; `name` is used in messages instead of the path.
 
     Raises `UsageError` when there is no regular file of that name (`VanishedError` when there is nothing),
     `StoreIOError` when it may not be opened, or not mapped with `map`.
@@ -97,6 +98,10 @@ def open_source(
     how = mode if isinstance(mode, Access) else Access(mode)
     location = os.fspath(path)
     label = location if name is None else name
+    if is_remote(location):
+        from rmqtool.store.remote.source import open_remote
+
+        return open_remote(location, label)
     held = lock.held_content(location)
     if held is not None:
         return MemorySource(held, label)

@@ -94,7 +94,7 @@ class ByteSource(Protocol):
     ) -> None: ...
 
 
-class _Source:
+class SourceBase:
     """Name, size, clamping and context management, common to all sources."""
 
     zero_copy = False
@@ -118,10 +118,12 @@ class _Source:
 
     @property
     def name(self) -> str:
+        """See `ByteSource.name`."""
         return self._name
 
     @property
     def size(self) -> int:
+        """See `ByteSource.size`."""
         return self._size
 
     def clamp(self, offset: int, length: int, end: int) -> int:
@@ -142,7 +144,7 @@ class _Source:
         self.close()
 
 
-class MemorySource(_Source):
+class MemorySource(SourceBase):
     """Bytes that are in memory already (an unwrapped body, a test, a file that must not be opened)."""
 
     zero_copy = True
@@ -156,7 +158,7 @@ class MemorySource(_Source):
         return self._data[offset : offset + self.clamp(offset, length, self._size)]
 
 
-class FileSource(_Source):
+class FileSource(SourceBase):
     """A file by its descriptor, which it closes in the end."""
 
     def __init__(self, descriptor: int, name: str) -> None:

@@ -16,7 +16,8 @@ from enum import StrEnum
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rmqtool.errors import RmqtoolError
+from rmqtool.errors import RmqtoolError, VanishedError
+from rmqtool.store.remote.address import is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -203,11 +204,11 @@ def read_json_config(path: str | os.PathLike[str]) -> tuple[ParsedConfig, bytes]
     from rmqtool.store.access import open_source
 
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
+        if not is_remote(path) and not stat.S_ISREG(os.stat(path).st_mode):
             return ParsedConfig(None, ParseState.UNREADABLE, "is not a regular file"), b""
         with open_source(path, "pread") as source:
             raw = source.window(0, source.size).tobytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, VanishedError):
         return ParsedConfig(None, ParseState.MISSING, None), b""
     except (OSError, RmqtoolError) as error:
         reason = getattr(error, "strerror", None) or str(error)

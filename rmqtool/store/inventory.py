@@ -16,7 +16,8 @@ from rmqtool.store.files import StoreDirectory, StoreFile
 from rmqtool.store.kinds import ROCKSDB_ROLE, FileKind, Placement, Role, role_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
+    from contextlib import AbstractContextManager
 
 
 @dataclass(slots=True)
@@ -51,12 +52,14 @@ class Walker:
     boundary: real path of the store root; links that leave it are noted.
     overrides: absolute directory → (role, root index), for commit-log roots that have a name of their own.
     forced: kind that `--as` gives to every file.
+    scan: lists a directory in the place of `os.scandir`.
     """
 
     boundary: str
     found: Inventory
     overrides: Mapping[str, tuple[Role, int]] = field(default_factory=dict)
     forced: FileKind | None = None
+    scan: Callable[[str], AbstractContextManager[Iterable[os.DirEntry[str]]]] | None = None
 
     def walk(self, location: str, shown: tuple[str, ...], role_parts: tuple[str, ...], root: int = 0) -> None:
         """Adds everything below `location`.
@@ -91,7 +94,7 @@ class Walker:
         location, parts = place.location, place.parts
         path = "/".join(place.shown)
         try:
-            with os.scandir(location) as entries:
+            with (self.scan or os.scandir)(location) as entries:
                 listed = list(entries)
         except OSError as error:
             self.found.directories.append(StoreDirectory(path, location, 0, error.strerror or "unreadable"))

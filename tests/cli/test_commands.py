@@ -47,6 +47,7 @@ FURTHER = {
     "pipeline rebuild": ["--output", "absent"],
     "pipeline query-key": ["--key", "key"],
     "pipeline sql": ["select 1"],
+    "pipeline stream": ["--to", "absent"],
 }
 """what stands behind STORE"""
 

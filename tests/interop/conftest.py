@@ -8,6 +8,9 @@ import pytest
 
 from tests.interop.jars import UnavailableError, jars
 from tests.interop.javastore import RELEASES, JavaStore
+from tests.pipeline.conftest import spark
+
+__all__ = ["spark"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

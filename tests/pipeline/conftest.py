@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,19 @@ if TYPE_CHECKING:
 
 GOLDENS = ("v498-basic", "v533-compressed", "v533-batchcq", "v498-edge")
 DAMAGED = 2
+S3_ENVIRONMENT = {
+    "AWS_ACCESS_KEY_ID": "tests",
+    "AWS_SECRET_ACCESS_KEY": "tests",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+
+
+def free_port() -> int:
+    """A port of the loopback where nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="session")
@@ -29,6 +43,9 @@ def spark() -> Iterator[SparkSession]:
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Spark needs Java")
     from rmqtool.pipeline.session import make_session
+
+    os.environ.update(S3_ENVIRONMENT)
+    os.environ["AWS_ENDPOINT_URL"] = f"http://127.0.0.1:{free_port()}"
     from rmqtool.pipeline.source import RocketMQSource
 
     assert str(ROOT) in sys.path
@@ -36,6 +53,20 @@ def spark() -> Iterator[SparkSession]:
     session.dataSource.register(RocketMQSource)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def bucket(spark: SparkSession) -> Iterator[str]:
+    """Name of a bucket of an S3 server on the loopback, at the address that the session's workers know."""
+    import s3fs
+    from moto.server import ThreadedMotoServer
+
+    port = int(os.environ["AWS_ENDPOINT_URL"].rpartition(":")[2])
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=port, verbose=False)
+    server.start()
+    s3fs.S3FileSystem().mkdir("stores")
+    yield "stores"
+    server.stop()
 
 
 @pytest.fixture(scope="session")

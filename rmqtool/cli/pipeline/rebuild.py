@@ -54,6 +54,7 @@ def command(
     """
     from rmqtool.cli.pipeline.spark import check_installed, opened, source_options
     from rmqtool.cli.proving import release_of
+    from rmqtool.pipeline.opening import refuse_remote
     from rmqtool.query.message_filter import MessageFilter
 
     check_installed()
@@ -61,6 +62,8 @@ def command(
         raise UsageError("--output is missing: name a directory")
     context = Context(output)
     source = source_options(stores, spark, MessageFilter(), cut)
+    for path in source.paths:
+        refuse_remote(path, "rebuild")
     every = opened(source)
     options = {
         path: select.build(release_of(store, version), complete=True, tz=output.tz)

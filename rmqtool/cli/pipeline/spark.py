@@ -141,6 +141,6 @@ def source_options(
 
 def opened(options: SourceOptions) -> dict[str, Store]:
     """The stores as they are listed; a wrong path ends a command before it begins."""
-    from rmqtool.store.layout import Store
+    from rmqtool.pipeline.opening import open_any
 
-    return {path: Store.open(path, config=options.config) for path in options.paths}
+    return {path: open_any(path, options.config) for path in options.paths}

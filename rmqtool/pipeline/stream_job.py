@@ -1,0 +1,155 @@
+"""`stream`: messages of live stores into files, each exactly once.
+
+Spark writes down in the checkpoint what a batch is before it reads it, and in the directory which files
+belong to batches that are finished: who reads it with Spark sees every message once, whatever was killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from rmqtool.errors import StoreIOError
+from rmqtool.pipeline.notes import Listener
+from rmqtool.pipeline.runner import spark_errors
+from rmqtool.pipeline.session import first_line
+from rmqtool.pipeline.source import FORMAT, RocketMQSource
+from rmqtool.store.coverage import Incomplete, coverage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    Row = dict[str, Any]
+
+CHECKPOINT = "_checkpoint"
+"""where the state of a stream lies below its directory unless told otherwise"""
+
+_POLL_SECONDS = 1
+
+
+@dataclass(frozen=True)
+class StreamForm:
+    """Where a stream goes.
+
+    keys: of partition directories, some of `topic`, `day`. every: seconds between batches, None for all that
+    is there now and no more. checkpoint: directory of the state, None for `CHECKPOINT` below `to`.
+    """
+
+    to: str
+    format: Literal["parquet", "ndjson"] = "parquet"
+    keys: tuple[str, ...] = ()
+    every: float | None = None
+    checkpoint: str | None = None
+
+    @property
+    def state(self) -> str:
+        """Directory of the checkpoint."""
+        return self.checkpoint or os.path.join(self.to, CHECKPOINT)
+
+
+@dataclass
+class StreamRun:
+    """A stream that runs. options: of the source, see docs/pipeline.md.
+
+    batches, messages: finished so far by this run. ends: store → physical offset behind what was written.
+    """
+
+    session: SparkSession
+    stores: Sequence[str]
+    options: dict[str, str]
+    form: StreamForm
+    batches: int = 0
+    messages: int = 0
+    ends: dict[str, int] = field(default_factory=dict)
+    interrupted: bool = False
+    _lost: list[Row] = field(default_factory=list)
+    _seen: int = -1
+
+    def run(self) -> Iterator[int]:
+        """Messages of each batch that is finished, until all is read or somebody interrupts.
+
+        Raises `StoreIOError` with what Spark says when the stream fails.
+        """
+        self.session.dataSource.register(RocketMQSource)
+        host = str(self.session.conf.get("spark.driver.host", "127.0.0.1"))
+        with Listener(host) as listener:
+            query: StreamingQuery | None = None
+            try:
+                query = self._start(listener.address)
+                ended = False
+                while not ended:
+                    ended = bool(query.awaitTermination(_POLL_SECONDS))
+                    yield from self._finished(query)
+            except KeyboardInterrupt:
+                self.interrupted = True
+            except spark_errors() as error:
+                raise StoreIOError(first_line(error)) from error
+            finally:
+                if query is not None:
+                    query.stop()
+                self._lost = listener.rows
+
+    @property
+    def not_covered(self) -> list[Row]:
+        """What is lacking between the messages, and that more may come."""
+        rows = list(self._lost)
+        if self.interrupted:
+            rows += [
+                {
+                    "path": "commitlog",
+                    "physical_offset": end,
+                    "reason": Incomplete.INTERRUPTED.value,
+                    "store": path,
+                }
+                for path, end in self.ends.items()
+            ] or [{"path": "commitlog", "reason": Incomplete.INTERRUPTED.value}]
+        return rows
+
+    def summary(self) -> Row:
+        """The closing summary."""
+        ends = [{"store": path, "end_offset": end} for path, end in self.ends.items()]
+        told: Row = {"messages": self.messages, "batches": self.batches, "stores": ends}
+        return told | coverage(self.not_covered)
+
+    def _start(self, address: str) -> StreamingQuery:
+        paths = json.dumps(list(self.stores))
+        reader = self.session.readStream.format(FORMAT).options(**self.options)
+        frame = reader.option("paths", paths).option("report", address).load()
+        if "day" in self.form.keys:
+            frame = _with_day(frame)
+        writer = frame.writeStream.format("json" if self.form.format == "ndjson" else "parquet")
+        writer = writer.option("path", self.form.to).option("checkpointLocation", self.form.state)
+        if self.form.keys:
+            writer = writer.partitionBy(*self.form.keys)
+        if self.form.every is None:
+            return writer.trigger(availableNow=True).start()
+        return writer.trigger(processingTime=f"{round(self.form.every * 1000)} milliseconds").start()
+
+    def _finished(self, query: StreamingQuery) -> Iterator[int]:
+        for progress in query.recentProgress:
+            number = progress["batchId"]
+            if number <= self._seen:
+                continue
+            told = progress["sources"][0]["endOffset"]
+            ends = json.loads(told) if isinstance(told, str) else told
+            if ends:
+                self.ends = dict(ends)
+            if "addBatch" not in progress["durationMs"]:
+                continue
+            self._seen = number
+            rows = int(progress["numInputRows"])
+            self.batches += 1
+            self.messages += rows
+            yield rows
+
+
+def _with_day(frame: DataFrame) -> DataFrame:
+    """With a column `day` of the store time, UTC."""
+    from pyspark.sql import functions
+
+    return frame.withColumn("day", functions.to_date("store_time"))

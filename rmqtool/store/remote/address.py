@@ -1,0 +1,67 @@
+"""Addresses of remote files: which words are some, and the file system behind them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.errors import MissingExtraError, StoreIOError, UsageError
+
+if TYPE_CHECKING:
+    import os
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+_EXTRAS = {"s3": "s3", "s3a": "s3"}
+
+
+def is_remote(place: str | os.PathLike[str]) -> bool:
+    """Whether a place is an address such as `s3://bucket/store`; `file:` addresses are paths.
+
+    `Path` makes one slash of two, so `s3:/bucket/store` is the same. Paths of this machine inside of a store
+    begin with a slash.
+    """
+    found = _SCHEME.match(str(place))
+    return found is not None and found[1].lower() != "file"
+
+
+def address_of(place: str | os.PathLike[str]) -> str:
+    """The address with its two slashes, without one at the end."""
+    text = str(place)
+    scheme = text.partition(":")[0]
+    return f"{scheme.lower()}://{text[len(scheme) + 1 :].strip('/')}"
+
+
+def file_system(address: str) -> Any:
+    """The file system of an address, one for all addresses of its kind (fsspec keeps them).
+
+    Raises `MissingExtraError` or `UsageError` where what it takes is not installed or unknown.
+    """
+    scheme = address.partition(":")[0]
+    try:
+        import fsspec
+    except ImportError as error:
+        raise MissingExtraError(f"{scheme}://", _EXTRAS.get(scheme, "s3")) from error
+    try:
+        return fsspec.filesystem(scheme)
+    except ImportError as error:
+        if scheme in _EXTRAS:
+            raise MissingExtraError(f"{scheme}://", _EXTRAS[scheme]) from error
+        raise UsageError(f"{scheme}:// needs a package: {error}") from error
+    except ValueError as error:
+        raise UsageError(f"{address}: nothing here reads {scheme}:// addresses") from error
+
+
+def refused(address: str, error: Exception) -> StoreIOError:
+    """What the far side said, as one line."""
+    said = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return StoreIOError(f"{address}: {' '.join(str(said).split())[:300]}")
+
+
+def failures() -> tuple[type[Exception], ...]:
+    """What file systems raise when they cannot answer: their own errors, or those of the client below."""
+    found: list[type[Exception]] = [OSError, ValueError, TimeoutError]
+    try:
+        from botocore.exceptions import BotoCoreError, ClientError
+    except ImportError:
+        return tuple(found)
+    return (*found, BotoCoreError, ClientError)

@@ -1,0 +1,136 @@
+"""Bytes of a remote file in ranges, through a cache that all files of a process share."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from rmqtool.errors import VanishedError
+from rmqtool.store.bytes import SourceBase
+from rmqtool.store.remote.address import address_of, failures, file_system, refused
+from rmqtool.store.remote.facts import known_files
+
+if TYPE_CHECKING:
+    import os
+
+    from rmqtool.store.bytes import Window
+
+BLOCK_BYTES = 256 << 10
+"""bytes that are asked for at least: about what a request costs in time"""
+WINDOW_BYTES = 8 << 20
+"""bytes asked for at once when reading on from one place"""
+CACHE_BYTES = 64 << 20
+"""bytes of blocks that a process keeps"""
+
+_VERSIONS = ("ETag", "etag", "LastModified", "mtime", "updated", "created")
+"""by which file systems tell one content of a file from the next"""
+
+
+_Key: TypeAlias = "tuple[str, str, int]"
+
+
+class _Cache:
+    """The blocks used last, by address, version of the file, and number."""
+
+    def __init__(self) -> None:
+        self._blocks: OrderedDict[_Key, bytes] = OrderedDict()
+        self._lock = threading.Lock()
+        self._held = 0
+
+    def get(self, key: _Key) -> bytes | None:
+        with self._lock:
+            found = self._blocks.get(key)
+            if found is not None:
+                self._blocks.move_to_end(key)
+            return found
+
+    def put(self, key: _Key, block: bytes) -> None:
+        with self._lock:
+            self._held += len(block) - len(self._blocks.pop(key, b""))
+            self._blocks[key] = block
+            while self._held > CACHE_BYTES and len(self._blocks) > 1:
+                _, dropped = self._blocks.popitem(last=False)
+                self._held -= len(dropped)
+
+
+_cache = _Cache()
+
+
+class RemoteSource(SourceBase):
+    """One remote file; windows are copies. Missing blocks that lie side by side are one request."""
+
+    window_bytes = WINDOW_BYTES
+
+    def __init__(self, system: Any, address: str, facts: dict[str, Any], name: str) -> None:
+        super().__init__(name, int(facts["size"] or 0))
+        told = next((facts[one] for one in _VERSIONS if facts.get(one)), "")
+        self._version = f"{told} {self._size}"
+        self._system = system
+        self._address = address
+
+    def window(self, offset: int, length: int) -> Window:
+        """See `ByteSource.window`; raises `StoreIOError` when the far side does not answer."""
+        wanted = self.clamp(offset, length, self._size)
+        buffer = np.empty(wanted, dtype=np.uint8)
+        done = 0
+        for at, block in self._blocks(offset, wanted):
+            start = offset + done - at
+            some = min(len(block) - start, wanted - done)
+            if some <= 0:
+                break
+            buffer[done : done + some] = np.frombuffer(block, np.uint8, some, start)
+            done += some
+        made = buffer[:done]
+        made.flags.writeable = False
+        return made
+
+    def _blocks(self, offset: int, length: int) -> list[tuple[int, bytes]]:
+        """(position, bytes) of the blocks that hold a range."""
+        if not length:
+            return []
+        numbers = range(offset // BLOCK_BYTES, -(-(offset + length) // BLOCK_BYTES))
+        found = {number: _cache.get((self._address, self._version, number)) for number in numbers}
+        missing = [number for number in numbers if found[number] is None]
+        while missing:
+            run = 1
+            while run < len(missing) and missing[run] == missing[0] + run:
+                run += 1
+            found.update(self._fetched(missing[0], run))
+            missing = missing[run:]
+        return [(number * BLOCK_BYTES, found[number] or b"") for number in numbers]
+
+    def _fetched(self, first: int, count: int) -> list[tuple[int, bytes]]:
+        start = first * BLOCK_BYTES
+        end = min(start + count * BLOCK_BYTES, self._size)
+        try:
+            data: bytes = self._system.cat_file(self._address, start=start, end=end)
+        except FileNotFoundError as error:
+            raise VanishedError(f"{self._name}: no such file or directory") from error
+        except failures() as error:
+            raise refused(self._name, error) from error
+        made: list[tuple[int, bytes]] = []
+        for number in range(first, first + count):
+            low = (number - first) * BLOCK_BYTES
+            block = bytes(data[low : low + BLOCK_BYTES])
+            _cache.put((self._address, self._version, number), block)
+            made.append((number, block))
+        return made
+
+
+def open_remote(place: str | os.PathLike[str], name: str | None = None) -> RemoteSource:
+    """Opens the file at an address; raises `VanishedError`, `StoreIOError`."""
+    address = address_of(place)
+    system = file_system(address)
+    facts = known_files.get(address)
+    if facts is None:
+        try:
+            facts = system.info(address)
+        except FileNotFoundError as error:
+            raise VanishedError(f"{name or address}: no such file or directory") from error
+        except failures() as error:
+            raise refused(name or address, error) from error
+        known_files.put(address, facts)
+    return RemoteSource(system, address, facts, name or address)

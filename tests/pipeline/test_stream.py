@@ -1,0 +1,95 @@
+"""`pipeline stream`: goes on where it was, names what expired, and is refused where it cannot be meant."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.api import open_store, scan
+from rmqtool.errors import ExitCode
+from tests.helpers import rmq
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    import fixtures
+
+SEGMENT = 32768
+
+
+def stream(*words: Any) -> Any:
+    return rmq("pipeline", "stream", "--once", "--json", *words)
+
+
+def local(root: Path) -> list[int]:
+    batches = scan(open_store(root), columns=("physical_offset",))
+    return [one for batch in batches for one in batch["physical_offset"].to_pylist()]
+
+
+def written(spark: SparkSession, to: Path) -> list[int]:
+    return sorted(row.physical_offset for row in spark.read.parquet(str(to)).collect())
+
+
+def segment(root: Path, number: int) -> Path:
+    return root / "commitlog" / f"{number * SEGMENT:020d}"
+
+
+def test_goes_on_and_names_what_expired(
+    spark: SparkSession, fresh_golden: Callable[[str], fixtures.Golden], tmp_path: Path
+) -> None:
+    root, aside, to = fresh_golden("v498-basic").path, tmp_path / "aside", tmp_path / "lake"
+    every = local(root)
+    aside.mkdir()
+    for number in (2, 3):
+        shutil.move(segment(root, number), aside)
+    first = stream(root, "--to", to, "--partition", "topic,day", "--max-bytes", "40000")
+    assert first.exit_code == 0, first.stderr
+    told = json.loads(first.stdout)
+    head = [one for one in every if one < 2 * SEGMENT]
+    assert (told["messages"], told["complete"]) == (len(head), True)
+    assert told["batches"] == 2
+    assert written(spark, to) == head
+    assert any(path.name.startswith("day=") for path in to.glob("topic=TopicA/*"))
+    # the segment that comes next is gone before it was read
+    shutil.move(aside / segment(root, 3).name, segment(root, 3))
+    failed = stream(root, "--to", to, "--partition", "topic,day")
+    assert failed.exit_code == ExitCode.INTERNAL
+    gone = f"physical offsets {2 * SEGMENT} to {3 * SEGMENT} are gone"
+    assert gone in failed.stderr
+    assert failed.stderr.count("\n") == 1
+    assert written(spark, to) == head
+    skipped = stream(root, "--to", to, "--partition", "topic,day", "--expired", "skip")
+    told = json.loads(skipped.stdout)
+    assert (skipped.exit_code, told["complete"]) == (3, False)
+    assert gone in told["not_covered"][0]["error"]
+    assert written(spark, to) == [one for one in every if not 2 * SEGMENT <= one < 3 * SEGMENT]
+
+
+def test_lines_of_several_stores(spark: SparkSession, goldens: dict[str, Path], tmp_path: Path) -> None:
+    roots, to = [goldens["v498-basic"], goldens["v498-edge"]], tmp_path / "lines"
+    columns = ("--columns", "store,topic,physical_offset,body")
+    done = rmq("pipeline", "stream", "--once", *roots, "--to", to, "--format", "ndjson", *columns)
+    assert done.exit_code == 0, done.stderr
+    rows = [json.loads(line) for path in to.glob("*.json") for line in path.read_text().splitlines()]
+    for root in roots:
+        assert sorted(row["physical_offset"] for row in rows if row["store"] == str(root)) == local(root)
+
+
+def test_refusals(goldens: dict[str, Path], tmp_path: Path) -> None:
+    root, to = goldens["v498-basic"], tmp_path / "never"
+    for words, text in (
+        (("--to", to, "--start", "soon"), "'soon' is neither"),
+        (("--to", to, "--columns", "topics"), "no column topics"),
+        (("--to", to, "--columns", "topic", "--partition", "day"), "needs the column store_time"),
+        (("--to", root / "lake"), "lies in the store"),
+        ((), "--to is missing"),
+    ):
+        refused = stream(root, *words)
+        assert (refused.exit_code, text in refused.stderr) == (2, True), refused.stderr
+    far = stream("memory://far/store", "--to", to)
+    assert (far.exit_code, "takes stores in the file system only" in far.stderr) == (2, True)
+    assert not to.exists()

@@ -1,0 +1,106 @@
+"""Stores behind fsspec: listed and read as the same store in a directory, in ranges."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import fsspec
+import pytest
+
+import fixtures
+from rmqtool.api import open_store, scan
+from rmqtool.check.verify import Verification
+from rmqtool.errors import NotAStoreError, UsageError, VanishedError
+from rmqtool.store.access import open_source
+from rmqtool.store.remote import source as remote_source
+from rmqtool.store.remote.address import address_of, is_remote
+from rmqtool.store.remote.listing import open_remote_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def far() -> Iterator[Callable[[Path], str]]:
+    """Directory → address of a copy of it in memory."""
+    memory = fsspec.filesystem("memory")
+
+    def put(root: Path) -> str:
+        for path in root.rglob("*"):
+            if path.is_file():
+                memory.pipe_file(f"/{root.name}/{path.relative_to(root).as_posix()}", path.read_bytes())
+        return f"memory://{root.name}"
+
+    yield put
+    for name in memory.ls("/", detail=False):
+        memory.rm(name, recursive=True)
+
+
+def told(store: Any) -> list[dict[str, Any]]:
+    return [one.row() for one in Verification(store).findings()]
+
+
+@pytest.mark.parametrize("name", ["v498-basic", "v533-batchcq", "v533-expired-head"])
+def test_a_store_far_away_is_the_store(
+    golden: Callable[[str], fixtures.Golden], far: Callable[[Path], str], name: str
+) -> None:
+    near = open_store(golden(name).path)
+    store = open_remote_store(far(golden(name).path))
+    facts = lambda one: (one.path, one.kind, one.size, one.base_offset, one.topic, one.queue_id)  # noqa: E731
+    assert list(map(facts, store.files)) == list(map(facts, near.files))
+    assert store.topics == near.topics
+    assert told(store) == told(near)
+    batches = [list(scan(one, columns=("physical_offset", "body"))) for one in (store, near)]
+    rows = [[row for batch in some for row in batch.to_pylist()] for some in batches]
+    assert rows[0] == rows[1]
+
+
+def test_damage_far_away(damaged: Callable[[Any], Path], far: Callable[[Path], str]) -> None:
+    for case in list(fixtures.damage_cases())[::100]:
+        root = damaged(case)
+        if all(any(one.iterdir()) for one in root.rglob("*") if one.is_dir()):  # there are no empty ones
+            assert told(open_remote_store(far(root))) == told(open_store(root)), case.id
+
+
+def test_a_commit_log_alone(golden: Callable[[str], fixtures.Golden], far: Callable[[Path], str]) -> None:
+    address = far(golden("v498-basic").path)
+    store = open_remote_store(f"{address}/commitlog/")
+    assert (store.form, store.scope, len(store.segments)) == ("commitlog", "commitlog", 4)
+    with pytest.raises(NotAStoreError, match="no commitlog or config in it"):
+        open_remote_store(f"{address}/consumequeue/TopicA")
+    with pytest.raises(UsageError, match="memory://nowhere: no such file"):
+        open_remote_store("memory://nowhere")
+
+
+def test_only_what_is_needed_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = fsspec.filesystem("memory")
+    data = bytes(range(256)) * 8192
+    memory.pipe_file("/ranges/file", data)
+    asked: list[tuple[int, int]] = []
+    whole = type(memory).cat_file
+
+    def cat_file(self: Any, path: str, start: int, end: int) -> bytes:
+        asked.append((start, end))
+        return whole(self, path, start=start, end=end)
+
+    monkeypatch.setattr(type(memory), "cat_file", cat_file)
+    block = remote_source.BLOCK_BYTES
+    with open_source("memory://ranges/file") as source:
+        assert (source.size, source.name) == (len(data), "memory://ranges/file")
+        assert source.window(5 * block - 3, 6).tobytes() == data[5 * block - 3 : 5 * block + 3]
+        assert asked == [(4 * block, 6 * block)]
+        assert source.window(3 * block, 4 * block).tobytes() == data[3 * block : 7 * block]
+        assert asked[1:] == [(3 * block, 4 * block), (6 * block, 7 * block)]
+        assert source.window(len(data) - 2, 100).tobytes() == data[-2:]
+        assert source.window(len(data), 1).size == source.window(0, 0).size == 0
+    with pytest.raises(VanishedError, match="memory://ranges/none: no such file"):
+        open_source("memory://ranges/none")
+
+
+def test_addresses() -> None:
+    assert [is_remote(one) for one in ("s3://b/k", "s3:/b/k", "memory://x")] == [True] * 3
+    assert [is_remote(one) for one in ("/s3:/b", "file:///b", "b/s3://k", "c:/x")] == [False] * 4
+    assert address_of("S3:/b/k/") == address_of("s3://b/k") == "s3://b/k"
+    with pytest.raises(UsageError, match="nothing here reads nowhere:// addresses"):
+        open_source("nowhere://b/k")
