@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from rmqtool.errors import MissingExtraError, StoreIOError, UsageError
+from rmqtool.errors import MissingExtraError, RmqtoolError, StoreIOError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -98,7 +98,7 @@ def make_session(
         try:
             session: SparkSession = builder.getOrCreate()
         except Exception as error:
-            raise StoreIOError(f"Spark does not start: {_reason(error, said)}") from error
+            raise _not_started(error, said, master) from error
     session.sparkContext.setLogLevel("OFF")
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # errors are raised as well
     return session
@@ -118,10 +118,14 @@ def parallelism(session: SparkSession) -> int:
 def first_line(error: BaseException) -> str:
     """What an error of Spark says, without the stacks of two languages."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    raised = [line for line in lines if re.match(r"(Caused by: )?[\w.$]*(Error|Exception|Lost): \S", line)]
-    text = raised[-1] if raised else lines[0]
-    text = re.sub(r"^(Caused by: )?[\w.$]+?(Exception|Error): ", "", text)
-    return re.sub(r"^\[[A-Z_.]+\] |\.? SQLSTATE: \w+.*$", "", text)[:300]
+    raised = _raised(lines)
+    return re.sub(r"^\[[A-Z_.]+\] |\.? SQLSTATE: \w+.*$", "", raised[-1] if raised else lines[0])[:300]
+
+
+def _raised(lines: Iterable[str]) -> list[str]:
+    """What the errors among these lines say, without their names."""
+    found = (re.match(r"[^\[]*?[\w.$]*(?:Error|Exception|Lost): (\S.*)", line) for line in lines)
+    return [one[1].strip() for one in found if one is not None]
 
 
 @contextmanager
@@ -137,11 +141,16 @@ def _silence() -> Iterator[IO[bytes]]:
             os.close(before)
 
 
-def _reason(error: BaseException, said: IO[bytes]) -> str:
-    """What the launcher of Java said last, else what Spark says."""
+def _not_started(error: BaseException, said: IO[bytes], master: str | None) -> RmqtoolError:
+    """Why Spark did not start: what the launcher of Java said last, else what Spark says."""
     said.seek(0)
-    lines = [line for line in said.read().decode(errors="replace").splitlines() if "rror" in line]
-    return lines[-1].strip()[:300] if lines else first_line(error)
+    lines = _raised(said.read().decode(errors="replace").splitlines())
+    reason = lines[-1][:300] if lines else first_line(error)
+    if "stopped SparkContext" in reason:
+        return StoreIOError(f"Spark does not start: {master or 'the master'} does not answer")
+    if re.match("Master must|Could not parse Master", reason):
+        return UsageError(f"--master {master}: {reason}")
+    return StoreIOError(f"Spark does not start: {reason}")
 
 
 def _logging() -> dict[str, str]:

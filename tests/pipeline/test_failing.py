@@ -12,6 +12,7 @@ from rmqtool.errors import ExitCode
 from rmqtool.output.messages import MessageShape
 from rmqtool.pipeline.options import SourceOptions
 from rmqtool.pipeline.runner import Lost, run_each
+from rmqtool.pipeline.session import first_line
 from rmqtool.store.layout import Store
 from tests.helpers import rmq
 from tests.pipeline.failing import work
@@ -119,6 +120,26 @@ def test_without_java_there_is_one_line(
     check_java()
     assert run(["pipeline", "verify", str(goldens["v498-basic"]), "--conf", "no"]) == 2
     assert "--conf" in capsys.readouterr().err
+
+
+def test_a_wrong_master_is_one_line(goldens: dict[str, Path]) -> None:
+    from tests.helpers import rmq_process
+
+    done = rmq_process("pipeline", "verify", goldens["v498-basic"], "--master", "bogus")
+    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("rmqtool: --master bogus: Master must")
+
+
+def test_what_spark_says_is_told_without_stacks() -> None:
+    text = (
+        "An error occurred while calling x.\n: org.apache.spark.SparkException: Job aborted\n\tat a.b(C:1)\n"
+    )
+    assert first_line(Exception(text)) == "Job aborted"
+    cause = "Caused by: org.apache.spark.api.python.PythonException: Traceback:\n  File\na.b.StoreIOError: /x: no\n"
+    assert first_line(Exception(text + cause)) == "/x: no"
+    parsing = "[PARSE_SYNTAX_ERROR] Syntax error at or near 'x'. SQLSTATE: 42601 (line 1, pos 0)\n\n== SQL =="
+    assert first_line(Exception(parsing)) == "Syntax error at or near 'x'"
+    assert first_line(ValueError()) == "ValueError"
 
 
 def test_query_key_and_sql_go_on_without_a_store_whose_tasks_die(
