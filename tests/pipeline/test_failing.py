@@ -135,7 +135,7 @@ def test_what_spark_says_is_told_without_stacks() -> None:
         "An error occurred while calling x.\n: org.apache.spark.SparkException: Job aborted\n\tat a.b(C:1)\n"
     )
     assert first_line(Exception(text)) == "Job aborted"
-    cause = "Caused by: org.apache.spark.api.python.PythonException: Traceback:\n  File\na.b.StoreIOError: /x: no\n"
+    cause = "Caused by: org.apache.PythonException: Traceback:\n  File\na.b.StoreIOError: /x: no\n"
     assert first_line(Exception(text + cause)) == "/x: no"
     parsing = "[PARSE_SYNTAX_ERROR] Syntax error at or near 'x'. SQLSTATE: 42601 (line 1, pos 0)\n\n== SQL =="
     assert first_line(Exception(parsing)) == "Syntax error at or near 'x'"
