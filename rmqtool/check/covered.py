@@ -14,8 +14,10 @@ from rmqtool.store.kinds import ROOT_FILES, TOP_DIRECTORIES, FileKind
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    import numpy as np
+    import numpy.typing as npt
+
     from rmqtool.check.findings import Finding
-    from rmqtool.scan.events import Records
     from rmqtool.store.coverage import Row
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import Segment
@@ -41,12 +43,12 @@ class Covered:
     not_covered: list[Row] = field(default_factory=list)
     """what could not be read, by place"""
 
-    def count(self, run: Records, segment: Segment) -> None:
+    def count(self, rows: npt.NDArray[np.int64], segment: Segment) -> None:
         """Records that were looked at."""
-        last = run.rows[-1]
-        self.records += len(run.rows)
+        last = rows[-1]
+        self.records += len(rows)
         self.last_timestamp = int(last[Field.STORE_TIMESTAMP])
-        self.bytes += int(run.rows[:, Field.STORE_SIZE].sum())
+        self.bytes += int(rows[:, Field.STORE_SIZE].sum())
         self.read_to = segment.base + int(last[Field.POSITION] + last[Field.STORE_SIZE])
 
     def watched(self, findings: Iterable[Finding]) -> Iterator[Finding]:

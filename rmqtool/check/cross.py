@@ -16,7 +16,7 @@ from rmqtool.check.findings import finding
 from rmqtool.check.queue_files import place_of
 from rmqtool.check.unplaced import Unplaced
 from rmqtool.scan.fields import Column
-from rmqtool.scan.lanes import Lanes, dispatch_kernels
+from rmqtool.scan.lanes import GatheredLanes, dispatch_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from rmqtool.check.findings import Finding
     from rmqtool.check.queue_files import QueueUnits
-    from rmqtool.scan.events import Records
     from rmqtool.scan.files import FileReader
+    from rmqtool.scan.lanes import Placed
 
     Ints = npt.NDArray[np.int64]
     Queues = Mapping[tuple[str, int], QueueUnits]
@@ -48,14 +48,14 @@ class CrossCheck:
         self.batches = batches
         self._reader = reader
         self.kernels = dispatch_kernels(kernels)
-        self._lanes = Lanes(kernels, CHUNK_ROWS)
+        self._lanes = GatheredLanes(kernels, CHUNK_ROWS)
         self.unplaced: dict[tuple[str, int], Unplaced] = {}
         self.dispatched = -1
         """highest offset of a record that has its unit: dispatching went at least so far"""
 
-    def take(self, run: Records, segment_base: int) -> Iterator[Finding]:
-        """A run of records, made with `Check.TEXT`."""
-        for _ in self._lanes.take(run, segment_base):
+    def take(self, placed: Placed) -> Iterator[Finding]:
+        """A run of records as `Lanes.placed` has it."""
+        for _ in self._lanes.take(placed):
             yield from self._compare()
 
     def close(self) -> Iterator[Finding]:

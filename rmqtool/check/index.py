@@ -16,14 +16,12 @@ from rmqtool.check.caps import Caps
 from rmqtool.check.findings import Severity, finding
 from rmqtool.check.index_file import FileCheck
 from rmqtool.check.index_known import known_files
-from rmqtool.check.index_match import Keys, Matcher
+from rmqtool.check.index_match import Matcher
 from rmqtool.check.index_reading import CHUNK, items_from, open_patched
 from rmqtool.check.index_stream import ItemStream
-from rmqtool.check.live import settled
 from rmqtool.check.state import is_unclean
 from rmqtool.errors import RmqtoolError, VanishedError
-from rmqtool.scan.fields import Field
-from rmqtool.scan.keys import hash_kernels, key_hashes
+from rmqtool.scan.keys import hash_kernels
 from rmqtool.store.layout import StoreForm
 
 if TYPE_CHECKING:
@@ -32,8 +30,7 @@ if TYPE_CHECKING:
 
     from rmqtool.check.findings import Finding
     from rmqtool.check.index_file import IndexFile
-    from rmqtool.check.index_match import Loose
-    from rmqtool.scan.events import Records
+    from rmqtool.check.index_match import Keys, Loose
     from rmqtool.store.access import OpenMode
     from rmqtool.store.layout import Store
 
@@ -49,7 +46,7 @@ class LogRange:
 
 
 class IndexCheck:
-    """Feed `records` with every run of the log in physical order, then take `finish`.
+    """Feed `match` with the keys of every run of the log in physical order, then take `finish`.
 
     Without a log only the files themselves are checked: `finish(None, ())`. until: of a live store, the
     offset from which on items are not looked at (`check.live`). unclean: whether files may lag behind, as
@@ -107,26 +104,8 @@ class IndexCheck:
         yield from self._remarks
         yield from self._heads
 
-    def keys(self, run: Records, segment_base: int) -> Keys:
-        """What a broker puts into the index for these records. Touches nothing else: any thread may ask."""
-        settled_run = settled(run, segment_base, self._until, border=0)
-        hashes, owners = key_hashes(self._hashes, settled_run)
-        rows = settled_run.rows
-        offsets = segment_base + rows[:, Field.POSITION]
-        return Keys(
-            hashes,
-            owners,
-            offsets,
-            offsets + rows[:, Field.STORE_SIZE],
-            rows[:, Field.STORE_TIMESTAMP].copy(),
-        )
-
-    def records(self, run: Records, segment_base: int) -> Iterator[Finding]:
-        """Compares one run of records with their items."""
-        yield from self.match(self.keys(run, segment_base))
-
     def match(self, keys: Keys) -> Iterator[Finding]:
-        """The second half of `records`, which must be called in physical order."""
+        """Compares the keys of one run of records with their items."""
         for one in self._matcher.run(keys):
             if not self._caps.passes(one):
                 continue

@@ -10,15 +10,19 @@ import numpy as np
 
 from rmqtool.check.index_leftover import Leftover
 from rmqtool.check.index_times import header_times, item_times
+from rmqtool.scan.fields import Field
+from rmqtool.scan.keys import key_hashes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
+    from types import ModuleType
 
     import numpy.typing as npt
 
     from rmqtool.check.findings import Finding
     from rmqtool.check.index_file import IndexFile
     from rmqtool.check.index_stream import Items, ItemStream
+    from rmqtool.scan.events import Records
 
     Ints = npt.NDArray[np.int64]
     Int32s = npt.NDArray[np.int32]
@@ -43,10 +47,25 @@ class Keys:
     ends: Ints
     times: Ints
 
+    @property
+    def nbytes(self) -> int:
+        """Memory, about."""
+        columns = self.hashes, self.owners, self.offsets, self.ends, self.times
+        return sum(one.nbytes for one in columns)
+
     def of(self, record: int) -> list[int]:
         """Hashes of one record."""
         low, high = np.searchsorted(self.owners, (record, record + 1))
         return [int(value) for value in self.hashes[low:high]]
+
+
+def keys_of(hashing: ModuleType, run: Records, segment_base: int) -> Keys:
+    """What a broker puts into the index for these records. hashing: of `hash_kernels`."""
+    hashes, owners = key_hashes(hashing, run)
+    rows = run.rows
+    offsets = segment_base + rows[:, Field.POSITION]
+    ends = offsets + rows[:, Field.STORE_SIZE]
+    return Keys(hashes, owners, offsets, ends, rows[:, Field.STORE_TIMESTAMP].copy())
 
 
 @dataclass(slots=True)

@@ -10,7 +10,6 @@ from formats.crc_trailer import TRAILER_SIZE, CrcTrailer, value_of
 from formats.errors import FormatError
 from rmqtool.check.findings import about, finding
 from rmqtool.check.foreign import foreign_findings
-from rmqtool.check.times import TimeCheck
 from rmqtool.scan.crc import crc32
 from rmqtool.scan.events import Blank, Gap, Tail, TailContent
 from rmqtool.scan.fields import CrcState, Field, Issue, Stop
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.check.findings import Finding
-    from rmqtool.check.times import Wrong
     from rmqtool.scan.events import Records
     from rmqtool.store.segments import Segment
 
@@ -54,22 +52,21 @@ _PARTS = {
 }
 
 
-class LogCheck:
-    """Fed with everything that a scan of one segment after the other yields, in physical order."""
+class RecordCheck:
+    """Looks at records of one segment; needs their bytes, but none of the records before."""
 
-    def __init__(self, force_verify_prop_crc: bool = False) -> None:
+    def __init__(self, segment: Segment, force_verify_prop_crc: bool = False) -> None:
         """force_verify_prop_crc: a broker with this setting takes a record without `__CRC32#` for broken."""
-        self._times = TimeCheck()
+        self._segment = segment
         self._wants_trailer = force_verify_prop_crc
 
-    def records(self, run: Records, segment: Segment) -> Iterator[Finding]:
-        """A run of records. Store times may be judged some runs later."""
-        rows = run.rows
+    def records(self, run: Records) -> Iterator[Finding]:
+        """A run of records, made with `Check.ALL`. `CL-NO-CRC32` is told of the first of a segment only."""
+        segment, rows = self._segment, run.rows
         yield from self._crc(rows, segment)
         yield from self._issues(rows, segment)
         yield from self._trailers(run, segment)
         yield from foreign_findings(run, segment)
-        yield from _times(self._times.records(rows, segment))
 
     def _crc(self, rows: Rows, segment: Segment) -> Iterator[Finding]:
         for row in rows[rows[:, Field.CRC_STATE] == CrcState.BAD]:
@@ -120,16 +117,6 @@ class LogCheck:
             expected, found = _trailer(record)
             if expected != found:
                 yield about("CL-CRC32", row, segment, part="properties", expected=expected, found=found)
-
-    def close(self, dispatched_timestamp: int | None) -> Iterator[Finding]:
-        """What can be said when no record follows; see `TimeCheck.close`."""
-        yield from _times(self._times.close(dispatched_timestamp))
-
-
-def _times(wrong: Iterator[Wrong]) -> Iterator[Finding]:
-    for segment, row, before in wrong:
-        time = int(row[Field.STORE_TIMESTAMP])
-        yield about("CL-TIME", row, segment, part="store_timestamp", expected=before, found=time)
 
 
 _TRAILER_NAME = b"__CRC32#\x01"

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from formats.commitlog import END_FILE_MIN_BLANK_LENGTH as BLANK_HEADER
-from rmqtool.check.levels import Level
+from rmqtool.check.account import BATCH_ROWS
 from rmqtool.errors import RmqtoolError, VanishedError
 from rmqtool.scan.events import Blank, Records, Unreadable
 from rmqtool.scan.fields import Field
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import ModuleType
 
-    from rmqtool.check.findings import Finding
-    from rmqtool.check.index import IndexCheck
-    from rmqtool.check.index_match import Keys
     from rmqtool.check.reading import Reading
     from rmqtool.scan.events import Event
     from rmqtool.scan.parallel import Lane
@@ -35,22 +31,19 @@ if TYPE_CHECKING:
     from rmqtool.store.patched import PatchedSource
     from rmqtool.store.segments import Segment, SegmentSet
 
-    Deep = Callable[[Records, Segment, ModuleType], list[Finding]]
-
-BATCH_ROWS = 4096
-"""records that are looked at together: their bytes are then still in the cache when keys are hashed"""
-
 _PART = 2 << 20
 """bytes of a filler that are looked at together"""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """Records, what they put into the index, and what is wrong inside of their bodies."""
+class Sized(Protocol):
+    """Anything of known size."""
 
-    records: Records
-    keys: Keys
-    inside: list[Finding]
+    @property
+    def nbytes(self) -> int:
+        """Memory, about."""
+
+
+Made = TypeVar("Made", bound=Sized)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,33 +60,28 @@ class Expired:
 
 
 @dataclass(frozen=True)
-class LogReader:
-    """access: how files are opened. index: is asked for keys. live: a broker may be writing."""
+class LogReader(Generic[Made]):
+    """access: how files are opened. account: makes, for each segment, what takes its runs of records.
+
+    live: a broker may be writing.
+    """
 
     segments: SegmentSet
     reading: Reading
     access: Access
     kernels: ModuleType
-    index: IndexCheck
+    account: Callable[[Segment], Callable[[Records], Made]]
     live: bool = False
 
-    def events(self) -> Iterator[tuple[Segment, Event | Run | Filler | Expired]]:
-        """Everything in all segments, as `SegmentScan` tells it; records as a `Run`."""
+    def events(self) -> Iterator[tuple[Segment, Made | Event | Filler | Expired]]:
+        """Everything in all segments, as `SegmentScan` tells it; of records what `account` makes of them."""
         with closing(in_order(list(self.segments), self._one, self.reading.jobs)) as found:
             yield from found
 
-    @cached_property
-    def _deep(self) -> Deep | None:
-        """What looks into bodies, at the level that does."""
-        if self.reading.level is not Level.DEEP:
-            return None
-        from rmqtool.check.deep import inside
-
-        return inside
-
-    def _one(self, segment: Segment, lane: Lane) -> Iterator[tuple[Segment, Event | Run | Filler | Expired]]:
+    def _one(self, segment: Segment, lane: Lane) -> Iterator[tuple[Segment, Made | Event | Filler | Expired]]:
         """One segment, for one thread."""
         done = 0
+        account = self.account(segment)
         try:
             source, changed = open_patched(segment, replace(self.access, mode="pread"), lane)
             with source:
@@ -101,8 +89,9 @@ class LogReader:
                     if isinstance(event, Records):
                         last = event.rows[-1]
                         now = int(last[Field.POSITION] + last[Field.STORE_SIZE])
-                        lane.take(event.rows.nbytes + event.window.nbytes)
-                        yield segment, self._run(event, segment)
+                        made = account(event)
+                        lane.take(made.nbytes)
+                        yield segment, made
                         self.reading.done(now - done)
                         done = now
                     else:
@@ -112,13 +101,6 @@ class LogReader:
         except RmqtoolError as error:
             yield segment, Unreadable(done, segment.size - done, str(error))
         self.reading.done(segment.size - done)
-
-    def _run(self, found: Records, segment: Segment) -> Run:
-        """A run with all that can be said of it without the runs before."""
-        inside = self._deep(found, segment, self.kernels) if self._deep is not None else []
-        rows = found.rows.copy() if self.reading.jobs > 1 else found.rows
-        keys = self.index.keys(found, segment.base)
-        return Run(Records(rows, found.window, found.origin), keys, inside)
 
     def _scan(
         self, segment: Segment, source: PatchedSource, lane: Lane, *, moving: bool

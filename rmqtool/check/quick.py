@@ -112,7 +112,7 @@ class QuickCheck:
         )
         for event in scan:
             if isinstance(event, Records):
-                covered.count(event, segment)
+                covered.count(event.rows, segment)
                 for row in event.rows[(event.rows[:, Field.ISSUES] & Issue.OFFSET) != 0]:
                     place = row[[Field.POSITION, Field.STORE_SIZE, Field.STORED_PHYSICAL_OFFSET]].tolist()
                     yield self._misplaced(segment, *place)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rmqtool.check.findings import about
 from rmqtool.scan.fields import Field
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from rmqtool.check.findings import Finding
     from rmqtool.store.segments import Segment
 
     Rows = npt.NDArray[np.int64]
@@ -47,7 +49,7 @@ class _Piece:
 
 
 class TimeCheck:
-    """Fed with all records in physical order; answers those whose time is wrong, perhaps some runs later."""
+    """Fed with all records in physical order; finds those whose time is wrong, perhaps some runs later."""
 
     def __init__(self) -> None:
         self._trusted: _Piece | None = None
@@ -57,8 +59,18 @@ class TimeCheck:
         """the first records of the log, while those behind them lie days before them"""
         self._at_head = True
 
-    def records(self, rows: Rows, segment: Segment) -> Iterator[Wrong]:
+    def records(self, rows: Rows, segment: Segment) -> Iterator[Finding]:
         """A run of records."""
+        return _findings(self._records(rows, segment))
+
+    def close(self, dispatched_timestamp: int | None) -> Iterator[Finding]:
+        """The last records, which have neighbours on one side only.
+
+        `dispatched_timestamp`: what the checkpoint says of the last record that was dispatched (ms).
+        """
+        return _findings(self._close(dispatched_timestamp))
+
+    def _records(self, rows: Rows, segment: Segment) -> Iterator[Wrong]:
         times = np.ascontiguousarray(rows[:, Field.STORE_TIMESTAMP])
         if int(times.min()) <= 0:
             for row in rows[times <= 0]:
@@ -102,11 +114,7 @@ class TimeCheck:
         if behind.rows is None or len(behind.rows) > len(doubted.rows):
             yield from _wrong(doubted, None)
 
-    def close(self, dispatched_timestamp: int | None) -> Iterator[Wrong]:
-        """The last records, which have neighbours on one side only.
-
-        `dispatched_timestamp`: what the checkpoint says of the last record that was dispatched (ms).
-        """
+    def _close(self, dispatched_timestamp: int | None) -> Iterator[Wrong]:
         piece, trusted = self._piece, self._trusted
         if piece is None or trusted is None:
             return
@@ -124,3 +132,9 @@ def _outside(time: int, before: int, after: int) -> bool:
 def _wrong(piece: _Piece, before: int | None) -> Iterator[Wrong]:
     for segment, row in piece.rows or ():
         yield segment, row, before
+
+
+def _findings(wrong: Iterator[Wrong]) -> Iterator[Finding]:
+    for segment, row, before in wrong:
+        time = int(row[Field.STORE_TIMESTAMP])
+        yield about("CL-TIME", row, segment, part="store_timestamp", expected=before, found=time)

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from formats.checkpoint import parse_checkpoint
+from rmqtool.check.account import Account, Accounting
 from rmqtool.check.caps import capped
 from rmqtool.check.causes import Causes
 from rmqtool.check.covered import Covered
@@ -19,14 +20,15 @@ from rmqtool.check.index import IndexCheck
 from rmqtool.check.index import LogRange as IndexedLog
 from rmqtool.check.layout import check_layout
 from rmqtool.check.levels import NOT_LOOKED_AT, Level, Phase
-from rmqtool.check.live import border, confirmed, listed_anew, settled
-from rmqtool.check.log import LogCheck, blank_findings, gap_finding, tail_finding
-from rmqtool.check.log_reading import Expired, Filler, LogReader, Run
+from rmqtool.check.live import border, confirmed, listed_anew
+from rmqtool.check.log import blank_findings, gap_finding, tail_finding
+from rmqtool.check.log_reading import Expired, Filler, LogReader
 from rmqtool.check.lost import lost_end
 from rmqtool.check.queue_files import OpenFiles, queues_of
 from rmqtool.check.queue_order import check_units, unreadable_units
 from rmqtool.check.reading import Reading
 from rmqtool.check.state import LogEnd, check_state, is_unclean
+from rmqtool.check.times import TimeCheck
 from rmqtool.check.topics import QueueEnds, in_rocksdb
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan.engine import choose_kernels
@@ -47,7 +49,9 @@ if TYPE_CHECKING:
     from rmqtool.store.access import Access
     from rmqtool.store.coverage import Incomplete, Row
     from rmqtool.store.layout import Store
-    from rmqtool.store.segments import Segment
+    from rmqtool.store.segments import Segment, SegmentSet
+
+    LogEvent = tuple[Segment, Account | Event | Filler | Expired]
 
 
 @dataclass
@@ -62,6 +66,8 @@ class Verification:
     """of a live store: offset up to which log, queues and index are held against each other"""
     causes: Causes = field(default_factory=Causes)
     index_check: IndexCheck | None = None
+    elsewhere: Callable[[SegmentSet], Iterator[LogEvent]] | None = None
+    """gives what was read of the log elsewhere, in place of reading it"""
     _started: float = field(default_factory=time.monotonic)
 
     @cached_property
@@ -162,17 +168,19 @@ class Verification:
         yield from index.finish(known, self.causes.lost)
 
     def _log(self, kernels: ModuleType, cross: CrossCheck, index: IndexCheck) -> Iterator[Finding]:
-        """Scans segments side by side; what they hold is checked in the order of the log."""
-        config = self.store.config
-        check = LogCheck(config is not None and config.force_verify_prop_crc)
-        until = self.compared_until
-        log = LogReader(self.store.segments, self.reading, self.access, kernels, index, self.live)
-        for segment, event in log.events():
-            if isinstance(event, Run):
-                self.covered.count(event.records, segment)
-                yield from check.records(event.records, segment)
+        """What segments hold, read side by side, is checked in the order of the log."""
+        times = TimeCheck()
+        bare = False
+        for segment, event in self._read(kernels):
+            if isinstance(event, Account):
+                self.covered.count(event.rows, segment)
+                for one in event.judged:
+                    if not (bare and one.code == "CL-NO-CRC32"):
+                        yield one
+                    bare |= one.code == "CL-NO-CRC32"
+                yield from times.records(event.rows, segment)
                 yield from event.inside
-                yield from cross.take(settled(event.records, segment.base, until), segment.base)
+                yield from cross.take(event.placed)
                 yield from index.match(event.keys)
             elif isinstance(event, Filler):
                 yield from blank_findings(event.blank, segment, event.filled)
@@ -182,7 +190,15 @@ class Verification:
                 self.covered.expired_end = segment.end
             else:
                 yield from self._other(event, segment)
-        yield from check.close(self._dispatched_timestamp())
+        yield from times.close(self._dispatched_timestamp())
+
+    def _read(self, kernels: ModuleType) -> Iterator[LogEvent]:
+        """The log as it was read elsewhere, or as it is read here."""
+        if self.elsewhere is not None:
+            return self.elsewhere(self.store.segments)
+        account = Accounting.of(self.store, kernels, self.reading, self.compared_until)
+        reader = LogReader(self.store.segments, self.reading, self.access, kernels, account, self.live)
+        return reader.events()
 
     def _dispatched_timestamp(self) -> int | None:
         """`logicsMsgTimestamp` of the checkpoint, None without one."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rmqtool.errors import RmqtoolError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 Key = TypeVar("Key")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Made = TypeVar("Made")
 
 _JOBS_AHEAD = 2
 """Spark jobs for each task that can run at once, so that none waits for a slow one"""
@@ -66,12 +68,22 @@ def run_each(
     work: for all groups, or for each its own. Results are held on the driver, for some groups at once: they
     have to be small.
     """
+    calls = {
+        key: partial(run_group, session, list(items), _work_of(work, key)) for key, items in groups.items()
+    }
+    return side_by_side(session, calls)
+
+
+def side_by_side(
+    session: SparkSession, calls: Mapping[Key, Callable[[], Made]]
+) -> Iterator[tuple[Key, Made]]:
+    """What calls that run Spark jobs return, in their order; some run at once, those not begun never do."""
     width = _JOBS_AHEAD * parallelism(session)
-    waiting: deque[tuple[Key, Future[list[Result | Lost]]]] = deque()
+    waiting: deque[tuple[Key, Future[Made]]] = deque()
     with ThreadPoolExecutor(width) as pool:
         try:
-            for key, items in groups.items():
-                waiting.append((key, pool.submit(_group, session, list(items), _work_of(work, key))))
+            for key, call in calls.items():
+                waiting.append((key, pool.submit(call)))
                 if len(waiting) == width:
                     first, done = waiting.popleft()
                     yield first, done.result()
@@ -104,7 +116,7 @@ def over_log(
             yield key, pairs
             continue
         again = {part.segment: part.whole for part, _ in pairs if part.segment in refused}
-        anew = dict(zip(again, _group(session, list(again.values()), _work_of(work, key)), strict=True))
+        anew = dict(zip(again, run_group(session, list(again.values()), _work_of(work, key)), strict=True))
         yield key, _replaced(pairs, again, anew)
 
 
@@ -119,7 +131,7 @@ def _replaced(pairs: list[tuple[LogPart, Any]], again: dict[Any, LogPart], anew:
     return made
 
 
-def _group(
+def run_group(
     session: SparkSession, items: Sequence[Item], work: Callable[[Item], Result]
 ) -> list[Result | Lost]:
     """One job; when it fails, each item by itself."""

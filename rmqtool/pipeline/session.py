@@ -110,6 +110,11 @@ def with_retries(master: str) -> str:
     return f"local[{found[1] or 1},{ATTEMPTS}]" if found else master
 
 
+def is_local(session: SparkSession) -> bool:
+    """Whether all tasks run in processes of this machine, none of which is an executor."""
+    return re.fullmatch(r"local(\[[^\]]*\])?", str(session.sparkContext.master)) is not None
+
+
 def parallelism(session: SparkSession) -> int:
     """Tasks that run at once, about."""
     return max(int(session.sparkContext.defaultParallelism), 1)

@@ -1,8 +1,8 @@
-"""`verify` over many stores: one task a store.
+"""`verify` over many stores.
 
-The checks hold log, queues and index of a store against each other in the order of its log, with what they
-know of the records before, so a store is not cut; its task reads segments side by side with as many threads
-as the cluster would leave idle.
+A store is one task, which reads segments side by side with as many threads as would be idle otherwise. Where
+a cluster has more processors than there are stores, a task reads a segment, and another one for the store
+checks in the order of the log what they tell (`segment_job`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from rmqtool.check.reading import Reading
 from rmqtool.check.verify import Verification
 from rmqtool.errors import ExitCode, worst
 from rmqtool.pipeline.opening import open_any
-from rmqtool.pipeline.runner import Lost, lost_store, run_each
-from rmqtool.pipeline.session import parallelism
+from rmqtool.pipeline.runner import Lost, lost_store, run_group, side_by_side
+from rmqtool.pipeline.segment_job import SegmentJob
+from rmqtool.pipeline.session import is_local, parallelism
 from rmqtool.store.coverage import coverage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
@@ -56,19 +57,47 @@ class StoreVerdict:
 
 
 def verify(
-    session: SparkSession, options: SourceOptions, level: Level = Level.DEFAULT
+    session: SparkSession,
+    options: SourceOptions,
+    level: Level = Level.DEFAULT,
+    *,
+    by_segment: bool | None = None,
 ) -> Iterator[StoreVerdict]:
     """The verdict of `rmqtool verify` on each store, in the order given.
 
     A store that is gone, or whose task dies again and again, has a verdict that names it as not covered.
+    by_segment: whether a task reads a segment, or a whole store; None cuts stores where that gives work to
+    processors of other machines.
     """
-    threads = max(parallelism(session) // len(options.paths), 1)
-    work = partial(_verify_one, options=options, level=level, threads=threads)
-    for path, (found,) in run_each(session, {path: [path] for path in options.paths}, work):
+    cores = parallelism(session)
+    if by_segment is None:
+        by_segment = cores > len(options.paths) and not is_local(session)
+    whole = partial(_verify_one, options=options, level=level, threads=max(cores // len(options.paths), 1))
+    calls = {
+        path: partial(_verdict, session, path, options, level, whole, by_segment) for path in options.paths
+    }
+    for path, found in side_by_side(session, calls):
         if isinstance(found, Lost):
             yield StoreVerdict(path, [], _nothing_known(level) | coverage([lost_store(found)]))
         else:
             yield found
+
+
+def _verdict(
+    session: SparkSession,
+    path: str,
+    options: SourceOptions,
+    level: Level,
+    whole: Callable[[str], StoreVerdict],
+    by_segment: bool,
+) -> StoreVerdict | Lost:
+    """One store; as a whole where it is not to be cut, or cannot be."""
+    if by_segment and level is not Level.QUICK:
+        cut = SegmentJob(session, path, options, level).run()
+        if cut is not None:
+            return StoreVerdict(path, *cut)
+    (found,) = run_group(session, [path], whole)
+    return found
 
 
 def _verify_one(path: str, options: SourceOptions, level: Level, threads: int) -> StoreVerdict:

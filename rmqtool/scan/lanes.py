@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from rmqtool.scan.events import Records
 
     Ints = npt.NDArray[np.int64]
+    Key = tuple[str, int]
 
 _FIRST_LANES = 256
 _FIRST_NAMES = 1 << 16
@@ -37,29 +39,97 @@ def dispatch_kernels(kernels: ModuleType) -> ModuleType:
     return dispatch_python
 
 
-class Lanes:
-    """Columns (`fields.Column`) of up to `room` records that want a unit.
+class LaneColumns:
+    """Up to `room` records that want a unit, in columns (`fields.Column`).
 
-    Prepared and rolled back records want none (`CommitLogDispatcherBuildConsumeQueue#dispatch`). `keys` are
-    the topics and queue numbers seen so far, by lane. levels: delays of the broker (`parse_delay_levels`),
-    its defaults when not given. Memory: `room` columns of 56 bytes, and some hundred bytes for each topic and
-    queue.
+    `keys` are the topics and queue numbers seen so far, by lane.
     """
 
-    def __init__(self, kernels: ModuleType, room: int, levels: Mapping[int, int] | None = None) -> None:
+    def __init__(self, kernels: ModuleType, room: int) -> None:
         self._kernels = dispatch_kernels(kernels)
-        self._lanes = np.empty((_FIRST_LANES, len(Lane)), np.int64)
-        self._names = np.empty(_FIRST_NAMES, np.uint8)
-        self._table = np.zeros(4 * _FIRST_LANES, np.int32)
         self._counts = np.zeros(3, np.int64)
+        """lanes, bytes of their names, columns that are filled"""
         self._order = np.empty(room, np.int64)
         self.columns: Ints = np.empty((len(Column), room), np.int64)
-        self.keys: list[tuple[str, int]] = []
-        self._scheduled: set[int] = set()
-        self._levels = levels
+        self.keys: list[Key] = []
 
     def __len__(self) -> int:
         return int(self._counts[2])
+
+    def clear(self) -> None:
+        """Makes room; lanes stay."""
+        self._counts[2] = 0
+
+    def groups(self) -> Iterator[tuple[Key, Ints]]:
+        """Topic and queue, and the places of its records in `columns`, in log order."""
+        starts = np.zeros(len(self.keys) + 1, np.int64)
+        self._kernels.by_lane(self.columns, len(self), starts, self._order)
+        for lane, (start, end) in enumerate(pairwise(starts.tolist())):
+            if start < end:
+                yield self.keys[lane], self._order[start:end]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Neighbouring records that want a unit. keys: of their lanes; more are added while the log is read."""
+
+    columns: Ints
+    keys: list[Key]
+
+
+class GatheredLanes(LaneColumns):
+    """Takes what was placed elsewhere, by one `Lanes` after the other."""
+
+    def __init__(self, kernels: ModuleType, room: int) -> None:
+        super().__init__(kernels, room)
+        self._known: dict[Key, int] = {}
+        self._theirs: list[Key] = []
+        self._own = np.empty(0, np.int64)
+        """lane here, by lane of `_theirs`"""
+
+    def take(self, placed: Placed) -> Iterator[None]:
+        """Adds records; yields where the columns are full, for a `clear`."""
+        own = self._lanes_for(placed.keys)
+        start, end = 0, placed.columns.shape[1]
+        while start < end:
+            filled = len(self)
+            count = min(self.columns.shape[1] - filled, end - start)
+            part = self.columns[:, filled : filled + count]
+            part[:] = placed.columns[:, start : start + count]
+            part[Column.LANE] = own[part[Column.LANE]]
+            self._counts[2] = filled + count
+            start += count
+            if len(self) == self.columns.shape[1]:
+                yield
+
+    def _lanes_for(self, keys: list[Key]) -> Ints:
+        if keys is not self._theirs:
+            self._theirs, self._own = keys, np.empty(0, np.int64)
+        new = keys[len(self._own) :]
+        if new:
+            for key in new:
+                if key not in self._known:
+                    self._known[key] = len(self.keys)
+                    self.keys.append(key)
+            self._own = np.concatenate([self._own, [self._known[key] for key in new]])
+        return self._own
+
+
+class Lanes(LaneColumns):
+    """Places records of a log in columns.
+
+    Prepared and rolled back records want no unit (`CommitLogDispatcherBuildConsumeQueue#dispatch`). levels:
+    delays of the broker (`parse_delay_levels`), its defaults when not given. Memory: `room` columns of 56
+    bytes, and some hundred bytes for each topic and queue.
+    """
+
+    def __init__(self, kernels: ModuleType, room: int, levels: Mapping[int, int] | None = None) -> None:
+        super().__init__(kernels, room)
+        self._lanes = np.empty((_FIRST_LANES, len(Lane)), np.int64)
+        self._names = np.empty(_FIRST_NAMES, np.uint8)
+        self._table = np.zeros(4 * _FIRST_LANES, np.int32)
+        self._scheduled: set[int] = set()
+        self._levels = levels
 
     def take(self, run: Records, segment_base: int) -> Iterator[None]:
         """Adds a run of records, made with `Check.TEXT`; yields where the columns are full, for a `clear`."""
@@ -78,17 +148,15 @@ class Lanes:
             elif start < len(run.rows):
                 self._grow()
 
-    def clear(self) -> None:
-        """Makes room; lanes stay."""
-        self._counts[2] = 0
-
-    def groups(self) -> Iterator[tuple[tuple[str, int], Ints]]:
-        """Topic and queue, and the places of its records in `columns`, in log order."""
-        starts = np.zeros(len(self.keys) + 1, np.int64)
-        self._kernels.by_lane(self.columns, len(self), starts, self._order)
-        for lane, (start, end) in enumerate(pairwise(starts.tolist())):
-            if start < end:
-                yield self.keys[lane], self._order[start:end]
+    def placed(self, run: Records, segment_base: int) -> Placed:
+        """A run of records by itself, of any length."""
+        parts = []
+        for _ in self.take(run, segment_base):
+            parts.append(self.columns[:, : len(self)].copy())
+            self.clear()
+        parts.append(self.columns[:, : len(self)].copy())
+        self.clear()
+        return Placed(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1), self.keys)
 
     def _name_new_lanes(self) -> None:
         for row in self._lanes[len(self.keys) : self._counts[0]].tolist():

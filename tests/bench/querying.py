@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from fixtures import logs
 from fixtures.derived import write_full_index
-from rmqtool.check.log import LogCheck
-from rmqtool.check.log_reading import BATCH_ROWS
+from rmqtool.check.account import BATCH_ROWS
+from rmqtool.check.log import RecordCheck
+from rmqtool.check.times import TimeCheck
 from rmqtool.query.by_key import KeySource
 from rmqtool.query.key_query import KeyQuery
 from rmqtool.query.reading import Reading
@@ -117,13 +118,15 @@ def _scan(log: BenchLog) -> float:
 def _verify(log: BenchLog) -> float:
     """The pass of `verify` over the log alone: frames, texts and times of all records."""
     began = time.process_time()
-    kernels, check = choose_kernels(), LogCheck()
+    kernels, times = choose_kernels(), TimeCheck()
     for segment in Store.open(log.root).segments:
+        check = RecordCheck(segment)
         with segment.open() as source:
             scan = SegmentScan(
                 source, segment.base, checks=Check.TEXT, kernels=kernels, batch_rows=BATCH_ROWS
             )
             for event in scan:
                 if isinstance(event, Records):
-                    assert list(check.records(event, segment)) == []
+                    assert list(check.records(event)) == []
+                    assert list(times.records(event.rows, segment)) == []
     return time.process_time() - began

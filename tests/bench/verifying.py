@@ -7,15 +7,19 @@ import time
 from typing import TYPE_CHECKING
 
 from fixtures.derived import write_derived
+from rmqtool.check.account import BATCH_ROWS
 from rmqtool.check.cross import CrossCheck
 from rmqtool.check.index import IndexCheck, LogRange
-from rmqtool.check.log import LogCheck
-from rmqtool.check.log_reading import BATCH_ROWS
+from rmqtool.check.index_match import keys_of
+from rmqtool.check.log import RecordCheck
 from rmqtool.check.queue_files import OpenFiles, queues_of
 from rmqtool.check.queue_order import check_units
+from rmqtool.check.times import TimeCheck
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Records
 from rmqtool.scan.files import FileReader
+from rmqtool.scan.keys import hash_kernels
+from rmqtool.scan.lanes import Lanes
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.access import Access
 from rmqtool.store.layout import FileKind, Store
@@ -74,17 +78,19 @@ def _round(store: Store) -> dict[str, float]:
         lap("units")
         index = IndexCheck(store, kernels)
         lap("index")
-        check = LogCheck()
+        times, hashing = TimeCheck(), hash_kernels(kernels)
         for segment in store.segments:
+            check, lanes = RecordCheck(segment), Lanes(kernels, BATCH_ROWS)
             with segment.open() as source:
                 for event in SegmentScan(source, segment.base, kernels=kernels, batch_rows=BATCH_ROWS):
                     if not isinstance(event, Records):
                         continue
-                    _silent(check.records(event, segment))
+                    _silent(check.records(event))
+                    _silent(times.records(event.rows, segment))
                     lap("log")
-                    _silent(cross.take(event, segment.base))
+                    _silent(cross.take(lanes.placed(event, segment.base)))
                     lap("units")
-                    _silent(index.records(event, segment.base))
+                    _silent(index.match(keys_of(hashing, event, segment.base)))
                     lap("index")
             lap("log")
         _silent(cross.close())

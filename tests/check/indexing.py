@@ -9,9 +9,11 @@ from formats.index import Header, Item, item_position
 from formats.primitives import offset_of, sizeof
 from rmqtool.check.findings import Finding
 from rmqtool.check.index import IndexCheck, LogRange
+from rmqtool.check.index_match import keys_of
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Gap, Records
 from rmqtool.scan.fields import Field
+from rmqtool.scan.keys import hash_kernels
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.config import StoreConfig
 from rmqtool.store.layout import Store
@@ -35,7 +37,7 @@ def check_index(
             scan = SegmentScan(source, segment.base, active=active, kernels=kernels, batch_rows=batch_rows)
             for event in scan:
                 if isinstance(event, Records):
-                    found += check.records(event, segment.base)
+                    found += check.match(keys_of(hash_kernels(kernels), event, segment.base))
                     last = event.rows[-1]
                     end = segment.base + int(last[Field.POSITION] + last[Field.STORE_SIZE])
                 elif isinstance(event, Gap):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,8 @@ from rmqtool.build.log import LogReading, build_log
 from rmqtool.check.findings import Severity
 from rmqtool.check.index import IndexCheck
 from rmqtool.check.index import LogRange as IndexedLog
-from rmqtool.check.log_reading import LogReader, Run
+from rmqtool.check.index_match import keys_of
+from rmqtool.check.log_reading import LogReader
 from rmqtool.check.reading import Reading
 from rmqtool.recovery.queue_ends import is_somebodys
 from rmqtool.repair.content import CHUNK, FromFile
@@ -26,7 +28,8 @@ from rmqtool.repair.mend.queues import QueueMender
 from rmqtool.repair.mend.rocksdb import has_rocksdb_queues
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.repair.rebuild_rules import rules_of
-from rmqtool.scan.events import Gap, Unreadable
+from rmqtool.scan.events import Gap, Records, Unreadable
+from rmqtool.scan.keys import hash_kernels
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
@@ -34,9 +37,11 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from rmqtool.build.rules import Rules
+    from rmqtool.check.index_match import Keys
     from rmqtool.store.access import Access
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
+    from rmqtool.store.segments import Segment
 
     Key = tuple[str, int]
 
@@ -48,6 +53,25 @@ class Derived:
     edits: list[Edit] = field(default_factory=list)
     full_index_timestamp: int = 0
     notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run of records and their keys."""
+
+    records: Records
+    keys: Keys
+
+    @classmethod
+    def of(cls, hashing: ModuleType, segment: Segment, found: Records) -> _Run:
+        """Takes the rows, which are overwritten when the scan goes on."""
+        records = Records(found.rows.copy(), found.window, found.origin)
+        return cls(records, keys_of(hashing, records, segment.base))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory, about."""
+        return self.records.rows.nbytes + self.records.window.nbytes + self.keys.nbytes
 
 
 @dataclass(frozen=True)
@@ -118,10 +142,13 @@ class DerivedMender:
         # A mended index lags behind nothing: not after a crash, and not while this process has the lock.
         index = IndexCheck(store, self.kernels, access, unclean=False)
         reading = Reading(self.jobs, advance=self.advance)
-        log = LogReader(store.segments, reading, access, self.kernels, index)
+        hashing = hash_kernels(self.kernels)
+        log = LogReader(
+            store.segments, reading, access, self.kernels, lambda one: partial(_Run.of, hashing, one)
+        )
         wrong = False
         for segment, event in log.events():
-            if isinstance(event, Run):
+            if isinstance(event, _Run):
                 if builder is not None:
                     builder.take(event.records, segment.base)
                 wrong |= any(_counts(one) for one in index.match(event.keys))

@@ -1,0 +1,87 @@
+"""`verify` of one store, cut by segments: tasks read them, one more checks what they tell.
+
+What has to do with the bytes of records is done by the tasks of the segments. Log, queues and index are held
+against each other in the order of the log, by one task that is sent the accounts of all records, sorted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.check.reading import Reading
+from rmqtool.check.verify import Verification
+from rmqtool.errors import RmqtoolError
+from rmqtool.pipeline.accounts import opened, packages
+from rmqtool.pipeline.opening import open_any
+from rmqtool.pipeline.parts import log_parts
+from rmqtool.pipeline.runner import spark_errors
+from rmqtool.scan.log import data_bytes
+from rmqtool.store.live import is_live
+from rmqtool.store.segments import SegmentSet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pyspark.sql import SparkSession
+
+    from rmqtool.check.levels import Level
+    from rmqtool.pipeline.accounts import Package
+    from rmqtool.pipeline.options import SourceOptions
+    from rmqtool.store.segments import Segment
+
+    Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class SegmentJob:
+    """One Spark job of two stages."""
+
+    session: SparkSession
+    path: str
+    options: SourceOptions
+    level: Level
+
+    def run(self) -> tuple[list[Row], Row] | None:
+        """Findings and summary; None where the store has to be read by one task.
+
+        That is: a log of less than two segments, a broker that is writing, files that change meanwhile, tasks
+        that die each time.
+        """
+        try:
+            store = open_any(self.path, config=self.options.config)
+            parts = log_parts(store, 0)
+            if len(parts) < 2 or is_live(store):
+                return None
+            read = partial(packages, level=self.level, log_bytes=data_bytes(store.segments))
+            check = Check(self.path, self.options, self.level, tuple(part.segment for part in parts))
+            told = self.session.sparkContext.parallelize(list(enumerate(parts)), len(parts)).flatMap(read)
+            in_order = told.repartitionAndSortWithinPartitions(1)
+            (found,) = in_order.mapPartitions(check).collect()
+        except RmqtoolError:
+            return None
+        except spark_errors():
+            return None
+        return found
+
+
+@dataclass(frozen=True)
+class Check:
+    """What the last task does. segments: those that the others read."""
+
+    path: str
+    options: SourceOptions
+    level: Level
+    segments: tuple[Segment, ...]
+
+    def __call__(self, found: Iterable[Package]) -> Iterator[tuple[list[Row], Row] | None]:
+        """One result: findings and summary; None for a store that a broker has opened by now."""
+        store = replace(open_any(self.path, config=self.options.config))
+        if is_live(store):
+            yield None
+            return
+        vars(store)["segments"] = SegmentSet(self.segments)
+        run = Verification(store, Reading(1, self.level), elsewhere=partial(opened, found=found))
+        rows = [one.row() for one in run.findings()]
+        yield rows, run.summary()

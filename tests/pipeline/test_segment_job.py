@@ -1,0 +1,88 @@
+"""`verify` cut by segments finds what `verify` finds, in the same order."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import fixtures
+from rmqtool.check.levels import Level
+from rmqtool.check.reading import Reading
+from rmqtool.check.verify import Verification
+from rmqtool.errors import RmqtoolError
+from rmqtool.pipeline import accounts
+from rmqtool.pipeline.accounts import packages
+from rmqtool.pipeline.options import SourceOptions
+from rmqtool.pipeline.parts import log_parts
+from rmqtool.pipeline.segment_job import Check
+from rmqtool.pipeline.verify import verify
+from rmqtool.scan.log import data_bytes
+from rmqtool.store.layout import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+CASES = 60
+
+
+def by_segment(path: Path, level: Level) -> Any:
+    """What the two stages answer, without Spark: packages come in any order."""
+    store = Store.open(path)
+    parts = log_parts(store, 0)
+    size = data_bytes(store.segments)
+    sent = [one for numbered in enumerate(parts) for one in packages(numbered, level, size)]
+    random.Random(1).shuffle(sent)
+    check = Check(str(path), SourceOptions((str(path),)), level, tuple(part.segment for part in parts))
+    (found,) = check(sorted(sent))
+    return found
+
+
+def at_once(path: Path, level: Level) -> Any:
+    run = Verification(Store.open(path), Reading(1, level))
+    return [one.row() for one in run.findings()], run.summary()
+
+
+def compare(paths: Iterable[Path], level: Level) -> None:
+    for path in paths:
+        try:
+            expected = at_once(path, level)
+        except RmqtoolError:
+            continue
+        found = by_segment(path, level)
+        assert found[0] == expected[0], path
+        for one in (found, expected):
+            del one[1]["seconds"]
+        assert found[1] == expected[1], path
+
+
+@pytest.mark.parametrize("level", [Level.DEFAULT, Level.DEEP])
+def test_goldens(goldens: dict[str, Path], level: Level, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accounts, "PACKAGE_BYTES", 1)
+    compare(goldens.values(), level)
+
+
+def test_damaged(tmp_path: Path) -> None:
+    cases = list(fixtures.damage_cases())
+    chosen = cases[:: len(cases) // CASES]
+    compare((fixtures.apply_case(case, tmp_path / case.id) for case in chosen), Level.DEFAULT)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(3600)
+def test_everything(tmp_path: Path) -> None:
+    compare((fixtures.open_golden(name, tmp_path).path for name in fixtures.golden_names()), Level.DEEP)
+    compare((fixtures.apply_case(case, tmp_path / case.id) for case in fixtures.damage_cases()), Level.DEEP)
+
+
+def test_on_spark(spark: SparkSession, goldens: dict[str, Path], damaged_stores: dict[str, Path]) -> None:
+    stores = [goldens["v498-basic"], *damaged_stores.values()]
+    options = SourceOptions(tuple(map(str, stores)))
+    for one, path in zip(verify(spark, options, by_segment=True), stores, strict=True):
+        rows, summary = at_once(path, Level.DEFAULT)
+        assert one.findings == rows
+        assert one.summary | {"seconds": 0} == summary | {"seconds": 0}
