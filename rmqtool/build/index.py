@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
     Int32s = npt.NDArray[np.int32]
+    Bools = npt.NDArray[np.bool_]
 
 _BLOCK = 1 << 14
 """slots that are written together, or left a hole when none of them is used"""
@@ -225,38 +226,45 @@ class IndexFiles:
         self._kernels = kernels
         self._next_name = next_name
         self._last = last
-        self._record = FileEnd(0, -1)
+        self._behind, self._time = False, 0
         self.items = 0
         self.paths: list[str] = []
 
     def put(self, hashes: Int32s, owners: Int32s, offsets: Ints, times: Ints) -> None:
         """Keys of a run of records; offsets, times: of all of its records, those without keys too.
 
-        Those in front of the end of a file that stays are known and passed over (`IndexService#buildIndex`).
+        Records in front of the end of what is indexed are passed over (`IndexService#buildIndex`).
         """
-        if self._last is not None and len(offsets) and offsets[0] < self._last.end.physical_offset:
-            last = self._writable(int(times[0]))
-            known = int(np.searchsorted(offsets, last.end.physical_offset))
-            fresh = owners >= known
-            hashes, owners = hashes[fresh], owners[fresh] - np.int32(known)
-            offsets, times = offsets[known:], times[known:]
         if not len(offsets):
             return
+        known = self._known(owners, offsets)
+        if known.any():
+            hashes, owners = hashes[~known], owners[~known]
+        self._behind = not len(owners) or int(owners[-1]) + 1 < len(offsets)
+        self._time = int(times[-1])
         at = 0
         while at < len(hashes):
             file = self._writable(int(times[owners[at]]))
             at = file.put(hashes, owners, offsets, times, at)
         self.items += len(hashes)
-        self._record = FileEnd(int(times[-1]), int(offsets[-1]))
         if self._last is None:
             self._writable(int(times[0]))
+
+    def _known(self, owners: Int32s, offsets: Ints) -> Bools:
+        """Which keys are of records in front of the end that the records before them make."""
+        ends = np.zeros(len(offsets) + 1, np.int64)
+        if self._last is not None:
+            ends[0] = max(self._last.end.physical_offset, 0)
+        ends[owners + 1] = offsets[owners]
+        known: Bools = offsets < np.maximum.accumulate(ends)[:-1]
+        return known[owners]
 
     def close(self) -> None:
         """Ends the last file. One that became full before the last record is followed by an empty one."""
         if self._last is None:
             return
-        if self._last.full and self._record.physical_offset > self._last.end.physical_offset:
-            self._writable(self._record.timestamp)
+        if self._last.full and self._behind:
+            self._writable(self._time)
         self._last.close()
 
     def _writable(self, timestamp: int) -> IndexFile:
