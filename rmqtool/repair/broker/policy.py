@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from formats.checkpoint import CHECKPOINT_SIZE
 from rmqtool.errors import UsageError
-from rmqtool.recovery.foretell import BROKER_TABLES, Foretelling
+from rmqtool.recovery.foretell import Foretelling
 from rmqtool.recovery.load import RefusedError, refused_by_wheel
 from rmqtool.recovery.loss import measure_loss
 from rmqtool.recovery.start import Start
@@ -96,7 +96,7 @@ def _load(
     store: Store, release: str, settings: StartSettings, reading: Reading, start: Start
 ) -> Refusal | None:
     """Goes through the load; why it ends early. Files that it deleted before stay deleted."""
-    told = Foretelling(store, release, settings, reading, _FREE).refused_by_table(BROKER_TABLES)
+    told = Foretelling(store, release, settings, reading, _FREE).refused_before()
     refusal = told or refused_by_wheel(start)
     if refusal is not None:
         return refusal
