@@ -1,4 +1,6 @@
-"""Offline forensics for Apache RocketMQ store directories.
+"""Inspects, mends and queries Apache RocketMQ store directories, one or many, without a broker.
+
+From Python, the records of a store as Arrow:
 
     import rmqtool
 
@@ -6,8 +8,8 @@
     for batch in rmqtool.scan(store, columns=["topic", "queue_id", "store_timestamp"]):
         ...  # pyarrow.RecordBatch
 
-Everything here reads; nothing is ever written into a store. Names are loaded when they are used, so that
-importing the package costs nothing.
+These functions read and never write into a store; it is mended from the command line. Names are loaded when
+they are used, so that importing the package costs nothing.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from rmqtool.errors import StoreIOError
 
@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Bytes = bytes | npt.NDArray[np.uint8]
+
+
+class FileWriter(Protocol):
+    """What takes the bytes of derived files."""
+
+    def write(self, path: str, size: int, position: int, data: Bytes, time: int | None = None) -> None:
+        """See `DerivedFiles.write`."""
+        ...
 
 
 @dataclass

@@ -1,8 +1,8 @@
 """Index files from key hashes in the order of the log: `IndexService#buildIndex`, `IndexFile#putKey`.
 
-An `IndexFile` takes the items of one file; it needs nothing of the files before it but the end of the last
-one, so that files can be built side by side once it is known which item each begins with (`items - 1` keys
-go into a file, so running sums of key counts tell).
+An `IndexFile` takes the items of one file, new or with room left; it needs nothing of the files before it but
+the end of the last one, so that files can be built side by side once it is known which item each begins with
+(`items - 1` keys go into a file, so running sums of key counts tell).
 """
 
 from __future__ import annotations
@@ -16,20 +16,22 @@ import numpy as np
 from formats.index import FIRST_ITEM, Header, file_size, item_position, slot_position
 from rmqtool.build.queues import build_kernels
 from rmqtool.scan.fields import Keys
-from rmqtool.scan.index import ITEM, SLOT
+from rmqtool.scan.index import ITEM, SLOT, read_header
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import tzinfo
     from types import ModuleType
 
     import numpy.typing as npt
 
-    from rmqtool.build.files import DerivedFiles
+    from rmqtool.build.files import FileWriter
     from rmqtool.build.rules import Rules
+    from rmqtool.store.files import StoreFile
 
     Ints = npt.NDArray[np.int64]
     Int32s = npt.NDArray[np.int32]
+    Bools = npt.NDArray[np.bool_]
 
 _BLOCK = 1 << 14
 """slots that are written together, or left a hole when none of them is used"""
@@ -56,13 +58,14 @@ class IndexNames:
     """Names for index files, which brokers call by the time at which they make one.
 
     known: names to use first, in order. Behind them a name is the store time of the first record that the
-    file indexes, in `zone`, a millisecond later than the name before where it would not be greater.
+    file indexes, in `zone`, a millisecond later than the name before where it would not be greater. behind:
+    the name of a file that stays, if one does.
     """
 
-    def __init__(self, known: Sequence[str] = (), zone: tzinfo | None = None) -> None:
+    def __init__(self, known: Sequence[str] = (), zone: tzinfo | None = None, behind: str = "") -> None:
         self._known = list(known)
         self._zone = zone
-        self._last = ""
+        self._last = behind
 
     def next_name(self, timestamp: int) -> str:
         """The next name; timestamp: store time of the file's first record, in ms."""
@@ -89,10 +92,16 @@ def _name_behind(name: str) -> str:
 
 
 class IndexFile:
-    """One file. after: the end of the file before it, which is full."""
+    """One file. after: the end of the file before it, which is full. kept: the file to go on in."""
 
     def __init__(
-        self, path: str, rules: Rules, files: DerivedFiles, kernels: ModuleType, after: FileEnd = FileEnd()
+        self,
+        path: str,
+        rules: Rules,
+        files: FileWriter,
+        kernels: ModuleType,
+        after: FileEnd = FileEnd(),
+        kept: StoreFile | None = None,
     ) -> None:
         self.path = path
         self._rules = rules
@@ -107,8 +116,24 @@ class IndexFile:
             self._state[[Keys.BEGIN_TIMESTAMP, Keys.END_TIMESTAMP]] = after.timestamp
         self._state[Keys.INDEX_COUNT] = FIRST_ITEM
         self._state[Keys.EVERY_PUT] = rules.every_put
+        if kept is not None:
+            self._load(kept)
+        self._kept = None if kept is None else (self.items, self._slots.copy())
         self._room, self._waiting = _TOGETHER, 0
         self._out = np.empty(_TOGETHER * ITEM.itemsize, np.uint8)
+
+    def _load(self, kept: StoreFile) -> None:
+        """Header and slots (`IndexFile#load`); a file that is too short has zeros behind its end."""
+        with kept.open("pread") as source:
+            header = read_header(source)
+            raw = source.window(slot_position(0), self._slots.nbytes)
+            slots = raw[: len(raw) // SLOT.itemsize * SLOT.itemsize].view(SLOT)
+            self._slots[: len(slots)] = slots
+        if header is not None:
+            for place in Keys:
+                if place < Keys.EVERY_PUT:
+                    self._state[place] = getattr(header, place.name.lower())
+            self._state[Keys.INDEX_COUNT] = max(header.index_count, FIRST_ITEM)
 
     @property
     def full(self) -> bool:
@@ -161,53 +186,85 @@ class IndexFile:
             self._waiting = 0
 
     def close(self) -> None:
-        """Writes what is left, slots and header."""
+        """Writes what is left, slots and header; nothing of a kept file that got no item."""
+        if self._kept is not None and self._kept[0] == self.items:
+            return
         self._flush()
-        for first in range(0, len(self._slots), _BLOCK):
-            part = self._slots[first : first + _BLOCK]
-            if part.any():
-                data = part.astype(SLOT).tobytes()
-                self._files.write(self.path, self._size, slot_position(first), data)
+        for first, end in self._changed():
+            data = self._slots[first:end].astype(SLOT).tobytes()
+            self._files.write(self.path, self._size, slot_position(first), data)
         values = {place.name.lower(): int(self._state[place]) for place in Keys if place < Keys.EVERY_PUT}
         if not self.items and not self._rules.header_at_stop:
             values["index_count"] = 0
         self._files.write(self.path, self._size, 0, Header.build(values))
 
+    def _changed(self) -> Iterator[tuple[int, int]]:
+        """Ranges of slots to write: all that changed in a kept file, the blocks in use of a new one."""
+        if self._kept is not None:
+            changed = np.flatnonzero(self._slots != self._kept[1])
+            if changed.size:
+                yield int(changed[0]), int(changed[-1]) + 1
+            return
+        for first in range(0, len(self._slots), _BLOCK):
+            if self._slots[first : first + _BLOCK].any():
+                yield first, min(first + _BLOCK, len(self._slots))
+
 
 class IndexFiles:
-    """The index of a log, file after file."""
+    """The index of a log, file after file. last: the newest of files that stay, to go on in."""
 
     def __init__(
-        self, rules: Rules, files: DerivedFiles, kernels: ModuleType, next_name: Callable[[int], str]
+        self,
+        rules: Rules,
+        files: FileWriter,
+        kernels: ModuleType,
+        next_name: Callable[[int], str],
+        last: IndexFile | None = None,
     ) -> None:
         self._rules = rules
         self._files = files
         self._kernels = kernels
         self._next_name = next_name
-        self._last: IndexFile | None = None
-        self._record = FileEnd(0, -1)
+        self._last = last
+        self._behind, self._time = False, 0
         self.items = 0
         self.paths: list[str] = []
 
     def put(self, hashes: Int32s, owners: Int32s, offsets: Ints, times: Ints) -> None:
-        """Keys of a run of records; offsets, times: of all of its records, those without keys too."""
+        """Keys of a run of records; offsets, times: of all of its records, those without keys too.
+
+        Records in front of the end of what is indexed are passed over (`IndexService#buildIndex`).
+        """
         if not len(offsets):
             return
+        known = self._known(owners, offsets)
+        if known.any():
+            hashes, owners = hashes[~known], owners[~known]
+        self._behind = not len(owners) or int(owners[-1]) + 1 < len(offsets)
+        self._time = int(times[-1])
         at = 0
         while at < len(hashes):
             file = self._writable(int(times[owners[at]]))
             at = file.put(hashes, owners, offsets, times, at)
         self.items += len(hashes)
-        self._record = FileEnd(int(times[-1]), int(offsets[-1]))
         if self._last is None:
             self._writable(int(times[0]))
+
+    def _known(self, owners: Int32s, offsets: Ints) -> Bools:
+        """Which keys are of records in front of the end that the records before them make."""
+        ends = np.zeros(len(offsets) + 1, np.int64)
+        if self._last is not None:
+            ends[0] = max(self._last.end.physical_offset, 0)
+        ends[owners + 1] = offsets[owners]
+        known: Bools = offsets < np.maximum.accumulate(ends)[:-1]
+        return known[owners]
 
     def close(self) -> None:
         """Ends the last file. One that became full before the last record is followed by an empty one."""
         if self._last is None:
             return
-        if self._last.full and self._record.physical_offset > self._last.end.physical_offset:
-            self._writable(self._record.timestamp)
+        if self._last.full and self._behind:
+            self._writable(self._time)
         self._last.close()
 
     def _writable(self, timestamp: int) -> IndexFile:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _TOPICS = "config/topics.json"
-_BESIDE = ("consumerOffset", "subscriptionGroup")
+_BESIDE = ("consumerOffset", "lmqConsumerOffset", "subscriptionGroup")
 """a broker writes them, a store that only producers of the library used has none"""
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.check.config_files import check_table
 from rmqtool.check.findings import Severity, finding
+from rmqtool.store.consumer_offsets import offsets_file, stored_offsets
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 _QUEUES = (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
 _TOPICS = "config/topics.json"
-_OFFSETS = "config/consumerOffset.json"
-_LMQ_OFFSETS = "config/lmqConsumerOffset.json"
 _LMQ = "%LMQ%"
 _SHOWN = 5
 
@@ -129,7 +128,7 @@ def check_offsets(
             yield finding("CFG-OFFSET-VALUE", **place)
             continue
         ends = queues.get((topic, queue_id))
-        if topic not in known:
+        if topic not in known and not topic.startswith(_LMQ):
             yield finding("CFG-OFFSET-TOPIC", **place)
         elif ends is None:
             if offset > 0:
@@ -142,17 +141,10 @@ def check_offsets(
 
 
 def _offsets(store: Store) -> Iterator[tuple[str, str, str, int, Any]]:
-    """(path, topic, group, queue, offset) of all offset files; delay level n is queue n - 1."""
-    for path, table in ((_OFFSETS, "offsetTable"), (_LMQ_OFFSETS, "lmqOffsetTable")):
-        data = store.config_pair(path.rpartition("/")[2]).data
-        entries = data.get(table) if isinstance(data, dict) else None
-        for key, value in entries.items() if isinstance(entries, dict) else ():
-            topic, _, group = str(key).partition("@")
-            if isinstance(value, dict):
-                for number, offset in value.items():
-                    yield path, topic, group, _number(number), offset
-            else:
-                yield path, topic, group, 0, value
+    """(path, topic, group, queue, offset) of what a broker loads; delay level n is queue n - 1."""
+    path = f"config/{offsets_file(store)}"
+    for one in stored_offsets(store):
+        yield path, one.topic, one.group, one.queue_id, one.offset
     data = store.config_pair("delayOffset.json").data
     levels = data.get("offsetTable") if isinstance(data, dict) else None
     for level, offset in levels.items() if isinstance(levels, dict) else ():

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rmqtool.cli.changing import quarantine_of
@@ -14,7 +12,7 @@ from rmqtool.output.sizes import human_bytes
 from rmqtool.repair.alone import apply_alone
 from rmqtool.repair.backup import backup_needs
 from rmqtool.repair.disk import Disk
-from rmqtool.repair.in_place import apply_in_place, check_backup, how_it_stands
+from rmqtool.repair.in_place import apply_in_place, check_backup, check_backup_place, how_it_stands
 from rmqtool.repair.interrupted import bring_back, refuse_if_interrupted
 from rmqtool.repair.places import lies_in
 from rmqtool.repair.plan import Action
@@ -22,13 +20,12 @@ from rmqtool.repair.quarantine import check_beside
 from rmqtool.repair.room import written_bytes
 from rmqtool.repair.saved import check_fits, check_same, digested, load_plan, save_plan
 from rmqtool.repair.to_copy import apply_to_copy, check_output, prepare_copy
+from rmqtool.repair.workplace import work_place
 from rmqtool.store.holding import hold, refuse_if_held
 from rmqtool.store.layout import StoreForm
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rmqtool.cli.changing import ChangeOptions, Order
     from rmqtool.cli.context import Context
     from rmqtool.repair.plan import Planned
@@ -47,19 +44,24 @@ def carry_out(context: Context, order: Order, options: ChangeOptions) -> ExitCod
     if not (order.alone and options.output is not None):
         _demand_whole(store)
     _check_targets(store, order, options)
-    if options.in_place and options.apply:
-        with hold(store.root) as held:
-            told = bring_back(store.root, str(options.backup), held, Disk())
-            if told is not None:
-                context.talk.note(told)
-                store = order.open()
+    target = (options.output or options.backup) if options.apply else None
+    with work_place(target, store.root) as work:
+        for path in work.removed:
+            context.talk.note(f"{escape_name(path)} was left by a command that was killed: removed")
+        if options.in_place and options.apply:
+            with hold(store.root) as held:
+                work.adopt_lock(held)
+                told = bring_back(store.root, str(options.backup), held, Disk())
+                if told is not None:
+                    context.talk.note(told)
+                    store = order.open()
+                check_backup(store, str(options.backup))
+                return _run(context, order, options, store, work.directory, held)
+        refuse_if_interrupted(store.root)
+        refuse_if_held(store.root)
+        if options.in_place:
             check_backup(store, str(options.backup))
-            return _run(context, order, options, store, held)
-    refuse_if_interrupted(store.root)
-    refuse_if_held(store.root)
-    if options.in_place:
-        check_backup(store, str(options.backup))
-    return _run(context, order, options, store, None)
+        return _run(context, order, options, store, work.directory, None)
 
 
 def _demand_whole(store: Store) -> None:
@@ -71,6 +73,8 @@ def _demand_whole(store: Store) -> None:
 
 def _check_targets(store: Store, order: Order, options: ChangeOptions) -> None:
     """Refuses what can be known to fail before anything is read."""
+    if options.backup is not None:
+        check_backup_place(store, options.backup)
     if options.output is not None:
         check_output(store, options.output)
         if order.keeps_evidence:
@@ -83,22 +87,23 @@ def _check_targets(store: Store, order: Order, options: ChangeOptions) -> None:
             raise UsageError(f"--save-plan {shown}: exists")
 
 
-def _run(context: Context, order: Order, options: ChangeOptions, store: Store, held: Held | None) -> ExitCode:
-    with _work_directory(options) as work:
-        planned = _plan(order, options, store, work)
-        if options.save_plan is not None:
-            total = sum(one.size for one in planned.plan.inputs)
-            with context.progress("digesting", total) as progress:
-                save_plan(store, planned, options.save_plan, progress.advance)
-        if not options.apply:
-            show_plan(context, order, options, planned, _foreseen(order, store, planned, options))
-            return ExitCode.DAMAGE if planned.edits else ExitCode.OK
-        outcome = (
-            _in_place(context, options, store, planned, held)
-            if held is not None
-            else _to_copy(context, order, options, store, planned)
-        )
-        show_plan(context, order, options, planned, outcome)
+def _run(
+    context: Context, order: Order, options: ChangeOptions, store: Store, work: str, held: Held | None
+) -> ExitCode:
+    planned = _plan(order, options, store, work)
+    if options.save_plan is not None:
+        total = sum(one.size for one in planned.plan.inputs)
+        with context.progress("digesting", total) as progress:
+            save_plan(store, planned, options.save_plan, progress.advance)
+    if not options.apply:
+        show_plan(context, order, options, planned, _foreseen(order, store, planned, options))
+        return ExitCode.DAMAGE if planned.edits else ExitCode.OK
+    outcome = (
+        _in_place(context, options, store, planned, held)
+        if held is not None
+        else _to_copy(context, order, options, store, planned)
+    )
+    show_plan(context, order, options, planned, outcome)
     return ExitCode.OK
 
 
@@ -110,23 +115,6 @@ def _plan(order: Order, options: ChangeOptions, store: Store, work: str) -> Plan
     planned = digested(order.plan(store, order.chosen(saved.parameters), work))
     check_same(saved, planned, options.plan)
     return planned
-
-
-@contextmanager
-def _work_directory(options: ChangeOptions) -> Iterator[str]:
-    """An empty directory, on the disk of the copy or the backup where there is one; it goes in the end."""
-    place = None
-    target = (options.output or options.backup) if options.apply else None
-    if target is not None:
-        place = os.path.dirname(os.path.abspath(target))
-        while not os.path.isdir(place):
-            place = os.path.dirname(place)
-    try:
-        made = tempfile.TemporaryDirectory(prefix=".rmqtool-work-", dir=place)
-    except PermissionError:
-        made = tempfile.TemporaryDirectory(prefix="rmqtool-work-")
-    with made as work:
-        yield work
 
 
 def _foreseen(order: Order, store: Store, planned: Planned, options: ChangeOptions) -> Outcome:

@@ -11,7 +11,7 @@ import typer
 from rmqtool.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from rmqtool.repair.plan import Planned
     from rmqtool.store.layout import Store
@@ -105,7 +105,7 @@ class Order:
     """What a command asks for.
 
     open: opens the store, each time as it lies there then. parameters: all that planning depends on beside
-    the store's bytes, plain JSON values, `defaults` those of them that stand for "not given". plan: makes
+    the store's bytes, plain JSON values; `given` names those that the command line asks for. plan: makes
     the plan from store, parameters and an empty work directory for what is large; what it leaves there may
     be taken by applying (`FromFile.movable`). alone: --output gets what the plan puts and no copy of the
     store, so that STORE may be a commitlog directory. told: further keys of the summary, asked for once it
@@ -116,7 +116,7 @@ class Order:
     command: str
     open: Callable[[], Store]
     parameters: dict[str, Any]
-    defaults: Mapping[str, Any]
+    given: Collection[str]
     plan: Callable[[Store, dict[str, Any], str], Planned]
     keeps_evidence: bool = False
     alone: bool = False
@@ -124,8 +124,9 @@ class Order:
 
     def chosen(self, saved: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters of a saved plan; `UsageError` when the command line asks for something else."""
-        for name, value in self.parameters.items():
-            if value != self.defaults.get(name) and value != saved.get(name):
+        for name in self.given:
+            value = self.parameters[name]
+            if value != saved.get(name):
                 option = name.replace("_", "-")
                 raise UsageError(f"--plan says {option} {saved.get(name)}, the command line {value}")
         return dict(saved)

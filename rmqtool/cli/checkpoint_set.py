@@ -90,7 +90,7 @@ def command(
         command="checkpoint set",
         open=open_it,
         parameters={"release": release_of(first, version), "values": wanted},
-        defaults={"release": release_of(first, VersionOptions()), "values": {}},
+        given=[name for name, typed in {"release": version.release, "values": wanted}.items() if typed],
         plan=plan,
     )
     return carry_out(context, order, change)

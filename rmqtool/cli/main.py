@@ -22,8 +22,8 @@ PROGRAM = "rmqtool"
 
 _BARE = """\
 rmqtool doctor STORE   may this broker be started, and what would it do?
-rmqtool dump STORE     every record of it; nothing is ever written there
-rmqtool --help         all commands; each has examples: rmqtool dump --help
+rmqtool recover STORE  keeps every intact message; a plan only, without --apply
+rmqtool --help         see, query, mend, many stores at once; each with examples
 """
 
 app = typer.Typer(
@@ -56,7 +56,7 @@ def _program(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Offline forensics for Apache RocketMQ stores: open what a broker left behind and see all of it."""
+    """Inspects, mends and queries Apache RocketMQ stores, one or many, without a broker."""
     if ctx.invoked_subcommand is None:
         sys.stdout.write(_BARE)
 

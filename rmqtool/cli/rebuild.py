@@ -87,11 +87,14 @@ def command(
     open_it = partial(open_store, context, path, store, changing=True)
     first = open_it()
     options = select.build(release_of(first, version), complete=change.output is not None, tz=output.tz)
+    parameters = options.parameters()
+    usual = RebuildOptions(options.release).parameters()
+    typed = {"what": select.what, "release": version.release}
     order = Order(
         command="rebuild",
         open=open_it,
-        parameters=options.parameters(),
-        defaults=RebuildOptions(release_of(first, VersionOptions())).parameters(),
+        parameters=parameters,
+        given=[name for name in usual if parameters[name] != usual[name] or typed.get(name) is not None],
         plan=plan,
         alone=True,
         told=lambda: summary_of(found[-1]),

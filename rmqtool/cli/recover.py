@@ -35,7 +35,7 @@ class DamagedBody(StrEnum):
     KEEP = "keep"
 
 
-_DEFAULTS: dict[str, Any] = {"damaged_body": "tombstone", "donors": []}
+_KEEPS: dict[str, Any] = {"damaged_body": "tombstone", "donors": []}
 _OPTIONS = {"damaged_body": "damaged-body", "donors": "donor"}
 
 
@@ -52,21 +52,23 @@ _OPTIONS = {"damaged_body": "damaged-body", "donors": "donor"}
 def command(
     path: StoreArgument = None,
     policy: Annotated[
-        Policy,
+        Policy | None,
         typer.Option(
             "--policy",
-            help="keep: every intact record survives, also behind damage. broker: what a broker would "
-            "leave, with all that it would cut or delete kept beside.",
+            show_default=False,
+            help="keep, the default: every intact record survives, also behind damage. broker: what a "
+            "broker would leave, with all that it would cut or delete kept beside.",
         ),
-    ] = Policy.KEEP,
+    ] = None,
     damaged_body: Annotated[
-        DamagedBody,
+        DamagedBody | None,
         typer.Option(
             "--damaged-body",
-            help="A record whose body fails its CRC becomes a tombstone, or keeps its bytes under a CRC "
-            "that fits.",
+            show_default=False,
+            help="A record whose body fails its CRC becomes a tombstone, the default, or keeps its bytes "
+            "under a CRC that fits.",
         ),
-    ] = DamagedBody.TOMBSTONE,
+    ] = None,
     donor: Annotated[
         list[str] | None,
         typer.Option(
@@ -97,11 +99,12 @@ def command(
 
     context = Context(output)
     parameters = {
-        "policy": policy.value,
+        "policy": (policy or Policy.KEEP).value,
         "release": version.release,
-        "damaged_body": damaged_body.value,
+        "damaged_body": (damaged_body or DamagedBody.TOMBSTONE).value,
         "donors": list(donor or ()),
     }
+    typed = {"policy": policy, "release": version.release, "damaged_body": damaged_body, "donors": donor}
 
     def plan(opened: Store, chosen: dict[str, Any], work: str) -> Planned:
         return _plan(context, opened, chosen, work, read)
@@ -110,7 +113,7 @@ def command(
         command="recover",
         open=lambda: open_store(context, path, store, changing=True),
         parameters=parameters,
-        defaults={"policy": "keep", "release": None, **_DEFAULTS},
+        given=[name for name, value in typed.items() if value],
         plan=plan,
         keeps_evidence=True,
     )
@@ -152,7 +155,7 @@ def _as_broker(
     from rmqtool.scan.log import data_bytes
     from rmqtool.store.access import Access
 
-    given = [name for name, value in _DEFAULTS.items() if chosen[name] != value]
+    given = [name for name, value in _KEEPS.items() if chosen[name] != value]
     if given:
         raise UsageError(f"--policy broker leaves damage as a broker does: no --{_OPTIONS[given[0]]}")
     access = Access.of(read.bytes_per_second, careful=read.safe_io, live=False)

@@ -180,17 +180,11 @@ class _Answer:
 
     def parquet(self, result: pa.RecordBatchReader) -> None:
         """As one Parquet file on standard output."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         from rmqtool.output.stream import as_file
+        from rmqtool.query.sql.parquet import write_parquet
 
-        try:
-            with pq.ParquetWriter(as_file(self._context.out), result.schema) as writer:
-                for batch in self._session.batches(result):
-                    writer.write_batch(batch)
-                    self.count += batch.num_rows
-        except pa.ArrowNotImplementedError as error:
-            raise UsageError(f"--format parquet: {error}") from error
+        out = as_file(self._context.out)
+        for rows in write_parquet(result.schema, self._session.batches(result), out):
+            self.count += rows
         self._context.out.flush()
         self._context.talk.closing(self.summary())

@@ -77,7 +77,7 @@ def sources_of(words: Sequence[str], stdin: IO[bytes] | None) -> list[Source]:
         elif (path := _existing(word)) is not None:
             found += _files_of(path)
         elif _PATH.fullmatch(word):
-            raise UsageError(f"{word}: no such file")
+            raise UsageError(f"{word}: no such file or directory")
         else:
             found.append(Source(f"argument {number}", text=word))
     return found

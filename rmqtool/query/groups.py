@@ -1,6 +1,6 @@
 """What a store knows about consumer groups: committed offsets, settings, stored SQL92 filters.
 
-`ConsumerOffsetManager`, `SubscriptionGroupManager`, `ConsumerFilterManager`.
+`SubscriptionGroupManager`, `ConsumerFilterManager`; offsets: `store.consumer_offsets`.
 """
 
 from __future__ import annotations
@@ -8,13 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from formats.java import java_parse_int
 from rmqtool.query.subscription import FilterType, Subscription
+from rmqtool.store.consumer_offsets import stored_offsets
 
 if TYPE_CHECKING:
     from rmqtool.store.layout import Store
-
-_OFFSETS = ("consumerOffset.json", "lmqConsumerOffset.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +26,15 @@ class CommittedOffset:
 
 
 def committed_offsets(store: Store) -> list[CommittedOffset]:
-    """All offsets in consumerOffset.json (or its .bak, as a broker falls back), sorted; no odd entries."""
-    found: list[CommittedOffset] = []
-    for name in _OFFSETS:
-        table = _table(store.config_pair(name).data, "offsetTable")
-        for key, queues in table.items():
-            topic, separator, group = key.rpartition("@")
-            if not separator or not isinstance(queues, dict):
-                continue
-            for number, offset in queues.items():
-                queue_id = java_parse_int(str(number))
-                if queue_id is not None and isinstance(offset, int) and not isinstance(offset, bool):
-                    found.append(CommittedOffset(topic, group, queue_id, offset))
+    """All offsets that a broker would load, sorted; no odd entries."""
+    found = [
+        CommittedOffset(one.topic, one.group, one.queue_id, one.offset)
+        for one in stored_offsets(store)
+        if one.group
+        and one.queue_id >= 0
+        and isinstance(one.offset, int)
+        and not isinstance(one.offset, bool)
+    ]
     return sorted(found, key=lambda one: (one.topic, one.group, one.queue_id))
 
 

@@ -22,6 +22,7 @@ from rmqtool.recovery.taken import lost_parts, truncations
 from rmqtool.recovery.traits import traits_of
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import data_bytes
+from rmqtool.store.consumer_offsets import offsets_file
 from rmqtool.store.lock import LockState, probe
 
 if TYPE_CHECKING:
@@ -32,15 +33,13 @@ if TYPE_CHECKING:
     from rmqtool.recovery.outcome import StartPlan
     from rmqtool.store.layout import Store
 
-BROKER_TABLES = (
+_BROKER_TABLES = (
     "topics.json",
     "topicQueueMapping.json",
-    "consumerOffset.json",
     "subscriptionGroup.json",
     "consumerFilter.json",
     "consumerOrderInfo.json",
 )
-"""a broker loads these before its store, and ends when one of them refuses (`BrokerController#initialize`)"""
 _LARGE_RECORD = 64 << 20
 """bytes that not every broker's heap has to spare; records may have 4 MiB"""
 DELAY_TABLE = "delayOffset.json"
@@ -106,7 +105,7 @@ class Foretelling:
         self, on_plan: Callable[[StartPlan], object] | None = None, look_back: LookBack | None = None
     ) -> Outcome:
         """Goes through the start."""
-        refusal = self.refused_by_table(BROKER_TABLES) or refused_by_wheel(self.start)
+        refusal = self.refused_before() or refused_by_wheel(self.start)
         if refusal is not None:
             return self._outcome(refusal)
         try:
@@ -142,7 +141,7 @@ class Foretelling:
             start.recover()
         finally:
             self._after_load()
-        refusal = self.refused_by_table((DELAY_TABLE,))
+        refusal = self._refused_by_table((DELAY_TABLE,))
         if refusal is not None:
             raise RefusedError(refusal.code, refusal.message, refusal.path)
         if self.lock.held:
@@ -153,7 +152,7 @@ class Foretelling:
 
     def _config(self) -> list[ConfigOutcome]:
         found = config_outcomes(self.store, self.traits)
-        asked = (*BROKER_TABLES, DELAY_TABLE)
+        asked = (*_BROKER_TABLES, offsets_file(self.store), DELAY_TABLE)
         return [
             one
             if one.loads is not Loads.REFUSES or one.path.rpartition("/")[2] in asked
@@ -161,7 +160,11 @@ class Foretelling:
             for one in found
         ]
 
-    def refused_by_table(self, names: tuple[str, ...]) -> Refusal | None:
+    def refused_before(self) -> Refusal | None:
+        """Why the broker ends over a table that it loads before its store (`BrokerController#initialize`)."""
+        return self._refused_by_table((*_BROKER_TABLES, offsets_file(self.store)))
+
+    def _refused_by_table(self, names: tuple[str, ...]) -> Refusal | None:
         """Why the broker ends over one of these configuration files, None when it does not."""
         for one in self.config:
             if one.loads is Loads.REFUSES and one.path.rpartition("/")[2] in names:

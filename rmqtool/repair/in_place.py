@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
 
 
-def check_backup(store: Store, backup: str) -> None:
-    """Raises `UsageError` unless `backup` is outside the store and new, empty, or a journal not finished."""
+def check_backup_place(store: Store, backup: str) -> None:
+    """Raises `UsageError` unless `backup` is outside the store and, if it is there, a directory."""
     shown = escape_name(backup)
     if lies_in(backup, store):
         raise UsageError(f"--backup {shown}: lies inside the store")
@@ -40,8 +40,13 @@ def check_backup(store: Store, backup: str) -> None:
         raise UsageError(f"--backup {shown}: the store lies inside it")
     if os.path.lexists(backup) and not os.path.isdir(backup):
         raise UsageError(f"--backup {shown}: exists and is no directory")
+
+
+def check_backup(store: Store, backup: str) -> None:
+    """Raises `UsageError` unless `backup` is outside the store and new, empty, or a journal not finished."""
+    check_backup_place(store, backup)
     if os.path.isdir(backup) and not reusable(backup):
-        raise UsageError(f"--backup {shown}: exists and is not empty")
+        raise UsageError(f"--backup {escape_name(backup)}: exists and is not empty")
 
 
 def apply_in_place(

@@ -25,6 +25,7 @@ from rmqtool.errors import NewerFormatError, UsageError
 from rmqtool.repair.facts import Facts  # noqa: TC001 - pydantic reads it
 from rmqtool.repair.plan import Plan  # noqa: TC001 - pydantic reads it
 from rmqtool.repair.written import read_document
+from rmqtool.store.access import stat_named
 from rmqtool.store.names import escape_name, unescape_name
 
 JOURNAL = "journal.json"
@@ -131,24 +132,17 @@ def read_journal(given: str) -> tuple[str, Journal, State]:
 
     Raises `UsageError` when there is none, `NewerFormatError` for one of a later rmqtool, `StoreIOError`.
     """
+    stat_named(given, escape_name(given))
     directory = journal_directory(given)
     path = os.path.join(directory, JOURNAL)
-    if not os.path.exists(given):
-        raise UsageError(f"{escape_name(given)}: there is no such file or directory")
     if not os.path.exists(path):
         raise UsageError(f"{escape_name(given)} is no undo journal: it has no {JOURNAL}")
-    journal = parse_as(Journal, _document(path), path, "undo journal")
+    journal = parse_as(Journal, read_document(path, "undo journal"), path, "undo journal")
     state_path = os.path.join(directory, STATE)
     if not os.path.exists(state_path):
         return directory, journal, State(phase=Phase.PREPARED)
-    return directory, journal, parse_as(State, _document(state_path), state_path, "journal state")
-
-
-def _document(path: str) -> dict[str, Any]:
-    try:
-        return read_document(path, "undo journal")
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+    state = read_document(state_path, "journal state")
+    return directory, journal, parse_as(State, state, state_path, "journal state")
 
 
 def parse_as(model: type[_Model], content: dict[str, Any], path: str, what: str) -> _Model:

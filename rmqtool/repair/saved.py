@@ -57,12 +57,7 @@ def save_plan(
 
 def load_plan(path: str) -> Plan:
     """A plan that was saved. Raises `UsageError` for anything else, `NewerFormatError`, `StoreIOError`."""
-    if not os.path.exists(path):
-        raise UsageError(f"--plan {escape_name(path)}: there is no such file")
-    try:
-        content = read_document(path, "saved plan")
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+    content = read_document(path, "saved plan", f"--plan {escape_name(path)}")
     return parse_as(Plan, content, path, "saved plan")
 
 

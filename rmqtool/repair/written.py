@@ -6,7 +6,8 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.errors import StoreIOError
+from rmqtool.errors import UsageError
+from rmqtool.store.access import open_source
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
@@ -31,15 +32,18 @@ def write_document(disk: Disk, path: str, content: Mapping[str, Any]) -> None:
     disk.sync_directory(os.path.dirname(path))
 
 
-def read_document(path: str, what: str) -> dict[str, Any]:
-    """The JSON object in a file. Raises `StoreIOError` when it cannot be read, `ValueError` for others."""
+def read_document(path: str, what: str, shown: str | None = None) -> dict[str, Any]:
+    """The JSON object in a file, which must be a regular one; `shown` is what messages call it.
+
+    Raises `UsageError` for anything else, `StoreIOError` and `UnreadableError` when it cannot be read.
+    """
+    shown = shown or escape_name(path)
+    with open_source(path, "pread", name=shown) as source:
+        data = source.window(0, source.size).tobytes()
     try:
-        with open(path, "rb") as file:
-            found = json.loads(file.read())
-    except OSError as error:
-        raise StoreIOError(f"{escape_name(path)}: {error.strerror}") from error
+        found = json.loads(data)
     except ValueError:
-        raise ValueError(f"{escape_name(path)} is no {what}: not JSON") from None
+        raise UsageError(f"{shown} is no {what}: not JSON") from None
     if not isinstance(found, dict):
-        raise ValueError(f"{escape_name(path)} is no {what}: no JSON object")  # noqa: TRY004 - of the file's content
+        raise UsageError(f"{shown} is no {what}: no JSON object")
     return found

@@ -71,6 +71,7 @@ def put_keys(
         seconds = max(min((time - begin) // 1000, _MOST_SECONDS), 0) if begin > 0 else 0
         slot = value % len(slots)
         newest = int(slots[slot])
+        newest = newest if 0 < newest <= number else 0
         fields = {"key_hash": value, "physical_offset": offset, "time_diff": seconds, "prev": newest}
         place = (k - start) * ITEM.itemsize
         out[place : place + ITEM.itemsize] = np.frombuffer(Item.build(fields), np.uint8)

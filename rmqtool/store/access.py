@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from rmqtool.errors import StoreIOError, UsageError, VanishedError
+from rmqtool.errors import RmqtoolError, StoreIOError, UsageError, VanishedError
 from rmqtool.store import lock
 from rmqtool.store.bytes import MemorySource, PreadSource
 from rmqtool.store.mapped import MappedSource
@@ -63,13 +64,34 @@ def _open_descriptor(path: str, name: str) -> int:
         except PermissionError:
             descriptor = os.open(path, flags)
     except FileNotFoundError as error:
-        raise VanishedError(f"{name}: no such file or directory") from error
+        raise refused(error, name) from error
     except OSError as error:
         raise StoreIOError(f"{name}: {error.strerror}") from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise UsageError(f"{name} is not a regular file")
     return descriptor
+
+
+def stat_named(path: str | os.PathLike[str], shown: str) -> os.stat_result:
+    """Facts of what the user named; `shown` is what messages call it.
+
+    Raises `VanishedError` when nothing is there, `UsageError` for what can be no path, `StoreIOError`.
+    """
+    try:
+        return os.stat(path)
+    except OSError as error:
+        raise refused(error, shown) from error
+
+
+def refused(error: OSError, shown: str) -> RmqtoolError:
+    """What an error of the system says about a path that the user named."""
+    if isinstance(error, FileNotFoundError):
+        return VanishedError(f"{shown}: no such file or directory")
+    if isinstance(error, NotADirectoryError):
+        return UsageError(f"{shown}: a part of the path is not a directory")
+    kind = UsageError if error.errno in (errno.ELOOP, errno.ENAMETOOLONG) else StoreIOError
+    return kind(f"{shown}: {error.strerror}")
 
 
 def describe_mode(mode: int) -> str:

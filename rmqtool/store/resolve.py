@@ -6,14 +6,13 @@ content (numbered files that start like records or units, whatever the directory
 
 from __future__ import annotations
 
-import errno
 import os
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from rmqtool.errors import NotAStoreError, RmqtoolError, StoreIOError, UsageError
-from rmqtool.store.access import describe_mode, open_source
+from rmqtool.errors import NotAStoreError, UsageError
+from rmqtool.store.access import describe_mode, open_source, refused, stat_named
 from rmqtool.store.kinds import TOP_DIRECTORIES, FileKind, is_rocksdb_name, role_of
 from rmqtool.store.names import escape_name, parse_base_offset
 from rmqtool.store.recognise import by_content, list_names, place_of, quiet_names
@@ -59,25 +58,12 @@ def resolve(path: str, forced: FileKind | None = None) -> Target:
     """
     location = os.path.abspath(path)
     shown = escape_name(path)
-    try:
-        mode = os.stat(location).st_mode
-    except FileNotFoundError as error:
-        raise UsageError(f"{shown}: no such file or directory") from error
-    except NotADirectoryError as error:
-        raise UsageError(f"{shown}: a part of the path is not a directory") from error
-    except OSError as error:
-        raise _refused(shown, error) from error
+    mode = stat_named(location, shown).st_mode
     if os.path.isdir(location):
         return _resolve_directory(location, shown, forced)
     if not os.path.isfile(location):
         raise UsageError(f"{shown} is {describe_mode(mode)}, neither a directory nor a regular file")
     return _resolve_file(location, shown, forced)
-
-
-def _refused(shown: str, error: OSError) -> RmqtoolError:
-    if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
-        return UsageError(f"{shown}: {error.strerror}")
-    return StoreIOError(f"{shown}: {error.strerror}")
 
 
 def looks_like_root(location: str, names: dict[str, bool] | None = None) -> bool:
@@ -163,7 +149,7 @@ def _resolve_directory(location: str, shown: str, forced: FileKind | None) -> Ta
     try:
         names = list_names(location)
     except OSError as error:
-        raise _refused(shown, error) from error
+        raise refused(error, shown) from error
     if forced is not None:
         return Target(StoreForm.FOLDER, location, (), place_of(forced, 1, location), "given by --as", forced)
     inside, certain = _inside(location, directory=True)

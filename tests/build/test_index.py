@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from random import Random
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -16,6 +17,7 @@ from formats.index import index_file, key_hash
 from rmqtool.build.files import DerivedFiles
 from rmqtool.build.index import FileEnd, IndexFile, IndexFiles, IndexNames
 from rmqtool.build.rules import Rules
+from rmqtool.store.layout import Store
 from tests.build.building import files_of, kernel_modules
 
 SLOTS, ITEMS = 4, 6
@@ -74,6 +76,11 @@ class JavaIndex:
             header["index_count"] += 1
             header["end_physical_offset"], header["end_timestamp"] = offset, time
 
+    def dispatch(self, hashes: list[int], offset: int, time: int) -> None:
+        """Of a record that may be known: then it changes nothing but that there is a file with room."""
+        if offset >= self.writable()["header"]["end_physical_offset"]:
+            self.put(hashes, offset, time)
+
     def content(self) -> list[bytes]:
         last = self.files[-1]["header"]
         if last["index_count"] == 1 and not self.at_stop:
@@ -103,6 +110,68 @@ def test_files_are_those_of_the_brokers_rules(
                 index.put(np.array(hashes, np.int32), np.array(owners, np.int32), offsets[part], times[part])
             index.close()
             assert list(files_of(Path(name)).values()) == java.content()
+
+
+@settings(max_examples=150, deadline=None)
+@given(RECORDS, st.integers(0, 14), st.integers(0, 14), st.booleans(), st.randoms(use_true_random=False))
+def test_an_index_that_stays_is_gone_on_with(
+    records: list[tuple[list[int], int]], kept: int, again: int, every_put: bool, random: Random
+) -> None:
+    """Files of the first `kept` records stay, then all from `again` on come; offsets may be wrong."""
+    times = (FIRST_TIME + np.cumsum([step for _, step in records])).astype(np.int64)
+    steps = [random.choice((100, 100, 100, -250, 400, 0)) for _ in records]
+    offsets = np.cumsum(steps).astype(np.int64)
+    java = JavaIndex(every_put, at_stop=False)
+    rules = Rules(hash_slots=SLOTS, index_items=ITEMS, every_put=every_put, header_at_stop=False)
+    order = [*range(len(records))[:kept], *range(len(records))[min(again, kept) :]]
+    for number in order:
+        java.dispatch(records[number][0], int(offsets[number]), int(times[number]))
+    for kernels in kernel_modules():
+        with tempfile.TemporaryDirectory() as name:
+            root = Path(name)
+            names = IndexNames().next_name
+            for part in (slice(0, kept), slice(min(again, kept), None)):
+                hashes = [value for keys, _ in records[part] for value in keys]
+                owners = [number for number, (keys, _) in enumerate(records[part]) for _ in keys]
+                files = DerivedFiles(root)
+                there = Store.open(root / "index").index_files() if (root / "index").exists() else ()
+                last = None
+                if there:
+                    path = f"index/{there[-1].name}"
+                    files.times[path] = None
+                    last = IndexFile(path, rules, files, kernels, kept=there[-1])
+                index = IndexFiles(rules, files, kernels, names, last)
+                index.put(np.array(hashes, np.int32), np.array(owners, np.int32), offsets[part], times[part])
+                index.close()
+            assert list(files_of(root).values()) == java.content()
+
+
+def test_slots_that_a_header_does_not_count_are_free_until_it_does(tmp_path: Path) -> None:
+    """The slots were flushed, the header was not: slot 1 is void, slot 2 names an item that is put next."""
+    rules = Rules(hash_slots=SLOTS, index_items=9)
+    header = {
+        "begin_timestamp": FIRST_TIME, "end_timestamp": FIRST_TIME, "begin_physical_offset": 5,
+        "end_physical_offset": 5, "hash_slot_count": 1, "index_count": 2,
+    }  # fmt: skip
+    item = {"key_hash": 0, "physical_offset": 5, "time_diff": 0, "prev": 0}
+    void = {"key_hash": 0, "physical_offset": 0, "time_diff": 0, "prev": 0}
+    before = {"header": header, "slots": [1, 7, 3, -2], "items": [void, item, *[void] * 7]}
+    for kernels in kernel_modules():
+        root = tmp_path / kernels.__name__
+        (root / "index").mkdir(parents=True)
+        (root / "index" / "20231115061320123").write_bytes(index_file(SLOTS, 9).build(before))
+        (kept,) = Store.open(root / "index").index_files()
+        files = DerivedFiles(root, {"index/20231115061320123": None})
+        file = IndexFile("index/20231115061320123", rules, files, kernels, kept=kept)
+        hashes = np.array([1, 2, 3], np.int32)
+        assert file.put(hashes, np.zeros(3, np.int32), np.array([50]), np.array([FIRST_TIME + 4000])) == 3
+        file.close()
+        found = index_file(SLOTS, 9).parse((root / "index" / "20231115061320123").read_bytes())
+        assert list(found["slots"]) == [1, 2, 3, 4]
+        assert [(one["key_hash"], one["prev"], one["time_diff"]) for one in found["items"][2:5]] == [
+            (1, 0, 4), (2, 3, 4), (3, 0, 4),
+        ]  # fmt: skip
+        assert (found["header"]["index_count"], found["header"]["hash_slot_count"]) == (5, 3)
 
 
 def test_a_file_of_three_keys_byte_by_byte(tmp_path: Path) -> None:

@@ -105,7 +105,9 @@ def test_output_leaves_the_store_alone(change, root, tmp_path, store_unchanged):
         (["--output", "{}/v533-basic/store/o"], "lies in the store"),
         (["--output", "{}"], "lies in the store, or around it"),
         (["--save-plan", "{}/v533-basic/store/p"], "lies inside the store"),
-        (["--plan", "{}/absent"], "there is no such file"),
+        (["--plan", "{}/absent"], "/absent: no such file or directory"),
+        (["--plan", "{}"], "is a directory, not a file"),
+        (["--plan", "/dev/null"], "is a character device, not a regular file"),
         (["--physic", "nonsense"], "--physic"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -184,7 +185,8 @@ def test_a_donor_gives_what_is_damaged_here(
     [
         (("--apply",), 2, "--apply needs --output"),
         (("--policy", "broker", "--damaged-body", "keep"), 2, "--policy broker"),
-        (("--donor", "/nowhere"), 2, "/nowhere"),
+        (("--donor", "/nowhere"), 2, "/nowhere: no such file or directory"),
+        (("--plan", "/nowhere"), 2, "--plan /nowhere: no such file or directory"),
     ],
 )
 def test_refusals(
@@ -217,3 +219,39 @@ def test_as_a_broker_would(recover: Callable[..., tuple[Path, Result]], tmp_path
     root, done = recover(BODY, "--policy", "broker", "--output", tmp_path / "out", "--apply")
     assert done.exit_code == 0, done.stderr
     assert len(strict.walk(tmp_path / "out")[0]) < len(strict.carve(root))
+
+
+@pytest.mark.parametrize(
+    ("saved", "typed", "words"),
+    [
+        (("--policy", "broker"), ("--policy", "keep"), "--plan says policy broker, the command line keep"),
+        (
+            ("--damaged-body", "keep"),
+            ("--damaged-body", "tombstone"),
+            "--plan says damaged-body keep, the command line tombstone",
+        ),
+    ],
+)
+def test_what_is_typed_beside_a_saved_plan_must_agree_with_it(
+    recover: Callable[..., tuple[Path, Result]],
+    tmp_path: Path,
+    saved: tuple[str, ...],
+    typed: tuple[str, ...],
+    words: str,
+) -> None:
+    plan = tmp_path / "plan.json"
+    recover(BODY, *saved, "--save-plan", plan)
+    _, done = recover(BODY, "--plan", plan, *typed)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert words in done.stderr
+    _, done = recover(BODY, "--plan", plan, *saved)
+    assert done.exit_code == 1, done.stderr
+
+
+def test_a_plan_that_is_a_pipe_is_not_waited_for(
+    recover: Callable[..., tuple[Path, Result]], tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "plan")
+    _, done = recover(BODY, "--plan", tmp_path / "plan")
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert "is a FIFO, not a regular file" in done.stderr

@@ -210,6 +210,12 @@ def test_forms(store: Path, form: str) -> None:
         assert "z_hex" in result.stdout
 
 
+def test_what_parquet_cannot_hold_is_a_usage_error(store: Path) -> None:
+    done = rmq("sql", store, "select interval 1 day as wait", "--format", "parquet")
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert "Parquet cannot hold this result" in done.stderr
+
+
 def test_parquet_goes_into_a_pipe(store: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "rmqtool", "sql", str(store), "select topic, body from messages", "--format",

@@ -17,7 +17,6 @@ from rmqtool.query.not_read import not_read
 from rmqtool.query.scope import Scope
 from rmqtool.query.select import Selector
 from rmqtool.query.stats.groups import Groups
-from rmqtool.query.stats.retention import Needs
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.fields import Check
 from rmqtool.scan.log import LogScan, data_bytes, scan_log
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
     from rmqtool.query.message_filter import MessageFilter
     from rmqtool.query.reading import Reading
+    from rmqtool.query.stats.retention import Needs
     from rmqtool.store.layout import Store
 
 Row = dict[str, Any]
@@ -66,7 +66,7 @@ class LogStatistics:
         """Reads the log; an interrupt ends it early, and is in `not_covered` then."""
         columns = (*_FACTS, *self.groups.columns, *self._topics.columns)
         if self.needs is not None:
-            columns = (*columns, *Needs.COLUMNS)
+            columns = (*columns, *self.needs.columns)
         if self.repeated is not None:
             columns = (*columns, "keys" if self.repeated.by_key else "uniq_key")
         try:

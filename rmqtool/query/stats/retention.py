@@ -14,6 +14,9 @@ import numpy as np
 import pyarrow.compute as pc
 
 from rmqtool.query.groups import committed_offsets
+from rmqtool.query.stats.further_queues import COLUMNS as FURTHER
+from rmqtool.query.stats.further_queues import further_queues
+from rmqtool.scan.multi import LMQ_PREFIX
 from rmqtool.store.config import StoreConfig
 
 if TYPE_CHECKING:
@@ -25,18 +28,22 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 _Queue = tuple[str, int]
 
+_COLUMNS = ("topic", "queue_id", "queue_offset", "physical_offset", "store_size", "sys_flag")
 _HOUR_MS = 3_600_000
 
 
 class Needs:
-    """For each committed offset: the messages behind it, their bytes, and where the first of them lies."""
+    """For each committed offset: the messages behind it, their bytes, and where the first of them lies.
 
-    COLUMNS = ("topic", "queue_id", "queue_offset", "physical_offset", "store_size", "sys_flag")
+    columns: of the batches that `add` takes.
+    """
 
     def __init__(self, store: Store) -> None:
         self._committed: dict[_Queue, list[CommittedOffset]] = defaultdict(list)
         for one in committed_offsets(store):
             self._committed[one.topic, one.queue_id].append(one)
+        self._light = any(topic.startswith(LMQ_PREFIX) for topic, _ in self._committed)
+        self.columns = (*_COLUMNS, *(FURTHER if self._light else ()))
         self._limits = {
             queue: np.array(sorted({one.offset for one in found}), np.int64)
             for queue, found in self._committed.items()
@@ -64,6 +71,12 @@ class Needs:
                 if (topic, queue_id) in self._limits:
                     chosen = of_topic & (queues == queue_id)
                     self._add((topic, queue_id), *(column[chosen] for column in columns))
+        if self._light:
+            served_rows = batch.filter(served)
+            sizes, places = (served_rows[name].to_numpy() for name in ("store_size", "physical_offset"))
+            for queue, (rows, slots) in further_queues(served_rows).items():
+                if queue in self._limits:
+                    self._add(queue, slots, sizes[rows], places[rows])
 
     def _add(self, queue: _Queue, offsets: np.ndarray, sizes: np.ndarray, places: np.ndarray) -> None:
         bucket = np.searchsorted(self._limits[queue], offsets, side="right")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _WHAT = {
     "topics.json": "topics",
     "consumerOffset.json": "consumer offsets",
+    "lmqConsumerOffset.json": "consumer offsets",
     "subscriptionGroup.json": "consumer groups",
     "delayOffset.json": "offsets of delayed messages",
     "topicQueueMapping.json": "mappings of static topics",

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from formats.checkpoint import CHECKPOINT_SIZE
 from rmqtool.errors import UsageError
-from rmqtool.recovery.foretell import BROKER_TABLES, Foretelling
+from rmqtool.recovery.foretell import Foretelling
 from rmqtool.recovery.load import RefusedError, refused_by_wheel
 from rmqtool.recovery.loss import measure_loss
 from rmqtool.recovery.start import Start
 from rmqtool.recovery.taken import lost_parts
 from rmqtool.recovery.traits import traits_of
-from rmqtool.repair.broker.files import index_edits, put_whole, queue_edits
+from rmqtool.repair.broker.edits import put_whole
+from rmqtool.repair.broker.index import index_edits
+from rmqtool.repair.broker.queues import queue_edits
 from rmqtool.repair.broker.watching import Watcher
 from rmqtool.repair.checkpoint import stored_values
 from rmqtool.repair.content import Inline
 from rmqtool.repair.plan import Action, Change, Cost, Edit, Planned, Told, make_planned
 from rmqtool.repair.proof import build
+from rmqtool.repair.rebuild_rules import rules_of
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.lock import LockState
 from rmqtool.store.names import escape_name
@@ -66,7 +70,8 @@ def plan_broker_policy(
     refusal = _load(store, release, settings, reading, start)
     edits = [*_removals(start), *_given_up(start), *queue_edits(start, watcher)]
     if start.plan is not None:
-        edits += [*index_edits(start, watcher), *_checkpoint(store)]
+        rules = replace(rules_of(store, release), header_at_stop=False)
+        edits += [*index_edits(start, watcher, rules), *_checkpoint(store)]
     made = {one.change.path for one in edits if one.change.action is Action.PUT}
     edits = [one for one in edits if one.change.action is not Action.REMOVE or one.change.path not in made]
     edits = [one for one in edits if not _is_there(store, one)]
@@ -91,7 +96,7 @@ def _load(
     store: Store, release: str, settings: StartSettings, reading: Reading, start: Start
 ) -> Refusal | None:
     """Goes through the load; why it ends early. Files that it deleted before stay deleted."""
-    told = Foretelling(store, release, settings, reading, _FREE).refused_by_table(BROKER_TABLES)
+    told = Foretelling(store, release, settings, reading, _FREE).refused_before()
     refusal = told or refused_by_wheel(start)
     if refusal is not None:
         return refusal

@@ -7,8 +7,8 @@ import stat
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.errors import UsageError, VanishedError
-from rmqtool.store.access import describe_mode
+from rmqtool.errors import UsageError
+from rmqtool.store.access import describe_mode, stat_named
 from rmqtool.store.coverage import unreadable
 from rmqtool.store.names import escape_name
 
@@ -40,15 +40,12 @@ class Sources:
 def collect(paths: Iterable[str]) -> Sources:
     """All regular files at and below `paths`.
 
-    Raises `VanishedError` for a path that does not exist, `UsageError` for one that is no file or directory.
+    Raises what `stat_named` raises, and `UsageError` for a path that is no file or directory.
     """
     found = Sources([], [])
     seen: set[tuple[int, int]] = set()
     for given in paths:
-        try:
-            facts = os.stat(given)
-        except OSError as error:
-            raise VanishedError(f"{escape_name(given)}: {error.strerror}") from error
+        facts = stat_named(given, escape_name(given))
         if stat.S_ISDIR(facts.st_mode):
             _walk(given, found, seen)
         elif stat.S_ISREG(facts.st_mode):

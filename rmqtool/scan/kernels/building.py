@@ -110,7 +110,7 @@ def put_keys(keys, records, start, room, state, slots, out):
 
     keys: hashes and the numbers of their records. records: physical offsets and store timestamps. room: items
     of a file, the unused first included. state: `fields.Keys`, the header. slots: newest item of each slot,
-    int32. Returns the next key.
+    int32; what is no item that the header counts is none. Returns the next key.
     """
     hashes, owners = keys
     offsets, times = records
@@ -132,6 +132,8 @@ def put_keys(keys, records, start, room, state, slots, out):
         if begin > 0 and time > begin:
             seconds = min((time - begin) // 1000, MOST_SECONDS)
         newest = np.int64(slots[slot])
+        if newest < 0 or newest > count:
+            newest = np.int64(0)
         item = base + (k - start) * ITEM
         put32(item, value)
         put64(item + ITEM_OFFSET, offsets[owner])

@@ -1,4 +1,4 @@
-"""Queue and index files as recovery leaves them, as edits."""
+"""Queue files as recovery leaves them, as edits."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import numpy as np
 
 from formats.consumequeue import COMPACTED_OFFSET
 from rmqtool.recovery.batch_queues import BatchQueueModel
-from rmqtool.repair.broker.indexing import Geometry, index_after
+from rmqtool.repair.broker.edits import over, put_whole
 from rmqtool.repair.content import Inline, Joined, Zeros
-from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.scan.units import BATCH_UNIT, UNIT
-from rmqtool.store.config import config_of
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
@@ -23,29 +21,10 @@ if TYPE_CHECKING:
     from rmqtool.recovery.mapped import MappedFile
     from rmqtool.recovery.queues import QueueModel
     from rmqtool.recovery.start import Start
-    from rmqtool.repair.broker.indexing import IndexFile
     from rmqtool.repair.broker.watching import Watcher
-    from rmqtool.repair.content import Content
+    from rmqtool.repair.plan import Edit
 
     Units = npt.NDArray[Any]
-
-_MS = 1_000_000
-
-
-def put_whole(path: str, content: Content, why: str, message: str, timestamp: int | None) -> Edit:
-    """A new file; timestamp: store time of its last record, ms."""
-    return Edit(
-        Change(
-            action=Action.PUT,
-            path=path,
-            length=content.size,
-            size=content.size,
-            mtime_ns=timestamp * _MS if timestamp else None,
-            why=why,
-            message=message,
-        ),
-        content,
-    )
 
 
 def queue_edits(start: Start, watcher: Watcher) -> Iterator[Edit]:
@@ -117,76 +96,4 @@ def _laid(one: MappedFile, low: int, units: Units, size: int, timestamp: int | N
     with one.file.open("pread") as source:
         if source.window(position, len(data)).tobytes() == data:
             return
-    change = Change(
-        action=Action.WRITE,
-        path=path,
-        position=position,
-        length=len(data),
-        mtime_ns=timestamp * _MS if timestamp else None,
-        why="consumequeue",
-        message=message,
-    )
-    yield Edit(change, Inline(data))
-
-
-def index_edits(start: Start, watcher: Watcher) -> Iterator[Edit]:
-    """Items that recovery adds to the index; files that stay and are too short get their full length."""
-    kept = [one for one in map(start.store.file, start.index.kept) if one is not None]
-    geometry = _geometry(start)
-    for file in kept:
-        if file.size < geometry.size:
-            yield Edit(
-                Change(
-                    action=Action.RESIZE,
-                    path=file.shown,
-                    size=geometry.size,
-                    why="index",
-                    message="mapping it makes it as long as the settings say",
-                )
-            )
-    records = watcher.records()
-    if start.settings.index_enabled and len(records[0]):
-        for one in index_after(kept, geometry, records, watcher.keys()):
-            yield from _index_file(one, geometry.size)
-
-
-def _geometry(start: Start) -> Geometry:
-    """As the settings say, else as of the newest file, else the defaults."""
-    store = start.store
-    config = store.config or config_of({})
-    newest = next((store.index_geometry.get(one.path) for one in reversed(store.index_files())), None)
-    slots, items = config.max_hash_slot_num, config.max_index_num
-    given = config.is_set("max_hash_slot_num") or config.is_set("max_index_num")
-    if not given and newest is not None and newest.slots is not None and newest.items is not None:
-        slots, items = newest.slots, newest.items
-    return Geometry(slots, items)
-
-
-def _index_file(one: IndexFile, size: int) -> Iterator[Edit]:
-    parts = one.parts()
-    timestamp = one.end.timestamp or None
-    if one.file is None:
-        pieces: list[Content] = []
-        at = 0
-        for position, data in parts:
-            pieces += [Zeros(position - at), Inline(data)]
-            at = position + len(data)
-        yield put_whole(
-            one.path,
-            Joined((*pieces, Zeros(size - at))),
-            "index",
-            "items of what recovery dispatches",
-            timestamp,
-        )
-        return
-    for position, data in parts:
-        change = Change(
-            action=Action.WRITE,
-            path=one.file.shown,
-            position=position,
-            length=len(data),
-            mtime_ns=timestamp * _MS if timestamp else None,
-            why="index",
-            message="items of what recovery dispatches",
-        )
-        yield Edit(change, Inline(data))
+    yield over(path, position, data, "consumequeue", message, timestamp)
