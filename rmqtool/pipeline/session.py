@@ -30,6 +30,7 @@ ATTEMPTS = 4
 _SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.ui.enabled": "false",
+    "spark.python.daemon.module": "rmqtool.pipeline.daemon",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -88,7 +89,8 @@ def make_session(
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted:
         check_java()
-    wanted = {**_SETTINGS, **_logging(), **(settings or {})}
+    wanted = {**_SETTINGS, **(settings or {})}
+    wanted[_JAVA_OPTIONS] = " ".join([_logging(), wanted.get(_JAVA_OPTIONS, "")]).strip()
     builder = SparkSession.builder.appName(name)
     if master is not None or not submitted:
         builder = builder.master(with_retries(master or "local[*]"))
@@ -144,9 +146,8 @@ def _reason(error: BaseException, said: IO[bytes]) -> str:
     return lines[-1].strip()[:300] if lines else first_line(error)
 
 
-def _logging() -> dict[str, str]:
-    place = Path(__file__).with_name("log4j2.properties").as_uri()
-    return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={place}"}
+def _logging() -> str:
+    return f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 
 
 @contextmanager
@@ -168,6 +169,7 @@ def _environment(settings: Mapping[str, str]) -> Iterator[None]:
 
 
 _PUSHDOWN_KEY = "spark.sql.python.filterPushdown.enabled"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
 def _put(values: Mapping[str, str | None]) -> None:
