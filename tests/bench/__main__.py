@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -22,6 +23,7 @@ from tests.bench.dumping import (
     memory_of_jobs,
 )
 from tests.bench.exporting import export_rate, partition_memory
+from tests.bench.pipelining import figures as pipeline_figures
 from tests.bench.querying import lookup_figure, make_indexed, scan_figure
 from tests.bench.rebuilding import against_java_rebuild
 from tests.bench.recovering import against_verify
@@ -83,6 +85,10 @@ def _figures(directory: Path, rates: dict[str, Rate]) -> Iterator[Figure]:
     queue, units = make_queue(directory)
     rates["units"] = dump_rate(queue, units, "consume-queue units")
     yield rates["units"].figure
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        print("skipped, Spark needs Java", file=sys.stderr)
+    else:
+        yield from pipeline_figures(directory)
 
 
 def _java(log: BenchLog) -> Iterator[Figure]:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 GOLDENS = ("v498-basic", "v533-compressed", "v533-batchcq", "v498-edge")
 DAMAGED = 2
+QUICK_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""a Java that compiles half as much: nothing in tests runs long enough to earn it"""
+SETTINGS = {"spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": "-Drmqtool.tests=yes"}
 S3_ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "tests",
     "AWS_SECRET_ACCESS_KEY": "tests",
@@ -49,7 +52,11 @@ def spark() -> Iterator[SparkSession]:
     from rmqtool.pipeline.source import RocketMQSource
 
     assert str(ROOT) in sys.path
-    session = make_session("local[2]", {"spark.sql.shuffle.partitions": "2"})
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in QUICK_JAVA.items():
+            patched.setenv(name, value)
+        # two attempts instead of four: what dies each time is given up sooner, what dies once is not
+        session = make_session("local[2,2]", SETTINGS)
     session.dataSource.register(RocketMQSource)
     yield session
     session.stop()

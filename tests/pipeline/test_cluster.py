@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.helpers import ROOT, rmq
+from tests.pipeline.conftest import QUICK_JAVA
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +23,7 @@ def test_local_cluster(goldens: dict[str, Path], tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.pipeline.cluster", "local-cluster[2,1,1024]", str(store), str(marker)],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, **QUICK_JAVA, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=550,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-SMALL = ("--part-size", "8192")
+SMALL = ("--part-size", "20000")
 """pieces that cut even the segments of the fixtures"""
 
 

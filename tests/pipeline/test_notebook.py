@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.helpers import ROOT
+from tests.pipeline.conftest import QUICK_JAVA
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,8 +68,8 @@ def test_the_notebook_shows_what_it_says(
 
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Spark needs Java")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
+    for name, value in {"PYTHONPATH": str(ROOT), "JUPYTER_PLATFORM_DIRS": "1", **QUICK_JAVA}.items():
+        monkeypatch.setenv(name, value)
     prepare(tmp_path, fresh_golden("v498-basic").path)
     found = shown(executed(tmp_path))
     assert found == shown(nbformat.read(NOTEBOOK, as_version=4))

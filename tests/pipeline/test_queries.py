@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-SMALL = ("--part-size", "8192")
+SMALL = ("--part-size", "20000")
 
 
 def keys_of(store: Path) -> list[str]:

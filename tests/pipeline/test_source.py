@@ -34,7 +34,7 @@ def plain(value: Any, name: str) -> Any:
 def test_messages_are_the_record_table(spark: SparkSession, goldens: dict[str, Path]) -> None:
     """Duplicate properties, undecodable topics, IPv6 hosts, compressed bodies: every column of every row."""
     stores = [goldens["v498-edge"], goldens["v533-compressed"]]
-    found = frame(spark, *stores, part_bytes="8192")
+    found = frame(spark, *stores, part_bytes="20000")
     assert found.columns == ["store", *[name for name in default_columns("messages") if name != "store"]]
     rows = [row.asDict() for row in found.drop("born_time", "store_time").collect()]
     expected = [

@@ -84,7 +84,7 @@ def command(
         if not store.segments:
             raise UsageError(f"{path} has no commit log to export from")
     refuse_inside(every, Path(to))
-    with spark.session(context) as session:
+    with spark.session(context, light=True) as session:
         job = ExportJob(session, options, form, Path(to), force=force)
         job.begin()
         try:

@@ -69,7 +69,7 @@ def command(
         path: select.build(release_of(store, version), complete=True, tz=output.tz)
         for path, store in every.items()
     }
-    with spark.session(context) as session:
+    with spark.session(context, light=True) as session:
         from rmqtool.pipeline.rebuild import RebuildJob
 
         job = RebuildJob(session, source, options, Path(to), context.zone.info)

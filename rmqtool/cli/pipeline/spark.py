@@ -79,11 +79,11 @@ class SparkOptions:
         return found
 
     @contextmanager
-    def session(self, context: Context) -> Iterator[Any]:
-        """A session for the time of a command; one that was there before stays."""
+    def session(self, context: Context, *, light: bool = False) -> Iterator[Any]:
+        """A session for the time of a command; one that was there before stays. light: see `one_session`."""
         from rmqtool.pipeline.session import one_session
 
-        with one_session(self.master, self.settings) as session:
+        with one_session(self.master, self.settings, light=light) as session:
             address = session.sparkContext.uiWebUrl
             if address is not None:
                 context.talk.note(f"Spark shows its work at {address}")

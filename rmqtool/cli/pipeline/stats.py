@@ -71,7 +71,7 @@ def command(
     listed: list[dict[str, Any]] = []
     done: list[tuple[str, LogStatistics]] = []
     every = opened(options)
-    with spark.session(context) as session:
+    with spark.session(context, light=True) as session:
         from rmqtool.pipeline.stats import stats
 
         for path, found in stats(session, options, every, grouped, plain=plain, needs=needs):

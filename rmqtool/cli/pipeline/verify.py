@@ -70,7 +70,7 @@ def command(
     done: list[StoreVerdict] = []
     with (
         context.rows("rmqtool.verify/1", columns, csv_columns=csv) as rows,
-        spark.session(context) as session,
+        spark.session(context, light=True) as session,
     ):
         from rmqtool.pipeline.verify import summary_of, verify
 
