@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from rmqtool.errors import RmqtoolError
 from rmqtool.pipeline.parts import CutError, LogPart
 from rmqtool.pipeline.session import first_line, parallelism
+from rmqtool.pipeline.workers import refuse_workers
 from rmqtool.store.coverage import Incomplete, unreadable
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def run_each(
     """The results of every group, in the order of groups and items; a group is one Spark job.
 
     work: for all groups, or for each its own. Results are held on the driver, for some groups at once: they
-    have to be small.
+    have to be small. Raises `UsageError` where workers do not run at all.
     """
     width = _JOBS_AHEAD * parallelism(session)
     waiting: deque[tuple[Key, Future[list[Result | Lost]]]] = deque()
@@ -129,6 +130,7 @@ def _group(
     try:
         return _job(session, items, task)
     except spark_errors() as error:
+        refuse_workers(error)
         if len(items) == 1:
             return [Lost(first_line(error))]
     results: list[Result | Lost] = []

@@ -9,7 +9,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager
+import warnings
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -41,7 +42,10 @@ _SETTINGS = {
 def one_session(
     master: str | None = None, settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """`make_session` for the time of a block; a session that was there before stays."""
+    """`make_session` for the time of a block; a session that was there before stays.
+
+    Raises `StoreIOError` where Java ends before the block does.
+    """
     session, own = None, False
     try:
         from pyspark.sql import SparkSession as Known
@@ -49,9 +53,28 @@ def one_session(
         own = Known.getActiveSession() is None
         session = make_session(master, settings)
         yield session
+    except gone_errors() as error:
+        if hasattr(error, "java_exception"):  # Java is there and says what went wrong
+            raise
+        raise StoreIOError("Spark has ended: its Java process is gone") from error
     finally:
         if session is not None and own:
-            session.stop()
+            _stop(session)
+
+
+def gone_errors() -> tuple[type[Exception], ...]:
+    """What questions to a Java process that has ended raise; empty without pyspark."""
+    try:
+        from py4j.protocol import Py4JError
+    except ImportError:
+        return ()
+    return (Py4JError, ConnectionRefusedError, ConnectionResetError)
+
+
+def _stop(session: SparkSession) -> None:
+    with warnings.catch_warnings(), suppress(*gone_errors()):
+        warnings.simplefilter("ignore")  # that Java has ended is told elsewhere
+        session.stop()
 
 
 def check_java() -> None:
@@ -100,7 +123,8 @@ def make_session(
         except Exception as error:
             raise StoreIOError(f"Spark does not start: {_reason(error, said)}") from error
     session.sparkContext.setLogLevel("OFF")
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # errors are raised as well
+    for logger in ("SQLQueryContextLogger", "py4j"):
+        logging.getLogger(logger).setLevel(logging.CRITICAL)  # errors are raised as well
     return session
 
 
