@@ -15,6 +15,7 @@ from rmqtool.errors import StoreIOError
 from rmqtool.pipeline.notes import Listener
 from rmqtool.pipeline.runner import spark_errors
 from rmqtool.pipeline.session import first_line, gone_errors
+from rmqtool.pipeline.shared import look_for, refuse_unseen
 from rmqtool.pipeline.source import FORMAT, RocketMQSource
 from rmqtool.pipeline.stopping import stop_asked
 from rmqtool.pipeline.workers import refuse_workers
@@ -130,6 +131,7 @@ class StreamRun:
         return told | coverage(self.not_covered)
 
     def _start(self, address: str) -> StreamingQuery:
+        look_for(self.session, self.form.to)
         paths = json.dumps(list(self.stores))
         reader = self.session.readStream.format(FORMAT).options(**self.options)
         frame = reader.option("paths", paths).option("report", address).load()
@@ -155,6 +157,7 @@ class StreamRun:
             if "addBatch" not in progress["durationMs"]:
                 continue
             self._seen = number
+            refuse_unseen(self.form.to, number)
             rows = int(progress["numInputRows"])
             self.batches += 1
             self.messages += rows
