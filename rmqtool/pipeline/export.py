@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import uuid
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -22,6 +21,7 @@ from rmqtool.output.export.target import MARKER, Target, sync, writing
 from rmqtool.output.jsonrows import encode
 from rmqtool.pipeline.parts import log_parts
 from rmqtool.pipeline.runner import Lost, lost_part, over_log
+from rmqtool.pipeline.shared import new_attempt, refuse_not_shared
 from rmqtool.query.reading import Reading
 from rmqtool.query.scope import Scope
 from rmqtool.store.coverage import Incomplete, coverage
@@ -141,6 +141,7 @@ class ExportJob:
         lacking: list[Row] = []
         for number, (part, one) in enumerate(results):
             if isinstance(one, Lost):
+                refuse_not_shared(one)
                 lacking.append(lost_part(part, one))
             elif one is not None:
                 self._place(one.files, folder, number)
@@ -201,9 +202,7 @@ def _write_part(part: LogPart, wanted: MessageFilter, form: ExportForm, attempts
     store = part.resolved()
     if store is None:
         return None
-    place = Path(attempts) / _attempt_name()
-    with writing(place):
-        place.mkdir()
+    place = Path(new_attempt(attempts))
     partitioned = bool(form.keys)
     target = Target(place / ("made" if partitioned else f"part-00000.{form.format}"), directory=partitioned)
     target.begin(force=False, resume=False, options={})
@@ -216,15 +215,6 @@ def _write_part(part: LogPart, wanted: MessageFilter, form: ExportForm, attempts
     root = target.path if partitioned else place
     found = sorted(path for path in root.rglob(f"*.{form.format}"))
     return _Written({str(path): path.relative_to(root).as_posix() for path in found}, summary)
-
-
-def _attempt_name() -> str:
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    if context is None:
-        return uuid.uuid4().hex
-    return f"{context.stageId()}-{context.partitionId()}-{context.taskAttemptId()}"
 
 
 def folders(paths: Sequence[str]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from rmqtool.pipeline.parts import log_parts
 from rmqtool.pipeline.runner import Lost, spark_errors
 from rmqtool.pipeline.session import first_line
 from rmqtool.pipeline.types import struct_of
+from rmqtool.pipeline.workers import refuse_workers
 from rmqtool.query.by_key import KeySource
 from rmqtool.store.coverage import Incomplete, coverage, rest_of_log
 
@@ -123,6 +124,7 @@ class _KeyJob:
         try:
             notes = frame.where("note is not null").select("note").collect()
         except spark_errors() as error:
+            refuse_workers(error)
             frame.unpersist()
             if len(units) == 1:
                 return [lost_unit(units[0], Lost(first_line(error)))]

@@ -24,6 +24,7 @@ from rmqtool.pipeline.parts import log_parts
 from rmqtool.pipeline.rebuild_tasks import Bucket, BuildTask, Spooled, SpoolTask, together
 from rmqtool.pipeline.runner import Lost, lost_part, lost_store, over_log, run_each
 from rmqtool.pipeline.session import parallelism
+from rmqtool.pipeline.shared import refuse_not_shared
 from rmqtool.repair.alone import apply_alone
 from rmqtool.repair.rebuild import rebuild, refuse_unfit
 from rmqtool.repair.rebuild_report import exit_code_of, summary_of
@@ -131,7 +132,10 @@ class RebuildJob:
     def _built(
         self, path: str, store: Store, task: SpoolTask, results: Results, target: Path
     ) -> StoreRebuilt:
-        lost = [lost_part(part, one) for part, one in results if isinstance(one, Lost)]
+        failed = [(part, one) for part, one in results if isinstance(one, Lost)]
+        for _, one in failed:
+            refuse_not_shared(one)
+        lost = [lost_part(part, one) for part, one in failed]
         if lost:
             return StoreRebuilt(path, None, lost)
         spooled = [one for _, one in results if one is not None]
@@ -172,6 +176,7 @@ class RebuildJob:
         ((_, results),) = run_each(self._session, {store.root: shares}, work)
         for one in results:
             if isinstance(one, Lost):
+                refuse_not_shared(one)
                 raise LostError(one)
             made.queues |= one.queues
             for path, time in one.times.items():

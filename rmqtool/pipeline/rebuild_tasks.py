@@ -6,8 +6,6 @@ attempt before; the driver moves the files of the attempts that counted.
 
 from __future__ import annotations
 
-import os
-import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +16,7 @@ from rmqtool.build.index_cut import IndexShare, SpooledKeys
 from rmqtool.build.log import LogReading, build_log
 from rmqtool.build.queues import QueueTold
 from rmqtool.build.spool import KeySpool, QueueSpool, SpoolFile, feed, read_frames
-from rmqtool.errors import StoreIOError
+from rmqtool.pipeline.shared import new_attempt
 from rmqtool.repair.rebuild_files import Made
 from rmqtool.repair.rebuild_options import WantedQueues
 from rmqtool.scan.engine import choose_kernels
@@ -59,7 +57,7 @@ class SpoolTask:
             return None
         wanted = WantedQueues(self.options, self.topics)
         kernels = choose_kernels(data_bytes(store.segments))
-        place = attempt(self.place)
+        place = new_attempt(self.place)
         with SpoolFile(f"{place}/frames") as frames, SpoolFile(f"{place}/keys") as keyed:
             sink, keys = QueueSpool(frames, self.buckets), KeySpool(keyed)
             files = DerivedFiles(Path(place))
@@ -99,7 +97,7 @@ class BuildTask:
     def __call__(self, share: Bucket | IndexShare) -> Built:
         """Reads the parts in the order of the log."""
         kernels = choose_kernels(self.log_bytes)
-        root = attempt(self.place)
+        root = new_attempt(self.place)
         files = DerivedFiles(Path(root))
         if isinstance(share, IndexShare):
             share.build(self.rules, files, kernels)
@@ -109,16 +107,6 @@ class BuildTask:
             for frame in read_frames(path, places):
                 feed(frame, queues, lost)
         return Built(root, files.times, {key: QueueTold.of(one) for key, one in queues.made.items()})
-
-
-def attempt(place: str) -> str:
-    """A new directory below `place`."""
-    made = os.path.join(place, uuid.uuid4().hex)
-    try:
-        os.mkdir(made)
-    except OSError as error:
-        raise StoreIOError(f"{made}: {error.strerror}") from error
-    return made
 
 
 def together(parts: list[Spooled]) -> Made:

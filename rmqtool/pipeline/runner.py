@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from rmqtool.errors import RmqtoolError
 from rmqtool.pipeline.parts import CutError, LogPart
 from rmqtool.pipeline.session import first_line, parallelism
+from rmqtool.pipeline.workers import refuse_workers
 from rmqtool.store.coverage import Incomplete, unreadable
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def run_each(
     """The results of every group, in the order of groups and items; a group is one Spark job.
 
     work: for all groups, or for each its own. Results are held on the driver, for some groups at once: they
-    have to be small.
+    have to be small. Raises `UsageError` where workers do not run at all.
     """
     calls = {
         key: partial(run_group, session, list(items), _work_of(work, key)) for key, items in groups.items()
@@ -141,6 +142,7 @@ def run_group(
     try:
         return _job(session, items, task)
     except spark_errors() as error:
+        refuse_workers(error)
         if len(items) == 1:
             return [Lost(first_line(error))]
     results: list[Result | Lost] = []

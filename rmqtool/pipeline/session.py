@@ -9,7 +9,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager
+import warnings
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -45,7 +46,8 @@ def one_session(
     """`make_session` for the time of a block; a session that was there before stays.
 
     light: for jobs whose work is done in Python, while Java hands out tasks. Java then starts with its quick
-    compiler only, which spares a third of all that a short command costs.
+    compiler only, which spares a third of all that a short command costs. Raises `StoreIOError` where Java ends before the
+    block does.
     """
     session, own = None, False
     try:
@@ -54,9 +56,28 @@ def one_session(
         own = Known.getActiveSession() is None
         session = make_session(master, _lightened(settings or {}) if light else settings)
         yield session
+    except gone_errors() as error:
+        if hasattr(error, "java_exception"):  # Java is there and says what went wrong
+            raise
+        raise StoreIOError("Spark has ended: its Java process is gone") from error
     finally:
         if session is not None and own:
-            session.stop()
+            _stop(session)
+
+
+def gone_errors() -> tuple[type[Exception], ...]:
+    """What questions to a Java process that has ended raise; empty without pyspark."""
+    try:
+        from py4j.protocol import Py4JError
+    except ImportError:
+        return ()
+    return (Py4JError, ConnectionRefusedError, ConnectionResetError)
+
+
+def _stop(session: SparkSession) -> None:
+    with warnings.catch_warnings(), suppress(*gone_errors()):
+        warnings.simplefilter("ignore")  # that Java has ended is told elsewhere
+        session.stop()
 
 
 def _lightened(settings: Mapping[str, str]) -> Mapping[str, str]:
@@ -110,7 +131,8 @@ def make_session(
         except Exception as error:
             raise _not_started(error, said, master) from error
     session.sparkContext.setLogLevel("OFF")
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # errors are raised as well
+    for logger in ("SQLQueryContextLogger", "py4j"):
+        logging.getLogger(logger).setLevel(logging.CRITICAL)  # errors are raised as well
     return session
 
 

@@ -17,6 +17,7 @@ from rmqtool.pipeline.runner import Lost, lost_store, spark_errors
 from rmqtool.pipeline.session import first_line, parallelism
 from rmqtool.pipeline.source import FORMAT, RocketMQSource
 from rmqtool.pipeline.types import TABLES, default_columns
+from rmqtool.pipeline.workers import refuse_workers
 from rmqtool.query.sql import derived
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def told() -> Iterator[None]:
     except RmqtoolError:
         raise
     except spark_errors() as error:
+        refuse_workers(error)
         raise UsageError(first_line(error)) from error
 
 
@@ -100,7 +102,8 @@ class _Query:
             frame = self.session.sql(self.statement).persist(StorageLevel.DISK_ONLY)
             try:
                 frame.count()
-            except spark_errors():
+            except spark_errors() as error:
+                refuse_workers(error)
                 frame.unpersist()
                 failing = self._failing(options)
                 if not failing:

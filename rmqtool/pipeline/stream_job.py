@@ -14,11 +14,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from rmqtool.errors import StoreIOError
 from rmqtool.pipeline.notes import Listener
 from rmqtool.pipeline.runner import spark_errors
-from rmqtool.pipeline.session import first_line
+from rmqtool.pipeline.session import first_line, gone_errors
+from rmqtool.pipeline.shared import look_for, refuse_unseen
 from rmqtool.pipeline.source import FORMAT, RocketMQSource
+from rmqtool.pipeline.stopping import stop_asked
+from rmqtool.pipeline.workers import refuse_workers
 from rmqtool.store.coverage import Incomplete, coverage
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
@@ -77,22 +81,32 @@ class StreamRun:
         """
         self.session.dataSource.register(RocketMQSource)
         host = str(self.session.conf.get("spark.driver.host", "127.0.0.1"))
-        with Listener(host) as listener:
-            query: StreamingQuery | None = None
+        with Listener(host) as listener, stop_asked() as asked:
             try:
-                query = self._start(listener.address)
-                ended = False
-                while not ended:
-                    ended = bool(query.awaitTermination(_POLL_SECONDS))
-                    yield from self._finished(query)
+                yield from self._batches(listener.address, asked)
             except KeyboardInterrupt:
                 self.interrupted = True
             except spark_errors() as error:
-                raise StoreIOError(first_line(error)) from error
+                if not asked.is_set():
+                    refuse_workers(error)
+                    raise StoreIOError(first_line(error)) from error
+            except gone_errors():  # a signal to the whole group ends Java as well
+                if not asked.is_set():
+                    raise
             finally:
-                if query is not None:
-                    query.stop()
+                self.interrupted |= asked.is_set()
                 self._lost = listener.rows
+
+    def _batches(self, address: str, asked: threading.Event) -> Iterator[int]:
+        query = self._start(address)
+        try:
+            ended = False
+            while not (ended or asked.is_set()):
+                ended = bool(query.awaitTermination(_POLL_SECONDS))
+                yield from self._finished(query)
+        finally:
+            query.stop()
+        yield from self._finished(query)
 
     @property
     def not_covered(self) -> list[Row]:
@@ -117,6 +131,7 @@ class StreamRun:
         return told | coverage(self.not_covered)
 
     def _start(self, address: str) -> StreamingQuery:
+        look_for(self.session, self.form.to)
         paths = json.dumps(list(self.stores))
         reader = self.session.readStream.format(FORMAT).options(**self.options)
         frame = reader.option("paths", paths).option("report", address).load()
@@ -142,6 +157,7 @@ class StreamRun:
             if "addBatch" not in progress["durationMs"]:
                 continue
             self._seen = number
+            refuse_unseen(self.form.to, number)
             rows = int(progress["numInputRows"])
             self.batches += 1
             self.messages += rows

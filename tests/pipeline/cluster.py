@@ -1,4 +1,4 @@
-"""Run as a program, with a master, a store and a marker file: what executors of their own answer, as JSON."""
+"""Run as a program, with a master, a store and a directory: what executors of their own answer, as JSON."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from rmqtool.pipeline.runner import run_each
 from rmqtool.pipeline.session import make_session
 from rmqtool.pipeline.source import RocketMQSource
 from rmqtool.pipeline.verify import verify
+from tests.helpers import rmq
 from tests.pipeline.failing import work
 
 
-def main(master: str, store: str, marker: str) -> None:
-    """Kills an executor on the way."""
+def main(master: str, store: str, place: str) -> None:
+    """Kills an executor on the way; makes `marker` and `lake` in the directory `place`."""
+    marker = f"{place}/marker"
     spark = make_session(master, {"spark.executor.cores": "1", "spark.cores.max": "2"})
     ((_, results),) = run_each(spark, {"a": ["x", f"executor:{marker}", "y"]}, work)
     (verdict,) = verify(spark, SourceOptions((store,)))
@@ -22,9 +24,13 @@ def main(master: str, store: str, marker: str) -> None:
     count = (
         spark.read.format("rocketmq").option("part_bytes", "8192").schema("topic string").load(store).count()
     )
+    keys = rmq("pipeline", "query-key", store, "--keys-file", f"{place}/keys", "--source", "scan", "--json")
+    stream = rmq("pipeline", "stream", store, "--to", f"{place}/lake", "--once", "--json")
+    written = spark.read.parquet(f"{place}/lake").count()
     spark.stop()
     told = {"results": results, "findings": len(verdict.findings), "records": verdict.summary["records"]}
-    sys.stdout.write(json.dumps(told | {"count": count}) + "\n")
+    told |= {"count": count, "written": written, "stream": [stream.exit_code, stream.stderr]}
+    sys.stdout.write(json.dumps(told | {"keys": json.loads(keys.stdout)["rows"]}) + "\n")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import pytest
 
 from tests.helpers import ROOT, rmq
 from tests.pipeline.conftest import QUICK_JAVA
+from tests.pipeline.test_queries import keys_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,8 +21,16 @@ if TYPE_CHECKING:
 @pytest.mark.timeout(600)
 def test_local_cluster(goldens: dict[str, Path], tmp_path: Path) -> None:
     store, marker = goldens["v498-basic"], tmp_path / "marker"
+    (tmp_path / "keys").write_text("\n".join(keys_of(store)[:5]))
     done = subprocess.run(
-        [sys.executable, "-m", "tests.pipeline.cluster", "local-cluster[2,1,1024]", str(store), str(marker)],
+        [
+            sys.executable,
+            "-m",
+            "tests.pipeline.cluster",
+            "local-cluster[2,1,1024]",
+            str(store),
+            str(tmp_path),
+        ],
         cwd=tmp_path,
         env={**os.environ, **QUICK_JAVA, "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -35,4 +44,10 @@ def test_local_cluster(goldens: dict[str, Path], tmp_path: Path) -> None:
     assert told["results"] == ["X", f"executor:{marker}".upper(), "Y"]
     assert marker.exists()
     assert (told["findings"], told["records"]) == (len(local) - 1, local[-1]["records"])
-    assert told["count"] == local[-1]["records"]
+    assert told["count"] == told["written"] == local[-1]["records"]
+    assert told["stream"][0] == 0, told["stream"]
+    *expected, _ = rmq("query-key", store, "-", "--keys-file", tmp_path / "keys", "--format", "ndjson").rows
+    assert len(expected) >= 5
+    assert sorted(row["physical_offset"] for row in told["keys"]) == sorted(
+        row["physical_offset"] for row in expected
+    )

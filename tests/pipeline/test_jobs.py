@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.helpers import rmq
+from tests.pipeline.comparing import Differences
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,11 +19,13 @@ SMALL = ("--part-size", "20000")
 """pieces that cut even the segments of the fixtures"""
 
 
-def without(summary: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {name: value for name, value in summary.items() if name not in {"seconds", "store", *names}}
+def without(summary: dict[str, Any]) -> dict[str, Any]:
+    """What a job over several stores has of each."""
+    names = {"seconds", "store", "schema", "type"}
+    return {name: value for name, value in summary.items() if name not in names}
 
 
-def by_store(done: Any, root: Path) -> tuple[dict[str, list[Any]], dict[str, dict[str, Any]]]:
+def by_store(done: Any) -> tuple[dict[str, list[Any]], dict[str, dict[str, Any]]]:
     """Rows and summary of each store out of the NDJSON of a job over several."""
     *rows, summary = done.rows
     found: dict[str, list[Any]] = {}
@@ -38,14 +41,15 @@ def stores(goldens: dict[str, Path], damaged_stores: dict[str, Path]) -> list[Pa
 
 def test_verify(spark: SparkSession, stores: list[Path]) -> None:
     done = rmq("pipeline", "verify", *stores, "--format", "ndjson", "--fail-on", "note")
-    rows, summaries = by_store(done, stores[0])
-    codes = set()
+    rows, summaries = by_store(done)
+    codes, differences = set(), Differences()
     for store in stores:
         local = rmq("verify", store, "--format", "ndjson", "--fail-on", "note")
         *expected, summary = local.rows
-        assert rows.get(str(store), []) == expected, store
-        assert without(summaries[str(store)]) == without(summary, "schema", "type"), store
+        differences.compare(store, "rows", rows.get(str(store), []), expected)
+        differences.compare(store, "summary", without(summaries[str(store)]), without(summary))
         codes.add(local.exit_code)
+    differences.none()
     assert done.exit_code == (3 if 3 in codes else max(codes))
 
 
@@ -55,24 +59,29 @@ def test_stats(spark: SparkSession, stores: list[Path]) -> None:
     same_statistics(stores[:2], "--retention")
 
 
-def same_statistics(stores: list[Path], *options: str) -> None:
-    done = rmq("pipeline", "stats", *stores, *options, "--format", "ndjson", *SMALL)
-    rows, summaries = by_store(done, stores[0])
+def same_statistics(stores: list[Path], *options: str, cut: tuple[str, ...] = SMALL) -> None:
+    done = rmq("pipeline", "stats", *stores, *options, "--format", "ndjson", *cut)
+    rows, summaries = by_store(done)
+    differences = Differences()
     for store in stores:
         local = rmq("stats", store, *options, "--format", "ndjson")
         *expected, summary = local.rows
-        assert rows.get(str(store), []) == expected, store
-        assert without(summaries[str(store)]) == without(summary, "schema", "type"), store
+        differences.compare(store, "rows", rows.get(str(store), []), expected)
+        differences.compare(store, "summary", without(summaries[str(store)]), without(summary))
+    differences.none()
 
 
 def test_export_ndjson(spark: SparkSession, stores: list[Path], tmp_path: Path) -> None:
+    same_lines([store for store in stores if any((store / "commitlog").iterdir())], tmp_path)
+
+
+def same_lines(every: list[Path], tmp_path: Path, cut: tuple[str, ...] = SMALL) -> None:
     to = tmp_path / "out"
-    every = [store for store in stores if any((store / "commitlog").iterdir())]
-    done = rmq("pipeline", "export", *every, "--to", to, "--format", "ndjson", *SMALL)
+    done = rmq("pipeline", "export", *every, "--to", to, "--format", "ndjson", *cut)
     told = json.loads((to / "_rmqtool-export.json").read_text())
     parts = {part["store"]: part for part in told["stores"]}
     folders = {json_store(folder): folder for folder in to.iterdir() if folder.is_dir()}
-    codes = set()
+    codes, differences = set(), Differences()
     for number, store in enumerate(every):
         single = tmp_path / f"{number}.ndjson"
         local = rmq("export", store, "--to", single, "--format", "ndjson", "--quiet")
@@ -80,8 +89,10 @@ def test_export_ndjson(spark: SparkSession, stores: list[Path], tmp_path: Path) 
         *expected, summary = single.read_text().splitlines()
         folder = folders.get(str(store))
         files = sorted(folder.rglob("*.ndjson")) if folder is not None else []
-        assert [line for file in files for line in file.read_text().splitlines()] == expected, store
-        assert without(parts[str(store)]) == without(json.loads(summary), "schema", "type"), store
+        found = [line for file in files for line in file.read_text().splitlines()]
+        differences.compare(store, "lines", found, expected)
+        differences.compare(store, "summary", without(parts[str(store)]), without(json.loads(summary)))
+    differences.none()
     assert done.exit_code == max(codes)
 
 

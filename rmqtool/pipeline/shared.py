@@ -1,0 +1,87 @@
+"""Directories that driver and executors have to see under one path, and what is said where they do not."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from functools import partial
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from rmqtool.errors import StoreIOError
+from rmqtool.pipeline.session import parallelism
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rmqtool.pipeline.runner import Lost
+
+NOT_SHARED = "is not there where tasks run: driver and executors have to see it under the same path"
+
+_PROBES = 2
+"""tasks a core that look for a directory, so that each executor has one, as a rule"""
+
+
+def new_attempt(below: str) -> str:
+    """Makes a directory for an attempt of a task below one that the driver has made. Raises `StoreIOError`."""
+    made = os.path.join(below, uuid.uuid4().hex)
+    try:
+        os.mkdir(made)
+    except FileNotFoundError as error:
+        raise StoreIOError(f"{below} {NOT_SHARED}") from error
+    except OSError as error:
+        raise StoreIOError(f"{made}: {error.strerror}") from error
+    return made
+
+
+def refuse_not_shared(lost: Lost) -> None:
+    """Raises `StoreIOError` where a task did not find the directory: the whole job is set up wrongly."""
+    if lost.error.endswith(NOT_SHARED):
+        raise StoreIOError(lost.error)
+
+
+def look_for(session: SparkSession, directory: str) -> None:
+    """Makes a directory and lets tasks look for it; for what Spark itself writes. Raises `StoreIOError`.
+
+    Spark's own sinks make directories on each machine, and would say that all is well. Addresses are left
+    to them.
+    """
+    if str(session.sparkContext.master).startswith("local[") or urlsplit(directory).scheme:
+        return
+    token = os.path.join(os.path.abspath(directory), f"_looked-for-{uuid.uuid4().hex}")
+    try:
+        os.makedirs(directory, exist_ok=True)
+        with open(token, "xb"):
+            pass
+        count = _PROBES * parallelism(session)
+        sees = session.sparkContext.parallelize(range(count), count).map(partial(_sees, token)).collect()
+    except OSError as error:
+        raise StoreIOError(f"{directory}: {error.strerror}") from error
+    finally:
+        if os.path.exists(token):
+            os.unlink(token)
+    if not all(sees):
+        raise StoreIOError(f"{directory} {NOT_SHARED}")
+
+
+def _sees(token: str, _number: int) -> bool:
+    return os.path.exists(token)
+
+
+def refuse_unseen(directory: str, batch: int) -> None:
+    """Raises `StoreIOError` where the last file of a batch of Spark's file sink is not here.
+
+    An executor that came later may be where the directory is not shared.
+    """
+    log = os.path.join(directory, "_spark_metadata", str(batch))
+    found = next((one for one in (log, f"{log}.compact") if os.path.exists(one)), None)
+    if found is None:
+        return
+    with open(found, encoding="utf-8") as file:
+        *_, last = file
+    if not last.startswith("{"):  # the version, and no file
+        return
+    path = unquote(urlsplit(json.loads(last)["path"]).path)
+    if not os.path.exists(path):
+        raise StoreIOError(f"{path} was written by a task and is not here: {directory} {NOT_SHARED}")
