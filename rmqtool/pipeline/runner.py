@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rmqtool.errors import RmqtoolError
@@ -64,12 +65,20 @@ def run_each(
     work: for all groups, or for each its own. Results are held on the driver, for some groups at once: they
     have to be small.
     """
+    jobs = {key: partial(_group, session, list(items), _work_of(work, key)) for key, items in groups.items()}
+    return side_by_side(session, jobs)
+
+
+def side_by_side(
+    session: SparkSession, jobs: Mapping[Key, Callable[[], Result]]
+) -> Iterator[tuple[Key, Result]]:
+    """What functions that run Spark jobs answer, in their order; some run ahead of the one that is next."""
     width = _JOBS_AHEAD * parallelism(session)
-    waiting: deque[tuple[Key, Future[list[Result | Lost]]]] = deque()
+    waiting: deque[tuple[Key, Future[Result]]] = deque()
     with ThreadPoolExecutor(width) as pool:
         try:
-            for key, items in groups.items():
-                waiting.append((key, pool.submit(_group, session, list(items), _work_of(work, key))))
+            for key, job in jobs.items():
+                waiting.append((key, pool.submit(job)))
                 if len(waiting) == width:
                     first, done = waiting.popleft()
                     yield first, done.result()
