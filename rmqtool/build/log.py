@@ -10,7 +10,7 @@ import numpy as np
 
 from rmqtool.build.run import Run, run_of
 from rmqtool.errors import RmqtoolError, StoreIOError
-from rmqtool.scan.events import End, Gap, Records, Tail, TailContent, Unreadable
+from rmqtool.scan.events import Gap, Records, Tail, TailContent, Unreadable
 from rmqtool.scan.fields import CrcState, Field
 from rmqtool.scan.log import before, open_patched
 from rmqtool.scan.parallel import in_order
@@ -109,8 +109,6 @@ def build_log(segments: SegmentSet, builder: Builder, kernels: ModuleType, how: 
                     hole = missing[segment.base]
                     span = Span(hole.start, hole.end - hole.start, "missing", segment.file.shown)
                     _lose(heard, builder, heard.gaps, span)
-            if isinstance(event, End):
-                segments.check_end(segment, event.position)
             _hear(heard, builder, segment, event)
     builder.close()
     return heard

@@ -15,6 +15,8 @@ from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, MissingExtraError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from rmqtool.query.stats.report import LogStatistics
     from rmqtool.store.layout import Store
 
@@ -97,7 +99,8 @@ def command(
         found.not_covered += unread
         found.read()
     listed = listed_rows(opened, found, names, retention=retention)
-    _write(context, listed, found)
+    twice = ({"type": "duplicate", **row} for row in found.duplicates())
+    write_rows(context, SCHEMA, listed, twice, found.summary)
     if plot:
         _plot(context, names, listed)
     return listing_code(found.not_covered)
@@ -132,21 +135,26 @@ def listed_rows(
     return rows
 
 
-def _write(context: Context, listed: list[dict[str, Any]], found: LogStatistics) -> None:
+def write_rows(
+    context: Context,
+    schema: str,
+    listed: list[dict[str, Any]],
+    duplicates: Iterator[dict[str, Any]],
+    summary: Callable[[], dict[str, Any]],
+) -> None:
     """Writes the groups and, as they are found, the duplicates; a table shows one or the other."""
     from itertools import chain, islice
 
     from rmqtool.output.stats_table import columns
 
-    duplicates = ({"type": "duplicate", **row} for row in found.duplicates())
     first = list(islice(duplicates, 1))
     rows = [*listed, *first]
     if context.format == "table" and first:
         rows = first
     keys = list(dict.fromkeys(key for row in rows for key in row))
-    with context.rows(SCHEMA, columns(rows, context.zone), csv_columns=keys or ["type"]) as out:
+    with context.rows(schema, columns(rows, context.zone), csv_columns=keys or ["type"]) as out:
         out.write_rows(chain(rows, duplicates))
-        out.finish(found.summary())
+        out.finish(summary())
 
 
 def _check_plot(context: Context) -> None:

@@ -108,7 +108,7 @@ class SentAccount:
 def packages(numbered: tuple[int, LogPart], level: Level, log_bytes: int) -> Iterator[Package]:
     """A segment of a store at rest → what the checks want to know of it. log_bytes: of the whole log."""
     number, part = numbered
-    segments = PartOfLog(part, (part.segment.base, part.segment.end), part.segment.end)
+    segments = PartOfLog(part, (part.segment.base, part.segment.end))
     kernels, reading = choose_kernels(log_bytes), Reading(level=level)
     account = Accounting.of(part.store, kernels, reading)
     reader = LogReader(segments, reading, reading.access(live=False), kernels, account)

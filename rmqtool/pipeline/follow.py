@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import StoreIOError, UnreadableError, UsageError
-from rmqtool.pipeline.parts import LogPart
+from rmqtool.pipeline.parts import PART_BYTES, LogPart
 from rmqtool.query.log_end import end_of_data
 from rmqtool.query.segment_times import SegmentTimes
 from rmqtool.scan.events import Records, Unreadable
@@ -133,7 +133,7 @@ def uncovered(segments: SegmentSet, start: int, end: int) -> list[tuple[int, int
 
 
 def parts_between(
-    store: Store, segments: SegmentSet, start: int, end: int, part_bytes: int
+    store: Store, segments: SegmentSet, start: int, end: int, part_bytes: int | None
 ) -> list[tuple[LogPart, tuple[int, int]]]:
     """The log from `start` to `end` as parts with the offsets that each is read between.
 
@@ -141,6 +141,7 @@ def parts_between(
     """
     found: list[tuple[LogPart, tuple[int, int]]] = []
     at = start
+    part_bytes = PART_BYTES if part_bytes is None else part_bytes
     for segment in segments:
         low, high = max(at, segment.base), min(end, segment.end)
         if low >= high:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -10,7 +10,6 @@ import pyarrow as pa
 from rmqtool.errors import RmqtoolError
 from rmqtool.output.jsonrows import encode
 from rmqtool.pipeline.opening import open_any
-from rmqtool.pipeline.parts import CutError
 from rmqtool.pipeline.runner import Lost, lost_part
 from rmqtool.query.by_key import KeySource
 from rmqtool.query.key_query import KeyQuery
@@ -54,19 +53,9 @@ class Unit:
     ranges: tuple[tuple[int, int], ...] = ()
 
     @property
-    def number(self) -> int:
-        """Of the part in its segment."""
-        return 0 if self.part is None else self.part.number
-
-    @property
     def key(self) -> tuple[str, int]:
         """The segment: store and base."""
         return self.store, -1 if self.part is None else self.part.segment.base
-
-    @property
-    def whole(self) -> Unit:
-        """The same for the segment uncut."""
-        return self if self.part is None else replace(self, part=self.part.whole)
 
 
 def answer_schema(asked: Asked) -> pa.Schema:
@@ -99,8 +88,6 @@ class KeyTask:
     def _of(self, unit: Unit) -> Iterator[pa.RecordBatch]:
         try:
             yield from self._answered(unit)
-        except CutError:
-            yield _noted(_about(unit, {"cut": unit.key[1]}))
         except RmqtoolError as error:
             yield _noted(lost_unit(unit, Lost(str(error))))
 

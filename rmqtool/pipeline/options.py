@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from rmqtool.errors import UsageError, VanishedError
-from rmqtool.pipeline.parts import PART_BYTES
 from rmqtool.pipeline.types import TABLES
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.store.remote.address import address_of, failures, file_system, is_remote, refused
@@ -34,15 +33,16 @@ _KNOWN = (
 class SourceOptions:
     """What is read: of which stores, which table, columns and messages, in which pieces.
 
-    unreadable: what becomes of bytes that cannot be read, `fail` or `skip`. pushdown: whether the reader
-    takes filters, None where the session tells. report: where skipped ranges are told (`notes.Listener`).
+    part_bytes: see `parts.log_parts`. unreadable: what becomes of bytes that cannot be read, `fail` or
+    `skip`. pushdown: whether the reader takes filters, None where the session tells. report: where skipped
+    ranges are told (`notes.Listener`).
     """
 
     paths: tuple[str, ...]
     table: str = "messages"
     columns: tuple[str, ...] | None = None
     wanted: MessageFilter = field(default_factory=MessageFilter)
-    part_bytes: int = PART_BYTES
+    part_bytes: int | None = None
     unreadable: str = "fail"
     store_config: str | None = None
     pushdown: bool | None = None
@@ -78,7 +78,7 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
         table=table,
         columns=_names(options.get("columns")),
         wanted=_wanted(options),
-        part_bytes=_number("part_bytes", options.get("part_bytes", str(PART_BYTES))),
+        part_bytes=_number("part_bytes", options.get("part_bytes")),
         unreadable=unreadable,
         store_config=options.get("store_config"),
         pushdown=_flag("pushdown", options.get("pushdown")),
@@ -177,7 +177,9 @@ def _range(text: str) -> tuple[int | None, int | None]:
         raise UsageError(f"option offset_range: '{text}' is not A:B") from error
 
 
-def _number(name: str, text: str) -> int:
+def _number(name: str, text: str | None) -> int | None:
+    if text is None:
+        return None
     if not text.isdecimal():
         raise UsageError(f"option {name}: '{text}' is no number of bytes")
     return int(text)

@@ -69,12 +69,19 @@ def partitions(options: SourceOptions, wanted: MessageFilter) -> list[InputParti
         store = open_any(path, config=options.config)
         if options.table == "messages":
             parts = log_parts(store, options.part_bytes, Scope(store.segments, wanted).may_hold)
-            found += [LogPartition(path, part) for part in parts]
+            found += [LogPartition(path, part) for part in parts if _in_offsets(part, wanted)]
         elif options.table == "segments":
             found += [LogPartition(path, part) for part in log_parts(store, 0)]
         else:
             found += [FilesPartition(path, some) for some in file_groups(store, options.table, wanted)]
     return found or [NoPartition(None)]
+
+
+def _in_offsets(part: LogPart, wanted: MessageFilter) -> bool:
+    """False where every record of the part begins outside of the physical offsets that are wanted."""
+    start, end = (part.segment.base + place for place in part.share)
+    low, high = wanted.offset_from, wanted.offset_to
+    return (low is None or end > low) and (high is None or start < high)
 
 
 def file_groups(store: Store, table: str, wanted: MessageFilter) -> Iterator[tuple[str, ...]]:

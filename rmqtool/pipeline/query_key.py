@@ -67,8 +67,7 @@ def query_keys(
             rest[note["store"]] = [(low, high) for low, high in note["rest"]]
     if asked.source is not KeySource.INDEX:
         units = [unit for path, store in stores.items() for unit in _units(path, store, options, rest[path])]
-        cut = {(note["store"], note["cut"]) for note in job.run(units) if "cut" in note}
-        job.run([unit.whole for unit in units if unit.number == 0 and unit.key in cut], instead=cut)
+        job.run(units)
     found = KeysFound(job.records())
     for path, store in stores.items():
         left = rest[path] if asked.source is KeySource.INDEX else []
@@ -95,18 +94,8 @@ class _KeyJob:
         self._frames: list[DataFrame] = []
         self.notes: dict[str, list[Row]] = {}
 
-    def run(self, units: Sequence[Unit], instead: set[tuple[str, int]] | None = None) -> list[Row]:
-        """The notes of all units. instead: segments (store, base) whose records so far do not count."""
-        from pyspark.sql import functions as f
-
-        for store, base in instead or ():
-            self._frames = [
-                frame.where(
-                    ~((f.col("store") == store) & (f.col("segment") == base)) | f.col("note").isNotNull()
-                )
-                for frame in self._frames
-            ]
-            self.notes[store] = [note for note in self.notes[store] if note.get("segment") != base]
+    def run(self, units: Sequence[Unit]) -> list[Row]:
+        """The notes of all units."""
         if not units:
             return []
         told = self._told(units)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from rmqtool.errors import UnreadableError, VanishedError
 from rmqtool.output.jsonrows import encode
 from rmqtool.pipeline.opening import open_any
-from rmqtool.pipeline.parts import CutError, PartOfLog
+from rmqtool.pipeline.parts import PartOfLog
 from rmqtool.pipeline.planning import FilesPartition, LogPartition, StorePartition
 from rmqtool.pipeline.types import FINDINGS, SEGMENTS
 from rmqtool.query.not_read import not_read
@@ -32,10 +32,6 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
     Lacking = Callable[[Row], None]
-
-
-WHOLE = "parts of a segment do not add up, option part_bytes=0 reads it whole"
-"""begins the error of a task whose part contradicts its borders"""
 
 
 def batches(
@@ -94,16 +90,13 @@ def messages(
         choose=None if wanted.selects_all else selector.choose,
         live=live,
     )
-    try:
-        for piece in scan_log(store.segments, how):
-            if isinstance(piece.content, pa.RecordBatch):
-                if piece.content.num_rows:
-                    yield _with(piece.content, name, columns)
-            else:
-                for row in not_read(piece.segment, piece.content):
-                    lacking(row)
-    except CutError as error:
-        raise CutError(f"{WHOLE}: {error}") from error
+    for piece in scan_log(store.segments, how):
+        if isinstance(piece.content, pa.RecordBatch):
+            if piece.content.num_rows:
+                yield _with(piece.content, name, columns)
+        else:
+            for row in not_read(piece.segment, piece.content):
+                lacking(row)
 
 
 def _with(batch: pa.RecordBatch, store: str, columns: Sequence[str]) -> pa.RecordBatch:
@@ -173,7 +166,7 @@ def finding_row(row: Row, store: str) -> Row:
 def _segment(partition: LogPartition) -> pa.RecordBatch:
     """The row of `segments` about one segment."""
     part = partition.part.whole
-    segment, segments = part.segment, PartOfLog(part, (part.segment.base, part.segment.end), part.segment.end)
+    segment, segments = part.segment, PartOfLog(part, (part.segment.base, part.segment.end))
     row: Row = {
         "store": partition.store,
         "path": segment.file.shown,

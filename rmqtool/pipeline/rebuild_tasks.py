@@ -51,7 +51,7 @@ class SpoolTask:
     buckets: int
 
     def __call__(self, part: LogPart) -> Spooled | None:
-        """None for a part that is empty. Raises `CutError` where its borders do not hold."""
+        """None for a part that is empty."""
         store = part.resolved()
         if store is None:
             return None

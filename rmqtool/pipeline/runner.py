@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rmqtool.errors import RmqtoolError
-from rmqtool.pipeline.parts import CutError, LogPart
 from rmqtool.pipeline.session import first_line, parallelism
 from rmqtool.pipeline.workers import refuse_workers
 from rmqtool.store.coverage import Incomplete, unreadable
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from pyspark.sql import SparkSession
+
+    from rmqtool.pipeline.parts import LogPart
 
     Row = dict[str, Any]
 
@@ -37,10 +38,9 @@ _JOBS_AHEAD = 2
 
 @dataclass(frozen=True)
 class Lost:
-    """An item without a result. cut: it has to be read as a part of something larger."""
+    """An item without a result."""
 
     error: str
-    cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,6 @@ class Task(Generic[Item, Result]):
         """The result, or why there is none."""
         try:
             return self.work(item)
-        except CutError as error:
-            return Lost(str(error), cut=True)
         except RmqtoolError as error:
             return Lost(str(error))
 
@@ -109,27 +107,9 @@ def over_log(
     groups: Mapping[Key, Sequence[LogPart]],
     work: Callable[[LogPart], Result] | Mapping[Key, Callable[[LogPart], Result]],
 ) -> Iterator[tuple[Key, list[tuple[LogPart, Result | Lost]]]]:
-    """The results of parts of logs. Segments that cannot be cut after all are read once more as one."""
+    """The results of parts of logs."""
     for key, results in run_each(session, groups, work):
-        pairs = list(zip(groups[key], results, strict=True))
-        refused = {part.segment for part, one in pairs if isinstance(one, Lost) and one.cut}
-        if not refused:
-            yield key, pairs
-            continue
-        again = {part.segment: part.whole for part, _ in pairs if part.segment in refused}
-        anew = dict(zip(again, run_group(session, list(again.values()), _work_of(work, key)), strict=True))
-        yield key, _replaced(pairs, again, anew)
-
-
-def _replaced(pairs: list[tuple[LogPart, Any]], again: dict[Any, LogPart], anew: dict[Any, Any]) -> list[Any]:
-    """The pairs with one for a whole segment in the place of the first of its parts."""
-    made: list[tuple[LogPart, Any]] = []
-    for part, result in pairs:
-        if part.segment not in again:
-            made.append((part, result))
-        elif part.number == 0:
-            made.append((again[part.segment], anew[part.segment]))
-    return made
+        yield key, list(zip(groups[key], results, strict=True))
 
 
 def run_group(
@@ -169,9 +149,7 @@ def spark_errors() -> tuple[type[Exception], ...]:
 
 def lost_part(part: LogPart, lost: Lost) -> Row:
     """A part that has no result, as a row of `not_covered`."""
-    size = -(-part.reach // part.count)
-    start = part.number * size
-    end = part.segment.size if part.number == part.count - 1 else min(start + size, part.segment.size)
+    start, end = part.share
     row = unreadable(part.segment.file.shown, lost.error, start, end - start)
     return row | {"physical_offset": part.segment.base + start}
 

@@ -46,8 +46,8 @@ def one_session(
     """`make_session` for the time of a block; a session that was there before stays.
 
     light: for jobs whose work is done in Python, while Java hands out tasks. Java then starts with its quick
-    compiler only, which spares a third of all that a short command costs. Raises `StoreIOError` where Java ends before the
-    block does.
+    compiler only, which spares a third of all that a short command costs. Raises `StoreIOError` where
+    Java ends before the block does.
     """
     session, own = None, False
     try:

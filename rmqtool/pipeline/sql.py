@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from rmqtool.errors import RmqtoolError, UsageError
 from rmqtool.pipeline.notes import Listener
-from rmqtool.pipeline.reading import WHOLE
 from rmqtool.pipeline.runner import Lost, lost_store, spark_errors
 from rmqtool.pipeline.session import first_line, parallelism
 from rmqtool.pipeline.source import FORMAT, RocketMQSource
@@ -108,9 +107,6 @@ class _Query:
                 failing = self._failing(options)
                 if not failing:
                     raise
-                if options.part_bytes and any(WHOLE in one.error for one in failing.values()):
-                    options = replace(options, part_bytes=0)
-                    continue
                 lost += [lost_store(why) | {"store": path} for path, why in failing.items()]
                 rest = tuple(path for path in options.paths if path not in failing)
                 options = replace(options, paths=rest)
@@ -147,7 +143,8 @@ def _table(
 
     reader = session.read.format(FORMAT).option("table", table).option("unreadable", "skip")
     reader = reader.option("paths", json.dumps(list(options.paths))).option("report", listener.address)
-    reader = reader.option("part_bytes", str(options.part_bytes))
+    if options.part_bytes is not None:
+        reader = reader.option("part_bytes", str(options.part_bytes))
     if options.store_config is not None:
         reader = reader.option("store_config", options.store_config)
     names = columns or [*default_columns(table), *_more(table)]

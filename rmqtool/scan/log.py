@@ -89,14 +89,7 @@ def scan_log(segments: SegmentSet, how: LogScan) -> Iterator[Piece]:
         within = max(low - segment.base, 0), high - segment.base
         return _scan_one(segment, how, kernels, access, lane, within, active=active)
 
-    return _checked(segments, in_order(chosen, work, how.jobs))
-
-
-def _checked(segments: SegmentSet, pieces: Iterator[Piece]) -> Iterator[Piece]:
-    for piece in pieces:
-        if isinstance(piece.content, End):
-            segments.check_end(piece.segment, piece.content.position)
-        yield piece
+    return in_order(chosen, work, how.jobs)
 
 
 def open_patched(segment: Segment, access: Access, lane: Lane) -> tuple[PatchedSource, bool]:
@@ -149,7 +142,7 @@ def _scan_one(
                     break
     except VanishedError as error:
         if not how.live:  # else it has expired since it was listed
-            yield Piece(segment, Unreadable(0, segment.size, str(error)))
+            yield Piece(segment, Unreadable(done, min(stop, segment.size) - done, str(error)))
     except RmqtoolError as error:
         yield Piece(segment, Unreadable(done, min(stop, segment.size) - done, str(error)))
     _advance(how, done, segment.size)

@@ -136,9 +136,6 @@ class SegmentSet:
         """Physical offsets [start, end) that are read: of a whole log all that its files cover."""
         return 0, self.end_offset
 
-    def check_end(self, segment: Segment, position: int) -> None:
-        """Called where a scan of a segment ends; a part of a log refuses what contradicts its own end."""
-
     def locate_all(self, physical_offset: int) -> list[Segment]:
         """Every segment that covers the offset: more than one only for twins and overlapping files."""
         found: list[Segment] = []

@@ -13,7 +13,7 @@ from rmqtool.build.index import IndexNames
 from rmqtool.build.index_cut import SpooledKeys, cut_index
 from rmqtool.build.log import LogReading, build_log
 from rmqtool.build.spool import KeySpool, QueueSpool, SpoolFile, feed, read_frames
-from rmqtool.pipeline.parts import CutError, log_parts
+from rmqtool.pipeline.parts import log_parts
 from rmqtool.recovery.queue_ends import is_somebodys
 from rmqtool.repair.rebuild_rules import rules_of
 from rmqtool.scan import kernels_python
@@ -54,16 +54,10 @@ def in_parts(store: Store, rules: Rules, work: Path, out: Path, size: int) -> in
     parts = log_parts(store, size, chosen.__contains__)
     for first in [part for part in parts if part.number == 0]:
         mine = [part for part in parts if part.segment == first.segment]
-        before = len(found)
-        try:
-            for part in mine:
-                view = part.resolved()
-                if view is not None:
-                    found.append(spool(view, store, rules, work / f"{part.segment.base}-{part.number}"))
-        except CutError:
-            view = first.whole.resolved()
-            assert view is not None
-            found[before:] = [spool(view, store, rules, work / f"{first.segment.base}-whole")]
+        for part in mine:
+            view = part.resolved()
+            if view is not None:
+                found.append(spool(view, store, rules, work / f"{part.segment.base}-{part.number}"))
     out.mkdir()
     for bucket in range(BUCKETS):
         queues = Queues(rules, DerivedFiles(out), kernels_python)

@@ -10,9 +10,9 @@ import pytest
 
 from fixtures.builder import HandmadeLog
 from rmqtool.query.by_key import KeySource
-from rmqtool.query.duplicates import hashes, suspects
+from rmqtool.query.duplicates import hashes
 from rmqtool.query.duplicates.found import Twice
-from rmqtool.query.duplicates.hashes import Repeated
+from rmqtool.query.duplicates.hashes import Repeated, Room
 from rmqtool.query.key_query import KeyQuery
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.reading import Reading
@@ -21,10 +21,14 @@ from rmqtool.query.wanted_keys import WantedKeys
 from rmqtool.store.layout import Store
 
 
-def twice_in(root, *, by_key=False, wanted=None):
+def twice_in(root, *, by_key=False, wanted=None, room=None):
     """Rows and summary of the whole store."""
     made = LogStatistics(
-        Store.open(root), wanted or MessageFilter(), ["topic"], Reading(), repeated=Repeated(by_key)
+        Store.open(root),
+        wanted or MessageFilter(),
+        ["topic"],
+        Reading(),
+        repeated=Repeated(by_key, room=room or Room()),
     )
     made.read()
     return list(made.duplicates()), made.summary()
@@ -73,14 +77,10 @@ EXPLAINED = {"batch": 2, "delay": 1, "half": 2, "retry": 1, "dead_letter": 1, "t
 
 @pytest.mark.parametrize("hashes_at_once", [4, 10**6])
 @pytest.mark.parametrize("bytes_at_once", [500, 10**9])
-def test_duplicates_are_told_apart_from_copies_and_batches(
-    doubled, monkeypatch, hashes_at_once, bytes_at_once
-):
+def test_duplicates_are_told_apart_from_copies_and_batches(doubled, hashes_at_once, bytes_at_once):
     """However often the keys have to be parted for them to fit into memory."""
-    monkeypatch.setattr(hashes, "HASHES_AT_ONCE", hashes_at_once)
-    monkeypatch.setattr(suspects, "BYTES_AT_ONCE", bytes_at_once)
     root, first, second = doubled
-    (row,), summary = twice_in(root)
+    (row,), summary = twice_in(root, room=Room(hashes_at_once, bytes_at_once))
     assert (row["key"], row["topic"], row["physical_offsets"]) == ("TWICE", "T", [first, second])
     assert (summary["duplicate_keys"], summary["duplicate_messages"]) == (1, 2)
     assert summary["copies_explained"] == EXPLAINED
@@ -118,22 +118,20 @@ def test_what_looks_like_a_batch_but_is_sent_again(tmp_path):
     assert summary["copies_explained"] == {}
 
 
-def test_a_key_that_every_message_has_is_held_together(tmp_path, monkeypatch):
-    monkeypatch.setattr(hashes, "HASHES_AT_ONCE", 10)
-    monkeypatch.setattr(suspects, "BYTES_AT_ONCE", 100)
+def test_a_key_that_every_message_has_is_held_together(tmp_path):
     log = HandmadeLog(segment_size=65536)
     for number in range(100):
         log.put("T", b"", {"UNIQ_KEY": f"id{number}", "KEYS": f"same {number // 3}"})
     log.write(tmp_path / "commitlog")
-    rows, summary = twice_in(tmp_path, by_key=True)
+    rows, summary = twice_in(tmp_path, by_key=True, room=Room(10, 100))
     counts = {row["key"]: row["messages"] for row in rows}
     assert counts == {"same": 100, **{str(number): 3 for number in range(33)}}
     assert len(rows) == summary["duplicate_keys"] == 34
 
 
-def test_memory_is_bounded_by_what_a_pass_remembers(monkeypatch):
-    monkeypatch.setattr(hashes, "HASHES_AT_ONCE", 1000)
-    repeated, keys = Repeated(by_key=False), [f"key-{number}" for number in range(20_000)]
+def test_memory_is_bounded_by_what_a_pass_remembers():
+    repeated = Repeated(by_key=False, room=Room(hashes=1000))
+    keys = [f"key-{number}" for number in range(20_000)]
     for start in range(0, 20_000, 500):
         column = pa.array([*keys[start : start + 500], "key-7"], pa.string())
         repeated.add(pa.RecordBatch.from_arrays([column], names=["uniq_key"]))
@@ -206,3 +204,22 @@ def test_hashes_differ_where_texts_do():
     assert len(np.unique(found)) == len(texts)
     assert hashes.text_hashes(texts[5:300]).tolist() == found[5:300].tolist()
     assert hashes.text_hashes(pa.array([], pa.string())).tolist() == []
+
+
+def test_rows_are_in_order_of_key_and_topic(tmp_path):
+    """Whatever else the log holds: several machines sort what they found by these."""
+    log = HandmadeLog(segment_size=8192)
+    for topic, key in (
+        ("b", "x"),
+        ("b", "x"),
+        ("ä", "y"),
+        ("b", "y"),
+        ("b", "y"),
+        ("ä", "y"),
+        ("a", "y"),
+        ("a", "y"),
+    ):
+        log.put(topic, b"", {"UNIQ_KEY": key})
+    log.write(tmp_path / "commitlog")
+    rows, _ = twice_in(tmp_path)
+    assert [(row["key"], row["topic"]) for row in rows] == [("x", "b"), ("y", "a"), ("y", "b"), ("y", "ä")]

@@ -95,18 +95,22 @@ class CutOptions:
     """How logs are cut."""
 
     part_size: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--part-size",
             metavar="SIZE",
-            help="Bytes of a segment that one task reads; larger segments are cut, 0 leaves them whole.",
+            help="Bytes of a segment that one task reads; larger segments are cut, 0 leaves them whole."
+            " Default 128MiB, and 0 for addresses and logs of 64 segments or more.",
+            show_default=False,
             rich_help_panel=_SPARK,
         ),
-    ] = "128MiB"
+    ] = None
 
     @property
-    def part_bytes(self) -> int:
+    def part_bytes(self) -> int | None:
         """The size given."""
+        if self.part_size is None:
+            return None
         with named("--part-size"):
             return parse_size(self.part_size)
 
@@ -126,7 +130,6 @@ def source_options(
 ) -> SourceOptions:
     """What the jobs of the pipeline read."""
     from rmqtool.pipeline.options import SourceOptions, expand
-    from rmqtool.pipeline.parts import PART_BYTES
 
     given = [*(stores or ())] or [os.environ.get("RMQTOOL_STORE", "")]
     if "" in given:
@@ -134,7 +137,7 @@ def source_options(
     return SourceOptions(
         paths=expand(given),
         wanted=wanted,
-        part_bytes=PART_BYTES if cut is None else cut.part_bytes,
+        part_bytes=None if cut is None else cut.part_bytes,
         store_config=spark.store_config,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,12 +11,14 @@ from rmqtool.cli.context import Context
 from rmqtool.cli.filters import ChoosingOptions, SubscriptionOptions, say_ignored
 from rmqtool.cli.options import OutputOptions
 from rmqtool.cli.pipeline.spark import CutOptions, SparkOptions, StoresArgument
-from rmqtool.cli.stats import BY, group_names, listed_rows
+from rmqtool.cli.stats import BY, group_names, listed_rows, write_rows
 from rmqtool.cli.verb import verb
-from rmqtool.errors import ExitCode
+from rmqtool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from rmqtool.query.stats.report import LogStatistics
+    from collections.abc import Iterator
+
+    from rmqtool.pipeline.stats import StoreStatistics
 
 SCHEMA = "rmqtool.stats/1"
 
@@ -24,6 +27,7 @@ SCHEMA = "rmqtool.stats/1"
     examples=[
         "rmqtool pipeline stats '/backup/*/store' --by topic,day",
         "rmqtool pipeline stats /data/a /data/b --master spark://host:7077 --from -1d --json",
+        "rmqtool pipeline stats '/backup/*/store' --duplicates --format ndjson",
     ]
 )
 def command(
@@ -36,6 +40,16 @@ def command(
             help=f"One or more of {', '.join(BY[:-1])}, or group for what waits for consumer groups.",
         ),
     ] = "topic",
+    duplicates: Annotated[
+        bool,
+        typer.Option(
+            "--duplicates",
+            help="List UNIQ_KEYs that more than one message of a topic in a store has, batches apart.",
+        ),
+    ] = False,
+    by_key: Annotated[
+        bool, typer.Option("--by-key", help="With --duplicates: by the elements of KEYS.")
+    ] = False,
     retention: Annotated[
         bool, typer.Option("--retention", help="List segments: when they are free to go, who needs them.")
     ] = False,
@@ -51,17 +65,18 @@ def command(
 ) -> ExitCode:
     """What the messages of many stores add up to, on Spark.
 
-    Rows and sums are those of stats, store by store. Parts of logs are added up where they are read; only
-    sums come back.
+    Rows and sums are those of stats, store by store: a message that two stores have is there once in each.
+    Parts of logs are added up where they are read; only sums come back, and the duplicates that are listed.
     """
     from rmqtool.cli.pipeline.spark import check_installed, opened, source_options
     from rmqtool.cli.records import listing_code
-    from rmqtool.output.stats_table import columns
-    from rmqtool.store.coverage import coverage
 
     check_installed()
     context = Context(output)
     names = group_names(by)
+    if by_key and not duplicates:
+        raise UsageError("--by-key goes with --duplicates")
+    twice = ("keys" if by_key else "uniq_key") if duplicates else None
     grouped = ["topic"] if names == ["group"] else names
     needs = retention or names == ["group"]
     wanted = filters.build(context.zone, subscription=subscription.build())
@@ -69,23 +84,32 @@ def command(
     options = source_options(stores, spark, wanted, cut)
     several = len(options.paths) > 1
     listed: list[dict[str, Any]] = []
-    done: list[tuple[str, LogStatistics]] = []
+    done: list[tuple[str, StoreStatistics]] = []
     every = opened(options)
     with spark.session(context, light=True) as session:
         from rmqtool.pipeline.stats import stats
 
-        for path, found in stats(session, options, every, grouped, plain=plain, needs=needs):
+        for path, found in stats(session, options, every, grouped, plain=plain, needs=needs, twice=twice):
             done.append((path, found))
             of_store = {"store": path} if several else {}
             listed += [row | of_store for row in listed_rows(every[path], found, names, retention=retention)]
             context.talk.note(f"{path}: {found.summary()['messages']:,} messages")
+        write_rows(context, SCHEMA, listed, _duplicates(done), partial(_summary, done))
+    return listing_code([row for _, found in done for row in found.not_covered])
+
+
+def _duplicates(done: list[tuple[str, StoreStatistics]]) -> Iterator[dict[str, Any]]:
+    for path, found in done:
+        of_store = {"store": path} if len(done) > 1 else {}
+        for row in found.duplicates():
+            yield {"type": "duplicate", **row, **of_store}
+
+
+def _summary(done: list[tuple[str, StoreStatistics]]) -> dict[str, Any]:
+    """Of one store its own, of several all of them."""
+    from rmqtool.store.coverage import coverage
+
+    if len(done) == 1:
+        return done[0][1].summary()
     lacking = [row | {"store": path} for path, found in done for row in found.not_covered]
-    keys = list(dict.fromkeys(key for row in listed for key in row))
-    with context.rows(SCHEMA, columns(listed, context.zone), csv_columns=keys or ["type"]) as out:
-        out.write_rows(listed)
-        if several:
-            parts = [found.summary() | {"store": path} for path, found in done]
-            out.finish({"stores": parts} | coverage(lacking))
-        else:
-            out.finish(done[0][1].summary())
-    return listing_code(lacking)
+    return {"stores": [found.summary() | {"store": path} for path, found in done]} | coverage(lacking)

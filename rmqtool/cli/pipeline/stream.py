@@ -121,7 +121,9 @@ def command(
         raise UsageError("--to is missing: name a directory")
     context = Context(output if output.json else replace(output, format=None))
     form = _form(output, to, checkpoint, partition, None if follow.once else follow.every)
-    asked = {"start": follow.start, "expired": follow.expired, "part_bytes": str(cut.part_bytes)}
+    asked = {"start": follow.start, "expired": follow.expired}
+    if cut.part_bytes is not None:
+        asked["part_bytes"] = str(cut.part_bytes)
     if follow.max_bytes is not None:
         with named("--max-bytes"):
             asked["max_bytes_per_trigger"] = str(parse_size(follow.max_bytes))

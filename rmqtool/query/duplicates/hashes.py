@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     Hashes = npt.NDArray[np.uint64]
 
-HASHES_AT_ONCE = 16_000_000
-"""hashes that one pass remembers: 128 MB, and twice as much while they are sorted"""
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _INVERSE = np.uint64(pow(0x9E3779B97F4A7C15, -1, 1 << 64))
 _BYTES = np.random.default_rng(4711).integers(1, 1 << 63, 256, np.uint64)
@@ -55,6 +53,18 @@ def keys_of(batch: pa.RecordBatch, *, by_key: bool) -> tuple[pa.StringArray, npt
 
 
 @dataclass(frozen=True, slots=True)
+class Room:
+    """What one pass holds.
+
+    hashes: that are remembered, 128 MB unless told otherwise, and twice as much while they are sorted. bytes:
+    of records that are judged together, about a million; those of one key are never parted.
+    """
+
+    hashes: int = 16_000_000
+    bytes: int = 200_000_000
+
+
+@dataclass(frozen=True, slots=True)
 class Share:
     """The hashes that leave `part` when divided by `parts`, a power of two. One pass looks at one share."""
 
@@ -85,6 +95,7 @@ class Repeated:
     by_key: bool
     share: Share = field(default_factory=Share)
     left: list[Share] = field(default_factory=list)
+    room: Room = field(default_factory=Room)
     _seen: list[Hashes] = field(default_factory=list)
     _held: int = 0
 
@@ -97,12 +108,12 @@ class Repeated:
         hashes = hashes[self.share.holds(hashes)]
         self._seen.append(hashes)
         self._held += len(hashes)
-        if self._held > HASHES_AT_ONCE:
+        if self._held > self.room.hashes:
             self._make_room()
 
     def _make_room(self) -> None:
         every = _twice_at_most(self._seen)
-        while len(every) > HASHES_AT_ONCE // 2 and self.share.divisible:
+        while len(every) > self.room.hashes // 2 and self.share.divisible:
             self.share, other = self.share.halves()
             self.left.append(other)
             every = every[self.share.holds(every)]

@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from rmqtool.query.duplicates.hashes import Share, among, keys_of, text_hashes
+from rmqtool.query.duplicates.hashes import Room, Share, among, keys_of, text_hashes
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from rmqtool.query.duplicates.hashes import Hashes
-
-BYTES_AT_ONCE = 200_000_000
-"""bytes of records that are judged together, about a million; those of one key are never parted"""
 
 _FACTS = (
     "physical_offset", "store_size", "topic", "queue_id", "queue_offset", "born_timestamp", "born_host",
@@ -48,6 +45,7 @@ class Suspects:
     by_key: bool
     share: Share = field(default_factory=Share)
     left: list[Share] = field(default_factory=list)
+    room: Room = field(default_factory=Room)
     _parts: list[pa.Table] = field(default_factory=list)
     _held: int = 0
 
@@ -61,7 +59,7 @@ class Suspects:
         if hit.any():
             self._parts.append(_rows(batch, texts.filter(pa.array(hit)), owners[hit]))
             self._held += self._parts[-1].nbytes
-        while self._held > BYTES_AT_ONCE and self.share.divisible and len(self.hashes) > 1:
+        while self._held > self.room.bytes and self.share.divisible and len(self.hashes) > 1:
             self._halve()
 
     def _halve(self) -> None:

@@ -45,7 +45,7 @@ class Duplicates:
     messages: int = 0
 
     def rows(self, table: pa.Table | None) -> Iterator[Row]:
-        """One row for each key and topic with more than one message of its own, in order of the keys."""
+        """One row for each key and topic with more than one message of its own, in order of key and topic."""
         if table is None or not table.num_rows:
             return
         sorted_ = _Sorted.of(table)
@@ -86,7 +86,7 @@ class _Sorted:
         places = table["physical_offset"].to_numpy()
         again = np.zeros(len(key), np.bool_)  # one record may name a key twice
         again[1:] = (key[1:] == key[:-1]) & (places[1:] == places[:-1])
-        topic, topics = _coded(table["topic"])
+        topic, topics = _coded(table["topic"], ordered=True)
         return cls(table.filter(pa.array(~again)), key[~again], topic[~again], topics)
 
     def numbers(self, name: str) -> Ints:
@@ -142,8 +142,14 @@ class _Sorted:
             }
 
 
-def _coded(column: pa.ChunkedArray) -> tuple[Ints, list[str | None]]:
+def _coded(column: pa.ChunkedArray, *, ordered: bool = False) -> tuple[Ints, list[str | None]]:
+    """Texts as numbers, -1 for null; with `ordered` in the order of their bytes."""
     coded = column.combine_chunks().dictionary_encode()
-    return coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(
-        np.int64
-    ), coded.dictionary.to_pylist()
+    numbers = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    texts = coded.dictionary
+    if ordered and len(texts):
+        order = pc.sort_indices(texts)
+        texts = texts.take(order)
+        ranks = np.append(np.argsort(order.to_numpy()), -1)
+        numbers = ranks[numbers]
+    return numbers, texts.to_pylist()

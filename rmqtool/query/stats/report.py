@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from rmqtool.query.duplicates.batches import BatchWalk
 from rmqtool.query.duplicates.copies import is_internal
-from rmqtool.query.duplicates.hashes import Repeated
-from rmqtool.query.duplicates.suspects import COLUMNS, Suspects
+from rmqtool.query.duplicates.passes import judged
+from rmqtool.query.duplicates.suspects import COLUMNS
 from rmqtool.query.duplicates.verdict import Duplicates
 from rmqtool.query.not_read import not_read
 from rmqtool.query.scope import Scope
@@ -25,6 +25,8 @@ from rmqtool.store.coverage import Incomplete, coverage, rest_of_log
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rmqtool.query.duplicates.hashes import Repeated
+    from rmqtool.query.duplicates.suspects import Suspects
     from rmqtool.query.message_filter import MessageFilter
     from rmqtool.query.reading import Reading
     from rmqtool.query.stats.retention import Needs
@@ -54,7 +56,8 @@ class LogStatistics:
     not_covered: list[Row] = field(default_factory=list)
     _reached: int = 0
     _left: int | None = None
-    _duplicates: Duplicates | None = None
+    told: Duplicates | None = None
+    """sums of the duplicates, once they are known"""
 
     def __post_init__(self) -> None:
         self.groups = Groups(self.by, plain=self.plain)
@@ -76,28 +79,13 @@ class LogStatistics:
             self._stop(Incomplete.INTERRUPTED)
 
     def duplicates(self) -> Iterator[Row]:
-        """Keys with more than one message of their own; only behind a `read` that was not interrupted.
-
-        A share of the keys at a time, as many as memory holds: one pass finds which of them come again (the
-        first such pass is `read` itself), and where some do, another one gets their records.
-        """
+        """Keys with more than one message of their own; only behind a `read` that was not interrupted."""
         repeated = self.repeated
         if repeated is None or any(row["reason"] == Incomplete.INTERRUPTED for row in self.not_covered):
             return
-        self._duplicates = told = Duplicates(BatchWalk(self.store.segments))
+        self.told = Duplicates(BatchWalk(self.store.segments))
         try:
-            while True:
-                hashes = repeated.found()
-                shares = [repeated.share] if len(hashes) else []
-                while shares:
-                    suspects = Suspects(hashes, repeated.by_key, shares.pop())
-                    self._again(suspects)
-                    yield from told.rows(suspects.table())
-                    shares += suspects.left
-                if not repeated.left:
-                    return
-                repeated = Repeated(repeated.by_key, repeated.left.pop(), repeated.left)
-                self._again(repeated)
+            yield from judged(repeated, self._again, self.told)
         except KeyboardInterrupt:
             self._stop(Incomplete.INTERRUPTED)
 
@@ -121,21 +109,25 @@ class LogStatistics:
             "log_bytes": sum(one.size for one in segments),
             "disk_bytes": sum(one.file.disk_bytes for one in segments),
         }
-        if self._duplicates is not None:
-            told |= self._duplicates.summary()
+        if self.told is not None:
+            told |= self.told.summary()
         if self.scope.skipped:
             told["segments_skipped"] = self.scope.skipped
         if self.plain:
             told["plain_bytes"] = sum(row["plain_bytes"] or 0 for row in topics)
         return told | coverage(self.not_covered)
 
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The messages that count, by themselves."""
+        needed = dict.fromkeys((*columns, "physical_offset", "store_size"))
+        return self._batches(tuple(needed), replace(self.reading, advance=None))
+
     def _again(self, taker: Repeated | Suspects) -> None:
         """The same messages once more; what is damaged has been told."""
         known, self.not_covered = self.not_covered, []
         self._left = self.wanted.limit
-        columns = dict.fromkeys((*COLUMNS, "physical_offset", "store_size"))
         try:
-            for batch in self._batches(tuple(columns), replace(self.reading, advance=None)):
+            for batch in self.batches(COLUMNS):
                 taker.add(batch)
         finally:
             self.not_covered = known
