@@ -25,7 +25,7 @@ from tests.bench.dumping import (
 from tests.bench.exporting import export_rate, partition_memory
 from tests.bench.pipelining import figures as pipeline_figures
 from tests.bench.querying import lookup_figure, make_indexed, scan_figure
-from tests.bench.rebuilding import against_java_rebuild
+from tests.bench.rebuilding import against_java_rebuild, rebuild_memory
 from tests.bench.recovering import against_verify
 from tests.bench.salvaging import carving
 from tests.bench.scanning import against_java, against_plain_crc
@@ -82,6 +82,7 @@ def _figures(directory: Path, rates: dict[str, Rate]) -> Iterator[Figure]:
                 written.unlink()
     yield lookup_figure(*make_indexed(directory))
     yield from partition_memory(directory)
+    yield from rebuild_memory(directory)
     queue, units = make_queue(directory)
     rates["units"] = dump_rate(queue, units, "consume-queue units")
     yield rates["units"].figure

@@ -15,7 +15,8 @@ from rmqtool.build.log import LogReading, build_log
 from rmqtool.build.rules import Rules
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.store.layout import Store
-from tests.bench.measure import Figure, in_turn
+from tests.bench.data import make_log
+from tests.bench.measure import Figure, in_turn, run_alone
 from tests.bench.scanning import JAVA_RELEASE
 
 if TYPE_CHECKING:
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 REBUILD_TARGETS = {"1 KiB": 2.5, "300 B": 4.0}
 DERIVED = ("consumequeue", "index")
 ROUNDS = 4
+MEMORY_BYTES = 256 << 20
+MEMORY_TARGET = 200
+"""MiB; the slots of one index file are 20 of them"""
+GROWTH_TARGET = 32
+"""MiB"""
 
 
 def against_java_rebuild(log: BenchLog, rounds: int = ROUNDS) -> Figure:
@@ -50,6 +56,26 @@ def against_java_rebuild(log: BenchLog, rounds: int = ROUNDS) -> Figure:
         REBUILD_TARGETS[log.name],
         note=f"{per_second:.1f} M messages/s; medians {medians:.1f}",
     )
+
+
+def rebuild_memory(directory: Path) -> list[Figure]:
+    """Peak memory of `rebuild` of queues and index, and how much more a log twice as long needs."""
+    peaks = []
+    for size in (MEMORY_BYTES, 2 * MEMORY_BYTES):
+        log = make_log(directory / f"rebuild-{size}", "300 B", size)
+        out = directory / "rebuilt"
+        arguments = ("--output", out, "--deleted-topics", "--apply", "--jobs", "1", "--quiet")
+        peaks.append(run_alone("rebuild", log.root, *arguments).peak_own)
+        shutil.rmtree(out)
+        shutil.rmtree(log.root)
+    note = f"{peaks[0]:.0f} MiB, then {peaks[1]:.0f} MiB"
+    return [
+        Figure("peak MiB of rebuild", "", peaks[1], MEMORY_TARGET, at_most=True, note=note),
+        Figure(
+            "MiB more of rebuild, twice the log", "", peaks[1] - peaks[0], GROWTH_TARGET, at_most=True,
+            note=note,
+        ),
+    ]  # fmt: skip
 
 
 def _build(log: BenchLog, out: Path) -> float:

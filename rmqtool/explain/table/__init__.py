@@ -9,6 +9,7 @@ from rmqtool.explain.table import (
     append,
     broker,
     client,
+    codes,
     compaction,
     controller,
     disk,
@@ -26,6 +27,7 @@ from rmqtool.explain.table import (
     rocksdb,
     schedule,
     start,
+    stop,
     tiered,
     timer,
     transactions,
@@ -36,7 +38,8 @@ if TYPE_CHECKING:
 
 AREAS: dict[str, tuple[Entry, ...]] = {
     "Recovery of the commit log": recovery.ENTRIES,
-    "Start and stop": start.ENTRIES,
+    "Start": start.ENTRIES,
+    "Stop": stop.ENTRIES,
     "RocksDB": rocksdb.ENTRIES,
     "Loading files": loading.ENTRIES,
     "Dispatch": dispatch.ENTRIES,
@@ -56,6 +59,7 @@ AREAS: dict[str, tuple[Entry, ...]] = {
     "Broker": broker.ENTRIES,
     "Offsets, pulls and subscriptions": pulling.ENTRIES,
     "Answers to clients": answers.ENTRIES,
+    "Codes in answers": codes.ENTRIES,
     "Remoting": remoting.ENTRIES,
     "Clients": client.ENTRIES,
     "Java and the machine": jvm.ENTRIES,

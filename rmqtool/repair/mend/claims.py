@@ -96,10 +96,14 @@ class Claimant:
             return frame.start >= runs[-1].end
         if slot < runs[0].first:
             return slot >= 0 and last < runs[0].first and frame.end <= runs[0].start
-        return any(
-            one.first <= slot and last <= one.last and one.low <= frame.start and frame.end <= one.high
-            for one in self._missing.get(key, ())
-        )
+        gap = self._gap_around(key, frame)
+        return gap is not None and gap.first <= slot and last <= gap.last
+
+    def _gap_around(self, key: QueueKey, frame: Frame) -> Missing | None:
+        """What the queue misses where the frame lies; gaps of a queue are in order and apart."""
+        gaps = self._missing.get(key, [])
+        at = bisect_right(gaps, frame.start, key=lambda one: one.low) - 1
+        return gaps[at] if at >= 0 and frame.end <= gaps[at].high else None
 
     def _takes_unit(self, frame: Frame) -> bool:
         return frame.key is not None and frame.slot is not None and self._bounds(frame.key, frame.slot, frame)
@@ -180,13 +184,12 @@ class Claimant:
     def _candidates(self, frame: Frame, header: Header) -> list[tuple[QueueKey, int]]:
         found: list[tuple[QueueKey, int]] = []
         batches = self._survey.batches
-        for key, gaps in self._missing.items():
-            for one in gaps if key[0] not in batches else ():
-                if one.low <= frame.start and frame.end <= one.high:
-                    if one.first <= header.queue_offset <= one.last:
-                        found.append((key, header.queue_offset))
-                    found.append((key, one.first))
-                    found.append((key, one.last))
+        for key in self._missing:
+            gap = self._gap_around(key, frame) if key[0] not in batches else None
+            if gap is not None:
+                if gap.first <= header.queue_offset <= gap.last:
+                    found.append((key, header.queue_offset))
+                found += [(key, gap.first), (key, gap.last)]
         for key, runs in self._order.chosen.items():
             if key[0] in batches:
                 continue

@@ -6,10 +6,12 @@ missing, and then the log has a hole between that is large enough for them, or s
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from rmqtool.repair.mend.headers import SMALLEST_RECORD
 from rmqtool.repair.mend.model import Run
@@ -24,6 +26,9 @@ SHORT = 2
 right: such a queue was numbered twice"""
 
 _MOST_PARTS = 2000
+
+_EXACT = 1 << 61
+"""queue offsets up to which sums and differences stay in 64 bits"""
 
 _BATCH = 0x7FFF
 """messages in one record of a batch queue"""
@@ -71,8 +76,11 @@ class Room:
 
     def between(self, low: int, high: int) -> int:
         """Records that fit into what begins in [low, high)."""
-        first, last = bisect_left(self._starts, low), bisect_right(self._starts, high - 1)
-        return self._sums[last] - self._sums[first] if last > first else 0
+        return max(self.until(high) - self.until(low), 0)
+
+    def until(self, high: int) -> int:
+        """Records that fit into what begins in front of `high`."""
+        return self._sums[bisect_left(self._starts, high)]
 
 
 def lonely_runs(survey: Survey) -> list[Run]:
@@ -161,22 +169,26 @@ def _put_in_order(
 
 def _best_chain(parts: list[Run], room: Room, begin: int, *, batch: bool) -> set[int]:
     """The parts, by number, that keep the most records in order."""
-    weights: list[int] = []
-    before: list[int | None] = []
+    exact = all(max(abs(one.first), abs(one.last)) < _EXACT for one in parts)
+    lasts = np.array([one.last for one in parts], np.int64 if exact else object)
+    room_behind = np.array([room.until(one.start + 1) for one in parts], lasts.dtype)
+    weights = np.zeros(len(parts), lasts.dtype)
+    before = [-1] * len(parts)
     for j, part in enumerate(parts):
         at_begin = begin > 0 or room.takes(part.first, begin, part.start, batch=batch)
-        best, link = (part.count if at_begin else part.count - part.first - 1), None
-        for i in range(j):
-            step = part.first - parts[i].last - 1
-            if step < 0 or weights[i] + part.count <= best:
-                continue
-            if room.takes(step, parts[i].start + 1, part.start, batch=batch):
-                best, link = weights[i] + part.count, i
-        weights.append(best)
-        before.append(link)
-    at: int | None = max(range(len(parts)), key=lambda number: weights[number])
+        weights[j] = part.count if at_begin else part.count - part.first - 1
+        if not j:
+            continue
+        steps = part.first - 1 - lasts[:j]
+        most = (room.until(part.start) - room_behind[:j]) * (_BATCH if batch else 1)
+        fits = (steps == 0) | ((steps > 0) & (steps <= most))
+        linked = np.where(fits, weights[:j] + part.count, weights[j])
+        best = int(np.argmax(linked))
+        if linked[best] > weights[j]:
+            weights[j], before[j] = linked[best], best
+    at = int(np.argmax(weights))
     picked: set[int] = set()
-    while at is not None:
+    while at >= 0:
         picked.add(at)
         at = before[at]
     return picked
