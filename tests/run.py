@@ -76,8 +76,9 @@ def main() -> None:
     # a quarter of what the docs report: ratios need no more, and CI has other things to do
     os.environ.setdefault("RMQTOOL_BENCH_BYTES", str(256 << 20))
     if (ROOT / "tests/bench").is_dir():
-        step("benches", *pytest, "-q", "-m", "bench and not full", "tests/bench")
-    step("tests", *pytest, "-q", "-n", "2", "--dist", "loadfile", "-m", "not full and not bench")
+        step("benches", *pytest, "-q", "--durations=10", "-m", "bench and not full", "tests/bench")
+    slowest = ("--durations=20", "--durations-min=5")
+    step("tests", *pytest, "-q", "-n", "2", "--dist", "loadfile", *slowest, "-m", "not full and not bench")
 
 
 if __name__ == "__main__":

@@ -36,8 +36,8 @@ NAME = "1 KiB"
 
 
 def figures(directory: Path, rounds: int = ROUNDS) -> list[Figure]:
-    """Both comparisons, in one session on two cores."""
-    with one_session("local[2]", {"spark.driver.host": "127.0.0.1"}) as session:
+    """Both comparisons, in one session on two cores, as the command makes it."""
+    with one_session("local[2]", {"spark.driver.host": "127.0.0.1"}, light=True) as session:
         return [_beside_local(session, directory, rounds), _growth(session, directory, rounds)]
 
 

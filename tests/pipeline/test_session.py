@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rmqtool.pipeline.runner import run_each
-from rmqtool.pipeline.session import with_retries
+from rmqtool.pipeline.session import one_session, with_retries
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
 
 
@@ -31,6 +33,31 @@ def test_options_of_java_are_added_to_ours(spark: SparkSession) -> None:
     properties = spark.sparkContext._jvm.java.lang.System
     assert properties.getProperty("log4j2.configurationFile").endswith("/rmqtool/pipeline/log4j2.properties")
     assert properties.getProperty("rmqtool.tests") == "yes"
+
+
+@pytest.mark.parametrize(
+    ("light", "given", "used"),
+    [(False, "-Da=b", "-Da=b"), (True, "-Da=b", "-XX:TieredStopAtLevel=1 -Da=b")],
+)
+def test_a_light_session_lets_the_user_have_the_last_word(
+    light: bool, given: str, used: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of an option that is given twice, Java takes the last."""
+
+    class Made:
+        def stop(self) -> None:
+            """Nothing runs."""
+
+    asked: list[tuple[str | None, Mapping[str, str] | None]] = []
+
+    def make(master: str | None, settings: Mapping[str, str] | None) -> Made:
+        asked.append((master, settings))
+        return Made()
+
+    monkeypatch.setattr("rmqtool.pipeline.session.make_session", make)
+    with one_session("local", {"spark.driver.extraJavaOptions": given}, light=light):
+        pass
+    assert asked == [("local", {"spark.driver.extraJavaOptions": used})]
 
 
 def parent(item: str) -> str:
