@@ -94,6 +94,7 @@ def roll(store: JavaStore) -> None:
         varied(store, count=33)
 
 
+@pytest.mark.timeout(900)
 def test_segments_that_expire(
     java_store: Callable[..., JavaStore], spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -121,7 +122,7 @@ def test_segments_that_expire(
     assert [(row.physical_offset, row.topic) for row in written(spark, to)] == sorted(known.items())
     roll(store)  # these go before they are read
     assert store.call("expire") > 0
-    with streaming(spark, root, to) as query, pytest.raises(StreamingQueryException, match="are gone before"):
+    with pytest.raises(StreamingQueryException, match="are gone before"), streaming(spark, root, to) as query:
         query.awaitTermination(120)
     with streaming(spark, root, to, expired="skip") as query:
         reached(query)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
 CLUSTER = ("--master", "local-cluster[2,1,1024]")
-BYTES, SEGMENTS = 1 << 30, 8
+BYTES, SEGMENTS = 1 << 29, 8
 JOBS = {
     "export": ("--format", "ndjson", "--to"),
     "rebuild": ("--output",),
