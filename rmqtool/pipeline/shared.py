@@ -24,10 +24,7 @@ _PROBES = 2
 
 
 def new_attempt(below: str) -> str:
-    """Makes a directory for an attempt of a task, below one that the driver has made.
-
-    Raises `StoreIOError`.
-    """
+    """Makes a directory for an attempt of a task below one that the driver made. Raises `StoreIOError`."""
     made = os.path.join(below, uuid.uuid4().hex)
     try:
         os.mkdir(made)
