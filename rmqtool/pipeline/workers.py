@@ -8,10 +8,10 @@ from rmqtool.errors import UsageError
 
 _TELLS = (
     (re.compile(r'Cannot run program "([^"]+)": (?:error=\d+, )?([^\n]+)'), "{0}: {1}"),
-    (re.compile(r"pyspark\.daemon's stdout"), "it does not answer as Python does"),
-    (re.compile(r"ModuleNotFoundError: No module named '([^']+)'"), "its Python has no module {0}"),
+    (re.compile(r"No module named '?([\w.]+)"), "its Python has no module {0}"),
     (re.compile(r"different version: (\S+) than that in driver: ([\d.]*\d)"),
      "its Python is {0}, that of the driver {1}"),
+    (re.compile(r"port number from \S+'s stdout"), "it does not answer as Python does"),
 )  # fmt: skip
 
 

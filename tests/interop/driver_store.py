@@ -46,6 +46,7 @@ class Store:
             "compress",
             "drain",
             "close",
+            "expire",
             "bounds",
             "records",
             "queues",
@@ -166,6 +167,10 @@ class Store:
     def close(self) -> None:
         """A clean shutdown."""
         self.java.shutdown()
+
+    def expire(self) -> int:
+        """Delete all segments but the newest, as the broker's cleaning does; how many went."""
+        return int(self.java.getCommitLog().deleteExpiredFile(0, 0, 0, False))
 
     def bounds(self) -> dict[str, int]:
         """The log's first and end offset, as Java sees them."""

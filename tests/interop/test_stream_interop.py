@@ -85,3 +85,46 @@ def test_every_message_once_over_restarts_and_rolls(
     assert [row.topic for row in rows] == [one["topic"] for one in records]
     assert {row.crc for row in rows} <= {"ok", "absent"}
     assert spark.read.parquet(str(to)).select("store").distinct().collect()[0][0] == str(root)
+
+
+def roll(store: JavaStore) -> None:
+    """Writes at least two segments full."""
+    until = store.call("bounds")["max"] + 2 * SEGMENT
+    while store.call("bounds")["max"] < until:
+        varied(store, count=33)
+
+
+@pytest.mark.timeout(900)
+def test_segments_that_expire(
+    java_store: Callable[..., JavaStore], spark: SparkSession, tmp_path: Path
+) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    root, to = tmp_path / "store", tmp_path / "lake"
+    store = java_store(root, **SETTINGS)
+    roll(store)
+    known = {}
+
+    def reached(query: StreamingQuery) -> None:
+        """All records that Java has now are written."""
+        records = store.records()
+        caught_up(query, max(one["physicalOffset"] for one in records) + 1)
+        known.update({one["physicalOffset"]: one["topic"] for one in records})
+
+    with streaming(spark, root, to) as query:
+        reached(query)
+        assert store.call("expire") > 0  # what was read, below a stream that runs
+        roll(store)
+        reached(query)
+    varied(store, count=33)
+    with streaming(spark, root, to) as query:
+        reached(query)
+    assert [(row.physical_offset, row.topic) for row in written(spark, to)] == sorted(known.items())
+    roll(store)  # these go before they are read
+    assert store.call("expire") > 0
+    with pytest.raises(StreamingQueryException, match="are gone before"), streaming(spark, root, to) as query:
+        query.awaitTermination(120)
+    with streaming(spark, root, to, expired="skip") as query:
+        reached(query)
+    assert [(row.physical_offset, row.topic) for row in written(spark, to)] == sorted(known.items())
+    store.close()

@@ -90,7 +90,7 @@ def soon(process: Process, what: Callable[[], int | bool | None]) -> int:
         if process.poll() is not None or time.monotonic() > until:
             end_group(process, signal.SIGKILL)
             raise AssertionError(f"it did not come to that: {process.communicate()}")
-        time.sleep(0.005)
+        time.sleep(0.02)
 
 
 def _text(process: int, name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import signal
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
 CLUSTER = ("--master", "local-cluster[2,1,1024]")
-BYTES, SEGMENTS = 1 << 30, 8
+BYTES, SEGMENTS = 1 << 29, 8
 JOBS = {
     "export": ("--format", "ndjson", "--to"),
     "rebuild": ("--output",),
@@ -47,8 +48,6 @@ def working(process: Process, store: Path) -> int:
 
 
 def kill_executor(process: Process, store: Path) -> None:
-    import os
-
     os.kill(soon(process, lambda: working(process, store)), signal.SIGKILL)
 
 
@@ -83,6 +82,20 @@ def test_verify_without_an_executor(store: Path) -> None:
     rows = [json.loads(line) for line in out.splitlines()]
     assert rows[:-1] == local.rows[:-1]
     assert rows[-1] | {"seconds": 0} == local.rows[-1] | {"seconds": 0}
+
+
+def test_without_java_there_is_one_line(store: Path) -> None:
+    with program("pipeline", "verify", store, "--master", "local[2]") as process:
+        soon(process, lambda: any(reads(one, store / "commitlog") for one in descendants(process.pid)))
+        (java,) = (one for one in descendants(process.pid) if is_java(one))
+        os.kill(java, signal.SIGKILL)
+        out, error = process.communicate(timeout=300)
+    assert (process.returncode, out) == (4, ""), error
+    assert error == "rmqtool: Spark has ended: its Java process is gone\n"
+
+
+def is_java(process: int) -> bool:
+    return os.path.basename(os.readlink(f"/proc/{process}/exe")) == "java"
 
 
 @pytest.mark.parametrize("job", list(JOBS))

@@ -1,0 +1,46 @@
+"""What is said where a directory is seen by the driver only."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rmqtool.errors import StoreIOError
+from rmqtool.pipeline.runner import Lost
+from rmqtool.pipeline.shared import NOT_SHARED, new_attempt, refuse_not_shared, refuse_unseen
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_an_attempt_has_a_directory_of_its_own(tmp_path: Path) -> None:
+    made = {new_attempt(str(tmp_path)) for _ in range(3)}
+    assert {str(one) for one in tmp_path.iterdir()} == made
+    assert len(made) == 3
+
+
+def test_a_task_that_does_not_see_the_directory_ends_the_job(tmp_path: Path) -> None:
+    with pytest.raises(StoreIOError, match=NOT_SHARED) as task:
+        new_attempt(str(tmp_path / "elsewhere"))
+    with pytest.raises(StoreIOError, match=str(tmp_path)):
+        refuse_not_shared(Lost(str(task.value)))
+    refuse_not_shared(Lost("/data/store: Permission denied"))
+
+
+@pytest.mark.parametrize("name", ["7", "9.compact"])
+def test_files_of_a_batch_that_are_not_here(tmp_path: Path, name: str) -> None:
+    batch = int(name.partition(".")[0])
+    log = tmp_path / "_spark_metadata"
+    log.mkdir()
+    file = tmp_path / "part of it.parquet"
+    refuse_unseen(str(tmp_path), batch)
+    (log / name).write_text("v1")
+    refuse_unseen(str(tmp_path), batch)
+    row = json.dumps({"path": file.as_uri(), "size": 9, "action": "add"})
+    (log / name).write_text(f"v1\n{row}")
+    with pytest.raises(StoreIOError, match="is not here"):
+        refuse_unseen(str(tmp_path), batch)
+    file.touch()
+    refuse_unseen(str(tmp_path), batch)
