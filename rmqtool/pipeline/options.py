@@ -34,8 +34,8 @@ class SourceOptions:
     """What is read: of which stores, which table, columns and messages, in which pieces.
 
     part_bytes: see `parts.log_parts`. unreadable: what becomes of bytes that cannot be read, `fail` or
-    `skip`. pushdown: whether the reader takes filters, None where the session tells. report: where skipped
-    ranges are told (`notes.Listener`).
+    `skip`. pushdown: whether the reader takes filters. report: where skipped ranges are told
+    (`notes.Listener`).
     """
 
     paths: tuple[str, ...]
@@ -45,7 +45,7 @@ class SourceOptions:
     part_bytes: int | None = None
     unreadable: str = "fail"
     store_config: str | None = None
-    pushdown: bool | None = None
+    pushdown: bool = False
     report: str | None = None
 
     @property
@@ -81,7 +81,7 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
         part_bytes=_number("part_bytes", options.get("part_bytes")),
         unreadable=unreadable,
         store_config=options.get("store_config"),
-        pushdown=_flag("pushdown", options.get("pushdown")),
+        pushdown=_flag("pushdown", options.get("pushdown", "false")),
         report=options.get("report"),
     )
 
@@ -185,9 +185,7 @@ def _number(name: str, text: str | None) -> int | None:
     return int(text)
 
 
-def _flag(name: str, text: str | None) -> bool | None:
-    if text is None:
-        return None
+def _flag(name: str, text: str) -> bool:
     if text.lower() not in {"true", "false"}:
         raise UsageError(f"option {name}: '{text}' is neither true nor false")
     return text.lower() == "true"

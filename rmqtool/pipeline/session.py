@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 JAVA = 17
 """the oldest Java that Spark 4 runs on"""
-PUSHDOWN = "RMQTOOL_SPARK_PUSHDOWN"
-"""environment variable of sessions made here: readers may take filters"""
 ATTEMPTS = 4
 """times that a task is tried before its part is given up"""
 
@@ -196,8 +194,8 @@ def _logging() -> str:
 
 @contextmanager
 def _environment(settings: Mapping[str, str]) -> Iterator[None]:
-    """What the workers inherit: this interpreter, this code, and that readers may take filters."""
-    own: dict[str, Any] = {PUSHDOWN: "1" if settings[_PUSHDOWN_KEY] == "true" else None}
+    """What the workers inherit: this interpreter and this code."""
+    own: dict[str, Any] = {}
     if "spark.pyspark.python" not in settings and "PYSPARK_PYTHON" not in os.environ:
         own["PYSPARK_PYTHON"] = sys.executable
     root = str(Path(__file__).resolve().parents[2])
@@ -212,7 +210,6 @@ def _environment(settings: Mapping[str, str]) -> Iterator[None]:
         _put({key: before[key] for key in own if key != "PYSPARK_PYTHON"})
 
 
-_PUSHDOWN_KEY = "spark.sql.python.filterPushdown.enabled"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 

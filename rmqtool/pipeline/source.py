@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
@@ -12,7 +11,6 @@ from rmqtool.pipeline.options import SourceOptions, parse_options
 from rmqtool.pipeline.planning import partitions
 from rmqtool.pipeline.pushdown import narrowed
 from rmqtool.pipeline.reading import batches, refuse_unreadable
-from rmqtool.pipeline.session import PUSHDOWN
 from rmqtool.pipeline.stream import LogStreamReader
 from rmqtool.pipeline.stream_options import parse_stream_options
 from rmqtool.pipeline.types import checked_schema, chosen_schema, struct_of, to_spark
@@ -41,17 +39,14 @@ class RocketMQSource(DataSource):
         return struct_of(chosen_schema(options.table, options.columns))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader that takes filters where the session allows it.
+        """A reader that takes filters with option `pushdown`.
 
-        Spark refuses one in sessions that do not (`spark.sql.python.filterPushdown.enabled`, off unless
-        set) and does not tell a source what its session has set; sessions made here say so in the
-        environment, and option `pushdown` says it for others.
+        Not by itself: up to Spark 4.3, all queries over what one `load` gave share one reader, and filters
+        that one of them pushed hold for others as well, which then lack rows. (And sessions without
+        `spark.sql.python.filterPushdown.enabled` refuse such a reader.)
         """
         options = parse_options(self.options)
-        pushing = options.pushdown
-        if pushing is None:
-            pushing = options.table == "messages" and os.environ.get(PUSHDOWN) == "1"
-        return FilteredReader(options, schema) if pushing else StoreReader(options, schema)
+        return FilteredReader(options, schema) if options.pushdown else StoreReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Follows the logs of stores that are being written."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -61,7 +62,7 @@ def sql(
             ("topics", derived.TOPICS, derived.topics),
         ):
             session.createDataFrame(_of_stores(stores, schema, make)).createOrReplaceTempView(name)
-        used = _columns_used(session.sql(statement))
+        used = _used(session.sql(statement))
         frame, lost = _Query(session, options, listener, statement, used).made()
         yield SqlResult(frame, [*lost, *listener.rows])
         frame.unpersist()
@@ -80,14 +81,22 @@ def told() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
+class _Use:
+    """Columns of a table that a statement looks at, and in how many places it reads the table."""
+
+    columns: list[str]
+    places: int
+
+
+@dataclass(frozen=True)
 class _Query:
-    """A statement over the stores of `options`. used: the columns of each table that it looks at."""
+    """A statement over the stores of `options`. used: how it looks at each table."""
 
     session: SparkSession
     options: SourceOptions
     listener: Listener
     statement: str
-    used: Mapping[str, list[str]]
+    used: Mapping[str, _Use]
 
     def made(self) -> tuple[DataFrame, list[Row]]:
         """The result, made but not fetched, and the stores that it lacks since their tasks fail each time."""
@@ -96,8 +105,8 @@ class _Query:
         options = self.options
         lost: list[Row] = []
         while True:
-            for table, columns in self.used.items():
-                _view(self.session, options, self.listener, table, columns)
+            for table, use in self.used.items():
+                _view(self.session, options, self.listener, table, use)
             frame = self.session.sql(self.statement).persist(StorageLevel.DISK_ONLY)
             try:
                 frame.count()
@@ -122,8 +131,8 @@ class _Query:
     def _try(self, options: SourceOptions, path: str) -> Lost | None:
         alone = replace(options, paths=(path,))
         try:
-            for table, columns in self.used.items():
-                read = _table(self.session, alone, self.listener, table, columns)
+            for table, use in self.used.items():
+                read = _table(self.session, alone, self.listener, table, use)
                 read.write.format("noop").mode("overwrite").save()
         except spark_errors() as error:
             return Lost(first_line(error))
@@ -131,13 +140,13 @@ class _Query:
 
 
 def _view(
-    session: SparkSession, options: SourceOptions, listener: Listener, table: str, columns: list[str] | None
+    session: SparkSession, options: SourceOptions, listener: Listener, table: str, use: _Use | None
 ) -> None:
-    _table(session, options, listener, table, columns).createOrReplaceTempView(table)
+    _table(session, options, listener, table, use).createOrReplaceTempView(table)
 
 
 def _table(
-    session: SparkSession, options: SourceOptions, listener: Listener, table: str, columns: list[str] | None
+    session: SparkSession, options: SourceOptions, listener: Listener, table: str, use: _Use | None
 ) -> DataFrame:
     import json
 
@@ -147,7 +156,9 @@ def _table(
         reader = reader.option("part_bytes", str(options.part_bytes))
     if options.store_config is not None:
         reader = reader.option("store_config", options.store_config)
-    names = columns or [*default_columns(table), *_more(table)]
+    if use is not None and use.places == 1:
+        reader = reader.option("pushdown", "true")  # with more, see `RocketMQSource.reader`
+    names = [*default_columns(table), *_more(table)] if use is None else use.columns
     return reader.option("columns", ",".join(names)).load()
 
 
@@ -181,14 +192,15 @@ def _refuse_commands(session: SparkSession, statement: str) -> None:
 
 
 def _nodes(plan: Any) -> Iterator[Any]:
+    """A plan with all that is in it, also in WITH and in subqueries."""
     yield plan
-    children = plan.children()
-    for number in range(children.size()):
-        yield from _nodes(children.apply(number))
+    for children in (plan.children(), plan.innerChildren()):
+        for number in range(children.size()):
+            yield from _nodes(children.apply(number))
 
 
-def _columns_used(frame: DataFrame) -> dict[str, list[str]]:
-    """Table → columns that the plan of a query looks at; Spark asks a source for all of them always."""
+def _used(frame: DataFrame) -> dict[str, _Use]:
+    """Table → what the plan of a query wants of it; Spark asks a source for all columns always."""
     plan = frame._jdf.queryExecution().optimizedPlan()  # noqa: SLF001
     wanted: set[int] = set()
     leaves: list[Any] = []
@@ -200,14 +212,16 @@ def _columns_used(frame: DataFrame) -> dict[str, list[str]]:
     output = plan.output()
     wanted |= {output.apply(one).exprId().id() for one in range(output.size())}
     used: dict[str, set[str]] = {}
+    places: Counter[str] = Counter()
     for leaf in leaves:
         table = _table_of(leaf)
         if table is not None:
+            places[table] += 1
             columns = leaf.output()
             every = [columns.apply(one) for one in range(columns.size())]
             used.setdefault(table, set()).update(one.name() for one in every if one.exprId().id() in wanted)
     return {
-        table: [name for name in TABLES[table].names if name in names] or ["store"]
+        table: _Use([name for name in TABLES[table].names if name in names] or ["store"], places[table])
         for table, names in used.items()
     }
 

@@ -102,7 +102,7 @@ def dying(rows: Iterable[Any], segments: Any) -> Iterator[Any]:
     yield from (rows, segments)
 
 
-class OnlyLastReader(FilteredReader):
+class OnlyLastPlain(StoreReader):
     """Refuses segments in front of the last one of the golden `DYING`."""
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -112,9 +112,14 @@ class OnlyLastReader(FilteredReader):
         return super().read(partition)
 
 
+class OnlyLastReader(OnlyLastPlain, FilteredReader):
+    """The same, and it takes filters."""
+
+
 class OnlyLast(RocketMQSource):
     """The data source with that reader."""
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """With filters."""
-        return OnlyLastReader(parse_options(self.options), schema)
+        """With filters where they are asked for."""
+        options = parse_options(self.options)
+        return (OnlyLastReader if options.pushdown else OnlyLastPlain)(options, schema)

@@ -67,6 +67,14 @@ def without_store(row: dict[str, Any]) -> dict[str, Any]:
         ),
         "select path, number, key_hash, prev from index_items where number < 5 order by path, number",
         "select * except (store) from topics order by topic",
+        (
+            "select (select count(*) from messages where queue_id = 1) as a, (select max(body_length) from"
+            " messages) as b, count(*) as n from messages where queue_offset < 3"
+        ),
+        (
+            "with one as (select count(*) as n from messages where physical_offset < 9000), two as"
+            " (select count(*) as m from messages where physical_offset >= 9000) select n, m from one, two"
+        ),
     ],
 )
 def test_sql(spark: SparkSession, goldens: dict[str, Path], statement: str) -> None:
@@ -92,7 +100,15 @@ def test_sql_over_damage_says_so(spark: SparkSession, damaged_stores: dict[str, 
 
 
 @pytest.mark.parametrize(
-    "statement", ["drop table topics", "create table a as select 1", "select * from csv.`/etc`", "nonsense"]
+    "statement",
+    [
+        "drop table topics",
+        "create table a as select 1",
+        "select * from csv.`/etc`",
+        "with a as (select * from text.`/etc/hostname`) select * from a",
+        "select (select count(*) from text.`/etc/hostname`)",
+        "nonsense",
+    ],
 )
 def test_only_queries_of_the_stores(spark: SparkSession, goldens: dict[str, Path], statement: str) -> None:
     done = rmq("pipeline", "sql", goldens["v498-basic"], statement)

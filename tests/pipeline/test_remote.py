@@ -82,6 +82,38 @@ def test_table(spark: SparkSession, far: dict[str, Path]) -> None:
     assert read.option("table", "segments").load(address).count() == 4
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "select topic, count(*) as n, sum(length(body)) as b from messages group by topic order by topic",
+        (
+            "select c.topic, c.queue_id, slot, m.tags from consumequeue c join messages m"
+            " on c.physical_offset = m.physical_offset where m.queue_offset < 3 order by 1, 2, 3"
+        ),
+        "select path, number, key_hash from index_items where number < 5 order by path, number",
+    ],
+)
+def test_sql(spark: SparkSession, far: dict[str, Path], statement: str) -> None:
+    address, root = next(iter(far.items()))
+    done = rmq("pipeline", "sql", address, statement, "--format", "ndjson", "--part-size", "8192")
+    assert done.exit_code == 0, done.stderr
+    assert done.rows[:-1] == rmq("sql", root, statement, "--format", "ndjson").rows[:-1]
+    assert len(done.rows) > 1
+
+
+def test_sql_over_several_addresses(spark: SparkSession, far: dict[str, Path]) -> None:
+    """What is damaged there is named with its address."""
+    statement = "select store, count(body) as n from messages group by store order by store"
+    done = rmq("pipeline", "sql", "s3://stores/broker-*/store", statement, "--format", "ndjson")
+    counts, lacking = {}, []
+    for address, root in far.items():
+        local = rmq("sql", root, "select count(body) as n from messages", "--format", "ndjson")
+        counts[address] = local.rows[0]["n"]
+        lacking += [row | {"store": address} for row in local.rows[-1].get("not_covered", ())]
+    assert {row["store"]: row["n"] for row in done.rows[:-1]} == {k: n for k, n in counts.items() if n}
+    assert sorted(map(str, done.rows[-1].get("not_covered", ()))) == sorted(map(str, lacking))
+
+
 def test_what_is_not_there(spark: SparkSession, bucket: str) -> None:
     for place, text in (
         (f"s3://{bucket}/none", "no such file or directory"),

@@ -35,7 +35,7 @@ def write_odd(root: Path) -> None:
     """Records that tables have trouble with: topics, properties, times and hosts of all kinds."""
     log = HandmadeLog(segment_size=4096)
     log.put("Plain", b"body", {"TAGS": "a", "KEYS": "k l", "UNIQ_KEY": "u"})
-    for topic in (b"\xff\xfeopic", b"T\xc3\xa4\xe2\x82\xac.."):
+    for topic in (b"\xff\xfeopic.", b"T\xc3\xa4\xe2\x82\xac."):
         data = encode_message("TOPIC..", b"", b"a\x01b\x02", physical_offset=log.end_offset)
         log.put_raw(data.replace(b"TOPIC..", topic))
     for properties in (
@@ -62,8 +62,8 @@ def test_every_column_of_odd_records(spark: SparkSession, tmp_path: Path) -> Non
     for mine, theirs in zip(found, local, strict=True):
         theirs["properties"] = None if theirs["properties"] is None else dict(theirs["properties"])
         assert {k: bytes(v) if isinstance(v, bytearray) else v for k, v in mine.items()} == theirs
-    assert [row["topic"] for row in found][:3] == ["Plain", None, "Tä€.."]
-    assert found[1]["topic_hex"] == b"\xff\xfeopic".hex()
+    assert [row["topic"] for row in found][:3] == ["Plain", None, "Tä€."]
+    assert found[1]["topic_hex"] == b"\xff\xfeopic.".hex()
     assert (found[3]["properties"]["k"], found[3]["tags"]) == ("second", "y")
 
 
@@ -168,18 +168,31 @@ def test_filters_spare_opening_and_decoding(
 
 
 def test_spark_hands_filters_to_the_reader(spark: SparkSession, goldens: dict[str, Path]) -> None:
-    """Tasks of segments in front of the offset asked for refuse to work."""
+    """Tasks of segments in front of the offset asked for refuse to work; without filters they are asked."""
     from rmqtool.pipeline.source import RocketMQSource
     from tests.pipeline.failing import OnlyLast
 
     try:
         spark.dataSource.register(OnlyLast)
-        found = spark.read.format("rocketmq").load(str(goldens["v498-basic"])).select("physical_offset")
-        assert found.where("physical_offset >= 98304 and queue_id >= 0").count() > 0
+        path, late = str(goldens["v498-basic"]), "physical_offset >= 98304 and queue_id >= 0"
+        read = spark.read.format("rocketmq")
         with pytest.raises(Exception, match="in front"):
-            found.count()
+            read.load(path).where(late).count()
+        read = read.option("pushdown", "true")
+        assert read.load(path).where(late).count() > 0
+        with pytest.raises(Exception, match="in front"):
+            read.load(path).count()
     finally:
         spark.dataSource.register(RocketMQSource)
+
+
+def test_filters_of_one_query_are_not_those_of_another(spark: SparkSession, goldens: dict[str, Path]) -> None:
+    """Spark keeps one reader for all that comes of a `load`."""
+    found = spark.read.format("rocketmq").load(str(goldens["v498-basic"])).select("physical_offset")
+    late, early = found.where("physical_offset >= 98304"), found.where("physical_offset < 98304")
+    counts = [late.count(), found.count(), early.count(), late.union(early).count()]
+    assert counts[0] + counts[2] == counts[1] == counts[3]
+    assert min(counts) > 0
 
 
 FOREIGN = """
