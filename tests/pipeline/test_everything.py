@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.full, pytest.mark.timeout(3600)]
 
 CUT = ("--part-size", "20000")
 """two pieces and more of a segment"""
-NOT_BUILT = ("dledger", "rocksdb", "rocksdb-double")
+NOT_BUILT = ("dledger", "rocksdb", "rocksdb-double", "rocksdb-unclean")
 KEYS_OF_A_GOLDEN = 6
 OF_KEYS = ("source", "candidates", "rejected_collisions", "complete", "index_files_not_used", "messages")
 STATEMENTS = {

@@ -14,6 +14,7 @@ from rmqtool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from rmqtool.pipeline.sql import SqlResult
+    from rmqtool.store.layout import Store
 
 SCHEMA = "rmqtool.sql/1"
 
@@ -55,12 +56,35 @@ def command(
     if not statement.strip():
         raise UsageError("SQL is empty")
     every = opened(options)
+    missing = _missing(context, every, statement)
     with spark.session(context) as session:
         from rmqtool.pipeline.sql import sql
 
         with sql(session, options, every, statement) as result:
+            result.not_covered[:0] = missing
             count, lacking = _write(context, result)
     return answer_code(count, lacking)
+
+
+def _missing(context: Context, stores: dict[str, Store], statement: str) -> list[dict[str, Any]]:
+    """What the tables lack beforehand, as the local command has it, with its store."""
+    from rmqtool.cli.left_out import log_gone, undecoded_beside_log, unlisted
+    from rmqtool.store.coverage import unreadable
+    from rmqtool.store.kinds import FileKind
+
+    found: list[dict[str, Any]] = []
+    for path, store in stores.items():
+        rows = [
+            *unlisted(store, context),
+            *undecoded_beside_log(store, context),
+            *(log_gone(store, context) if "messages" in statement.lower() else ()),
+            *(
+                unreadable(one.shown, "is not decoded by this release")
+                for one in store.of_kind(FileKind.DLEDGER_DATA)
+            ),
+        ]
+        found += [row | {"store": path} for row in rows]
+    return found
 
 
 def _write(context: Context, result: SqlResult) -> tuple[int, list[dict[str, Any]]]:

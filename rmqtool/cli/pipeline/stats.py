@@ -68,7 +68,7 @@ def command(
     Rows and sums are those of stats, store by store: a message that two stores have is there once in each.
     Parts of logs are added up where they are read; only sums come back, and the duplicates that are listed.
     """
-    from rmqtool.cli.pipeline.spark import check_installed, opened, source_options
+    from rmqtool.cli.pipeline.spark import check_installed, opened_logs, source_options
     from rmqtool.cli.records import listing_code
 
     check_installed()
@@ -85,11 +85,12 @@ def command(
     several = len(options.paths) > 1
     listed: list[dict[str, Any]] = []
     done: list[tuple[str, StoreStatistics]] = []
-    every = opened(options)
-    with spark.session(context, light=True) as session:
+    every, lacking_logs = opened_logs(context, options)
+    with spark.session(context, light=not duplicates) as session:
         from rmqtool.pipeline.stats import stats
 
         for path, found in stats(session, options, every, grouped, plain=plain, needs=needs, twice=twice):
+            found.not_covered[:0] = lacking_logs[path]
             done.append((path, found))
             of_store = {"store": path} if several else {}
             listed += [row | of_store for row in listed_rows(every[path], found, names, retention=retention)]
