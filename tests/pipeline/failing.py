@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rmqtool.build.index_cut import IndexShare
 from rmqtool.errors import StoreIOError
-from rmqtool.pipeline.key_tasks import KeyTask, Unit
+from rmqtool.pipeline.keys.asked import Unit
+from rmqtool.pipeline.keys.tasks import KeyTask
 from rmqtool.pipeline.options import parse_options
 from rmqtool.pipeline.rebuild_tasks import Bucket, BuildTask, Built
 from rmqtool.pipeline.source import RocketMQSource, StoreReader
@@ -70,7 +71,7 @@ DYING = "v498-basic"
 class DyingKeys(KeyTask):
     """Kills its worker in the store `DYING`."""
 
-    def __call__(self, unit: Unit) -> Iterator[tuple[Any, ...]]:
+    def __call__(self, unit: Unit) -> Iterator[pa.RecordBatch]:
         """Rows of other stores."""
         if DYING in unit.store:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -124,11 +124,11 @@ def test_without_java_there_is_one_line(
 def test_query_key_and_sql_go_on_without_a_store_whose_tasks_die(
     spark: SparkSession, goldens: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rmqtool.pipeline import query_key, source
+    from rmqtool.pipeline import source
     from tests.pipeline.failing import DYING, DyingKeys, DyingSource
 
     assert DyingSource.name() == source.FORMAT
-    monkeypatch.setattr(query_key, "KeyTask", DyingKeys)
+    monkeypatch.setattr("rmqtool.pipeline.keys.broadcast.KeyTask", DyingKeys)
     monkeypatch.setattr("rmqtool.pipeline.sql.RocketMQSource", DyingSource)
     stores = [goldens["v533-batchcq"], goldens[DYING]]
     told = []
