@@ -106,7 +106,7 @@ def _named(batch: pa.RecordBatch, path: str, matched: pa.Array, *, kept: bool) -
 
 @dataclass(frozen=True)
 class ByStore:
-    """A task over rows (`store`: number, `physical_offset`, …), sorted: hands on those of one store at a time.
+    """A task over sorted rows (`store`: number, `physical_offset`, …): hands on those of one store at a time.
 
     work: store, its path, the rows → batches. What cannot be read is a note.
     """
