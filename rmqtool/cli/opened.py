@@ -100,16 +100,21 @@ def open_log(context: Context, path: str | None, options: StoreOptions) -> tuple
     Raises `NewerFormatError` where the log lies in DLedger files, `UsageError` where PATH is a part of a
     store without it: that holds no messages, but nobody asked this of the part alone.
     """
+    opened = open_store(context, path, options)
+    return opened, log_left_out(context, opened)
+
+
+def log_left_out(context: Context, opened: Store) -> list[dict[str, Any]]:
+    """What of a store's log cannot be opened, as rows of `not_covered`. Raises as `open_log` does."""
     from rmqtool.cli.left_out import log_gone, undecoded_beside_log, unlisted
     from rmqtool.errors import UsageError
     from rmqtool.store.layout import FileKind
 
-    opened = open_store(context, path, options)
     if not opened.segments and opened.scope.partition("/")[0] not in {"", "commitlog"}:
         raise UsageError(f"{opened.given} is a part of a store, without its commit log; give the store root")
     if not opened.segments and opened.of_kind(FileKind.DLEDGER_DATA):
         raise NewerFormatError(f"{opened.given}: DLedger data files are not decoded by this release")
-    return opened, [
+    return [
         *unlisted(opened, context, commitlog=True),
         *undecoded_beside_log(opened, context),
         *log_gone(opened, context),

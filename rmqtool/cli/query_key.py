@@ -9,6 +9,7 @@ import typer
 
 from rmqtool.cli.context import Context
 from rmqtool.cli.filters import BodyOptions, SubscriptionOptions, say_ignored
+from rmqtool.cli.key_lines import key_lines
 from rmqtool.cli.opened import open_log
 from rmqtool.cli.options import QUERY_FORMATS, OutputOptions, ReadOptions, StoreOptions, StorePositional
 from rmqtool.cli.parse import named, parse_int, parse_text
@@ -149,34 +150,13 @@ def _wanted(first: str | None, second: str | None, keys_file: str | None) -> Wan
     elif second is not None:
         raise UsageError("KEY and --keys-file exclude each other")
     else:
-        topic, keys = first, read_keys(keys_file)
+        topic, keys = first, list(key_lines(keys_file))
     if topic is not None:
         with named("TOPIC"):
             parse_text(topic)
     with named("KEY"):
         keys = [parse_text(key) for key in keys]
     return WantedKeys(keys, None if topic in {None, "-"} else topic)
-
-
-def read_keys(name: str) -> list[str]:
-    """The keys in a file, one a line; `-` is standard input."""
-    import sys
-
-    try:
-        if name == "-":
-            raw = sys.stdin.buffer.read()
-        else:
-            with open(name, "rb") as stream:
-                raw = stream.read()
-        lines = raw.decode("utf-8").splitlines()
-    except OSError as error:
-        raise UsageError(f"--keys-file: {name} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"--keys-file: {name} is no UTF-8 text") from error
-    keys = [line.strip() for line in lines if line.strip()]
-    if not keys:
-        raise UsageError(f"--keys-file: {name} holds no key")
-    return keys
 
 
 def _count(text: str) -> int:

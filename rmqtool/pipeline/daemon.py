@@ -14,7 +14,7 @@ import os
 import sys
 from pathlib import Path
 
-_JOBS = ("export", "key_tasks", "rebuild_tasks", "segment_job", "source", "stats", "verify")
+_JOBS = ("export", "keys.query", "rebuild_tasks", "source", "stats", "verify")
 _READY = ("pyspark.worker", "pyspark.sql.pandas.serializers", "pyarrow")
 
 

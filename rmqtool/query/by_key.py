@@ -38,7 +38,7 @@ Row = dict[str, Any]
 _SLACK_MILLIS = 1000
 """items hold whole seconds"""
 _FEW_HASHES = 20_000
-"""chains that are followed one by one; for more, the whole column of hashes is compared"""
+"""chains (keys times topics) that are followed one by one; for more, whole columns of hashes are compared"""
 
 
 class KeySource(StrEnum):
@@ -56,7 +56,8 @@ class KeyAnswer:
     matches: physical offset → the wanted keys that the record has. source: `index`, `scan`, or `index+scan`.
     candidates: records that were compared. collisions: those with the hash but without the key.
     window: [from, to) in store time (ms), None without bound. topics: how many the index was asked for.
-    files: index files asked. scanned: ranges of physical offsets that were read. setbacks: path → why an
+    files: index files asked. scanned: ranges of physical offsets that were read, rest: those that no index
+    answers for. setbacks: path → why an
     index file was not used. missing: items that point to no record. not_covered: rows as in `store.coverage`.
     """
 
@@ -67,6 +68,7 @@ class KeyAnswer:
     topics: int = 0
     files: list[str] = field(default_factory=list)
     scanned: list[tuple[int, int]] = field(default_factory=list)
+    rest: list[tuple[int, int]] = field(default_factory=list)
     setbacks: dict[str, str] = field(default_factory=dict)
     missing: list[Missing] = field(default_factory=list)
     not_covered: list[Row] = field(default_factory=list)
@@ -94,13 +96,11 @@ def find_keys(
     names any, the log is read.
     """
     answer = KeyAnswer(window)
-    low, high = max(store.segments.first_offset, 0), _end(store)
-    unknown_topics = wanted.topic is None and not (store.queues() or store.topics)
-    if source is KeySource.SCAN or (source is KeySource.AUTO and unknown_topics):
-        covered = Coverage()
-    else:
-        covered = _by_index(store, wanted, answer, high)
-    rest = covered.uncovered(low, high)
+    low, high = log_span(store)
+    covered = (
+        _by_index(store, wanted, answer, high) if asks_index(store, wanted.topic, source) else Coverage()
+    )
+    rest = answer.rest = covered.uncovered(low, high)
     if source is KeySource.INDEX:
         for start, end in rest:
             answer.not_covered += rest_of_log(list(store.segments), start, Incomplete.LIMIT, end=end)
@@ -109,21 +109,39 @@ def find_keys(
     return answer
 
 
-def _end(store: Store) -> int:
-    """Physical offset behind the last record, or behind all files where that cannot be told."""
+def asks_index(store: Store, topic: str | None, source: KeySource) -> bool:
+    """Whether the index is asked: where nothing names a topic, it cannot answer for all of them."""
+    unknown_topics = topic is None and not (store.queues() or store.topics)
+    return source is KeySource.INDEX or (source is KeySource.AUTO and not unknown_topics)
+
+
+def index_topics(store: Store, topic: str | None) -> list[str]:
+    """Topics that the index is asked for."""
+    return [topic] if topic is not None else known_topics(store)
+
+
+def compares_all(keys: int, topics: int) -> bool:
+    """Whether so many keys in so many topics are looked for in whole columns of hashes, not along chains."""
+    return keys * topics > _FEW_HASHES
+
+
+def log_span(store: Store) -> tuple[int, int]:
+    """Physical offsets from the first byte to behind the last record, or all files where that is unknown."""
+    first = max(store.segments.first_offset, 0)
     last = store.segments.last_with_data()
     if last is None:
-        return 0
+        return first, 0
     try:
-        return last.base + (end_of_records(last) or last.size)
+        return first, last.base + (end_of_records(last) or last.size)
     except RmqtoolError:
-        return last.end
+        return first, last.end
 
 
 def _by_index(store: Store, wanted: WantedKeys, answer: KeyAnswer, log_end: int) -> Coverage:
     known: dict[int, IndexGeometry] = {}
     covered = coverage(store, log_end, known)
-    topics = [wanted.topic] if wanted.topic is not None else known_topics(store)
+    topics = index_topics(store, wanted.topic)
+    many = compares_all(len(wanted.keys), len(topics))
     answer.topics = len(topics)
     hashes = np.unique(
         np.concatenate([wanted.in_topic(topic) for topic in topics] or [np.empty(0, np.int32)])
@@ -132,14 +150,14 @@ def _by_index(store: Store, wanted: WantedKeys, answer: KeyAnswer, log_end: int)
     used: list[IndexFileView] = []
     found_in: list[tuple[IndexFileView, set[int]]] = []
     for view in covered.files:
-        if _outside(answer.window, view.first_timestamp, view.last_timestamp, 0):
+        if outside(answer.window, view):
             used.append(view)
             continue
         try:
             with open_index(store, view.file, known) as reader:
                 if reader is None:
                     continue
-                found = _items(reader, hashes, answer.window)
+                found = _items(reader, hashes, answer.window, many=many)
                 setback = reader.broken
         except RmqtoolError as error:
             found, setback = set(), str(error)
@@ -161,8 +179,15 @@ def _by_index(store: Store, wanted: WantedKeys, answer: KeyAnswer, log_end: int)
     return covered
 
 
-def _items(reader: IndexReader, hashes: np.ndarray, window: tuple[int | None, int | None]) -> set[int]:
-    if len(hashes) > _FEW_HASHES:
+def outside(window: tuple[int | None, int | None], view: IndexFileView) -> bool:
+    """Whether no record of an index file lies in the window of store time."""
+    return _outside(window, view.first_timestamp, view.last_timestamp, 0)
+
+
+def _items(
+    reader: IndexReader, hashes: np.ndarray, window: tuple[int | None, int | None], *, many: bool
+) -> set[int]:
+    if many:
         return set(reader.offsets_of(hashes).tolist())
     found = [one for value in hashes.tolist() for one in reader.find(value)]
     reader.prove(hashes, {one.physical_offset for one in found})

@@ -99,14 +99,23 @@ class IndexReader:
 
     def offsets_of(self, hashes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
         """Physical offsets of all items with one of the hashes, by comparing the whole column in runs."""
-        count = min(max(int(self.header.index_count), 0), self.items)
-        found = [np.empty(0, np.int64)]
-        for first in range(FIRST_ITEM, count, _RUN):
-            length = (min(first + _RUN, count) - first) * _ITEM_SIZE
-            items = self._source.window(self._geometry.item_position(first), length).view(_ITEM_DTYPE)
-            hit = np.isin(items["key_hash"].astype(np.int32), hashes)
-            found.append(items["physical_offset"][hit].astype(np.int64))
-        return np.concatenate(found)
+        found = [offsets[np.isin(values, hashes)] for values, offsets in self.runs()]
+        return np.concatenate([np.empty(0, np.int64), *found])
+
+    @property
+    def count(self) -> int:
+        """Number behind the last item, by the header."""
+        return min(max(int(self.header.index_count), 0), self.items)
+
+    def runs(
+        self, first: int = FIRST_ITEM, end: int | None = None
+    ) -> Iterator[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]]:
+        """Key hashes and physical offsets of the items [first, end), in the order of their numbers."""
+        stop = self.count if end is None else min(end, self.count)
+        for start in range(first, stop, _RUN):
+            length = (min(start + _RUN, stop) - start) * _ITEM_SIZE
+            items = self._source.window(self._geometry.item_position(start), length).view(_ITEM_DTYPE)
+            yield items["key_hash"].astype(np.int32), items["physical_offset"].astype(np.int64)
 
     def prove(self, hashes: npt.NDArray[np.int32], found: set[int]) -> None:
         """Sets `broken` where chains did not lead to all items with these hashes, but to records at `found`.

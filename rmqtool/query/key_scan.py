@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,16 +18,26 @@ from rmqtool.scan.log import LogScan, data_bytes, scan_log
 from rmqtool.scan.table import to_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
     from rmqtool.query.reading import Reading
-    from rmqtool.query.wanted_keys import WantedKeys
     from rmqtool.store.segments import SegmentSet
 
 COMPARED = ("physical_offset", "topic", "keys", "uniq_key", "store_timestamp")
 """columns by which a candidate is judged"""
+
+
+class Hashed(Protocol):
+    """Wanted keys by their hashes: `WantedKeys`, or a `KeySieve`, which lets some others through."""
+
+    @property
+    def topic(self) -> str | None:
+        """The one that is wanted, None for any."""
+
+    def hits(self, topic: str, hashes: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+        """Which of these index hashes are of a wanted key in the topic."""
 
 
 class KeyScan:
@@ -37,8 +47,15 @@ class KeyScan:
     up to which the log was read.
     """
 
-    def __init__(self, wanted: WantedKeys, window: tuple[int | None, int | None], reading: Reading) -> None:
+    def __init__(
+        self,
+        wanted: Hashed,
+        window: tuple[int | None, int | None],
+        reading: Reading,
+        columns: Sequence[str] = COMPARED,
+    ) -> None:
         self._wanted = wanted
+        self._columns = columns
         self._window = window
         self._reading = reading
         self.not_covered: list[dict[str, Any]] = []
@@ -49,7 +66,7 @@ class KeyScan:
         self._kernels = choose_kernels(min(data_bytes(segments), end - start))
         self._hashing = hash_kernels(self._kernels)
         how = LogScan(
-            columns=COMPARED,
+            columns=self._columns,
             choose=self._choose,
             offsets=(start, end),
             checks=Check.TEXT,
@@ -84,7 +101,7 @@ class KeyScan:
             rows[:, Field.SYS_FLAG] &= ~int(SysFlag.ROLLBACK)
         hashes, owners = key_hashes(self._hashing, Records(rows, records.window, records.origin))
         if self._wanted.topic is not None:
-            hit = np.isin(hashes, self._wanted.in_topic(self._wanted.topic))
+            hit = self._wanted.hits(self._wanted.topic, hashes)
         else:
             hit = self._in_any_topic(records, base, path, hashes, owners)
         found = np.zeros(len(rows), np.bool_)
@@ -101,5 +118,5 @@ class KeyScan:
         hit = np.zeros(len(hashes), np.bool_)
         for number, topic in enumerate(coded.dictionary.to_pylist()):
             of_topic = np.flatnonzero(numbers == number)
-            hit[of_topic] = np.isin(hashes[of_topic], self._wanted.in_topic(topic))
+            hit[of_topic] = self._wanted.hits(topic, hashes[of_topic])
         return hit

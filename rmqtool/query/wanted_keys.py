@@ -6,18 +6,17 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
-from formats.java import java_hash, utf16_units
+from rmqtool.query.key_columns import hash_columns, index_hashes, powers_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import numpy.typing as npt
 
-    Hashes = npt.NDArray[np.int32]
+    from rmqtool.query.key_columns import Hashes
 
-_FACTOR = 31
-_WORD = 0xFFFFFFFF
 _HELD_BYTES = 64 << 20
 """bytes of hashes that are remembered for topics seen before"""
 
@@ -33,9 +32,8 @@ class WantedKeys:
         self.keys = tuple(dict.fromkeys(keys))
         self.topic = topic
         self.set = frozenset(self.keys)
-        self._hashes = np.array([java_hash(key) & _WORD for key in self.keys], np.uint64)
-        lengths = [len(utf16_units(key)) for key in self.keys]
-        self._powers = np.array([pow(_FACTOR, one, 1 << 32) for one in lengths], np.uint64)
+        lengths, self._hashes = hash_columns(pa.array(self.keys, pa.string()))
+        self._powers = powers_of(lengths)
         self._known: OrderedDict[str, Hashes] = OrderedDict()
 
     def matches(self, topic: str | None) -> bool:
@@ -47,15 +45,18 @@ class WantedKeys:
         have = frozenset() if self._uniq_key_only else self.set.intersection(keys or ())
         return have | {uniq_key} if uniq_key in self.set else have
 
-    def in_topic(self, topic: str) -> Hashes:
-        """Index hash of every key in that topic (`IndexFile#indexKeyHashMethod`), in the order of `keys`.
+    def hits(self, topic: str, hashes: Hashes) -> npt.NDArray[np.bool_]:
+        """Which of these index hashes are of a wanted key in the topic."""
+        wanted = self.in_topic(topic)
+        places = np.minimum(wanted.searchsorted(hashes), max(len(wanted) - 1, 0))
+        return wanted[places] == hashes if len(wanted) else np.zeros(len(hashes), bool)
 
-        `hash(a + b) = hash(a) * 31^length(b) + hash(b)`, so the part of the key is computed once.
-        """
+    def in_topic(self, topic: str) -> Hashes:
+        """Index hashes of all keys in that topic, sorted, each once."""
         known = self._known.get(topic)
         if known is None:
-            begun = np.uint64(java_hash(f"{topic}#") & _WORD)
-            known = _folded((begun * self._powers + self._hashes) & np.uint64(_WORD))
+            known = np.sort(index_hashes(topic, self._powers, self._hashes))
+            known = known[np.diff(known, prepend=-1) != 0]  # np.unique takes many times as long
             self._remember(topic, known)
         else:
             self._known.move_to_end(topic)
@@ -65,11 +66,3 @@ class WantedKeys:
         self._known[topic] = hashes
         while len(self._known) > 1 and len(self._known) * max(hashes.nbytes, 1) > _HELD_BYTES:
             self._known.popitem(last=False)
-
-
-def _folded(values: npt.NDArray[np.uint64]) -> Hashes:
-    """Java's `Math.abs` of each 32-bit hash, 0 for the one that has no positive partner."""
-    signed = values.astype(np.uint32).view(np.int32).astype(np.int64)
-    positive = np.abs(signed)
-    positive[positive == 1 << 31] = 0
-    return positive.astype(np.int32)

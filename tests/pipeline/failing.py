@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from rmqtool.build.index_cut import IndexShare
 from rmqtool.errors import StoreIOError
-from rmqtool.pipeline.key_tasks import KeyTask, Unit
+from rmqtool.pipeline.keys.probing import ScanTask
+from rmqtool.pipeline.keys.tasks import KeyTask
 from rmqtool.pipeline.options import parse_options
 from rmqtool.pipeline.planning import LogPartition
 from rmqtool.pipeline.rebuild_tasks import Bucket, BuildTask, Built
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import DataSourceReader, InputPartition
     from pyspark.sql.types import StructType
+
+    from rmqtool.pipeline.keys.asked import Unit
 
 
 def work(item: str) -> str:
@@ -71,11 +74,24 @@ DYING = "v498-basic"
 class DyingKeys(KeyTask):
     """Kills its worker in the store `DYING`."""
 
-    def __call__(self, unit: Unit) -> Iterator[tuple[Any, ...]]:
+    def __call__(self, unit: Unit) -> Iterator[pa.RecordBatch]:
         """Rows of other stores."""
         if DYING in unit.store:
             os.kill(os.getpid(), signal.SIGKILL)
         return super().__call__(unit)
+
+
+class DyingScan(ScanTask):
+    """The same of a shuffle join."""
+
+    def __call__(self, unit: Unit) -> Iterator[pa.RecordBatch]:
+        """Rows of other stores."""
+        if DYING in unit.store:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__call__(unit)
+
+
+DYING_TASKS = {"KeyTask": DyingKeys, "ScanTask": DyingScan}
 
 
 class DyingReader(StoreReader):

@@ -145,11 +145,11 @@ def test_what_spark_says_is_told_without_stacks() -> None:
 def test_query_key_and_sql_go_on_without_a_store_whose_tasks_die(
     spark: SparkSession, goldens: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rmqtool.pipeline import query_key, source
+    from rmqtool.pipeline import source
     from tests.pipeline.failing import DYING, DyingKeys, DyingSource
 
     assert DyingSource.name() == source.FORMAT
-    monkeypatch.setattr(query_key, "KeyTask", DyingKeys)
+    monkeypatch.setattr("rmqtool.pipeline.keys.broadcast.KeyTask", DyingKeys)
     monkeypatch.setattr("rmqtool.pipeline.sql.RocketMQSource", DyingSource)
     stores = [goldens["v533-batchcq"], goldens[DYING]]
     told = []

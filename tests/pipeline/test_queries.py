@@ -1,8 +1,8 @@
-"""`pipeline query-key` and `pipeline sql` answer what the local commands answer."""
+"""`pipeline sql` answers what the local command answers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,44 +14,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SMALL = ("--part-size", "20000")
-
-
-def keys_of(store: Path) -> list[str]:
-    rows = rmq("dump", store, "--format", "ndjson").of_type("message")
-    found = {key for row in rows for key in row["keys"] or ()} | {
-        row["uniq_key"] for row in rows if row["uniq_key"]
-    }
-    return sorted(key for key in found if key == key.strip() and "\n" not in key)[::3]
-
-
-def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(rows, key=lambda row: row["physical_offset"])
-
-
-@pytest.mark.parametrize("source", ["auto", "scan"])
-def test_query_key(spark: SparkSession, goldens: dict[str, Path], tmp_path: Path, source: str) -> None:
-    stores = [goldens["v498-basic"], goldens["v533-compressed"]]
-    keys = tmp_path / "keys.txt"
-    keys.write_text("\n".join([*{key: 0 for store in stores for key in keys_of(store)}, "no such key"]))
-    options = ("--keys-file", keys, "--source", source, "--format", "ndjson")
-    done = rmq("pipeline", "query-key", *stores, *options, *SMALL)
-    *rows, summary = done.rows
-    told = {part["store"]: part for part in summary["stores"]}
-    assert "no such key" in summary["not_found"]
-    for store in stores:
-        local = rmq("query-key", store, "-", *options)
-        *expected, whole = local.rows
-        assert expected
-        assert [without_store(row) for row in rows if row["store"] == str(store)] == in_order(expected)
-        same = ("source", "candidates", "rejected_collisions", "complete", "index_files_not_used", "messages")
-        for name in same:
-            assert told[str(store)][name] == whole[name], name
-        assert sorted(told[str(store)]["index_files"]) == sorted(whole["index_files"])
-    assert done.exit_code == 0, done.stderr
-
-
-def without_store(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name != "store"}
 
 
 @pytest.mark.parametrize(

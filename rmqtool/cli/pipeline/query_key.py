@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from rmqtool.cli.context import Context
 from rmqtool.cli.filters import BodyOptions, SubscriptionOptions, say_ignored
+from rmqtool.cli.key_lines import key_lines
 from rmqtool.cli.options import OutputOptions
+from rmqtool.cli.parse import named, parse_text
 from rmqtool.cli.pipeline.spark import CutOptions, SparkOptions, StoresArgument
 from rmqtool.cli.query_filters import KeyQueryFilters
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from rmqtool.pipeline.query_key import KeysFound
-    from rmqtool.query.message_filter import MessageFilter
+    from collections.abc import Iterator
+
+    from rmqtool.pipeline.keys.query import KeysFound
 
 SCHEMA = "rmqtool.query-key/1"
 
@@ -24,7 +29,7 @@ SCHEMA = "rmqtool.query-key/1"
 @verb(
     examples=[
         "rmqtool pipeline query-key '/backup/*/store' --keys-file keys.txt --format ndjson",
-        "rmqtool pipeline query-key /data/a /data/b --key order-4711 --topic TopicTest --from -2h",
+        "rmqtool pipeline query-key /data/a /data/b --key order-4711 --key-topic TopicTest --from -2h",
     ]
 )
 def command(
@@ -42,9 +47,27 @@ def command(
             show_default=False,
         ),
     ] = None,
+    key_topic: Annotated[
+        str | None,
+        typer.Option(
+            "--key-topic",
+            metavar="TOPIC",
+            help="Look the keys up in this topic only, as TOPIC of query-key does; --topic chooses among "
+            "what has the keys.",
+            show_default=False,
+        ),
+    ] = None,
     source: Annotated[
         Literal["auto", "index", "scan"],
         typer.Option("--source", help="auto: the index for what it covers, the log for the rest."),
+    ] = "auto",
+    join: Annotated[
+        Literal["auto", "broadcast", "shuffle"],
+        typer.Option(
+            "--join",
+            help="broadcast: all tasks are sent all keys; shuffle: keys are a table that no task holds; "
+            "auto: broadcast up to 100,000 keys.",
+        ),
     ] = "auto",
     *,
     spark: SparkOptions,
@@ -57,10 +80,9 @@ def command(
     """Messages by any number of keys in many stores, on Spark.
 
     Rows are those of query-key, by store and physical offset, each with its store and the keys that it
-    matches. All tasks are sent all keys. What the indexes cover is looked up there, the rest of the logs is
-    read.
+    matches. What the indexes cover is looked up there, the rest of the logs is read.
     """
-    from rmqtool.cli.pipeline.spark import check_installed, opened, source_options
+    from rmqtool.cli.pipeline.spark import check_installed, opened_logs, source_options
     from rmqtool.cli.records import RecordOut, answer_code
     from rmqtool.output.tablerows import Column
     from rmqtool.query.by_key import KeySource
@@ -68,53 +90,54 @@ def command(
     check_installed()
     context = Context(output)
     keys = _keys(key, keys_file)
+    if key_topic is not None:
+        with named("--key-topic"):
+            parse_text(key_topic)
+        if filters.topic:
+            raise UsageError("--key-topic and --topic exclude each other")
+        if set("*?") & set(key_topic):
+            filters, key_topic = replace(filters, topic=[key_topic]), None
     chosen = filters.build(context.zone, subscription=subscription.build())
     say_ignored(context, chosen.subscription)
     options = source_options(stores, spark, chosen, cut)
-    every = opened(options)
-    with spark.session(context) as session:
-        from rmqtool.pipeline.key_tasks import Asked
+    every, unread = opened_logs(context, options)
+    with spark.session(context) as session, ExitStack() as stack:
+        from rmqtool.pipeline.keys.asked import Asked, Join
+        from rmqtool.pipeline.keys.query import KeySearch
         from rmqtool.pipeline.local_rows import local_batches
-        from rmqtool.pipeline.query_key import query_keys
 
-        more = {"store": Column("store"), "matched_keys": None}
-        with RecordOut(
-            context, SCHEMA, bodies, more if not bodies.redacted else {"store": Column("store")}
-        ) as out:
-            asked = Asked(keys, _only_topic(chosen), chosen, KeySource(source), out.columns)
-            found = query_keys(session, options, every, asked)
+        shown: dict[str, Column | None] = {"store": Column("store")}
+        if not bodies.redacted:
+            shown["matched_keys"] = None
+        with RecordOut(context, SCHEMA, bodies, shown) as out:
+            search = KeySearch(session, options, every, stack, unread, named=not bodies.redacted)
+            asked = Asked(key_topic, chosen, KeySource(source), out.columns)
+            found = search.find(asked, keys, Join(join))
             for batch in local_batches(found.records):
-                further = {
-                    name: batch[name].to_pylist() for name in more if name == "store" or not bodies.redacted
-                }
-                out.write(batch.select(list(out.columns)), further)
-            summary = _summary(found, keys, out.messages, hide=bool(bodies.redacted))
+                out.write(batch.select(list(out.columns)), {name: batch[name].to_pylist() for name in shown})
+            summary = _summary(found, out.messages, hide=bool(bodies.redacted))
             out.finish(summary)
     return answer_code(out.messages, summary.get("not_covered", ()))
 
 
-def _summary(found: KeysFound, keys: tuple[str, ...], listed: int, *, hide: bool) -> dict[str, Any]:
+def _summary(found: KeysFound, listed: int, *, hide: bool) -> dict[str, Any]:
     from rmqtool.store.coverage import coverage
 
-    missing = found.missing(keys)
+    missing = found.missing()
     if hide:
         del missing["not_found"]
-    parts = [one | {"store": path} for path, one in found.stores.items()]
+    parts: list[dict[str, Any]] = [{"store": path} | one for path, one in found.stores.items()]
     rows = [row | {"store": part["store"]} for part in parts for row in part.get("not_covered", ())]
-    return {"messages": listed} | missing | {"stores": parts} | coverage(rows)
+    told: dict[str, Any] = {"messages": listed, "join": found.join.value}
+    if any("kept_back" in part for part in parts):
+        told["kept_back"] = sum(part["kept_back"] for part in parts)
+    return told | missing | {"stores": parts} | coverage(rows)
 
 
-def _keys(given: list[str] | None, keys_file: str | None) -> tuple[str, ...]:
-    from rmqtool.cli.query_key import read_keys
-
+def _keys(given: list[str] | None, keys_file: str | None) -> Iterator[str]:
     if (given is None) == (keys_file is None):
         raise UsageError("give --key, or --keys-file")
-    keys = given if keys_file is None else read_keys(keys_file)
-    return tuple(dict.fromkeys(keys or ()))
-
-
-def _only_topic(chosen: MessageFilter) -> str | None:
-    """The topic that is meant alone: the index is then asked for no other."""
-    if len(chosen.topics) != 1 or set(chosen.topics[0]) & set("*?["):
-        return None
-    return chosen.topics[0]
+    if keys_file is not None:
+        return key_lines(keys_file)
+    with named("--key"):
+        return iter([parse_text(one) for one in given or ()])

@@ -152,22 +152,8 @@ def opened(options: SourceOptions) -> dict[str, Store]:
 def opened_logs(
     context: Context, options: SourceOptions
 ) -> tuple[dict[str, Store], dict[str, list[dict[str, Any]]]]:
-    """The same for commands that answer from commit logs; and what of these is lacking, store by store.
-
-    Raises `NewerFormatError` where a log lies in DLedger files.
-    """
-    from rmqtool.cli.left_out import log_gone, undecoded_beside_log, unlisted
-    from rmqtool.errors import NewerFormatError
-    from rmqtool.store.kinds import FileKind
+    """The same for commands that answer from commit logs; and what of each cannot be opened (`log_left_out`)."""
+    from rmqtool.cli.opened import log_left_out
 
     stores = opened(options)
-    lacking: dict[str, list[dict[str, Any]]] = {}
-    for path, store in stores.items():
-        if not store.segments and store.of_kind(FileKind.DLEDGER_DATA):
-            raise NewerFormatError(f"{path}: DLedger data files are not decoded by this release")
-        lacking[path] = [
-            *unlisted(store, context, commitlog=True),
-            *undecoded_beside_log(store, context),
-            *log_gone(store, context),
-        ]
-    return stores, lacking
+    return stores, {path: log_left_out(context, store) for path, store in stores.items()}

@@ -1,0 +1,44 @@
+"""Keys out of a file, one a line, any number of them."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from rmqtool.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_BLOCK = 4 << 20
+"""bytes that are read at once; a line may be longer"""
+
+
+def key_lines(name: str) -> Iterator[str]:
+    """The keys in a file, `-` is standard input; blanks around a key and empty lines do not count.
+
+    Raises `UsageError` where it cannot be read, is no UTF-8 text, or holds no key.
+    """
+    none = True
+    try:
+        for block in _blocks(name):
+            for line in block.decode("utf-8").splitlines():
+                key = line.strip()
+                if key:
+                    none = False
+                    yield key
+    except OSError as error:
+        raise UsageError(f"--keys-file: {name} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"--keys-file: {name} is no UTF-8 text") from error
+    if none:
+        raise UsageError(f"--keys-file: {name} holds no key")
+
+
+def _blocks(name: str) -> Iterator[bytes]:
+    """Whole lines, some at a time."""
+    with ExitStack() as stack:
+        stream = sys.stdin.buffer if name == "-" else stack.enter_context(open(name, "rb"))
+        while block := stream.read(_BLOCK):
+            yield block + stream.readline()

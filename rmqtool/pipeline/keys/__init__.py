@@ -1,0 +1,1 @@
+"""Messages by any number of keys in many stores: as a broadcast join, or as a shuffle join."""

@@ -1,0 +1,233 @@
+"""The shuffle join: keys are a table, what may have them is another, and Spark brings them together.
+
+Tasks over index files and parts of logs yield narrow rows; joined with the keys by their code, and compared
+as text, they say which records are meant. Only these are then read, those near each other by one task.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from formats.index import Item
+from formats.primitives import sizeof
+from rmqtool.pipeline.keys.asked import PROBES, Asked, Bucket, ItemUnit, Kind, Unit, hits_schema
+from rmqtool.pipeline.keys.broadcast import plan_scan
+from rmqtool.pipeline.keys.fetching import ByStore, FetchHits
+from rmqtool.pipeline.keys.probing import CompareItems, ItemTask, ScanTask
+from rmqtool.pipeline.keys.running import Made
+from rmqtool.pipeline.keys.tasks import KeyTask, PlanTask
+from rmqtool.pipeline.keys.told import Told, scan, take
+from rmqtool.query.by_key import KeySource, asks_index, compares_all, index_topics, outside
+from rmqtool.query.index_coverage import Coverage, IndexFileView
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rmqtool.pipeline.keys.table import KeyTable
+    from rmqtool.pipeline.options import SourceOptions
+    from rmqtool.store.layout import Store
+
+    Row = dict[str, Any]
+
+_BUCKET = 128 << 20
+"""bytes of a log whose records are fetched by one task"""
+_ITEMS = 4_000_000
+"""items of an index file that one task reads"""
+
+
+@dataclass
+class ShuffleJoin:
+    """keys: their number, each counted once. wanted: `KeyTable.frame`, kept. told: is added to."""
+
+    session: SparkSession
+    options: SourceOptions
+    stores: Mapping[str, Store]
+    asked: Asked
+    table: KeyTable
+    wanted: DataFrame
+    keys: int
+    told: Mapping[str, Told]
+
+    def __post_init__(self) -> None:
+        self._paths = list(self.stores)
+        context = self.session.sparkContext
+        self._sent = context.broadcast(self.asked)
+        self._sieve = context.broadcast(self.table.sieve(self.asked.topic))
+        self._few = Made(self.session, hits_schema(self.asked))
+
+    def run(self) -> list[Made]:
+        """Tables of `hits_schema`."""
+        asked = self.asked
+        indexed = [
+            path for path, store in self.stores.items() if asks_index(store, asked.topic, asked.source)
+        ]
+        plan_scan(self.session, self.options, self.stores.keys() - indexed, asked, self.told)
+        matches = self._by_index(indexed)
+        if asked.source is not KeySource.INDEX:
+            matches += self._by_scan()
+        return [self._few, self._fetched(matches)]
+
+    def _by_index(self, indexed: Sequence[str]) -> list[DataFrame]:
+        """What the indexes lead to, by comparing all items; where keys are few, by their chains."""
+        topics = {path: len(index_topics(self.stores[path], self.asked.topic)) for path in indexed}
+        many = [path for path in indexed if compares_all(self.keys, topics[path])]
+        if len(many) < len(indexed):
+            asked = replace(self.asked, keys=self.table.keys())
+            task = KeyTask(self.session.sparkContext.broadcast(asked), self.options)
+            self._few.by_item([Unit(path) for path in indexed if path not in many], task)
+            take(self.told, self._few.notes)
+        plans = Made(self.session, PROBES)
+        plans.by_item([Unit(path) for path in many], PlanTask(self._sent, self.options, index=True))
+        asking = [_IndexOf.of(self.stores[note["store"]], note) for note in plans.notes if "low" in note]
+        take(self.told, [note | {"rest": []} for note in plans.notes])
+        return self._compared(asking) if asking else []
+
+    def _compared(self, asking: Sequence[_IndexOf]) -> list[DataFrame]:
+        from pyspark.sql import functions as f
+
+        names: list[tuple[str, str]] = []
+        units: list[ItemUnit] = []
+        for one in asking:
+            for view in one.asked(self.asked.window):
+                place = one.path, self._paths.index(one.path), view.file.path, len(names)
+                ends = range(1, view.file.size // sizeof(Item) + 2, _ITEMS)
+                units += [ItemUnit(*place, first, first + _ITEMS) for first in ends]
+                names.append((one.path, view.file.shown))
+        items = Made(self.session, PROBES)
+        broken = {note["file"]: note["error"] for note in items.by_item(units, self._task(ItemTask))}
+        codes = self.wanted.select("code")
+        found = items.rows.where(~f.col("unit").isin(list(broken))).join(codes, "code", "left_semi")
+        found = _kept(found.select("store", f.col("unit").alias("file"), "physical_offset").distinct())
+        picked = self._near(found.select("store", "physical_offset").distinct(), self._comparing(), PROBES)
+        take(self.told, picked.notes)
+        settled = self._settled(picked.rows, "store", "physical_offset")
+        self._count(settled)
+        astray = settled.where(
+            (f.col("kind") == Kind.ASTRAY) | (f.col("kind") == Kind.RECORD) & ~f.col("hit")
+        ).select("store", "physical_offset")
+        wrong = found.join(astray, ["store", "physical_offset"]).groupBy("file").agg(f.min("physical_offset"))
+        errors = {names[file]: error for file, error in broken.items()}
+        for file, offset in wrong.collect():
+            errors.setdefault(names[file], f"an item leads to {offset}, where its key is not")
+        for one in asking:
+            own = {shown: error for (path, shown), error in errors.items() if path == one.path}
+            self.told[one.path].add(one.outcome(own, self.asked.window))
+        return [settled]
+
+    def _comparing(self) -> CompareItems:
+        numbers = {path: number for number, path in enumerate(self._paths)}
+        return CompareItems(self._sent, self._sieve, self.options, numbers)
+
+    def _task(self, kind: Any) -> Any:
+        return kind(self._sent, self._sieve, self.options)
+
+    def _by_scan(self) -> list[DataFrame]:
+        made = Made(self.session, PROBES)
+        scan(made, self._task(ScanTask), self.stores, self.options, self.told)
+        if not made.frames:
+            return []
+        settled = self._settled(made.rows, "store", "segment", "unit", "physical_offset")
+        self._count(settled)
+        return [settled]
+
+    def _settled(self, rows: DataFrame, *record: str) -> DataFrame:
+        """A row a record that is a candidate: whether a key has a wanted code, and which keys are wanted."""
+        from pyspark.sql import functions as f
+
+        codes = rows.where(f.col("kind") <= Kind.CODE).join(self.wanted, "code")
+        same = f.when(f.col("key") == f.col("wanted_key"), f.col("wanted_key"))
+        met = codes.select(*record, "kind", (f.col("kind") == Kind.CODE).alias("hit"), same.alias("key"))
+        read = rows.where(f.col("kind") > Kind.CODE).select(*record, "kind", f.lit(False), f.lit(None))
+        return _kept(
+            met.union(read)
+            .groupBy(*record)
+            .agg(
+                f.max("kind").alias("kind"),
+                f.max("hit").alias("hit"),
+                f.array_sort(f.collect_set("key")).alias("matched_keys"),
+            )
+        )
+
+    def _count(self, settled: DataFrame) -> None:
+        from pyspark.sql import functions as f
+
+        absent = f.col("kind") >= Kind.MISSING
+        foreign = ~absent & (f.size("matched_keys") == 0)
+        sums = [f.count_if(one) for one in (~absent, foreign, absent)]
+        for number, *counts in settled.groupBy("store").agg(*sums).collect():
+            names = ("candidates", "collisions", "missing")
+            self.told[self._paths[number]].add(dict(zip(names, counts, strict=True)))
+
+    def _fetched(self, settled: Sequence[DataFrame]) -> Made:
+        from pyspark.sql import functions as f
+
+        matches = [
+            one.where(f.size("matched_keys") > 0).select("store", "physical_offset", "matched_keys")
+            for one in settled
+        ]
+        if not matches:
+            return Made(self.session, hits_schema(self.asked))
+        every = matches[0] if len(matches) == 1 else matches[0].union(matches[1])
+        each = every.groupBy("store", "physical_offset").agg(f.first("matched_keys").alias("matched_keys"))
+        made = self._near(each, FetchHits(self._sent), hits_schema(self.asked))
+        take(self.told, made.notes)
+        return made
+
+    def _near(self, rows: DataFrame, work: Any, schema: pa.Schema) -> Made:
+        """Hands records (columns `store`, `physical_offset`) to tasks, those near each other to one."""
+        from pyspark.sql import functions as f
+
+        bucket = f.floor(f.col("physical_offset") / _BUCKET)
+        name = f.concat_ws(" ", "store", bucket)
+
+        def buckets() -> list[Bucket]:
+            found = rows.select("store", bucket).distinct().collect()
+            return [Bucket(self._paths[store], int(number), _BUCKET) for store, number in found]
+
+        def some(frame: DataFrame, wanted: Sequence[Bucket]) -> DataFrame:
+            chosen = [f"{self._paths.index(one.store)} {one.number}" for one in wanted]
+            kept = frame.where(name.isin(chosen)) if chosen else frame
+            return kept.repartition("store", bucket).sortWithinPartitions("store", "physical_offset")
+
+        made = Made(self.session, schema)
+        made.by_bucket(rows, buckets, some, ByStore(tuple(self._paths), self.options, work))
+        return made
+
+
+@dataclass
+class _IndexOf:
+    """The index of one store, as it was found. span: of its log."""
+
+    path: str
+    span: tuple[int, int]
+    views: list[IndexFileView]
+
+    @classmethod
+    def of(cls, store: Store, note: Row) -> _IndexOf:
+        """From the note of a `PlanTask`."""
+        files = ((store.file(name), ends) for name, *ends in note["files"])
+        views = [IndexFileView(file, *ends) for file, ends in files if file is not None]
+        return cls(note["store"], (note["low"], note["high"]), views)
+
+    def asked(self, window: tuple[int | None, int | None]) -> list[IndexFileView]:
+        """Files that may hold something of the window."""
+        return [view for view in self.views if not outside(window, view)]
+
+    def outcome(self, errors: Mapping[str, str], window: tuple[int | None, int | None]) -> Row:
+        """Which files answered, and what none answers for."""
+        used = [view for view in self.views if view.file.shown not in errors]
+        return {
+            "index_files": [view.file.shown for view in used if not outside(window, view)],
+            "not_used": dict(errors),
+            "rest": Coverage(used).uncovered(*self.span),
+        }
+
+
+def _kept(frame: DataFrame) -> DataFrame:
+    from pyspark import StorageLevel
+
+    return frame.persist(StorageLevel.DISK_ONLY)

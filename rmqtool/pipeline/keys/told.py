@@ -1,0 +1,108 @@
+"""What the tasks of a join say of each store, added up, and the stores' summaries made of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.pipeline.keys.asked import Unit
+from rmqtool.pipeline.parts import log_parts
+from rmqtool.query.by_key import KeySource
+from rmqtool.store.coverage import Incomplete, coverage, rest_of_log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    import pyarrow as pa
+
+    from rmqtool.pipeline.keys.asked import Asked
+    from rmqtool.pipeline.keys.running import Made
+    from rmqtool.pipeline.options import SourceOptions
+    from rmqtool.store.layout import Store
+
+    Row = dict[str, Any]
+    Ranges = list[tuple[int, int]]
+
+
+@dataclass
+class Told:
+    """As `query.by_key.KeyAnswer`, without the matches. lost: the store could not even be looked at."""
+
+    candidates: int = 0
+    collisions: int = 0
+    missing: int = 0
+    topics: int = 0
+    index_files: list[str] = field(default_factory=list)
+    not_used: dict[str, str] = field(default_factory=dict)
+    rest: Ranges = field(default_factory=list)
+    not_covered: list[Row] = field(default_factory=list)
+
+    def add(self, note: Row) -> None:
+        """Takes in what a task said."""
+        for name in ("candidates", "collisions", "missing", "topics"):
+            setattr(self, name, getattr(self, name) + note.get(name, 0))
+        self.index_files += note.get("index_files", ())
+        self.not_used |= note.get("not_used", {})
+        self.rest += [(low, high) for low, high in note.get("rest", ())]
+        self.not_covered += note.get("not_covered", ())
+
+    def summary(self, store: Store, asked: Asked, unread: list[Row]) -> Row:
+        """What `KeyQuery.summary` says of where the answer comes from."""
+        scanned = [] if asked.source is KeySource.INDEX else self.rest
+        told: Row = {
+            "source": "+".join(["index"] * bool(self.index_files) + ["scan"] * bool(scanned)) or "index",
+            "candidates": self.candidates,
+            "rejected_collisions": self.collisions,
+            "window": list(asked.window),
+            "index_files": self.index_files,
+            "index_files_not_used": self.not_used,
+            "index_items_without_record": self.missing,
+            "scanned": [list(one) for one in scanned],
+        }
+        if asked.topic is None:
+            told["topics"] = self.topics
+        rows = list(unread)
+        if asked.source is KeySource.INDEX:
+            for low, high in self.rest:
+                rows += rest_of_log(list(store.segments), low, Incomplete.LIMIT, end=high)
+        own = sorted(self.not_covered, key=lambda row: row.get("physical_offset", -1))
+        return told | coverage([*rows, *_each_once(own)])
+
+
+def _each_once(rows: list[Row]) -> list[Row]:
+    return list({json.dumps(row, sort_keys=True): row for row in rows}.values())
+
+
+def take(told: Mapping[str, Told], notes: list[Row]) -> None:
+    """Adds notes to what is told of their stores."""
+    for note in notes:
+        told[note["store"]].add(note)
+
+
+def scan(
+    made: Made,
+    task: Callable[[Unit], Iterator[pa.RecordBatch]],
+    stores: Mapping[str, Store],
+    options: SourceOptions,
+    told: Mapping[str, Told],
+) -> None:
+    """Reads what no index answers for."""
+    units = [
+        unit
+        for number, (path, store) in enumerate(stores.items())
+        for unit in _units(path, number, store, options, told[path].rest)
+    ]
+    made.by_item(units, task)
+    take(told, made.notes)
+
+
+def _units(path: str, number: int, store: Store, options: SourceOptions, ranges: Ranges) -> Iterator[Unit]:
+    places = {segment: place for place, segment in enumerate(store.segments)}
+    parts = log_parts(
+        store,
+        options.part_bytes,
+        lambda segment: any(low < segment.end and high > segment.base for low, high in ranges),
+    )
+    for part in parts:
+        yield Unit(path, part, tuple(ranges), number, places[part.segment])
