@@ -152,7 +152,7 @@ def opened(options: SourceOptions) -> dict[str, Store]:
 def opened_logs(
     context: Context, options: SourceOptions
 ) -> tuple[dict[str, Store], dict[str, list[dict[str, Any]]]]:
-    """The same for commands that answer from commit logs; and what of each cannot be opened (`log_left_out`)."""
+    """The same for commands that answer from logs; and what of each cannot be opened (`log_left_out`)."""
     from rmqtool.cli.opened import log_left_out
 
     stores = opened(options)
