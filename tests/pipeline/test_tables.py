@@ -96,8 +96,11 @@ def test_several_stores_by_list_pattern_and_address(spark: SparkSession, tmp_pat
     assert told(*addresses) == dict.fromkeys(stores[:2], 12)
     assert spark.read.format("rocketmq").option("path", stores[2]).load().count() == 12
     for words in (("verify",), ("stats",), ("sql", "select count(*) from messages")):
-        mine = rmq("pipeline", words[0], f"file://{stores[0]}", *words[1:], "--format", "ndjson")
-        assert mine.rows == rmq("pipeline", words[0], stores[0], *words[1:], "--format", "ndjson").rows
+        mine, same = (
+            rmq("pipeline", words[0], place, *words[1:], "--format", "ndjson").rows
+            for place in (f"file://{stores[0]}", stores[0])
+        )
+        assert [row | {"seconds": 0} for row in mine] == [row | {"seconds": 0} for row in same]
 
 
 @pytest.mark.parametrize("name", ["consumequeue", "index_items", "findings", "segments"])
