@@ -54,9 +54,11 @@ class StorePartition(InputPartition):
     store: str
 
 
-@dataclass(frozen=True)
 class NoPartition(InputPartition):
     """Nothing to read: Spark wants one partition at least."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
 
 
 def partitions(options: SourceOptions, wanted: MessageFilter) -> list[InputPartition]:

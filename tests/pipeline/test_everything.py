@@ -49,12 +49,17 @@ def every(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return found
 
 
+def decoded(every: list[Path]) -> list[Path]:
+    """Those whose log is none of DLedger: commands that answer from a log end with these."""
+    return [path for path in every if not path.parent.name.endswith("dledger")]
+
+
 def test_verify(spark: SparkSession, every: list[Path]) -> None:
     test_jobs.test_verify(spark, every)
 
 
 def test_stats(spark: SparkSession, every: list[Path]) -> None:
-    test_jobs.same_statistics(every, "--by", "topic,hour,tag", "--inflate", cut=CUT)
+    test_jobs.same_statistics(decoded(every), "--by", "topic,hour,tag", "--inflate", cut=CUT)
 
 
 def test_export(spark: SparkSession, every: list[Path], tmp_path: Path) -> None:
@@ -84,10 +89,10 @@ def keys_file(every: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Pa
 @pytest.mark.parametrize("source", ["auto", "index", "scan"])
 def test_query_key(spark: SparkSession, every: list[Path], keys_file: Path, source: str) -> None:
     options = ("--keys-file", keys_file, "--source", source, "--format", "ndjson")
-    done = rmq("pipeline", "query-key", *every, *options, *CUT)
+    done = rmq("pipeline", "query-key", *decoded(every), *options, *CUT)
     rows, told = test_jobs.by_store(done)
     codes, differences = set(), Differences()
-    for store in every:
+    for store in decoded(every):
         local = rmq("query-key", store, "-", *options)
         *expected, whole = local.rows
         expected.sort(key=lambda row: row["physical_offset"])
