@@ -76,7 +76,7 @@ def partitions(options: SourceOptions, wanted: MessageFilter) -> list[InputParti
             found += [LogPartition(path, part) for part in log_parts(store, 0)]
         else:
             found += [FilesPartition(path, some) for some in file_groups(store, options.table, wanted)]
-    return found or [NoPartition(None)]
+    return found or [NoPartition()]
 
 
 def _in_offsets(part: LogPart, wanted: MessageFilter) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.bench,
+    pytest.mark.full,
     pytest.mark.timeout(3600),
     pytest.mark.skipif(shutil.which("java") is None and "JAVA_HOME" not in os.environ, reason="needs Java"),
 ]

@@ -13,7 +13,7 @@ from tests.bench.sparing import figures
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.bench, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.bench, pytest.mark.full, pytest.mark.timeout(3600)]
 
 
 @pytest.mark.skipif(shutil.which("java") is None and "JAVA_HOME" not in os.environ, reason="Spark needs Java")
