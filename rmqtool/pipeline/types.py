@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from inspect import signature
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -122,7 +123,10 @@ def arrow_of(struct: StructType) -> pa.Schema:
     """The Arrow schema that Spark wants of batches of this schema, to the letter."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    return to_arrow_schema(struct, timezone="UTC")
+    # Spark 4.1 has UTC unless told otherwise, and no such argument
+    zoned = "timezone" in signature(to_arrow_schema).parameters
+    named: dict[str, Any] = {"timezone": "UTC"} if zoned else {}
+    return to_arrow_schema(struct, **named)
 
 
 def checked_schema(table: str, struct: StructType) -> pa.Schema:
