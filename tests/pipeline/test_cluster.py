@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.helpers import ROOT, rmq
+from tests.pipeline.asking import MANY, key_file
+from tests.pipeline.cluster import JOINS
 from tests.pipeline.conftest import QUICK_JAVA
-from tests.pipeline.test_queries import keys_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 @pytest.mark.timeout(600)
 def test_local_cluster(goldens: dict[str, Path], tmp_path: Path) -> None:
     store, marker = goldens["v498-basic"], tmp_path / "marker"
-    (tmp_path / "keys").write_text("\n".join(keys_of(store)[:5]))
+    file = key_file(tmp_path, [store], absent=MANY)
     done = subprocess.run(
         [
             sys.executable,
@@ -46,8 +47,10 @@ def test_local_cluster(goldens: dict[str, Path], tmp_path: Path) -> None:
     assert (told["findings"], told["records"]) == (len(local) - 1, local[-1]["records"])
     assert told["count"] == told["written"] == local[-1]["records"]
     assert told["stream"][0] == 0, told["stream"]
-    *expected, _ = rmq("query-key", store, "-", "--keys-file", tmp_path / "keys", "--format", "ndjson").rows
-    assert len(expected) >= 5
-    assert sorted(row["physical_offset"] for row in told["keys"]) == sorted(
-        row["physical_offset"] for row in expected
-    )
+    for (join, source), text in zip(JOINS, told["keys"], strict=True):
+        *found, _ = map(json.loads, text.splitlines())
+        options = ("--keys-file", file, "--source", source, "--format", "ndjson")
+        *expected, _ = rmq("query-key", store, "-", *options).rows
+        assert expected
+        own = [{name: row[name] for name in row if name != "store"} for row in found]
+        assert own == sorted(expected, key=lambda row: row["physical_offset"]), (join, source)

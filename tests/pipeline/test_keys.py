@@ -19,6 +19,7 @@ from rmqtool.pipeline.options import SourceOptions
 from rmqtool.scan.picked import Missing, pick
 from rmqtool.store.layout import Store
 from tests.helpers import rmq
+from tests.pipeline.asking import MANY, key_file
 from tests.pipeline.failing import DYING, DYING_TASKS
 
 if TYPE_CHECKING:
@@ -28,23 +29,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SMALL = ("--part-size", "32768")
-MANY = 20_001
-"""keys that nobody has, so that whole columns of hashes are compared"""
-
-
-def keys_of(store: Path) -> list[str]:
-    rows = rmq("dump", store, "--format", "ndjson").of_type("message")
-    found = {key for row in rows for key in row["keys"] or ()} | {
-        row["uniq_key"] for row in rows if row["uniq_key"]
-    }
-    return sorted(key for key in found if key == key.strip() and "\n" not in key)[::3]
-
-
-def key_file(directory: Path, stores: Sequence[Path], absent: int = 1) -> Path:
-    keys = {key: None for store in stores for key in keys_of(store)}
-    file = directory / "keys.txt"
-    file.write_text("\n".join([*keys, *(f"absent-{number}" for number in range(absent))]))
-    return file
 
 
 def same(stores: Sequence[Path], file: Path, *options: object, topic: str | None = None, join: str) -> Any:
@@ -117,10 +101,12 @@ def test_a_few_keys_follow_chains_also_in_a_shuffle_join(
 
 
 def test_many_keys_are_shuffled_by_themselves(
-    spark: SparkSession, goldens: dict[str, Path], tmp_path: Path
+    spark: SparkSession, goldens: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert BROADCAST_MOST == 100_000
+    monkeypatch.setattr("rmqtool.pipeline.keys.query.BROADCAST_MOST", 1000)
     store = goldens["v498-basic"]
-    file = key_file(tmp_path, [store], absent=BROADCAST_MOST)
+    file = key_file(tmp_path, [store], absent=1000)
     done = rmq("pipeline", "query-key", store, "--keys-file", file, "--format", "ndjson")
     local = rmq("query-key", store, "-", "--keys-file", file, "--format", "ndjson")
     assert [without(row, "store") for row in done.rows[:-1]] == local.rows[:-1]
@@ -146,22 +132,31 @@ def every_log(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     place = tmp_path_factory.mktemp("every")
     paths = [fixtures.open_golden(name, place).path for name in fixtures.golden_names()]
     paths += [fixtures.apply_case(case, place / case.id) for case in fixtures.damage_cases()]
-    return [path for path in paths if rmq("query-key", path, "x").exit_code != 2]
+    return [path for path in paths if rmq("query-key", path, "x").exit_code in {0, 1, 3}]
 
 
 @pytest.mark.parametrize(("join", "task"), [("broadcast", "KeyTask"), ("shuffle", "ScanTask")])
 def test_tasks_that_die_are_named(
-    spark: SparkSession, goldens: dict[str, Path], monkeypatch: pytest.MonkeyPatch, join: str, task: str
+    spark: SparkSession,
+    goldens: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    join: str,
+    task: str,
 ) -> None:
     monkeypatch.setattr(f"rmqtool.pipeline.keys.{join}.{task}", DYING_TASKS[task])
     stores = [goldens["v533-batchcq"], goldens[DYING]]
-    key = keys_of(stores[0])[0]
-    options = ("--join", join, "--source", "scan", "--part-size", "0", "--format", "ndjson")
-    done = rmq("pipeline", "query-key", *stores, "--key", key, *options)
+    options = ("--keys-file", key_file(tmp_path, stores), "--source", "scan", "--format", "ndjson")
+    done = rmq("pipeline", "query-key", *stores, *options, "--join", join, "--part-size", "0")
     *rows, summary = done.rows
-    assert {row["store"] for row in rows} == {str(stores[0])}
-    lost = [row for row in summary["not_covered"] if row["reason"] == "unreadable"]
-    assert {row["store"] for row in lost} == {str(stores[1])}
+    for store in stores:
+        local = rmq("query-key", store, "-", *options).rows[:-1]
+        there = [row["physical_offset"] for row in local if DYING not in str(store) or row["segment"]]
+        found = [row["physical_offset"] for row in rows if row["store"] == str(store)]
+        assert found == sorted(there), store
+        assert there, store
+    (lost,) = (row for row in summary["not_covered"] if row["reason"] == "unreadable")
+    assert (lost["store"], lost["physical_offset"]) == (str(stores[1]), 0)
     assert done.exit_code == 3, done.stderr
 
 
