@@ -48,7 +48,8 @@ def spark() -> Iterator[SparkSession]:
     from rmqtool.pipeline.session import make_session
 
     os.environ.update(S3_ENVIRONMENT)
-    os.environ["AWS_ENDPOINT_URL"] = f"http://127.0.0.1:{free_port()}"
+    # once a process: workers keep what they were started with, and modules elsewhere import this fixture
+    os.environ.setdefault("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
     from rmqtool.pipeline.source import RocketMQSource
 
     assert str(ROOT) in sys.path
