@@ -74,7 +74,7 @@ def test_both_joins_answer_as_the_command(
     tmp_path: Path,
     join: str,
 ) -> None:
-    stores = [goldens["v498-basic"], goldens["v533-compressed"], *damaged_stores.values()]
+    stores = [goldens["v533-compressed"], *list(damaged_stores.values())[1:]]
     file = key_file(tmp_path, stores, absent=MANY if join == "shuffle" else 1)
     summary = same(stores, file, "--queue", "1", join=join)
     assert summary["messages"]
