@@ -52,7 +52,8 @@ def one_session(
         from pyspark.sql import SparkSession as Known
 
         own = Known.getActiveSession() is None
-        session = make_session(master, _lightened(settings or {}) if light else settings)
+        wanted = {_WAREHOUSE: Path(tempfile.gettempdir()).as_uri(), **(settings or {})}
+        session = make_session(master, _lightened(wanted) if light else wanted)
         yield session
     except gone_errors() as error:
         if hasattr(error, "java_exception"):  # Java is there and says what went wrong
@@ -211,6 +212,8 @@ def _environment(settings: Mapping[str, str]) -> Iterator[None]:
 
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_WAREHOUSE = "spark.sql.warehouse.dir"
+"""where Spark keeps tables of its own: it makes the directory when a name is looked up, by default in the current one"""
 
 
 def _put(values: Mapping[str, str | None]) -> None:
