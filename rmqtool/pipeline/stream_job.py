@@ -60,7 +60,8 @@ class StreamForm:
 class StreamRun:
     """A stream that runs. options: of the source, see docs/pipeline.md.
 
-    missing: rows of `not_covered` that are known beforehand. batches, messages: finished so far by this run. ends: store → physical offset behind what was written.
+    missing: rows of `not_covered` that are known beforehand. batches, messages: finished so far by this run.
+    ends: store → physical offset behind what was written.
     """
 
     session: SparkSession
