@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rmqtool.errors import StoreIOError, UnreadableError, UsageError
+from rmqtool.errors import NewerFormatError, StoreIOError, UnreadableError, UsageError
 from rmqtool.pipeline.parts import PART_BYTES, LogPart
 from rmqtool.query.log_end import end_of_data
 from rmqtool.query.segment_times import SegmentTimes
@@ -17,7 +17,9 @@ from rmqtool.scan.fields import Check, Field
 from rmqtool.scan.moving import half_written
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.cut import CutSource
+from rmqtool.store.layout import FileKind
 from rmqtool.store.patched import PatchedSource
+from rmqtool.store.resolve import StoreForm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +33,14 @@ if TYPE_CHECKING:
     Rows = npt.NDArray[np.int64]
 
 EARLIEST, LATEST = "earliest", "latest"
+
+
+def refuse_unfollowed(store: Store) -> None:
+    """Raises `UsageError` for a part of a store, `NewerFormatError` where the log is in DLedger's files."""
+    if not store.segments and store.of_kind(FileKind.DLEDGER_DATA):
+        raise NewerFormatError(f"{store.given}: DLedger data files are not decoded by this release")
+    if store.form not in {StoreForm.STORE, StoreForm.COMMITLOG}:
+        raise UsageError(f"{store.given} is a part of a store, a stream follows whole ones")
 
 
 def intact_end(segments: SegmentSet, at: int, *, unreadable: str = "fail") -> int:

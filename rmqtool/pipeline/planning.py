@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
+from rmqtool.errors import NewerFormatError, UnreadableError
 from rmqtool.pipeline.opening import open_any
 from rmqtool.pipeline.parts import log_parts
 from rmqtool.query.scope import Scope
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
 
+_HINT = "(option unreadable=skip reads the rest)"
 FILES_BYTES = 64 << 20
 """bytes of queue or index files that one task reads, at least one file"""
 
@@ -69,6 +71,8 @@ def partitions(options: SourceOptions, wanted: MessageFilter) -> list[InputParti
             found.append(StorePartition(path))
             continue
         store = open_any(path, config=options.config)
+        if options.table in ("messages", "segments") and options.unreadable == "fail":
+            _refuse_unopened(store)
         if options.table == "messages":
             parts = log_parts(store, options.part_bytes, Scope(store.segments, wanted).may_hold)
             found += [LogPartition(path, part) for part in parts if _in_offsets(part, wanted)]
@@ -77,6 +81,19 @@ def partitions(options: SourceOptions, wanted: MessageFilter) -> list[InputParti
         else:
             found += [FilesPartition(path, some) for some in file_groups(store, options.table, wanted)]
     return found or [NoPartition()]
+
+
+def _refuse_unopened(store: Store) -> None:
+    """Raises where a log lies in files that no task could read.
+
+    `NewerFormatError` for DLedger's files, `UnreadableError` for an entry among the segments that is neither
+    file nor directory.
+    """
+    if not store.segments and store.of_kind(FileKind.DLEDGER_DATA):
+        raise NewerFormatError(f"{store.given}: DLedger data files are not decoded by this release")
+    for file in store.of_kind(FileKind.UNKNOWN):
+        if not file.regular and file.path.split("/")[:-1] == ["commitlog"]:
+            raise UnreadableError(file.shown, 0, file.size, f"{file.note} {_HINT}")
 
 
 def _in_offsets(part: LogPart, wanted: MessageFilter) -> bool:

@@ -89,6 +89,8 @@ class RebuildJob:
         self._source = source
         self._options = options
         self._to = Path(os.path.abspath(to))
+        if not self._to.name:
+            raise UsageError(f"--output {self._to}: exists and is not empty")
         self._part = self._to.with_name(self._to.name + ".part")
         self._zone = zone
         self.done: list[StoreRebuilt] = []

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import traceback
 import warnings
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -52,7 +53,8 @@ def one_session(
         from pyspark.sql import SparkSession as Known
 
         own = Known.getActiveSession() is None
-        session = make_session(master, _lightened(settings or {}) if light else settings)
+        wanted = {_WAREHOUSE: Path(tempfile.gettempdir()).as_uri(), **(settings or {})}
+        session = make_session(master, _lightened(wanted) if light else wanted)
         yield session
     except gone_errors() as error:
         if hasattr(error, "java_exception"):  # Java is there and says what went wrong
@@ -126,6 +128,9 @@ def make_session(
     with _environment(wanted), _silence() as said:
         try:
             session: SparkSession = builder.getOrCreate()
+        except KeyboardInterrupt as error:
+            _end_launched(error)
+            raise
         except Exception as error:
             raise _not_started(error, said, master) from error
     session.sparkContext.setLogLevel("OFF")
@@ -179,13 +184,25 @@ def _silence() -> Iterator[IO[bytes]]:
 def _not_started(error: BaseException, said: IO[bytes], master: str | None) -> RmqtoolError:
     """Why Spark did not start: what the launcher of Java said last, else what Spark says."""
     said.seek(0)
-    lines = _raised(said.read().decode(errors="replace").splitlines())
+    text = said.read().decode(errors="replace")
+    refused = re.search(r"^(.+)\nError: Could not create the Java Virtual Machine", text, re.MULTILINE)
+    if refused is not None:
+        return UsageError(f"Java does not start: {refused[1][:300]}")
+    lines = _raised(text.splitlines())
     reason = lines[-1][:300] if lines else first_line(error)
     if "stopped SparkContext" in reason:
         return StoreIOError(f"Spark does not start: {master or 'the master'} does not answer")
     if re.match("Master must|Could not parse Master", reason):
         return UsageError(f"--master {master}: {reason}")
     return StoreIOError(f"Spark does not start: {reason}")
+
+
+def _end_launched(error: BaseException) -> None:
+    """Ends a Java that pyspark was starting: it would miss a file that goes now, and stay for ever."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        process = frame.f_locals.get("proc")
+        if isinstance(process, subprocess.Popen):
+            process.kill()
 
 
 def _logging() -> str:
@@ -211,6 +228,8 @@ def _environment(settings: Mapping[str, str]) -> Iterator[None]:
 
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_WAREHOUSE = "spark.sql.warehouse.dir"
+"""for tables of Spark's own; made when any name is looked up, by default in the current directory"""
 
 
 def _put(values: Mapping[str, str | None]) -> None:

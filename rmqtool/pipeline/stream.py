@@ -17,6 +17,7 @@ from rmqtool.pipeline.follow import (
     intact_end,
     limited_end,
     parts_between,
+    refuse_unfollowed,
     starting_offset,
     uncovered,
 )
@@ -171,7 +172,9 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _store(self, path: str) -> Store:
         refuse_remote(path, "a stream")
         if path not in self._stores:
-            self._stores[path] = open_any(path, config=self._options.source.config)
+            opened = open_any(path, config=self._options.source.config)
+            refuse_unfollowed(opened)
+            self._stores[path] = opened
         return self._stores[path]
 
     def _segments(self, path: str) -> SegmentSet:
@@ -181,7 +184,9 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """A range expired before it was read."""
         error = f"physical offsets {low} to {high} are gone before they were read"
         if self._options.expired == "fail":
-            raise StoreIOError(f"{path}: {error} (option expired=skip goes on with what is there)")
+            raise StoreIOError(
+                f"{path}: {error} (--expired skip, in Spark option expired=skip, goes on behind)"
+            )
         row: Row = {"path": "commitlog", "physical_offset": low, "length": high - low}
         self._tell([row | {"reason": Incomplete.UNREADABLE.value, "error": error, "store": path}])
 

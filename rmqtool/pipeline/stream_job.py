@@ -60,13 +60,15 @@ class StreamForm:
 class StreamRun:
     """A stream that runs. options: of the source, see docs/pipeline.md.
 
-    batches, messages: finished so far by this run. ends: store → physical offset behind what was written.
+    missing: rows of `not_covered` that are known beforehand. batches, messages: finished so far by this run.
+    ends: store → physical offset behind what was written.
     """
 
     session: SparkSession
     stores: Sequence[str]
     options: dict[str, str]
     form: StreamForm
+    missing: Sequence[Row] = ()
     batches: int = 0
     messages: int = 0
     ends: dict[str, int] = field(default_factory=dict)
@@ -111,7 +113,7 @@ class StreamRun:
     @property
     def not_covered(self) -> list[Row]:
         """What is lacking between the messages, and that more may come."""
-        rows = list(self._lost)
+        rows = [*self.missing, *self._lost]
         if self.interrupted:
             rows += [
                 {

@@ -52,4 +52,8 @@ def parse_start(text: str) -> tuple[str | int, bool]:
         return text, False
     if text.isdecimal():
         return int(text), False
-    return moment("start", text), True
+    try:
+        return moment("start", text), True
+    except UsageError as error:
+        known = "earliest, latest, a physical offset, an ISO 8601 time"
+        raise UsageError(f"start: '{text}' is none of {known}") from error

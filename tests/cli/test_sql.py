@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -285,6 +286,24 @@ def test_damage_in_what_was_read_is_told_once(store: Path, log: HandmadeLog) -> 
     assert (result.exit_code, told["complete"], told["incomplete_reason"]) == (3, False, "damage")
     (row,) = told["not_covered"]
     assert row["physical_offset"] == log.records[5].physical_offset
+
+
+def test_a_segment_that_is_not_there_is_told(store: Path) -> None:
+    (store / "commitlog" / f"{SEGMENT:020d}").unlink()
+    for where, code in (
+        ("", 3),
+        ("where segment = 4096", 3),
+        ("where physical_offset = 5000", 3),
+        ("where segment = 0", 0),
+        ("where physical_offset >= 8192", 0),
+    ):
+        result = rmq("sql", store, f"select count(*) from messages {where}", "--format", "ndjson")
+        assert result.exit_code == code, where
+        lacking = [(row["physical_offset"], row["length"]) for row in result.rows[-1].get("not_covered", ())]
+        assert lacking == ([(4096, 4096)] if code else [])
+    os.truncate(store / "commitlog" / f"{2 * SEGMENT:020d}", 100)
+    cut = rmq("sql", store, "select count(*) from messages where segment = 8192", "--format", "ndjson")
+    assert 8292 in [row["physical_offset"] for row in cut.rows[-1]["not_covered"]]
 
 
 def test_damage_elsewhere_is_none_of_the_question(store: Path, log: HandmadeLog) -> None:

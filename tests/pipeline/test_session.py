@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from rmqtool.pipeline.runner import run_each
-from rmqtool.pipeline.session import one_session, with_retries
+from rmqtool.pipeline.session import _end_launched, one_session, with_retries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +61,23 @@ def test_a_light_session_lets_the_user_have_the_last_word(
     monkeypatch.setattr("rmqtool.pipeline.session.make_session", make)
     with one_session("local", {"spark.driver.extraJavaOptions": given}, light=light):
         pass
-    assert asked == [("local", {"spark.driver.extraJavaOptions": used})]
+    [(master, settings)] = asked
+    assert (master, (settings or {})["spark.driver.extraJavaOptions"]) == ("local", used)
+    assert (settings or {})["spark.sql.warehouse.dir"] == Path(tempfile.gettempdir()).as_uri()
+
+
+def test_a_java_that_is_being_started_ends_with_an_interruption() -> None:
+    def launch_gateway() -> None:
+        proc = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+        launched.append(proc)
+        raise KeyboardInterrupt
+
+    launched: list[subprocess.Popen[bytes]] = []
+    with pytest.raises(KeyboardInterrupt) as raised:
+        launch_gateway()
+    _end_launched(raised.value)
+    with launched[0] as process:
+        assert process.wait(10) == -signal.SIGKILL
 
 
 def parent(item: str) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from typing import TYPE_CHECKING, Any
 
+import fixtures
 from rmqtool.api import open_store, scan
 from rmqtool.errors import ExitCode
 from tests.helpers import rmq
@@ -15,8 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
-
-    import fixtures
 
 SEGMENT = 32768
 
@@ -82,7 +82,8 @@ def test_lines_of_several_stores(spark: SparkSession, goldens: dict[str, Path], 
 def test_refusals(goldens: dict[str, Path], tmp_path: Path) -> None:
     root, to = goldens["v498-basic"], tmp_path / "never"
     for words, text in (
-        (("--to", to, "--start", "soon"), "'soon' is neither"),
+        (("--to", to, "--start", "soon"), "'soon' is none of earliest"),
+        (("--to", to, "--max-bytes", "0"), "a batch takes something"),
         (("--to", to, "--columns", "topics"), "no column topics"),
         (("--to", to, "--columns", "topic", "--partition", "day"), "needs the column store_time"),
         (("--to", root / "lake"), "lies in the store"),
@@ -90,6 +91,11 @@ def test_refusals(goldens: dict[str, Path], tmp_path: Path) -> None:
     ):
         refused = stream(root, *words)
         assert (refused.exit_code, text in refused.stderr) == (2, True), refused.stderr
+    part = stream(next((root / "commitlog").iterdir()), "--to", to)
+    assert (part.exit_code, "is a part of a store" in part.stderr) == (2, True)
+    with tempfile.TemporaryDirectory() as place:
+        dledger = stream(fixtures.open_golden("b533-dledger", place).path, "--to", to)
+    assert (dledger.exit_code, "DLedger" in dledger.stderr) == (6, True)
     far = stream("memory://far/store", "--to", to)
     assert (far.exit_code, "takes stores in the file system only" in far.stderr) == (2, True)
     assert not to.exists()

@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
 
 _SPARK = "Spark"
+_FROM_ENVIRONMENT = "-"
 
 StoresArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="STORE…",
-        help="Stores, also as patterns such as '/backup/*/store'; absent: $RMQTOOL_STORE.",
+        help="Stores, also as patterns such as '/backup/*/store'; absent or -: $RMQTOOL_STORE.",
         show_default=False,
     ),
 ]
@@ -131,9 +132,12 @@ def source_options(
     """What the jobs of the pipeline read."""
     from rmqtool.pipeline.options import SourceOptions, expand
 
-    given = [*(stores or ())] or [os.environ.get("RMQTOOL_STORE", "")]
+    if "" in (stores or ()):
+        raise UsageError("STORE is empty")
+    known = os.environ.get("RMQTOOL_STORE", "")
+    given = [known if one == _FROM_ENVIRONMENT else one for one in stores or (_FROM_ENVIRONMENT,)]
     if "" in given:
-        raise UsageError("no STORE given, and RMQTOOL_STORE is not set" if not stores else "STORE is empty")
+        raise UsageError("no STORE given, and RMQTOOL_STORE is not set")
     return SourceOptions(
         paths=expand(given),
         wanted=wanted,

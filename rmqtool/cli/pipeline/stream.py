@@ -109,9 +109,10 @@ def command(
     the directory with Spark; a stream that is started again goes on where its checkpoint is. Runs until
     Ctrl-C, with --once until all is written that is there. Stores are only read.
     """
-    from rmqtool.cli.pipeline.spark import check_installed, opened, source_options
+    from rmqtool.cli.pipeline.spark import check_installed, opened_logs, source_options
     from rmqtool.cli.records import listing_code
     from rmqtool.pipeline.export import refuse_inside
+    from rmqtool.pipeline.follow import refuse_unfollowed
     from rmqtool.pipeline.opening import refuse_remote
     from rmqtool.pipeline.stream_job import StreamRun
     from rmqtool.query.message_filter import MessageFilter
@@ -126,18 +127,24 @@ def command(
         asked["part_bytes"] = str(cut.part_bytes)
     if follow.max_bytes is not None:
         with named("--max-bytes"):
-            asked["max_bytes_per_trigger"] = str(parse_size(follow.max_bytes))
+            most = parse_size(follow.max_bytes)
+        if not most:
+            raise UsageError("--max-bytes: a batch takes something")
+        asked["max_bytes_per_trigger"] = str(most)
     given = {"topic": ",".join(topic or ()), "columns": columns, "store_config": spark.store_config}
     asked |= {name: value for name, value in given.items() if value}
     _check(asked, partition)
     sources = source_options(stores, spark, MessageFilter(), cut)
     for path in sources.paths:
         refuse_remote(path, "a stream")
-    every_store = opened(sources)
+    every_store, left_out = opened_logs(context, sources)
+    for store in every_store.values():
+        refuse_unfollowed(store)
+    missing = [row | {"store": path} for path, rows in left_out.items() for row in rows]
     for place in (form.to, form.state):
         refuse_inside(every_store, Path(place))
     with spark.session(context) as session:
-        run = StreamRun(session, sources.paths, asked, form)
+        run = StreamRun(session, sources.paths, asked, form, missing)
         for messages in run.run():
             context.talk.note(f"batch {run.batches}: {messages:,} messages, {run.messages:,} in all")
     told = {"path": to, "format": form.format} | run.summary()

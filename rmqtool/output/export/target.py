@@ -27,6 +27,8 @@ class Target:
     """One file, or with `directory` a directory. Nothing is touched before `begin`."""
 
     def __init__(self, path: Path, *, directory: bool) -> None:
+        if not path.name:
+            raise UsageError(f"--to: {path} exists and is not replaced")
         self.path = path
         self.part = path.with_name(path.name + ".part")
         self._state = path.with_name(path.name + ".part.json")

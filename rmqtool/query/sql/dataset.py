@@ -33,7 +33,8 @@ class Lacking:
 
     def add(self, row: Row) -> None:
         """A row of `not_covered`."""
-        self.rows[row["path"], row.get("position"), row["reason"]] = row
+        place = row.get("position", row.get("physical_offset"))
+        self.rows[row["path"], place, row["reason"]] = row
 
 
 @dataclass(frozen=True)

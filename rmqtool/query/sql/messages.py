@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -15,16 +16,18 @@ from rmqtool.scan.events import Records
 from rmqtool.scan.log import LogScan, data_bytes, scan_log
 from rmqtool.scan.table import COLUMNS, DEFAULT_COLUMNS, table_schema, to_batch
 from rmqtool.scan.times import LARGEST_MILLIS, TIME, TIMES, as_time
+from rmqtool.store.coverage import Incomplete
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow.dataset as ds
 
     from rmqtool.query.reading import Reading
     from rmqtool.query.sql.dataset import Ask, Lacking
-    from rmqtool.store.segments import Segment, SegmentSet
+    from rmqtool.store.segments import Hole, Segment, SegmentSet
 
+_HOLE = {"path": "commitlog", "reason": Incomplete.DAMAGE.value}
 _BODIES = ("plain_body", "body_sha256", "plain_body_sha256")
 
 
@@ -38,6 +41,14 @@ def _schema() -> pa.Schema:
 
 SCHEMA = _schema()
 """docs/table.md; the columns of time stand behind the milliseconds that they are made of"""
+
+
+def _within_hole(hole: Hole) -> Callable[[frozenset[str]], ds.Expression]:
+    """What rows that are not there would fulfil; those of a file cut short have its name."""
+    whole = hole.before.size and (hole.end - hole.start) % hole.before.size == 0
+    first = hole.start if whole else hole.before.base
+    bounds = {"physical_offset": (hole.start, hole.end - 1), "segment": (first, hole.end - 1)}
+    return lambda _names: within(bounds)
 
 
 class Hiding(Protocol):
@@ -63,6 +74,7 @@ class MessagesTable:
         self._segments = segments
         self._reading = reading
         self._lacking = lacking
+        self._holes = list(segments.holes())
         self._times = SegmentTimes(segments)
         self._kernels = choose_kernels(data_bytes(segments))
         self.opened: list[int] = []
@@ -70,6 +82,7 @@ class MessagesTable:
     def dataset(self) -> StoreDataset:
         """The table for a database."""
         parts = [Part(one.file.shown, self._guarantee_of(one)) for one in self._segments]
+        parts += [Part(_HOLE["path"], _within_hole(one)) for one in self._holes]
         return StoreDataset(self._schema, parts, self._read, self._lacking)
 
     def _guarantee_of(self, segment: Segment) -> Any:
@@ -90,7 +103,11 @@ class MessagesTable:
         return guarantee
 
     def _read(self, chosen: list[int], ask: Ask) -> Iterator[pa.RecordBatch]:
-        wanted = {self._segments[number] for number in chosen}
+        present = len(self._segments)
+        wanted = {self._segments[number] for number in chosen if number < present}
+        for number in chosen[bisect_left(chosen, present) :]:
+            hole = self._holes[number - present]
+            self._lacking.add(_HOLE | {"physical_offset": hole.start, "length": hole.end - hole.start})
         everything = (*ask.columns, *ask.names)
         hiding = self._hiding
         how = LogScan(
