@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import NewerFormatError, StoreIOError, UnreadableError, UsageError
-from rmqtool.pipeline.parts import PART_BYTES, LogPart
+from rmqtool.pipeline.parts import PART_BYTES, LogPart, pieces
 from rmqtool.query.log_end import end_of_data
 from rmqtool.query.segment_times import SegmentTimes
 from rmqtool.scan.events import Records, Unreadable
@@ -158,7 +158,7 @@ def parts_between(
             continue
         at = high
         reach = high - segment.base
-        count = -(-reach // part_bytes) if part_bytes and high - low > part_bytes else 1
+        count = pieces(reach, part_bytes) if part_bytes and high - low > part_bytes else 1
         light = replace(store, files=(segment.file,), directories=(), notes=())
         active = segments.is_active(segment)
         found += [

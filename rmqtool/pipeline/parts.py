@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import Hole, Segment
 
+MOST_PIECES = 4096
+"""of a segment, however small they are wanted"""
 PART_BYTES = 128 << 20
 """bytes of a segment that one task reads, where segments are cut and nothing else is said"""
 MANY_SEGMENTS = 64
@@ -141,6 +143,11 @@ class PartOfLog(SegmentSet):
         return [self._part.hole] if self._part.hole is not None and self._part.number == 0 else []
 
 
+def pieces(length: int, part_bytes: int) -> int:
+    """Into how many pieces so many bytes are cut."""
+    return min(max(-(-length // part_bytes), 1), MOST_PIECES)
+
+
 def cut_segment(segment: Segment, part_bytes: int, *, active: bool) -> tuple[int, int]:
     """Number of pieces, and the position behind the data. part_bytes: 0 leaves segments whole."""
     if not part_bytes or segment.size <= part_bytes:
@@ -149,7 +156,7 @@ def cut_segment(segment: Segment, part_bytes: int, *, active: bool) -> tuple[int
         reach = end_of_data(segment) if active else segment.size
     except RmqtoolError:
         return 1, segment.size
-    return max(-(-reach // part_bytes), 1), reach
+    return pieces(reach, part_bytes), reach
 
 
 def log_parts(

@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from rmqtool.errors import StoreIOError
+from rmqtool.errors import StoreIOError, UsageError
 from rmqtool.pipeline.notes import Listener
 from rmqtool.pipeline.runner import spark_errors
 from rmqtool.pipeline.session import first_line, gone_errors
@@ -54,6 +54,21 @@ class StreamForm:
     def state(self) -> str:
         """Directory of the checkpoint."""
         return self.checkpoint or os.path.join(self.to, CHECKPOINT)
+
+    def refuse_mixture(self) -> None:
+        """Raises `UsageError` where the directory has data files of another form."""
+        for place, directories, names in os.walk(self.to):
+            directories[:] = [one for one in directories if not one.startswith(("_", "."))]
+            for name in names:
+                suffix = os.path.splitext(name)[1]
+                if name.startswith(("_", ".")) or suffix not in {".parquet", ".json"}:
+                    continue
+                within = os.path.relpath(place, self.to).split(os.sep)
+                keys = tuple(one.partition("=")[0] for one in within if "=" in one)
+                if (suffix == ".parquet", keys) != (self.format == "parquet", self.keys):
+                    by = f" by {','.join(keys)}" if keys else ""
+                    raise UsageError(f"--to {self.to} holds {suffix[1:]} files{by}: go on in that form")
+                return
 
 
 @dataclass

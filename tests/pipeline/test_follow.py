@@ -136,5 +136,5 @@ def test_options(root: Path) -> None:
     assert (found.start, found.start_is_time, found.expired, found.most) == (1795219200000, True, "skip", 5)
     assert parse_start("17") == (17, False)
     for name, value in (("start", "soon"), ("expired", "maybe"), ("max_bytes_per_trigger", "0")):
-        with pytest.raises(UsageError, match=f"option {name}"):
+        with pytest.raises(UsageError, match=f"{name}:"):
             parse_stream_options({"path": str(root), name: value})

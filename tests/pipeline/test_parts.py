@@ -13,7 +13,7 @@ import fixtures
 from fixtures.builder import HandmadeLog
 from formats.commitlog import Blank, encode_message
 from rmqtool.errors import RmqtoolError
-from rmqtool.pipeline.parts import MANY_SEGMENTS, log_parts
+from rmqtool.pipeline.parts import MANY_SEGMENTS, MOST_PIECES, log_parts, pieces
 from rmqtool.query.not_read import not_read
 from rmqtool.scan.log import LogScan, scan_log
 from rmqtool.store.bytes import BLOCK
@@ -227,3 +227,7 @@ def test_when_segments_are_cut(tmp_path: Path) -> None:
             vars(one)["segments"] = many
             counts[number, root] = max(part.count for part in log_parts(one, wanted=lambda s: s.base == 0))
     assert sorted(counts.values()) == [1, 1, 1, 8]
+
+
+def test_the_smallest_parts_are_not_too_many() -> None:
+    assert [pieces(1 << 30, size) for size in (1, 1 << 20, 1 << 30, 1 << 31)] == [MOST_PIECES, 1024, 1, 1]

@@ -67,6 +67,9 @@ def test_goes_on_and_names_what_expired(
     assert (skipped.exit_code, told["complete"]) == (3, False)
     assert gone in told["not_covered"][0]["error"]
     assert written(spark, to) == [one for one in every if not 2 * SEGMENT <= one < 3 * SEGMENT]
+    for other in (("--partition", "topic"), ("--format", "ndjson", "--partition", "topic,day")):
+        refused = rmq("pipeline", "stream", "--once", root, "--to", to, *other)
+        assert (refused.exit_code, "by topic,day" in refused.stderr) == (2, True)
 
 
 def test_lines_of_several_stores(spark: SparkSession, goldens: dict[str, Path], tmp_path: Path) -> None:

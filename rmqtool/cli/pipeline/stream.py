@@ -134,6 +134,7 @@ def command(
     given = {"topic": ",".join(topic or ()), "columns": columns, "store_config": spark.store_config}
     asked |= {name: value for name, value in given.items() if value}
     _check(asked, partition)
+    form.refuse_mixture()
     sources = source_options(stores, spark, MessageFilter(), cut)
     for path in sources.paths:
         refuse_remote(path, "a stream")
