@@ -37,6 +37,11 @@ class Missing:
     low: int
     high: int
 
+    @property
+    def count(self) -> int:
+        """Queue offsets."""
+        return self.last - self.first + 1
+
 
 @dataclass
 class Order:
@@ -212,19 +217,18 @@ def _find_missing(order: Order, key: QueueKey, room: Room, begin: int, *, batch:
 def light_missing(survey: Survey) -> tuple[dict[QueueKey, list[Missing]], set[QueueKey]]:
     """Positions that queues of other topics' records miss where the log has a hole, by queue.
 
-    And queues whose records count differently from their units: those that miss positions without a hole (5.x
-    names queues of other names than LMQ's, and then gives none of that record's positions), those whose
-    positions do not ascend, and those that have records of their own.
+    And queues whose records count differently from their units: those that miss positions that no hole has
+    room for (5.x names queues of other names than LMQ's, and then gives none of that record's positions),
+    those whose positions do not ascend, and those that have records of their own.
     """
-    holes = sorted(hole.start for hole in survey.holes)
+    room = Room(survey.holes, ())
     found: dict[QueueKey, list[Missing]] = {}
     apart: set[QueueKey] = set()
     for key, runs in survey.light.items():
         gaps = [Missing(key, a.last + 1, b.first - 1, a.end, b.start) for a, b in pairwise(runs)]
         if runs and survey.slabs[0].base == 0 and runs[0].first:
             gaps.insert(0, Missing(key, 0, runs[0].first - 1, 0, runs[0].start))
-        damaged = all(bisect_left(holes, one.low) < bisect_left(holes, one.high) for one in gaps)
-        if key not in survey.runs and damaged and all(one.first <= one.last for one in gaps):
+        if key not in survey.runs and all(0 < one.count <= room.between(one.low, one.high) for one in gaps):
             found[key] = gaps
         else:
             apart.add(key)
