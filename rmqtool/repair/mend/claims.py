@@ -11,17 +11,16 @@ from formats import properties as props
 from formats.commitlog import MESSAGE_MAGIC_CODES, transaction_of
 from formats.java import java_parse_int
 from rmqtool.repair.mend.headers import text_of
+from rmqtool.repair.mend.offers import Offer, Offers
 from rmqtool.repair.mend.order import Missing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rmqtool.repair.mend.model import Frame, Header, QueueKey, Survey
     from rmqtool.repair.mend.order import Order
 
 _BEYOND = 1 << 62
-_AGREEING = 2
-"""of topic, queue number and queue offset, so many have to be right in a header that names a place"""
 
 
 @dataclass
@@ -56,10 +55,8 @@ class Claimant:
         for frames in made.frames.values():
             for frame in frames:
                 self._claim(frame)
-        for frames in made.frames.values():
-            for frame in frames:
-                if frame.key is None and frame.header is not None and _speaks(frame.header):
-                    self._claim_nearly(frame, frame.header)
+        left = [frame for frames in made.frames.values() for frame in frames if frame.key is None]
+        self._claim_nearly(left)
         self._find_open(made)
         return made
 
@@ -164,38 +161,66 @@ class Claimant:
         self._claimed[key][slot] = frame
         insort(self._slots[key], slot)
 
-    def _claim_nearly(self, frame: Frame, header: Header) -> None:
-        """By a header of which one part is wrong: the queue that misses something there tells which."""
-        best: tuple[int, QueueKey, int] | None = None
-        ties = 0
-        for key, slot in self._candidates(frame, header):
-            topic = text_of(header.topic)
-            points = (topic == key[0]) + (header.queue_id == key[1]) + (header.queue_offset == slot)
-            if points < _AGREEING or not self._in_order(key, slot, frame):
-                continue
-            if best is None or points > best[0]:
-                best, ties = (points, key, slot), 0
-            elif points == best[0] and (key, slot) != best[1:]:
-                ties += 1
-        if best is None or ties:
+    def _claim_nearly(self, frames: Sequence[Frame]) -> None:
+        """By headers of which one part is wrong: the queue that misses something there tells which."""
+        spoken = [(one, one.header) for one in frames if one.header is not None and _speaks(one.header)]
+        if not spoken:
             return
-        self._take(best[1], best[2], frame)
+        offers = Offers(
+            (half, header.queue_offset)
+            for _, header in spoken
+            for half in (text_of(header.topic), header.queue_id)
+            if half is not None
+        )
+        for offer in self._offers():
+            offers.add(offer)
+        for frame, header in spoken:
+            self._claim_one_nearly(frame, header, offers)
 
-    def _candidates(self, frame: Frame, header: Header) -> list[tuple[QueueKey, int]]:
-        found: list[tuple[QueueKey, int]] = []
+    def _claim_one_nearly(self, frame: Frame, header: Header, offers: Offers) -> None:
+        """Two parts of three have to be right, in one queue only; the queue's own header is right in all."""
+        topic, slot = text_of(header.topic), header.queue_offset
+        own = None if topic is None else (topic, header.queue_id)
+        found = set(self._own_slots(own, slot, frame)) if own is not None else set()
+        if own is not None and (own, slot) in found:
+            found = {(own, slot)}
+        else:
+            for half in (topic, header.queue_id):
+                others = offers.at(half, slot, frame.start, frame.end, own) if half is not None else ()
+                found |= {(one.key, slot) for one in others}
+        if len(found) != 1:
+            return
+        ((key, slot),) = found
+        self._take(key, slot, frame)
+        offers.take(key, slot, frame.start, frame.end)
+
+    def _own_slots(self, key: QueueKey, stated: int, frame: Frame) -> list[tuple[QueueKey, int]]:
+        """What the queue may have had there: the stated slot, the ends of what it misses, the next one."""
+        if key[0] in self._survey.batches:
+            return []
+        slots: list[int] = []
+        gap = self._gap_around(key, frame)
+        if gap is not None:
+            slots += [stated] if gap.first <= stated <= gap.last else []
+            slots += [gap.first, gap.last]
+        runs = self._order.chosen.get(key)
+        if runs and frame.start >= runs[-1].end and key not in self._order.twice:
+            slots.append(self._next(key))
+        return [(key, slot) for slot in slots if self._in_order(key, slot, frame)]
+
+    def _offers(self) -> Iterator[Offer]:
+        """All positions that queues miss and nothing claims, and what would be the next ones behind them."""
         batches = self._survey.batches
-        for key in self._missing:
-            gap = self._gap_around(key, frame) if key[0] not in batches else None
-            if gap is not None:
-                if gap.first <= header.queue_offset <= gap.last:
-                    found.append((key, header.queue_offset))
-                found += [(key, gap.first), (key, gap.last)]
+        for key, gaps in self._missing.items():
+            for gap in gaps if key[0] not in batches else ():
+                for one in self._unclaimed(gap):
+                    yield Offer(key, one.first, one.last, one.low, one.high)
         for key, runs in self._order.chosen.items():
-            if key[0] in batches:
-                continue
-            if runs and frame.start >= runs[-1].end and key not in self._order.twice:
-                found.append((key, self._next(key)))
-        return found
+            if runs and key[0] not in batches and key not in self._order.twice:
+                slots = self._slots.get(key)
+                low = max(runs[-1].end, self._claimed[key][slots[-1]].start + 1 if slots else 0)
+                following = self._next(key)
+                yield Offer(key, following, following, low, _BEYOND, goes_on=True)
 
     def _find_open(self, made: Claims) -> None:
         """What is missing and not claimed, between the claims around it."""
