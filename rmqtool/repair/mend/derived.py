@@ -20,7 +20,7 @@ from rmqtool.check.index_match import keys_of
 from rmqtool.check.log_reading import LogReader
 from rmqtool.check.reading import Reading
 from rmqtool.recovery.queue_ends import is_somebodys
-from rmqtool.repair.content import CHUNK, FromFile
+from rmqtool.repair.content import FromFile
 from rmqtool.repair.mend.batch_files import BatchMender
 from rmqtool.repair.mend.extension import ExtensionMender
 from rmqtool.repair.mend.headers import SMALLEST_RECORD
@@ -28,6 +28,7 @@ from rmqtool.repair.mend.queues import QueueMender
 from rmqtool.repair.mend.rocksdb import has_rocksdb_queues
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.repair.rebuild_rules import rules_of
+from rmqtool.repair.same_bytes import same_bytes
 from rmqtool.scan.events import Gap, Records, Unreadable
 from rmqtool.scan.keys import hash_kernels
 from rmqtool.store.kinds import FileKind
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from rmqtool.build.rules import Rules
     from rmqtool.check.index_match import Keys
     from rmqtool.store.access import Access
-    from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import Segment
 
@@ -102,7 +102,7 @@ class DerivedMender:
         queues_in = Path(self.work) / "queues"
         queues_in.mkdir()
         files = DerivedFiles(queues_in)
-        builder = QueueBuilder(rules, files, self.kernels, self._wanted)
+        builder = QueueBuilder(rules, files, self.kernels, _wanted(store))
         if self.blanks:
             builder.damage(self.blanks * SMALLEST_RECORD)
         sound = self._read(store, None if rocksdb else builder)
@@ -127,14 +127,6 @@ class DerivedMender:
             yield from mender.edits()
             yield from extension.edits(mender.highest)
         yield from BatchMender(store, files, rules.batch_queue_size, first, built, self.left).edits()
-
-    def _wanted(self, topic: str, queue_id: int) -> bool:
-        """Queues of topics that were deleted are not made anew."""
-        if is_somebodys(self.store.topics, topic):
-            return True
-        kinds = FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE
-        queues = [one for kind in kinds for one in self.store.queues(kind)]
-        return any((one.topic, one.queue_id) == (topic, queue_id) for one in queues)
 
     def _read(self, store: Store, builder: QueueBuilder | None) -> bool:
         """One pass over the log: units are built, items compared. Whether the index is right."""
@@ -172,7 +164,7 @@ class DerivedMender:
         for path in sorted(files.times):
             built = place / path
             size = built.stat().st_size
-            if _same(built, store.file(path)):
+            if same_bytes(built, store.file(path)):
                 continue
             time = files.times[path]
             change = Change(
@@ -191,6 +183,13 @@ class DerivedMender:
                 yield Edit(Change(action=Action.REMOVE, path=file.shown, why="index", message=message))
 
 
+def _wanted(store: Store) -> Callable[[str, int], bool]:
+    """Queues of topics that were deleted are not made anew."""
+    kinds = FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE
+    there = {(one.topic, one.queue_id) for kind in kinds for one in store.queues(kind)}
+    return lambda topic, queue_id: is_somebodys(store.topics, topic) or (topic, queue_id) in there
+
+
 def _full_index(store: Store, edits: list[Edit]) -> int:
     """`indexMsgTimestamp`: the end time of the newest file but the last (`IndexService`)."""
     changed = {edit.change.path: edit for edit in edits if edit.change.path.startswith("index/")}
@@ -206,17 +205,6 @@ def _full_index(store: Store, edits: list[Edit]) -> int:
         return 0
     with file.open("pread") as source:
         return int(Header.parse(source.window(0, 40).tobytes()).end_timestamp)
-
-
-def _same(built: Path, file: StoreFile | None) -> bool:
-    """Whether a file of the store has just the bytes that were built."""
-    if file is None or not file.regular or file.size != built.stat().st_size:
-        return False
-    with built.open("rb") as new, file.open("pread") as old:
-        for start in range(0, file.size, CHUNK):
-            if new.read(CHUNK) != old.window(start, CHUNK).tobytes():
-                return False
-    return True
 
 
 def _counts(one: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rmqtool.repair.mend.cells import allot, cells_of
@@ -71,9 +72,21 @@ class MendedLog:
     twice: list[QueueKey] = field(default_factory=list)
     light_without: int = 0
 
+    @cached_property
+    def by_base(self) -> dict[int, list[Mended]]:
+        """What was mended of each segment. Ask when all is."""
+        found: dict[int, list[Mended]] = {}
+        for one in self.mended:
+            found.setdefault(one.hole.slab.base, []).append(one)
+        return found
+
+    def of(self, slab: Slab) -> list[Mended]:
+        """What was mended of one segment."""
+        return self.by_base.get(slab.base, [])
+
     def patches(self, slab: Slab) -> tuple[Patch, ...]:
         """The patches of one segment."""
-        return tuple(one.patch for one in self.mended if one.hole.slab is slab)
+        return tuple(one.patch for one in self.of(slab))
 
 
 @dataclass(frozen=True)
@@ -152,10 +165,13 @@ class LogMender:
             gifts = Donors(self.donors, self.kernels, self.mode).gifts(holes, log)
         if not gifts:
             return survey, []
-        slabs = []
-        for slab in survey.slabs:
-            given = [one.patch for one in gifts if one.hole.slab is slab]
-            slabs.append(replace(slab, given=tuple(given)) if given else slab)
+        given: dict[int, list[Patch]] = {}
+        for one in gifts:
+            given.setdefault(one.hole.slab.base, []).append(one.patch)
+        slabs = [
+            replace(slab, given=tuple(given[slab.base])) if slab.base in given else slab
+            for slab in survey.slabs
+        ]
         by_base = {slab.base: slab for slab in slabs}
         for one in gifts:
             one.hole.slab = by_base[one.hole.slab.base]
