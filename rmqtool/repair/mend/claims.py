@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from formats import properties as props
 from formats.commitlog import MESSAGE_MAGIC_CODES, transaction_of
 from formats.java import java_parse_int
+from rmqtool.repair.mend.chain import BATCH
 from rmqtool.repair.mend.headers import text_of
 from rmqtool.repair.mend.offers import Offer, Offers
 from rmqtool.repair.mend.order import Missing
@@ -90,11 +91,19 @@ class Claimant:
         if not runs:
             return key in self._known
         if slot > runs[-1].last:
-            return frame.start >= runs[-1].end
+            between = runs[-1].end, frame.start
+            return frame.start >= runs[-1].end and self._room(key, runs[-1].last + 1, slot, between)
         if slot < runs[0].first:
-            return slot >= 0 and last < runs[0].first and frame.end <= runs[0].start
+            between = frame.end, runs[0].start
+            fits = slot >= 0 and last < runs[0].first and frame.end <= runs[0].start
+            return fits and self._room(key, last + 1, runs[0].first, between)
         gap = self._gap_around(key, frame)
         return gap is not None and gap.first <= slot and last <= gap.last
+
+    def _room(self, key: QueueKey, first: int, slot: int, between: tuple[int, int]) -> bool:
+        """Whether records with the slots from `first` on may have been between two places of the log."""
+        most = BATCH if key[0] in self._survey.batches else 1
+        return slot - first <= self._order.room.inside(*between) * most
 
     def _gap_around(self, key: QueueKey, frame: Frame) -> Missing | None:
         """What the queue misses where the frame lies; gaps of a queue are in order and apart."""
@@ -147,14 +156,20 @@ class Claimant:
         claimed, slots = self._claimed[key], self._slots[key]
         if slot in claimed:
             return False
-        at = bisect_left(slots, slot)
-        if at:
-            before = claimed[slots[at - 1]]
-            if before.start >= frame.start or slots[at - 1] + before.count > slot:
+        at, end = bisect_left(slots, slot), slot + frame.count
+        before = claimed[slots[at - 1]] if at else None
+        behind = claimed[slots[at]] if at < len(slots) else None
+        if before is not None and (before.start >= frame.start or slots[at - 1] + before.count > slot):
+            return False
+        if behind is not None and (behind.start <= frame.start or end > slots[at]):
+            return False
+        if self._order.chosen.get(key):
+            return True  # how far it may be from what is intact is known
+        if before is not None:
+            follows = slots[at - 1] + before.count
+            if not self._room(key, follows, slot, (before.end, frame.start)):
                 return False
-        if at == len(slots):
-            return True
-        return claimed[slots[at]].start > frame.start and slot + frame.count <= slots[at]
+        return behind is None or self._room(key, end, slots[at], (frame.end, behind.start))
 
     def _take(self, key: QueueKey, slot: int, frame: Frame) -> None:
         frame.key, frame.slot = key, slot

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from formats.index import Header
-from rmqtool.build.builder import Builder, QueueBuilder
+from rmqtool.build.builder import Builder, QueueBuilder, Queues
 from rmqtool.build.files import DerivedFiles
 from rmqtool.build.index import IndexFiles, IndexNames
 from rmqtool.build.log import LogReading, build_log
@@ -23,7 +23,6 @@ from rmqtool.recovery.queue_ends import is_somebodys
 from rmqtool.repair.content import FromFile
 from rmqtool.repair.mend.batch_files import BatchMender
 from rmqtool.repair.mend.extension import ExtensionMender
-from rmqtool.repair.mend.headers import SMALLEST_RECORD
 from rmqtool.repair.mend.queues import QueueMender
 from rmqtool.repair.mend.rocksdb import has_rocksdb_queues
 from rmqtool.repair.plan import Action, Change, Edit
@@ -34,8 +33,11 @@ from rmqtool.scan.keys import hash_kernels
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from types import ModuleType
+
+    import numpy as np
+    import numpy.typing as npt
 
     from rmqtool.build.rules import Rules
     from rmqtool.check.index_match import Keys
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from rmqtool.store.segments import Segment
 
     Key = tuple[str, int]
+    Ints = npt.NDArray[np.int64]
 
 
 @dataclass
@@ -78,15 +81,15 @@ class _Run:
 class DerivedMender:
     """Make it for one store, call `mend` once.
 
-    store: with the mended log. end: of that log. left: queues that stay as they are. blanks: positions that
-    light queues miss for good. work: an empty directory for what is built.
+    store: with the mended log. end: of that log. left: queues that stay as they are. blanks: how many
+    positions queues miss for good. work: an empty directory for what is built.
     """
 
     store: Store
     release: str
     end: int
     left: frozenset[Key]
-    blanks: int
+    blanks: Mapping[Key, int]
     kernels: ModuleType
     work: str
     access: Access
@@ -102,25 +105,22 @@ class DerivedMender:
         queues_in = Path(self.work) / "queues"
         queues_in.mkdir()
         files = DerivedFiles(queues_in)
-        builder = QueueBuilder(rules, files, self.kernels, _wanted(store))
-        if self.blanks:
-            builder.damage(self.blanks * SMALLEST_RECORD)
+        queues = _WithBlanks(Queues(rules, files, self.kernels), self.blanks)
+        builder = QueueBuilder(rules, files, self.kernels, _wanted(store), queues)
         sound = self._read(store, None if rocksdb else builder)
         if rocksdb:
             made.notes.append("the consume queues are in RocksDB: they are left to the broker")
         else:
-            made.edits += self._queues(store, rules, files, builder)
+            made.edits += self._queues(store, rules, files, queues.made)
         if store.config is None or store.config.message_index_enable:
             made.edits += [] if sound else self._index(store, rules)
         made.full_index_timestamp = _full_index(store, made.edits)
         made.edits = _with_directories(store, _once(made.edits))
         return made
 
-    def _queues(
-        self, store: Store, rules: Rules, files: DerivedFiles, builder: QueueBuilder
-    ) -> Iterator[Edit]:
+    def _queues(self, store: Store, rules: Rules, files: DerivedFiles, made: Queues) -> Iterator[Edit]:
         """Where units may point depends on what stays of extension files, and the other way round."""
-        first, built = store.segments.first_offset, dict(builder.queues)
+        first, built = store.segments.first_offset, made.made
         with ExtensionMender(store, rules.extension_size) as extension:
             size = rules.consume_queue_size
             mender = QueueMender(store, files, size, first, built, self.left, extension.lookup)
@@ -181,6 +181,22 @@ class DerivedMender:
             if file.path not in files.times and file.regular:
                 message = f"{file.shown}: what it would hold is in the files built anew"
                 yield Edit(Change(action=Action.REMOVE, path=file.shown, why="index", message=message))
+
+
+@dataclass(frozen=True, slots=True)
+class _WithBlanks:
+    """Queues in which positions that no record of the log has stay free, so many in each."""
+
+    made: Queues
+    blanks: Mapping[Key, int]
+
+    def plain(self, key: Key, columns: Ints, chosen: Ints, lost: int, own: Ints | None = None) -> None:
+        """See `PlainQueue.append`."""
+        self.made.plain(key, columns, chosen, lost + self.blanks.get(key, 0), own)
+
+    def batches(self, key: Key, columns: Ints, chosen: Ints, counts: Ints) -> None:
+        """See `BatchQueue.append`."""
+        self.made.batches(key, columns, chosen, counts)
 
 
 def _wanted(store: Store) -> Callable[[str, int], bool]:

@@ -7,7 +7,7 @@ where they can be trusted, as units say that point at it, or as the queue misses
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from formats import properties as props
@@ -124,9 +124,12 @@ class Lights:
             return False
         return self._highest.get(one.key, -1) < one.slot
 
-    def without(self) -> int:
-        """Positions that no record took."""
-        return self._gaps.untaken(self._apart, self._taken)
+    def without(self) -> Counter[QueueKey]:
+        """How many positions of each queue no record took."""
+        found: Counter[QueueKey] = Counter()
+        for key, count in self._gaps.untaken(self._apart, self._taken):
+            found[key] += count
+        return +found
 
 
 def _width(one: Further) -> int:

@@ -75,14 +75,15 @@ class Gaps:
             if key not in apart:
                 yield from gaps
 
-    def untaken(self, apart: Collection[QueueKey], taken: Mapping[QueueKey, Collection[int]]) -> int:
-        """Positions in gaps that nobody took."""
-        left, slots = 0, {key: sorted(there) for key, there in taken.items()}
+    def untaken(
+        self, apart: Collection[QueueKey], taken: Mapping[QueueKey, Collection[int]]
+    ) -> Iterator[tuple[QueueKey, int]]:
+        """How many positions in each gap nobody took."""
+        slots = {key: sorted(there) for key, there in taken.items()}
         for gap in self.besides(apart):
             one = gap.missing
             own = slots.get(one.key, [])
-            left += one.last + 1 - one.first - (bisect_right(own, one.last) - bisect_left(own, one.first))
-        return left
+            yield one.key, one.count - (bisect_right(own, one.last) - bisect_left(own, one.first))
 
 
 class OpenGaps:

@@ -43,20 +43,6 @@ class Missing:
         return self.last - self.first + 1
 
 
-@dataclass
-class Order:
-    """What was found out about all queues.
-
-    chosen: runs by queue that are in order. outliers: short runs that are not. twice: queues with long ones,
-    which are left as they are. missing: positions that no record has, between chosen runs.
-    """
-
-    chosen: dict[QueueKey, list[Run]] = field(default_factory=dict)
-    outliers: list[Run] = field(default_factory=list)
-    twice: set[QueueKey] = field(default_factory=set)
-    missing: list[Missing] = field(default_factory=list)
-
-
 class Room:
     """How many records may have been in a range that is not one intact record."""
 
@@ -76,9 +62,38 @@ class Room:
         """Records that fit into what begins in [low, high)."""
         return max(self.until(high) - self.until(low), 0)
 
+    def inside(self, low: int, high: int) -> int:
+        """Records that fit into what lies between two places in holes."""
+        return max(self._in_front(high) - self._in_front(low), 0) + 1
+
+    def _in_front(self, place: int) -> int:
+        at = bisect_left(self._starts, place)
+        if not at:
+            return 0
+        part = (place - self._starts[at - 1]) // SMALLEST_RECORD
+        return min(self._sums[at - 1] + part, self._sums[at])
+
     def until(self, high: int) -> int:
         """Records that fit into what begins in front of `high`."""
         return self._sums[bisect_left(self._starts, high)]
+
+
+@dataclass
+class Order:
+    """What was found out about all queues.
+
+    chosen: runs by queue that are in order. outliers: short runs that are not. twice: queues with long ones,
+    which are left as they are. jumps: those of them whose offsets ascend, but skip more than the log has room
+    for. missing: positions that no record has, between chosen runs.
+    """
+
+    room: Room
+
+    chosen: dict[QueueKey, list[Run]] = field(default_factory=dict)
+    outliers: list[Run] = field(default_factory=list)
+    twice: set[QueueKey] = field(default_factory=set)
+    jumps: set[QueueKey] = field(default_factory=set)
+    missing: list[Missing] = field(default_factory=list)
 
 
 def lonely_runs(survey: Survey) -> list[Run]:
@@ -95,7 +110,6 @@ def order_of(survey: Survey, pointed: Mapping[int, Sequence[QueueKey]] | None = 
 
     pointed: queues with a unit for a lonely record at its own queue offset, by its physical offset.
     """
-    order = Order()
     batches = survey.batches
     broken = {
         key: list(runs) if key[0] in batches else _parts(runs)
@@ -105,6 +119,7 @@ def order_of(survey: Survey, pointed: Mapping[int, Sequence[QueueKey]] | None = 
     loose = [part for parts in broken.values() for part in parts if part.count <= SHORT]
     lonely = lonely_runs(survey)
     room = Room(survey.holes, loose + lonely)
+    order = Order(room)
     begin = survey.slabs[0].base if survey.slabs else 0
     for key, runs in survey.runs.items():
         if key not in broken:
@@ -186,6 +201,8 @@ def _put_in_order(
     order.chosen[key] = [parts[number] for number in chain]
     if any(batch or part.count > SHORT for part in left):
         order.twice.add(key)
+        if all(a.last < b.first for a, b in pairwise(parts)):
+            order.jumps.add(key)
     else:
         order.outliers += left
 
