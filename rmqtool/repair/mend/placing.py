@@ -34,7 +34,7 @@ class Slab:
     """One segment as it should be.
 
     file: where its bytes come from, None when no file has them. given: what donors have for its holes.
-    foreign: no record of the file is at its own place.
+    foreign: all records of the file are at other places.
     """
 
     base: int
@@ -177,7 +177,8 @@ def _slab(base: int, size: int, home: _Known | None, known: list[_Known], used: 
         # its bytes are no records at their own place; what may be read from them is decided by the survey
         file = there if there is not None and there not in used and there.size else None
         path = there.path if there is not None else f"commitlog/{base:020d}"
-        return Slab(base, size, path, file, foreign=True)
+        foreign = any(one.counts for one in known if one.file is file)
+        return Slab(base, size, path, file, foreign=foreign)
     own = home.file.base_offset == base and home.file.name == f"{base:020d}"
     path = home.file.path if own else f"commitlog/{base:020d}"
     return Slab(base, size, path, home.file)
