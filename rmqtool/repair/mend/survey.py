@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 _TOGETHER = 1 << 17
 """records whose queues are sorted together"""
 
-_FEW = 5
-"""records of which the store time in the middle is taken"""
+_FEW, _FAR_MS = 5, 86_400_000
+"""records of which the store time in the middle is taken where that of the last one is so far ahead"""
 
 _NO_POSITION = int(SysFlag.PREPARED)
 """bit that prepared and rolled back records have, and no others"""
@@ -67,7 +67,7 @@ class Surveyor:
     _previous: Rows | None = None
     """the last intact records of the segment that is read"""
     _usual: int = 0
-    """store time of the last intact records: one of them may have a wrong one"""
+    """store time of the last intact record, or of its neighbours where that one's is days away"""
     _trailer: bool = False
     _open: list[Hole] = field(default_factory=list)
     """holes behind which no intact record was met yet"""
@@ -182,8 +182,9 @@ class Surveyor:
             later = int((times >= survey.doubts[-1].usual).sum())
             survey.doubts[-1].later += later
             survey.doubts[-1].older += len(times) - later
-        self._usual = int(np.median(times[-_FEW:]))
         survey.last_timestamp = int(times[-1])
+        usual = int(np.median(times[-_FEW:]))
+        self._usual = usual if survey.last_timestamp - usual > _FAR_MS else survey.last_timestamp
         survey.highest_timestamp = max(survey.highest_timestamp, int(times.max()))
         survey.last_start = self._slab.base + int(rows[-1, Field.POSITION])
         survey.data_end = survey.last_start + int(rows[-1, Field.STORE_SIZE])
