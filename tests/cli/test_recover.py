@@ -10,7 +10,7 @@ import pytest
 
 from fixtures import broker_conf, damage_case
 from tests.helpers import rmq
-from tests.repair.mend import strict
+from fixtures import strict
 from tests.repair.smallstore import tree
 
 if TYPE_CHECKING:

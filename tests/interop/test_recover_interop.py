@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from fixtures import DamageCase
     from tests.interop.javastore import JavaStore
-    from tests.repair.mend.strict import Record
+    from fixtures.strict import Record
 
 pytestmark = pytest.mark.interop
 

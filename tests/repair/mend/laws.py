@@ -14,12 +14,12 @@ from rmqtool.repair.to_copy import apply_to_copy, prepare_copy
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
 from rmqtool.store.lock import LockState
-from tests.repair.mend import strict
+from fixtures import strict
 
 if TYPE_CHECKING:
     from fixtures import DamageCase
     from rmqtool.repair.plan import Plan
-    from tests.repair.mend.strict import Record
+    from fixtures.strict import Record
 
 NOBODY = LockState(False, None, "")
 

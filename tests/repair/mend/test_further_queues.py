@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rmqtool.scan.units import BATCH_UNIT, UNIT
-from tests.repair.mend import strict
+from fixtures import strict
 from tests.repair.mend.laws import kept, mend
 
 if TYPE_CHECKING:

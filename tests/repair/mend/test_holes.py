@@ -19,7 +19,7 @@ from rmqtool.repair.mend.placing import Slab
 from rmqtool.repair.mend.restore import padded
 from rmqtool.repair.mend.tiles import Tiles
 from rmqtool.store.bytes import MemorySource
-from tests.repair.mend import strict
+from fixtures import strict
 from tests.repair.mend.laws import kept, mend, problems
 
 if TYPE_CHECKING:
