@@ -91,7 +91,7 @@ def _doctor(asked: Asked, true: Truth) -> None:
             if done.exit_code not in (2,):
                 asked.breaks("safe-serves", f"{release}: broker policy exit {done.exit_code} {done.stderr[-200:]}")
             continue
-        if wrong := kept(target, made):
+        if wrong := kept(target, made, dispatched=False):
             text = f"{release} {told.get('verdict', 'safe')}: {len(wrong)} not served, {wrong[0]}"
             asked.breaks("safe-serves", text)
 

@@ -70,16 +70,25 @@ def strict_units(made: Compound) -> dict[tuple[str, int, int], tuple[int, int]]:
     return _UNITS[key]
 
 
-def kept(root: Path, made: Compound) -> list[str]:
-    """Whole records that `root` does not serve at their queue offset, with the same bytes at the same place."""
+def kept(root: Path, made: Compound, *, dispatched: bool = True) -> list[str]:
+    """Whole records that `root` does not serve at their queue offset, with the same bytes at the same place.
+
+    Unless `dispatched`, units may be missing behind the last record that has one.
+    """
     here, units = strict.carve(root), strict.units(root)
-    wrong = []
-    for at, one in made.intact.items():
-        if at not in here or here[at].raw != one.raw:
-            wrong.append(f"record {at} {one.slot} is gone")
-        elif one.placed and _has_queue(made, one) and units.get(one.slot) != (at, one.size):
-            wrong.append(f"unit of {at} {one.slot} is {units.get(one.slot)}")
-    return wrong
+    queued = [one for one in made.intact.values() if one.placed and _has_queue(made, one)]
+    served = {one.offset for one in queued if units.get(one.slot) == (one.offset, one.size)}
+    newest = max(made.intact, default=-1) if dispatched else max(served, default=-1)
+    wrong = [
+        f"record {at} {one.slot} is gone"
+        for at, one in made.intact.items()
+        if at not in here or here[at].raw != one.raw
+    ]
+    return wrong + [
+        f"unit of {one.offset} {one.slot} is {units.get(one.slot)}"
+        for one in queued
+        if one.offset not in served and (one.offset <= newest or one.slot in units)
+    ]
 
 
 def lost_tables(made: Compound) -> list[str]:
