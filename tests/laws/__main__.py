@@ -13,26 +13,31 @@ from pathlib import Path
 
 from fixtures.compound import make
 from tests.conftest import ENVIRONMENT
-from tests.laws.judging import judge
+from tests.laws.java import Judge
+from tests.laws.judging import RELEASES, judge
 
 SECONDS = 180
 
 
-def one(seed: int) -> tuple[str, list[str]]:
+def one(seed: int, judges) -> tuple[str, list[str]]:
     """What was done to the store of a seed, and the laws it breaks."""
     place = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(dir=place) as work:
         made = make(seed, Path(work) / "case")
         told = f"{made.ground} | {' | '.join(made.done)}"
         (Path(work) / "out").mkdir()
-        return told, judge(made, Path(work) / "out")
+        return told, judge(made, Path(work) / "out", judges)
 
 
 def worker(pipe) -> None:
+    judges = {}
+    if os.environ.get("LAWS_JAVA"):
+        place = Path(tempfile.mkdtemp())
+        judges = {release: Judge(release, place) for release in RELEASES}
     while True:
         seed = pipe.recv()
         try:
-            pipe.send(one(seed))
+            pipe.send(one(seed, judges))
         except Exception:
             pipe.send(("harness", [f"harness: {traceback.format_exc()[-900:]}"]))
 

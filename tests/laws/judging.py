@@ -7,6 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from tests.laws.asking import Asked, document
+from tests.laws.java import judge_with_java
 from tests.laws.truth import Truth, kept, lost_tables, tree, truth
 
 if TYPE_CHECKING:
@@ -14,12 +15,13 @@ if TYPE_CHECKING:
 
     from fixtures.compound import Compound
     from tests.helpers import Result
+    from tests.laws.java import Judge
 
 RELEASES = ("4.9.8", "5.3.3")
 
 
-def judge(made: Compound, work: Path) -> list[str]:
-    """The laws that a store breaks, each with its name in front."""
+def judge(made: Compound, work: Path, judges: dict[str, Judge] | None = None) -> list[str]:
+    """The laws that a store breaks, each with its name in front; `judges` are the real stores by release."""
     asked = Asked(made, work)
     true = truth(made)
     before = _trees(made)
@@ -28,6 +30,8 @@ def judge(made: Compound, work: Path) -> list[str]:
     _reading(asked, true)
     _queries(asked, true)
     _keep(asked, codes)
+    if judges:
+        judge_with_java(asked, judges)
     _unchanged(asked, before, "reads-only")
     _undone(asked, before)
     return asked.broken

@@ -47,12 +47,12 @@ def truth(made: Compound) -> Truth:
     missing = [
         one
         for one in plain
-        if one.offset < newest and units.get(one.slot) != (one.offset, one.size) and _has_queue(made, one)
+        if one.offset < newest and units.get(one.slot) != (one.offset, one.size) and has_queue(made, one)
     ]
     return Truth(tuple(lost), tuple(missing), units)
 
 
-def _has_queue(made: Compound, one: Record) -> bool:
+def has_queue(made: Compound, one: Record) -> bool:
     """Whether the healthy store had a plain queue for the record."""
     queue = made.pristine / "consumequeue" / one.topic / str(one.queue_id)
     return queue.is_dir() and strict_units(made).get(one.slot) == (one.offset, one.size)
@@ -76,7 +76,7 @@ def kept(root: Path, made: Compound, *, dispatched: bool = True) -> list[str]:
     Unless `dispatched`, units may be missing behind the last record that has one.
     """
     here, units = strict.carve(root), strict.units(root)
-    queued = [one for one in made.intact.values() if one.placed and _has_queue(made, one)]
+    queued = [one for one in made.intact.values() if one.placed and has_queue(made, one)]
     served = {one.offset for one in queued if units.get(one.slot) == (one.offset, one.size)}
     newest = max(made.intact, default=-1) if dispatched else max(served, default=-1)
     wrong = [
