@@ -17,8 +17,8 @@ def why_doubtful(records: int, *, misplaced: bool) -> str:
     """What is wrong with records that are listed though."""
     if misplaced:
         what = "states another physical offset" if records == 1 else "state other physical offsets"
-        return f"{counted(records, 'record')} {what}: what was stored here is overwritten"
-    return f"{counted(records, 'body', 'bodies')} {'fails its' if records == 1 else 'fail their'} CRC"
+        return f"{records} record{'s' * (records > 1)} {what}: what was stored here is overwritten"
+    return "1 body fails its CRC" if records == 1 else f"{records} bodies fail their CRC"
 
 
 def not_read(segment: Segment, event: object) -> list[Row]:

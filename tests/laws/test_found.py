@@ -26,3 +26,25 @@ def test_a_pull_where_the_last_queue_file_begins_with_zeros(tmp_path: Path) -> N
     told = rmq("query-offset", store.root, "Orders", 0, 3, "--json", "--as-version", "5.3.3")
     assert told.exit_code == 0
     assert '"min_offset":0,' in told.stdout
+
+
+def test_a_segment_that_is_a_copy_of_another_is_not_complete(tmp_path: Path) -> None:
+    """Its records are listed where they lie, and everybody who asks is told that others are missing."""
+    store = orders(tmp_path / "store", 90)
+    store.patch("commitlog/00000000000000004096", 0, store.read("commitlog/00000000000000000000"))
+    for command in (("stats",), ("export", "--to", tmp_path / "out.ndjson"), ("sql", "select topic from messages")):
+        told = rmq(command[0], store.root, *command[1:], *(() if command[0] == "export" else ("--json",)))
+        assert told.exit_code == 3, command
+    assert '"incomplete_reason":"damage"' in told.stdout
+    assert "other physical offsets" in told.stdout
+    assert rmq("dump", store.root, "--format", "ndjson").exit_code == 1
+
+
+def test_sql_tells_of_bodies_that_fail_their_crc(tmp_path: Path) -> None:
+    store = orders(tmp_path / "store")
+    path, position = store.segment(store.stored[7].offset)
+    store.patch(path, position + 90, b"?")
+    told = rmq("sql", store.root, "select count(*) from messages", "--json")
+    assert told.exit_code == 3
+    assert "1 body fails its CRC" in told.stdout
+    assert '"not_looked_at":["bodies"]' in rmq("stats", store.root, "--json").stdout

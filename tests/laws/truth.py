@@ -22,12 +22,13 @@ _BATCH = 0x80
 
 @dataclass(frozen=True)
 class Truth:
-    """`proven_lost`: records of which something left in the store shows that they were there.
+    """`spoiled`: offsets of those of `proven_lost` of which only the body is wrong. `proven_lost`: records of which something left in the store shows that they were there.
 
     `undispatched`: whole records without their unit although a later record has its own.
     """
 
     proven_lost: tuple[Record, ...]
+    spoiled: frozenset[int]
     undispatched: tuple[Record, ...]
     units: dict[tuple[str, int, int], tuple[int, int]]
 
@@ -49,7 +50,20 @@ def truth(made: Compound) -> Truth:
         for one in plain
         if one.offset < newest and units.get(one.slot) != (one.offset, one.size) and has_queue(made, one)
     ]
-    return Truth(tuple(lost), tuple(missing), units)
+    spoiled = frozenset(one.offset for one in lost if _only_body(one, made))
+    return Truth(tuple(lost), spoiled, tuple(missing), units)
+
+
+def _only_body(one: Record, made: Compound) -> bool:
+    base = max((base for base, _ in strict.segments(made.root) if base <= one.offset), default=None)
+    if base is None:
+        return False
+    with (made.root / "commitlog" / f"{base:020d}").open("rb") as file:
+        file.seek(one.offset - base)
+        now = file.read(one.size)
+    at = one.raw.index(one.body, 80)
+    end = at + len(one.body)
+    return now[:at] == one.raw[:at] and now[end:] == one.raw[end:]
 
 
 def has_queue(made: Compound, one: Record) -> bool:
@@ -92,12 +106,16 @@ def kept(root: Path, made: Compound, *, dispatched: bool = True) -> list[str]:
 
 
 def lost_tables(made: Compound) -> list[str]:
-    """Config tables that the healthy store had and of which neither file nor backup can be read."""
+    """Config tables of which what is left, file or backup, cannot be read.
+
+    Where nothing is left, nobody can know that a table was there.
+    """
     found = []
     for path in sorted((made.pristine / "config").glob("*.json")):
         here = made.root / "config" / path.name
         texts = [_table(one) for one in (here, here.with_name(path.name + ".bak"))]
-        if all(one is None for one in texts) and _table(path) is not None:
+        told = here.exists() or here.with_name(path.name + ".bak").exists()
+        if told and all(one is None for one in texts) and _table(path) is not None:
             found.append(path.name)
     return found
 
