@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fixtures import DamageCase
-    from tests.interop.javastore import JavaStore
     from fixtures.strict import Record
+    from tests.interop.javastore import JavaStore
 
 pytestmark = pytest.mark.interop
 

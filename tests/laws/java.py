@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from fixtures.compound import Compound
     from tests.laws.asking import Asked
 
-_NOT_LOADED = {"loaded": False}
-
 
 class Judge:
     """Opens stores with one release; a JVM that died or hangs is replaced."""
@@ -40,7 +38,7 @@ class Judge:
         return self._java.call(name, **arguments)
 
     def start(self, root: Path, made: Compound, *, crashed: bool = False) -> list[str]:
-        """What a start on `root` does wrong: it does not load, or does not serve a whole record in its place."""
+        """What a start on `root` does wrong: it does not load, or does not serve a whole record."""
         if crashed:
             (root / "abort").touch()
             if (root / "checkpoint").is_file():
@@ -58,17 +56,6 @@ class Judge:
             self._java = None
             return [f"{error}"[:300]]
         return wrong
-
-    def load(self, root: Path, made: Compound) -> dict[str, int] | None:
-        """Only `load`: the bounds of the log, None when it refuses. The process is ended: nothing is written."""
-        try:
-            opened = self._call("open", root=str(root), start=False, settings=usable(made))
-            bounds: dict[str, int] | None = self._call("bounds") if opened["loaded"] else None
-        except JavaError:
-            bounds = None
-        self.__exit__()
-        self._java = None
-        return bounds
 
     def _served(self, made: Compound) -> list[str]:
         queues: dict[tuple[str, int], list[list[Any]]] = defaultdict(list)

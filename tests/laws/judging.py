@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from fixtures.compound import make
 from tests.laws.asking import Asked, document
 from tests.laws.java import judge_with_java
 from tests.laws.truth import Truth, kept, lost_tables, tree, truth
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from fixtures.compound import Compound
     from tests.helpers import Result
     from tests.laws.java import Judge
 
 RELEASES = ("4.9.8", "5.3.3")
+
+
+def judged(seed: int, judges: dict[str, Judge] | None = None) -> tuple[str, list[str]]:
+    """What was done to the store of a seed, and the laws that it breaks."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as place:
+        made = make(seed, Path(place) / "case")
+        work = Path(place) / "out"
+        work.mkdir()
+        return f"{made.ground} | {' | '.join(made.done)}", judge(made, work, judges)
 
 
 def judge(made: Compound, work: Path, judges: dict[str, Judge] | None = None) -> list[str]:
@@ -93,8 +104,9 @@ def _doctor(asked: Asked, true: Truth) -> None:
         if not told.get("safe_to_start"):
             continue
         if not target.exists():
-            if done.exit_code not in (2,):
-                asked.breaks("safe-serves", f"{release}: broker policy exit {done.exit_code} {done.stderr[-200:]}")
+            if done.exit_code != 2:
+                text = f"{release}: broker policy exit {done.exit_code} {done.stderr[-200:]}"
+                asked.breaks("safe-serves", text)
             continue
         if wrong := kept(target, made, dispatched=False):
             text = f"{release} {told.get('verdict', 'safe')}: {len(wrong)} not served, {wrong[0]}"
@@ -119,7 +131,8 @@ def _reading(asked: Asked, true: Truth) -> None:
         offsets = {row["physical_offset"] for row in rows if row.get("type", "message") == "message"}
         if left := made.intact.keys() - offsets:
             first = made.intact[min(left)]
-            asked.breaks("export-all", f"exit {done.exit_code}, {len(left)} left out, {min(left)} {first.slot}")
+            text = f"exit {done.exit_code}, {len(left)} left out, {min(left)} {first.slot}"
+            asked.breaks("export-all", text)
         told = document(stats).get("summary", {}).get("messages")
         if stats.exit_code == 0 and told is not None and told < len(made.intact):
             asked.breaks("stats-all", f"{told} of {len(made.intact)}")
@@ -205,7 +218,8 @@ def _keep(asked: Asked, codes: set[tuple[str, str]]) -> None:
     second = asked.ask("recover", target, "--json")
     changes = document(second).get("rows", [])
     if second.exit_code != 0 or changes:
-        first = {name: str(changes[0].get(name))[:150] for name in ("path", "why", "message")} if changes else ""
+        named = ("path", "why", "message")
+        first = {name: str(one.get(name))[:150] for one in changes[:1] for name in named}
         asked.breaks("keep-again", f"exit {second.exit_code}, {len(changes)} changes, {first}")
 
 

@@ -32,9 +32,10 @@ def test_a_segment_that_is_a_copy_of_another_is_not_complete(tmp_path: Path) -> 
     """Its records are listed where they lie, and everybody who asks is told that others are missing."""
     store = orders(tmp_path / "store", 90)
     store.patch("commitlog/00000000000000004096", 0, store.read("commitlog/00000000000000000000"))
-    for command in (("stats",), ("export", "--to", tmp_path / "out.ndjson"), ("sql", "select topic from messages")):
-        told = rmq(command[0], store.root, *command[1:], *(() if command[0] == "export" else ("--json",)))
-        assert told.exit_code == 3, command
+    assert rmq("export", store.root, "--to", tmp_path / "out.ndjson").exit_code == 3
+    assert rmq("stats", store.root, "--json").exit_code == 3
+    told = rmq("sql", store.root, "select topic from messages", "--json")
+    assert told.exit_code == 3
     assert '"incomplete_reason":"damage"' in told.stdout
     assert "other physical offsets" in told.stdout
     assert rmq("dump", store.root, "--format", "ndjson").exit_code == 1

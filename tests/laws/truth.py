@@ -22,9 +22,10 @@ _BATCH = 0x80
 
 @dataclass(frozen=True)
 class Truth:
-    """`spoiled`: offsets of those of `proven_lost` of which only the body is wrong. `proven_lost`: records of which something left in the store shows that they were there.
+    """`proven_lost`: records of which something left in the store shows that they were there.
 
-    `undispatched`: whole records without their unit although a later record has its own.
+    `spoiled`: offsets of those of them of which only the body is wrong. `undispatched`: whole records
+    without their unit although a later record has its own. `units`: those that lie there.
     """
 
     proven_lost: tuple[Record, ...]
