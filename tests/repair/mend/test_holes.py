@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from fixtures import copy_base
+from fixtures import copy_base, strict
 from formats.commitlog import encode_message
 from formats.properties import decode
 from rmqtool.repair.mend.headers import read_header
@@ -20,7 +20,6 @@ from rmqtool.repair.mend.placing import Slab
 from rmqtool.repair.mend.restore import padded, restored
 from rmqtool.repair.mend.tiles import Tiles
 from rmqtool.store.bytes import MemorySource
-from tests.repair.mend import strict
 from tests.repair.mend.laws import kept, mend, problems
 
 if TYPE_CHECKING:
