@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from fixtures import strict
 from rmqtool.repair.content import Zeros
 from rmqtool.repair.mend import planner
 from rmqtool.repair.plan import Action, Change, Edit, Planned
 from tests.helpers import rmq
-from tests.repair.mend import strict
 from tests.repair.smallstore import tree
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fixtures import apply_case, copy_base, damage_case
+from fixtures import apply_case, copy_base, damage_case, strict
 from rmqtool.check.reading import Reading
 from rmqtool.recovery.foretell import reading_for
 from rmqtool.recovery.settings import settings_of
@@ -29,7 +29,6 @@ from rmqtool.scan import kernels_python
 from rmqtool.store.access import Access
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
-from tests.repair.mend import strict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
