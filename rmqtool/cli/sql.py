@@ -57,6 +57,7 @@ def command(
     from rmqtool.output.text import is_terminal
     from rmqtool.store.coverage import unreadable
     from rmqtool.store.layout import FileKind
+    from rmqtool.store.required import require_log
 
     context = Context(output)
     if not statement.strip():
@@ -64,6 +65,7 @@ def command(
     if context.format == "parquet" and is_terminal(_stdout()):
         raise UsageError("--format parquet goes into a file or a pipe, not to a terminal")
     opened = open_store(context, path, store)
+    require_log(opened)
     dledger = opened.of_kind(FileKind.DLEDGER_DATA)
     missing = [
         *unlisted(opened, context),

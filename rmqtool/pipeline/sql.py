@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from rmqtool.pipeline.notes import Listener
 from rmqtool.pipeline.runner import Lost, lost_store, spark_errors
 from rmqtool.pipeline.session import first_line, parallelism
 from rmqtool.pipeline.source import FORMAT, RocketMQSource
-from rmqtool.pipeline.types import TABLES, default_columns
+from rmqtool.pipeline.types import chosen_schema, default_columns, struct_of
 from rmqtool.pipeline.workers import refuse_workers
 from rmqtool.query.sql import derived
 
@@ -55,15 +56,12 @@ def sql(
     host = str(session.conf.get("spark.driver.host", "127.0.0.1"))
     with Listener(host) as listener, told():
         _refuse_commands(session, statement)
-        for name in _LARGE:
-            _view(session, options, listener, name, None)
         for name, schema, make in (
             ("consumer_offsets", derived.CONSUMER_OFFSETS, derived.consumer_offsets),
             ("topics", derived.TOPICS, derived.topics),
         ):
             session.createDataFrame(_of_stores(stores, schema, make)).createOrReplaceTempView(name)
-        used = _used(session.sql(statement))
-        frame, lost = _Query(session, options, listener, statement, used).made()
+        frame, lost = _Query(session, listener, statement).run(options)
         yield SqlResult(frame, [*lost, *listener.rows])
         frame.unpersist()
 
@@ -90,30 +88,30 @@ class _Use:
 
 @dataclass(frozen=True)
 class _Query:
-    """A statement over the stores of `options`. used: how it looks at each table."""
+    """A statement over the large tables, which are made of the columns that it uses."""
 
     session: SparkSession
-    options: SourceOptions
     listener: Listener
     statement: str
-    used: Mapping[str, _Use]
 
-    def made(self) -> tuple[DataFrame, list[Row]]:
-        """The result, made but not fetched, and the stores that it lacks since their tasks fail each time."""
+    def run(self, options: SourceOptions) -> tuple[DataFrame, list[Row]]:
+        """The result, persisted, and the stores that it lacks: those that are gone, or fail every task."""
         from pyspark import StorageLevel
 
-        options = self.options
         lost: list[Row] = []
         while True:
-            for table, use in self.used.items():
-                _view(self.session, options, self.listener, table, use)
-            frame = self.session.sql(self.statement).persist(StorageLevel.DISK_ONLY)
+            used = {table: _Use(["store"], 0) for table in _LARGE}
+            frame = None
             try:
+                used = self._analyse(options)
+                self._make_views(options, used)
+                frame = self.session.sql(self.statement).persist(StorageLevel.DISK_ONLY)
                 frame.count()
             except spark_errors() as error:
                 refuse_workers(error)
-                frame.unpersist()
-                failing = self._failing(options)
+                if frame is not None:
+                    frame.unpersist()
+                failing = self._failing(options, used)
                 if not failing:
                     raise
                 lost += [lost_store(why) | {"store": path} for path, why in failing.items()]
@@ -122,58 +120,74 @@ class _Query:
                 continue
             return frame, lost
 
-    def _failing(self, options: SourceOptions) -> dict[str, Lost]:
-        """The stores whose tables no task can read."""
+    def _analyse(self, options: SourceOptions) -> dict[str, _Use]:
+        """What the statement reads, by its plan over views that have all columns."""
+        for table in _LARGE:
+            self._load(options, table, _columns(table)).createOrReplaceTempView(table)
+        return _used(self.session.sql(self.statement))
+
+    def _make_views(self, options: SourceOptions, used: Mapping[str, _Use]) -> None:
+        """The tables with all columns still, of which only those in use are read: `*` means the same."""
+        for table, use in used.items():
+            read = self._load(options, table, use.columns, pushdown=use.places == 1)
+            _with_nulls(read, table).createOrReplaceTempView(table)
+
+    def _failing(self, options: SourceOptions, used: Mapping[str, _Use]) -> dict[str, Lost]:
+        """The stores that cannot be listed, or whose tables no task can read."""
         with ThreadPoolExecutor(2 * parallelism(self.session)) as pool:
-            tried = pool.map(partial(self._try, options), options.paths)
+            tried = pool.map(partial(self._try, options, used), options.paths)
             return {path: why for path, why in zip(options.paths, tried, strict=True) if why is not None}
 
-    def _try(self, options: SourceOptions, path: str) -> Lost | None:
+    def _try(self, options: SourceOptions, used: Mapping[str, _Use], path: str) -> Lost | None:
         alone = replace(options, paths=(path,))
         try:
-            for table, use in self.used.items():
-                read = _table(self.session, alone, self.listener, table, use)
-                read.write.format("noop").mode("overwrite").save()
+            for table, use in used.items():
+                self._load(alone, table, use.columns).write.format("noop").mode("overwrite").save()
         except spark_errors() as error:
             return Lost(first_line(error))
         return None
 
-
-def _view(
-    session: SparkSession, options: SourceOptions, listener: Listener, table: str, use: _Use | None
-) -> None:
-    _table(session, options, listener, table, use).createOrReplaceTempView(table)
-
-
-def _table(
-    session: SparkSession, options: SourceOptions, listener: Listener, table: str, use: _Use | None
-) -> DataFrame:
-    import json
-
-    reader = session.read.format(FORMAT).option("table", table).option("unreadable", "skip")
-    reader = reader.option("paths", json.dumps(list(options.paths))).option("report", listener.address)
-    if options.part_bytes is not None:
-        reader = reader.option("part_bytes", str(options.part_bytes))
-    if options.store_config is not None:
-        reader = reader.option("store_config", options.store_config)
-    if use is not None and use.places == 1:
-        reader = reader.option("pushdown", "true")  # with more, see `RocketMQSource.reader`
-    names = [*default_columns(table), *_more(table)] if use is None else use.columns
-    return reader.option("columns", ",".join(names)).load()
+    def _load(
+        self, options: SourceOptions, table: str, columns: list[str], *, pushdown: bool = False
+    ) -> DataFrame:
+        """A table. pushdown: only where one place reads it, see `RocketMQSource.reader`."""
+        reader = self.session.read.format(FORMAT).option("table", table).option("unreadable", "skip")
+        reader = reader.option("paths", json.dumps(options.paths)).option("report", self.listener.address)
+        if options.part_bytes is not None:
+            reader = reader.option("part_bytes", str(options.part_bytes))
+        if options.store_config is not None:
+            reader = reader.option("store_config", options.store_config)
+        if pushdown:
+            reader = reader.option("pushdown", "true")
+        return reader.option("columns", ",".join(columns)).load()
 
 
-def _more(table: str) -> tuple[str, ...]:
-    """Columns that the local tables have besides the default ones."""
-    return ("plain_body", "body_sha256", "plain_body_sha256") if table == "messages" else ()
+def _columns(table: str) -> list[str]:
+    """What a statement may name: the columns of the local tables."""
+    more = ("plain_body", "body_sha256", "plain_body_sha256") if table == "messages" else ()
+    return [*default_columns(table), *more]
+
+
+def _with_nulls(frame: DataFrame, table: str) -> DataFrame:
+    """All columns of a table, those that `frame` does not read as nulls of their type."""
+    from pyspark.sql.functions import col, lit
+
+    every = struct_of(chosen_schema(table, _columns(table)))
+    return frame.select(
+        [
+            col(one.name) if one.name in frame.columns else lit(None).cast(one.dataType).alias(one.name)
+            for one in every
+        ]
+    )
 
 
 def _of_stores(stores: Mapping[str, Store], schema: pa.Schema, make: Any) -> pa.Table:
-    """A small table of all stores, with the column `store`."""
-    parts = []
+    """A small table of all stores, with the column `store`, in one chunk: Spark stops at an empty one."""
+    parts = [schema.empty_table().append_column("store", pa.array([], pa.string()))]
     for path, store in stores.items():
         made = make(store)
         parts.append(made.append_column("store", pa.repeat(pa.scalar(path, pa.string()), made.num_rows)))
-    return pa.concat_tables(parts) if parts else schema.empty_table()
+    return pa.concat_tables(parts).combine_chunks()
 
 
 def _refuse_commands(session: SparkSession, statement: str) -> None:
@@ -201,29 +215,46 @@ def _nodes(plan: Any) -> Iterator[Any]:
 
 def _used(frame: DataFrame) -> dict[str, _Use]:
     """Table → what the plan of a query wants of it; Spark asks a source for all columns always."""
-    plan = frame._jdf.queryExecution().optimizedPlan()  # noqa: SLF001
-    wanted: set[int] = set()
-    leaves: list[Any] = []
-    for node in _nodes(plan):
-        if node.children().size() == 0:
-            leaves.append(node)
-        attributes = node.references().toSeq()
-        wanted |= {attributes.apply(one).exprId().id() for one in range(attributes.size())}
-    output = plan.output()
-    wanted |= {output.apply(one).exprId().id() for one in range(output.size())}
     used: dict[str, set[str]] = {}
     places: Counter[str] = Counter()
-    for leaf in leaves:
+    for leaf, wanted in _leaves(frame._jdf.queryExecution().optimizedPlan(), None):  # noqa: SLF001
         table = _table_of(leaf)
         if table is not None:
             places[table] += 1
-            columns = leaf.output()
-            every = [columns.apply(one) for one in range(columns.size())]
-            used.setdefault(table, set()).update(one.name() for one in every if one.exprId().id() in wanted)
+            every = _elements(leaf.output())
+            names = (one.name() for one in every if wanted is None or one.exprId().id() in wanted)
+            used.setdefault(table, set()).update(names)
     return {
-        table: _Use([name for name in TABLES[table].names if name in names] or ["store"], places[table])
+        table: _Use([name for name in _columns(table) if name in names] or ["store"], places[table])
         for table, names in used.items()
     }
+
+
+def _leaves(node: Any, wanted: frozenset[int] | None) -> Iterator[tuple[Any, frozenset[int] | None]]:
+    """The leaves of an optimized plan, each with the ids of the columns that the plan reads of it.
+
+    wanted: what the nodes above read of `node`; None for all its columns. Only projections, aggregates and
+    filters say by their expressions what they read; others, such as UNION, go by the place of a column. (The
+    optimizer has put projections below those that do not need all.)
+    """
+    for number in range(node.innerChildren().size()):
+        yield from _leaves(node.innerChildren().apply(number), None)
+    if not node.children().size():
+        yield node, wanted
+        return
+    name = node.getClass().getSimpleName()
+    reads = frozenset(one.exprId().id() for one in _elements(node.references().toSeq()))
+    below = None
+    if name in {"Project", "Aggregate"}:
+        below = reads
+    elif name == "Filter" and wanted is not None:
+        below = wanted | reads
+    for number in range(node.children().size()):
+        yield from _leaves(node.children().apply(number), below)
+
+
+def _elements(sequence: Any) -> list[Any]:
+    return [sequence.apply(number) for number in range(sequence.size())]
 
 
 def _table_of(leaf: Any) -> str | None:
