@@ -16,7 +16,9 @@ from enum import StrEnum
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from formats.java import java_parse_int
 from rmqtool.errors import RmqtoolError, VanishedError
+from rmqtool.store.names import INT_MAX
 from rmqtool.store.remote.address import is_remote
 
 if TYPE_CHECKING:
@@ -75,25 +77,38 @@ class _DuplicateKeys:
 
 
 class _Numbers:
-    """parse_float that gives null for what no double holds (1e999), and remembers it."""
+    """Gives null for what no double (1e999) or no long holds, and remembers it."""
 
     def __init__(self) -> None:
         self.remarks: list[str] = []
 
-    def __call__(self, text: str) -> float | None:
+    def real(self, text: str) -> float | None:
+        """The decoder's `parse_float`."""
         value = float(text)
         if isfinite(value):
             return value
-        self.remarks.append(f"has a number out of range, read as null: {text[:40]}")
+        self._note(text)
         return None
+
+    def whole(self, text: str) -> int | None:
+        """The decoder's `parse_int`."""
+        value = java_parse_int(text, 64)
+        if value is None:
+            self._note(text)
+        return value
+
+    def _note(self, text: str) -> None:
+        self.remarks.append(f"has a number out of range, read as null: {text[:40]}")
 
 
 def _with_numbers(value: Any) -> Any:
-    """NaN and infinities, which a lenient parser makes, as null."""
+    """NaN, infinities and integers that are no long, which a lenient parser makes, as null."""
     if isinstance(value, dict):
         return {name: _with_numbers(item) for name, item in value.items()}
     if isinstance(value, list):
         return [_with_numbers(item) for item in value]
+    if isinstance(value, int):
+        return value if abs(value) < 1 << 63 else None
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
@@ -154,7 +169,10 @@ def parse_config(raw: bytes) -> ParsedConfig:
     duplicates = _DuplicateKeys()
     numbers = _Numbers()
     decoder = json.JSONDecoder(
-        object_pairs_hook=duplicates, parse_float=numbers, parse_constant=_refuse_constant
+        object_pairs_hook=duplicates,
+        parse_float=numbers.real,
+        parse_int=numbers.whole,
+        parse_constant=_refuse_constant,
     )
     try:
         parsed: tuple[Any, int] = decoder.raw_decode(quoted)
@@ -295,7 +313,8 @@ class TopicConfig:
 
 def _int(entry: Mapping[str, Any], key: str, default: int) -> int:
     value = entry.get(key, default)
-    return value if isinstance(value, int) and not isinstance(value, bool) else default
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if whole and -INT_MAX - 1 <= value <= INT_MAX else default
 
 
 def topics_of(data: Any) -> dict[str, TopicConfig]:
