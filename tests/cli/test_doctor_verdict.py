@@ -1,4 +1,4 @@
-"""The verdict of `doctor`: damage that is there already, every kind of loss, releases that nobody knows yet."""
+"""The verdict of `doctor`: damage that is there already, every kind of loss, unknown releases."""
 
 from __future__ import annotations
 
