@@ -24,6 +24,8 @@ from rmqtool.store.remote.address import is_remote
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rmqtool.store.files import StoreFile
+
 _LEVELS = 128
 """levels of objects and arrays; settings of a broker have about five"""
 _DEEP = f"is nested more than {_LEVELS} levels deep"
@@ -214,23 +216,34 @@ def _parse_leniently(text: str, remarks: list[str], strict: Exception) -> Parsed
 
 def load_json_config(path: str | os.PathLike[str]) -> ParsedConfig:
     """Reads one configuration file. Never raises: a file that cannot be read is a state with its reason."""
-    return read_json_config(path)[0]
-
-
-def read_json_config(path: str | os.PathLike[str]) -> tuple[ParsedConfig, bytes]:
-    """The same, with the bytes that were parsed."""
     from rmqtool.store.access import open_source
 
     try:
         if not is_remote(path) and not stat.S_ISREG(os.stat(path).st_mode):
-            return ParsedConfig(None, ParseState.UNREADABLE, "is not a regular file"), b""
+            return ParsedConfig(None, ParseState.UNREADABLE, "is not a regular file")
         with open_source(path, "pread") as source:
             raw = source.window(0, source.size).tobytes()
     except (FileNotFoundError, VanishedError):
-        return ParsedConfig(None, ParseState.MISSING, None), b""
+        return ParsedConfig(None, ParseState.MISSING, None)
     except (OSError, RmqtoolError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        return ParsedConfig(None, ParseState.UNREADABLE, reason), b""
+        return ParsedConfig(None, ParseState.UNREADABLE, reason)
+    return parse_config(raw)
+
+
+def read_listed(file: StoreFile | None) -> tuple[ParsedConfig, bytes]:
+    """The same of a file of a store (None: there is none), with the bytes that were parsed."""
+    if file is None:
+        return ParsedConfig(None, ParseState.MISSING, None), b""
+    if not file.regular:
+        return ParsedConfig(None, ParseState.UNREADABLE, "is not a regular file"), b""
+    try:
+        with file.open("pread") as source:
+            raw = source.window(0, source.size).tobytes()
+    except VanishedError:
+        return ParsedConfig(None, ParseState.MISSING, None), b""
+    except RmqtoolError as error:
+        return ParsedConfig(None, ParseState.UNREADABLE, str(error)), b""
     return parse_config(raw), raw
 
 
@@ -255,7 +268,11 @@ class ConfigPair:
 
 def load_config_pair(path: str | os.PathLike[str]) -> ConfigPair:
     """Reads a configuration file and `<path>.bak`."""
-    primary, bak = load_json_config(path), load_json_config(os.fspath(path) + ".bak")
+    return chosen_of(load_json_config(path), load_json_config(os.fspath(path) + ".bak"))
+
+
+def chosen_of(primary: ParsedConfig, bak: ParsedConfig) -> ConfigPair:
+    """The pair of these two."""
     chosen = "primary" if primary.state.has_data else "bak" if bak.state.has_data else "empty"
     return ConfigPair(primary, bak, chosen)
 
