@@ -49,3 +49,26 @@ def test_sql_tells_of_bodies_that_fail_their_crc(tmp_path: Path) -> None:
     assert told.exit_code == 3
     assert "1 body fails its CRC" in told.stdout
     assert '"not_looked_at":["bodies"]' in rmq("stats", store.root, "--json").stdout
+
+
+def test_a_message_whose_keys_lie_in_two_index_files_one_of_them_lost(tmp_path: Path) -> None:
+    """The last record of a full file and the first of the next are one: the scan has to look at it, too."""
+    store = HandmadeStore()
+    store.put("Orders", b"", keys="first")
+    for number in range(40):
+        store.put("Orders", b"body", keys=f"k{number}a k{number}b")
+    store.write(tmp_path / "store")
+    shared = [one for one in store.stored if len({path for path, _ in one.items}) > 1]
+    assert shared
+    for one in shared:
+        for lost in {path for path, _ in one.items}:
+            kept = store.read(lost)
+            store.resize(lost, 900)
+            for key in (
+                f"0A000001{store.stored.index(one):024X}",
+                *(f"k{store.stored.index(one) - 1}{s}" for s in "ab"),
+            ):
+                told = rmq("query-key", store.root, "Orders", key, "--json")
+                assert told.exit_code == 0, (key, lost)
+                assert told.stdout.count('"type":"message"') == 1
+            store.add(lost, kept)
