@@ -72,3 +72,19 @@ def test_a_message_whose_keys_lie_in_two_index_files_one_of_them_lost(tmp_path: 
                 assert told.exit_code == 0, (key, lost)
                 assert told.stdout.count('"type":"message"') == 1
             store.add(lost, kept)
+
+
+def test_queues_that_lead_behind_the_end_of_the_log(tmp_path: Path) -> None:
+    """A power cut that spared the queues: what is there is listed, and that more was there is said."""
+    store = orders(tmp_path / "store")
+    last = store.stored[-2:]
+    path, position = store.segment(last[0].offset)
+    store.patch(path, position, bytes(last[0].size + last[1].size))
+    for command in (("stats",), ("sql", "select count(*) from messages")):
+        told = rmq(command[0], store.root, *command[1:], "--json")
+        assert told.exit_code == 3
+        assert f'"physical_offset":{last[0].offset},"length":{last[0].size + last[1].size}' in told.stdout
+        assert "the end of the log is lost" in told.stdout
+    assert rmq("export", store.root, "--to", tmp_path / "all.ndjson").exit_code == 3
+    until = ("--offset-range", f"0:{last[0].offset}")
+    assert rmq("export", store.root, "--to", tmp_path / "part.ndjson", *until).exit_code == 0
