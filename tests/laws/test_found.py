@@ -88,3 +88,44 @@ def test_queues_that_lead_behind_the_end_of_the_log(tmp_path: Path) -> None:
     assert rmq("export", store.root, "--to", tmp_path / "all.ndjson").exit_code == 3
     until = ("--offset-range", f"0:{last[0].offset}")
     assert rmq("export", store.root, "--to", tmp_path / "part.ndjson", *until).exit_code == 0
+
+
+def with_false_blank(root: Path) -> HandmadeStore:
+    """An end-of-file blank whose length is right over the head of a record in the middle of a segment."""
+    store = orders(root, 90)
+    one = store.inside(1)[4]
+    path, position = store.segment(one.offset)
+    store.patch(path, position, (4096 - position).to_bytes(4, "big") + bytes.fromhex("CBD43194"))
+    return store
+
+
+def test_a_blank_over_a_record_hides_nothing(tmp_path: Path) -> None:
+    store = with_false_blank(tmp_path / "store")
+    told = rmq("stats", store.root, "--json")
+    assert told.exit_code == 3
+    assert '"messages":89,' in told.stdout
+    assert rmq("export", store.root, "--to", tmp_path / "out.ndjson").exit_code == 3
+    assert (tmp_path / "out.ndjson").read_text().count('"type":"message"') == 89
+    assert "CL-BLANK " in rmq("verify", store.root).stdout
+
+
+def test_a_blank_with_older_records_behind_it_is_one(tmp_path: Path) -> None:
+    """A log that was cut in the middle of a segment and went on: what it had before lies behind its blank."""
+    store = orders(tmp_path / "store", 90)
+    one = store.inside(1)[-1]
+    path, position = store.segment(one.offset)
+    old = bytearray(one.placed.data)
+    old[56:64] = (one.time - 3_600_000).to_bytes(8, "big")
+    blank = (4096 - position).to_bytes(4, "big") + bytes.fromhex("CBD43194")
+    front = store.inside(1)[-2]
+    at = store.segment(front.offset)[1]
+    lies = front.offset + 8 + 60
+    old[28:36] = lies.to_bytes(8, "big")
+    room = 4096 - at - 68
+    assert len(old) <= room
+    store.patch(
+        path, at, (4096 - at).to_bytes(4, "big") + blank[4:] + bytes(60) + bytes(old) + bytes(room - len(old))
+    )
+    told = rmq("dump", path := store.root / path, "--format", "ndjson")
+    assert '"type":"gap"' not in told.stdout
+    assert told.stdout.count('"type":"blank"') == 1
