@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 from fixtures.stores import HandmadeStore
@@ -129,3 +130,14 @@ def test_a_blank_with_older_records_behind_it_is_one(tmp_path: Path) -> None:
     told = rmq("dump", path := store.root / path, "--format", "ndjson")
     assert '"type":"gap"' not in told.stdout
     assert told.stdout.count('"type":"blank"') == 1
+
+
+def test_a_queue_directory_whose_name_only_parses_as_a_number_is_none(tmp_path: Path) -> None:
+    """Brokers parse `00` as 0 and then open `0`: a copy under that name adds nothing to queue 0."""
+    store = orders(tmp_path / "store")
+    shutil.copytree(store.root / "consumequeue/Orders/1", store.root / "consumequeue/Orders/00")
+    told = rmq("query-offset", store.root, "Orders", 0, 3, "--json")
+    assert f'"physical_offset":{store.of("Orders")[3].offset},' in told.stdout
+    assert "consumequeue/Orders/00" in rmq("verify", store.root).stdout
+    assert rmq("recover", store.root, "--json").exit_code == 0
+    assert rmq("doctor", store.root, "--json", "--as-version", "4.9.8").exit_code == 0
