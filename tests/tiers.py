@@ -31,17 +31,36 @@ ON_SPARK = ("tests/pipeline/", "tests/interop/test_stream_interop.py")
 GOLDEN = re.compile(r"\b[bv]\d{3}-([a-z0-9-]+)")
 FEW = 5
 
+HERE = Path(__file__).parent
+LONGEST = ("pipeline", "interop", "laws", "repair", "cli")
+"""rooms whose files take longest; they come first, so that no process is alone with them at the end"""
+
 DONE = pytest.StashKey[set[str]]()
 
 
 def sampled(cases: Iterable[Any], kind: Callable[[Any], Hashable], each: int = 1) -> list[Any]:
-    """All cases as parameters, those behind the first `each` of their kind for `-m full` only."""
-    seen: dict[Hashable, int] = {}
-    chosen = []
-    for case in cases:
-        seen[kind(case)] = number = seen.get(kind(case), 0) + 1
-        chosen.append(case if number <= each else pytest.param(case, marks=pytest.mark.full))
-    return chosen
+    """All cases as parameters: `each` of every kind run always, the others with `-m full` only.
+
+    Of the n-th kind it is the n-th case, so that releases, modes and sizes take turns; behind the last comes
+    the first again.
+    """
+    listed = list(cases)
+    kinds: dict[Hashable, list[int]] = {}
+    for place, case in enumerate(listed):
+        kinds.setdefault(kind(case), []).append(place)
+    always: set[int] = set()
+    for number, places in enumerate(kinds.values()):
+        some = min(each, len(places))
+        always |= {places[(number + one * len(places) // some) % len(places)] for one in range(some)}
+    return [
+        case if place in always else pytest.param(case, marks=pytest.mark.full)
+        for place, case in enumerate(listed)
+    ]
+
+
+def of_each_kind(names: Iterable[str]) -> list[Any]:
+    """Goldens as parameters: one of each kind runs always, by turns of an older and a newer release."""
+    return sampled(names, kind=lambda name: name.partition("-")[2])
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -91,9 +110,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = {item.nodeid for item in items if item.nodeid in done}
     if config.getoption("few"):
         left_out |= beyond_a_few([item.nodeid for item in items])
+    items.sort(key=lambda item: _turn(item.path.parts[len(HERE.parts)]))
     if left_out:
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
         items[:] = [item for item in items if item.nodeid not in left_out]
+
+
+def _turn(room: str) -> int:
+    return LONGEST.index(room) if room in LONGEST else len(LONGEST)
 
 
 def beyond_a_few(names: list[str]) -> set[str]:
@@ -112,9 +136,10 @@ def beyond_a_few(names: list[str]) -> set[str]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
-    """`--dist loadfile`, but all tests on Spark go to one process."""
+    """`--dist loadfile`, but all tests on Spark go to one process, and files in the order of `LONGEST`."""
     if config.getvalue("dist") != "loadfile":
         return None
+    config.option.loadscopereorder = False
     from xdist.scheduler import LoadFileScheduling
 
     class OneSession(LoadFileScheduling):

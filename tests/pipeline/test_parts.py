@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from rmqtool.scan.log import LogScan, scan_log
 from rmqtool.store.bytes import BLOCK
 from rmqtool.store.layout import Store
 from rmqtool.store.segments import Segment, SegmentSet
-from tests.disks import failing_preadv
+from tests.disks import break_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +65,7 @@ def test_parts_of_real_stores(golden: Callable[[str], fixtures.Golden], name: st
     assert used > len(store.segments) / 2
 
 
-@pytest.mark.parametrize("case", list(fixtures.damage_cases())[::60], ids=lambda case: case.id)
+@pytest.mark.parametrize("case", list(fixtures.damage_cases())[::180], ids=lambda case: case.id)
 def test_parts_of_damaged_stores(
     damaged: Callable[[fixtures.DamageCase], Path], case: fixtures.DamageCase
 ) -> None:
@@ -174,7 +173,7 @@ def test_blocks_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     log.write(tmp_path / "commitlog")
     usual = Segment.open
     monkeypatch.setattr(Segment, "open", lambda self, _="auto": usual(self, "pread"))
-    monkeypatch.setattr(os, "preadv", failing_preadv({tmp_path / "commitlog" / f"{0:020d}": bad}))
+    break_blocks(monkeypatch, {tmp_path / "commitlog" / f"{0:020d}": bad})
     assert len(add_up(tmp_path, 512, BLOCK - 100, BLOCK, 2 * BLOCK)) < 180
 
 

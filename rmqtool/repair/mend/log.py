@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from rmqtool.repair.mend.blanks import filler_places, open_pointed
@@ -13,6 +13,7 @@ from rmqtool.repair.mend.claims import Claimant
 from rmqtool.repair.mend.donor import Donors
 from rmqtool.repair.mend.fill import Filled, Filling
 from rmqtool.repair.mend.frames import frames_by_header, frames_by_unit
+from rmqtool.repair.mend.headers import SMALLEST_RECORD
 from rmqtool.repair.mend.light import Lights
 from rmqtool.repair.mend.logbytes import LogBytes
 from rmqtool.repair.mend.model import Hole
@@ -28,6 +29,7 @@ from rmqtool.store.kinds import FileKind
 from rmqtool.store.patched import PatchedSource
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Callable, Iterator, Sequence
     from types import ModuleType
 
@@ -63,8 +65,9 @@ class MendedLog:
     """Segments in order with their patches.
 
     end: behind the last record. without: positions of queues that no hole has room for. twice: queues whose
-    offsets were given out twice, left as they are. light_without: positions of light
-    queues that no record took.
+    offsets were given out twice, left as they are. jumps: those of them that skip queue offsets. blanks: how
+    many positions of each queue no record took, and stay as blank units. crowded: queues that miss more of
+    them than the log ever had room for, left as they are too.
     """
 
     slabs: list[Slab]
@@ -73,11 +76,30 @@ class MendedLog:
     mended: list[Mended] = field(default_factory=list)
     without: list[Missing] = field(default_factory=list)
     twice: list[QueueKey] = field(default_factory=list)
-    light_without: int = 0
+    jumps: set[QueueKey] = field(default_factory=set)
+    blanks: dict[QueueKey, int] = field(default_factory=dict)
+    crowded: list[QueueKey] = field(default_factory=list)
+
+    @property
+    def left(self) -> frozenset[QueueKey]:
+        """Queues that stay as they are."""
+        return frozenset((*self.twice, *self.crowded))
+
+    @cached_property
+    def by_base(self) -> dict[int, list[Mended]]:
+        """What was mended of each segment. Ask when all is."""
+        found: dict[int, list[Mended]] = {}
+        for one in self.mended:
+            found.setdefault(one.hole.slab.base, []).append(one)
+        return found
+
+    def of(self, slab: Slab) -> list[Mended]:
+        """What was mended of one segment."""
+        return self.by_base.get(slab.base, [])
 
     def patches(self, slab: Slab) -> tuple[Patch, ...]:
         """The patches of one segment."""
-        return tuple(one.patch for one in self.mended if one.hole.slab is slab)
+        return tuple(one.patch for one in self.of(slab))
 
 
 @dataclass(frozen=True)
@@ -118,7 +140,11 @@ class LogMender:
             claims = Claimant(survey, order, known).claims(headers, units)
             end = self._end(survey, claims, solid)
             made = MendedLog(
-                [slab for slab in survey.slabs if slab.base < end], end, survey, twice=sorted(order.twice)
+                [slab for slab in survey.slabs if slab.base < end],
+                end,
+                survey,
+                twice=sorted(order.twice),
+                jumps=order.jumps,
             )
             made.mended += [Mended(one.hole, one.patch, None, one) for one in gifts]
             cells = self._cells(survey, claims, end)
@@ -128,7 +154,7 @@ class LogMender:
             for number, hole in enumerate(survey.holes):
                 if hole.start < end:
                     made.mended += self._filled(hole, claims.frames[number], cells[number], end, filling)
-            made.light_without = lights.without()
+            _leave_blank(made, lights.without())
         made.mended += _torn(survey, made)
         self._clear_tail(made)
         return made
@@ -163,10 +189,13 @@ class LogMender:
             gifts = Donors(self.donors, self.kernels, self.mode).gifts(holes, log)
         if not gifts:
             return survey, []
-        slabs = []
-        for slab in survey.slabs:
-            given = [one.patch for one in gifts if one.hole.slab is slab]
-            slabs.append(replace(slab, given=tuple(given)) if given else slab)
+        given: dict[int, list[Patch]] = {}
+        for one in gifts:
+            given.setdefault(one.hole.slab.base, []).append(one.patch)
+        slabs = [
+            replace(slab, given=tuple(given[slab.base])) if slab.base in given else slab
+            for slab in survey.slabs
+        ]
         by_base = {slab.base: slab for slab in slabs}
         for one in gifts:
             one.hole.slab = by_base[one.hole.slab.base]
@@ -240,6 +269,21 @@ def _torn(survey: Survey, made: MendedLog) -> Iterator[Mended]:
         filled.tiles.add(one.start, len(one.record), partial(bytes, one.record))
         filled.restored.add(one.key, one.slot, 1, one.start, len(one.record))
         yield Mended(hole, Patch(one.start - one.slab.base, filled.tiles), filled)
+
+
+def _leave_blank(made: MendedLog, light: Counter[QueueKey]) -> None:
+    """Counts blank units; all of them together are no more than records that holes may have held."""
+    wanted = light.copy()
+    for one in made.without:
+        if one.key[0] not in made.survey.batches:  # whose units are found by search, not by place
+            wanted[one.key] += one.count
+    room = sum(hole.length for hole in made.survey.holes) // SMALLEST_RECORD
+    for key, count in sorted(wanted.items(), key=lambda item: (item[1], item[0])):
+        room -= count
+        if room < 0:
+            made.crowded.append(key)
+        else:
+            made.blanks[key] = count
 
 
 def _solid_end(survey: Survey) -> int:

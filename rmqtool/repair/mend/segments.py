@@ -37,6 +37,12 @@ class Whole:
             for start in range(0, self.size, CHUNK):
                 yield whole.window(start, min(CHUNK, self.size - start)).tobytes()
 
+    def read(self, position: int, length: int) -> bytes:
+        """See `Content.read`."""
+        source = self.below.open("pread") if self.below is not None and self.below.size else None
+        with OverlaySource(source, self.size, self.patches, "") as whole:
+            return whole.window(position, length).tobytes()
+
 
 def segment_edits(store: Store, placing: Placing, mended: MendedLog, work: str) -> list[Edit]:
     """All changes to the log, segment after segment, removals last."""
@@ -71,7 +77,7 @@ def _put(slab: Slab, below: StoreFile | None, mended: MendedLog) -> Edit:
         if below is not None
         else "has no file: records without content keep the offsets behind it true"
     )
-    facts = _facts([one for one in mended.mended if one.hole.slab is slab])
+    facts = _facts(mended.of(slab))
     change = Change(
         action=Action.PUT,
         path=slab.path,
@@ -86,7 +92,7 @@ def _put(slab: Slab, below: StoreFile | None, mended: MendedLog) -> Edit:
 
 
 def _time(mended: MendedLog, slab: Slab) -> int | None:
-    hole = next((one.hole for one in mended.mended if one.hole.slab is slab), None)
+    hole = next((one.hole for one in mended.of(slab)), None)
     return None if hole is None or hole.timestamp <= 0 else hole.timestamp * 1_000_000
 
 
@@ -102,9 +108,8 @@ def _in_place(slab: Slab, there: StoreFile | None, mended: MendedLog) -> Iterato
                 message=f"segment {slab.base} has {there.size} bytes instead of {slab.size}",
             )
         )
-    for one in mended.mended:
-        if one.hole.slab is slab:
-            yield _write(slab, one)
+    for one in mended.of(slab):
+        yield _write(slab, one)
 
 
 def _write(slab: Slab, one: Mended) -> Edit:
