@@ -5,6 +5,7 @@ Every candidate is read and compared by its real topic and keys; a hash alone pr
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -72,6 +73,12 @@ class KeyAnswer:
     setbacks: dict[str, str] = field(default_factory=dict)
     missing: list[Missing] = field(default_factory=list)
     not_covered: list[Row] = field(default_factory=list)
+
+    def outside_rest(self) -> dict[int, frozenset[str]]:
+        """The matches without those that a scan of `rest` finds, too."""
+        starts = [start for start, _ in self.rest]
+        ends = [0, *(end for _, end in self.rest)]
+        return {at: keys for at, keys in self.matches.items() if at >= ends[bisect_right(starts, at)]}
 
     @property
     def source(self) -> str:
