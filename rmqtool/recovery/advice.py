@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from rmqtool.recovery.outcome import Outcome
 
 _ORDINARY_STOPS = {None, StopReason.ZERO_TAIL, StopReason.BLANK, StopReason.END, StopReason.NO_FILES}
-_MENDED = ("commitlog/", "consumequeue/", "index/", "checkpoint", "abort")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,13 @@ def _all(outcomes: Sequence[Outcome], safe: bool | None, asked: Asked) -> Iterat
     if asked.journal is not None:
         command = shlex.join(["rmqtool", "undo", asked.journal])
         yield Advice(command, "an apply was stopped in the middle: shows what it takes to put all back")
-    elif any(_mendable(one) for one in outcomes):
+    for setting in sorted({one.refusal.setting for one in outcomes if one.refusal and one.refusal.setting}):
+        release = ("--as-version", asked.release) if asked.release else ()
+        yield Advice(
+            asked.line("doctor", "--what-if", f"set {setting}", *release),
+            f"what a start with {setting} in its configuration does: no other file than that has to change",
+        )
+    if asked.journal is None and any(_mendable(one) for one in outcomes):
         yield Advice(
             asked.line("recover", *(("--as-version", asked.release) if asked.release else ())),
             "plans a mended store that keeps every intact message; nothing is changed without --apply",
@@ -85,7 +90,7 @@ def _all(outcomes: Sequence[Outcome], safe: bool | None, asked: Asked) -> Iterat
 def _mendable(one: Outcome) -> bool:
     """Whether a start costs something that `recover` keeps, or is refused over a file that it puts right."""
     if one.refusal is not None:
-        return (one.refusal.path or "").startswith(_MENDED)
+        return one.refusal.code != "lock-held" and one.refusal.setting is None
     harmed = any(
         queue.lost or queue.misplaced or queue.repeated or queue.hidden or queue.doubled
         for queue in one.queues
