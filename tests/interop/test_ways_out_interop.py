@@ -9,14 +9,11 @@ import pytest
 
 from tests.helpers import rmq
 from tests.interop.conftest import require
-from tests.interop.javastore import JavaError
+from tests.interop.javastore import JavaError, JavaStore
 from tests.repair.test_ways_out import SCENARIOS, SIZES, made
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
-
-    from tests.interop.javastore import JavaStore
 
 pytestmark = pytest.mark.interop
 
@@ -37,7 +34,7 @@ OF_THE_STORE = (
 
 @pytest.mark.parametrize("name", OF_THE_STORE)
 def test_a_store_that_refuses_starts_after_the_advice(
-    name: str, tmp_path: Path, request: pytest.FixtureRequest, java_store_of: Callable[..., JavaStore]
+    name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     release = require(request.config, SCENARIOS[name].release)
     root, conf, told = made(name, tmp_path)
@@ -47,9 +44,9 @@ def test_a_store_that_refuses_starts_after_the_advice(
     assert done.exit_code == 0, done.stderr
     shutil.copytree(root, tmp_path / "tried", symlinks=True)
     try:
-        with java_store_of(release, tmp_path / "tried", **SIZES) as java:
+        with JavaStore(release, tmp_path / "tried", **SIZES) as java:
             assert not java.loaded
     except JavaError:
         pass
-    with java_store_of(release, tmp_path / "out", **SIZES) as java:
+    with JavaStore(release, tmp_path / "out", **SIZES) as java:
         assert java.loaded
