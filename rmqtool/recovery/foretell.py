@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from rmqtool.recovery.config_tables import Loads, config_outcomes
 from rmqtool.recovery.consequences.foreseen import certain_before_reading, consequences_of
 from rmqtool.recovery.consequences.scene import Scene
+from rmqtool.recovery.existing import existing_damage
 from rmqtool.recovery.load import Refusal, RefusedError, refused_by_wheel
 from rmqtool.recovery.lookback import LookBack, Looked
 from rmqtool.recovery.loss import Loss, LostPart, measure_loss
+from rmqtool.recovery.matching import WrongEntries, wrong_entries
 from rmqtool.recovery.outcome import Mode, Outcome, TimingDependent
 from rmqtool.recovery.passed_over import PassedOver, behind_fillers
 from rmqtool.recovery.queue_ends import lags, queue_outcomes
@@ -19,7 +21,7 @@ from rmqtool.recovery.record import StopReason
 from rmqtool.recovery.settings import StartSettings, settings_of
 from rmqtool.recovery.start import Start
 from rmqtool.recovery.taken import lost_parts, truncations
-from rmqtool.recovery.traits import traits_of
+from rmqtool.recovery.traits import is_known, traits_of
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import data_bytes
 from rmqtool.store.consumer_offsets import offsets_file
@@ -96,6 +98,7 @@ class Foretelling:
         self.config = tuple(self._config())
         self._looked = Looked()
         self._passed_over: tuple[PassedOver, ...] = ()
+        self._wrong: tuple[WrongEntries, ...] = ()
         self._unreadable: list[str] = []
         self._by_choice = False
         self._deletes: tuple[str, ...] = ()
@@ -116,11 +119,15 @@ class Foretelling:
             return self._unfinished()
         if self.start.end is not None:
             # what the start itself does not read
-            before = self.start.loaded[: self.start.first_file]
             back = look_back or LookBack()
-            self._looked = back.take(before, self.start.spans, self.start.witness, self.reading)
+            seen = self.start.matcher.result()
+            self._looked = back.take(self.start)
             self._by_choice = bool(self._looked.unread) and back.is_spent
             self._passed_over = behind_fillers(self.start)
+            for found in (seen, self.start.matcher.result()):
+                self._looked.match(found)
+            whole = not self._looked.unread
+            self._wrong = wrong_entries(self.start, self._looked.matches, whole=whole)
         return self._outcome(refusal, loss)
 
     def _refusal(self, on_plan: Callable[[StartPlan], object] | None) -> Refusal | None:
@@ -144,7 +151,7 @@ class Foretelling:
             self._after_load()
         refusal = self._refused_by_table((DELAY_TABLE,))
         if refusal is not None:
-            raise RefusedError(refusal.code, refusal.message, refusal.path)
+            raise RefusedError(refusal.code, refusal.message, refusal.path, refusal.setting)
         if self.lock.held:
             raise RefusedError("lock-held", "another process holds the lock: MQ already started", "lock")
         start.catch_up()
@@ -202,6 +209,7 @@ class Foretelling:
             assumed_settings=self.settings.assumed,
             not_looked_at=(*self._left_out(), *(one.path for one in start.loaded[first:]), "consumequeue"),
             unread_by_choice=True,
+            version_known=is_known(self.release),
         )
         return replace(outcome, consequences=certain_before_reading(Scene(start, outcome)))
 
@@ -235,8 +243,10 @@ class Foretelling:
             timing_dependent=self._timing(),
             not_looked_at=(*self._left_out(), *self._looked.unread, *self._unreadable),
             unread_by_choice=self._by_choice,
+            already_damaged=existing_damage(start, self._looked, self._passed_over, self._wrong, self.config),
+            version_known=is_known(self.release),
         )
-        scene = Scene(start, outcome, self._passed_over, tuple(self._looked.gaps))
+        scene = Scene(start, outcome, self._passed_over, tuple(self._looked.gaps), self._wrong)
         return replace(outcome, consequences=consequences_of(scene))
 
     def _timing(self) -> tuple[TimingDependent, ...]:
