@@ -16,13 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from xdist.remote import Producer
-    from xdist.scheduler import Scheduling
-
 ENVIRONMENT = {"COLUMNS": "80", "LINES": "24", "NO_COLOR": "1", "TERM": "dumb", "TZ": "UTC"}
 UNWANTED = ("FORCE_COLOR", "CLICOLOR_FORCE", "RMQTOOL_KERNELS", "PYTHONWARNINGS")
-ON_SPARK = ("tests/pipeline/", "tests/interop/test_stream_interop.py")
-"""tests that share a session of Spark, which takes longer to start than most of them"""
+pytest_plugins = ["tests.tiers"]
 
 
 def pytest_configure() -> None:
@@ -34,20 +30,6 @@ def pytest_configure() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # begun in the background of a script: tests of interrupts need what a terminal gives
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
-    """`--dist loadfile`, but all tests on Spark go to one process."""
-    if config.getvalue("dist") != "loadfile":
-        return None
-    from xdist.scheduler import LoadFileScheduling
-
-    class OneSession(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return "spark" if nodeid.startswith(ON_SPARK) else super()._split_scope(nodeid)
-
-    return OneSession(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -1,22 +1,50 @@
 """Sets up an environment and runs everything that CI checks; nothing but Python 3.11 or later is needed.
 
-python3 tests/run.py              environment, lint, types, benches, tests
-python3 tests/run.py -k golden    arguments go to pytest, and only it runs
+python3 tests/run.py              environment, lint, types, benches, tests: what a change must pass
+python3 tests/run.py --fast       lint, types and the unit tests, for whoever edits
+python3 tests/run.py --full       what is too long for every change; goes on where it was stopped
+python3 tests/run.py --explore    the property tests with a random seed
+python3 tests/run.py --table      writes what `--full` has done into docs/testing.md
+python3 tests/run.py -k golden    other arguments go to pytest, and only it runs
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
+import time
 import tomllib
 import venv
+from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENT = ROOT / ".venv"
 BIN = ENVIRONMENT / "bin"
+PYTEST = (BIN / "python", "-m", "pytest", "-q")
+TWO = ("-n", "2", "--dist", "loadfile")
+SLOWEST = ("--durations=20", "--durations-min=5")
+MODES = ("--fast", "--full", "--explore", "--table")
+TABLE = ROOT / "docs" / "testing.md"
+BEGIN, END = "<!-- done -->", "<!-- /done -->"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command: its title, what it takes on two quiet cores, and how to run it again by itself."""
+
+    title: str
+    about: str
+    command: tuple[str | Path, ...]
+    again: str
+
+    def run(self) -> int:
+        print(f"\n== {self.title}: about {self.about}", flush=True)
+        return subprocess.run([str(part) for part in self.command], cwd=ROOT, check=False).returncode
 
 
 def requirements(project: dict, group: str) -> list[str]:
@@ -27,58 +55,161 @@ def requirements(project: dict, group: str) -> list[str]:
     return found
 
 
-def step(title: str, *command: str | Path) -> None:
-    """Runs one step; the run ends with its exit code when it fails."""
-    print(f"\n== {title}", flush=True)
-    code = subprocess.run([str(part) for part in command], cwd=ROOT, check=False).returncode
-    if code:
-        print(f"== {title}: exit {code}", flush=True)
-        sys.exit(code)
-
-
 def prepare() -> None:
     """Makes `.venv`, or brings it up to date when pyproject.toml has changed."""
     text = (ROOT / "pyproject.toml").read_bytes()
     stamp = ENVIRONMENT / "rmqtool-tests"
     state = hashlib.sha256(text + sys.version.encode()).hexdigest()
-    if stamp.exists() and stamp.read_text() == state:
-        return
-    if not (BIN / "python").exists():
-        print("== environment", flush=True)
-        venv.create(ENVIRONMENT, with_pip=True)
-    wanted = requirements(tomllib.loads(text.decode()), "dev")
-    step(
-        "packages",
-        BIN / "python",
-        "-m",
-        "pip",
-        "install",
-        "-q",
-        "--disable-pip-version-check",
-        "-e",
-        ".",
-        *wanted,
-    )
-    stamp.write_text(state)
+    if not stamp.exists() or stamp.read_text() != state:
+        print("\n== environment: about 1 minute", flush=True)
+        if not (BIN / "python").exists():
+            venv.create(ENVIRONMENT, with_pip=True)
+        wanted = requirements(tomllib.loads(text.decode()), "dev")
+        pip = (BIN / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check")
+        run([Step("packages", "1 minute", (*pip, "-e", ".", *wanted), "python3 tests/run.py")])
+        stamp.write_text(state)
+    os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"
+
+
+def run(steps: list[Step], *, to_the_end: bool = False) -> None:
+    """One step after the other; one that fails ends the run or, `to_the_end`, the run's success.
+
+    Ends with the first exit code that is not 0, and with the commands for what failed. pytest's 5, nothing
+    to do, is no failure where what is done is left out.
+    """
+    failed: list[str] = []
+    first = 0
+    for step in steps:
+        began = time.monotonic()
+        code = step.run()
+        if code and not (to_the_end and code == 5):
+            first = first or code
+            failed.append(f"== {step.title}: exit {code}; again: {step.again}")
+            if not to_the_end:
+                break
+        elif step is not steps[-1]:
+            print(f"== {step.title}: {time.monotonic() - began:.0f} s", flush=True)
+    if failed:
+        print("", *failed, sep="\n", flush=True)
+        sys.exit(first)
+
+
+def announce(about: str, steps: list[Step]) -> None:
+    """What will be done, before anything is."""
+    print(f"{about}:")
+    for step in steps:
+        print(f"  {step.title:10} {step.about}")
+
+
+def checks() -> list[Step]:
+    """What reads the source and runs nothing of it."""
+    ruff = BIN / "ruff"
+    return [
+        Step("lint", "1 s", (ruff, "check", "."), ".venv/bin/ruff check ."),
+        Step("format", "1 s", (ruff, "format", "--check", "."), ".venv/bin/ruff format ."),
+        Step("types", "40 s", (BIN / "mypy",), ".venv/bin/mypy"),
+    ]
+
+
+def usual() -> list[Step]:
+    """Everything that a change must pass, cheapest first; pytest's closing line is the last line."""
+    # a quarter of what the docs report: ratios need no more, and CI has other things to do
+    os.environ.setdefault("RMQTOOL_BENCH_BYTES", str(256 << 20))
+    benches = (*PYTEST, "--durations=10", "-m", "bench and not full", "tests/bench")
+    tests = (*PYTEST, *TWO, *SLOWEST, "-m", "not full and not bench and not packaging")
+    return [
+        *checks(),
+        Step("benches", "1 minute", benches, "python3 tests/run.py -m 'bench and not full' --lf tests/bench"),
+        Step("tests", "5 minutes", tests, "python3 tests/run.py --lf"),
+    ]
+
+
+def fast() -> list[Step]:
+    """Lint, types, and of every room what needs neither Spark nor a real store nor seconds."""
+    tests = (*PYTEST, *TWO, "--few", "-m", "not full and not bench and not packaging and not interop")
+    return [*checks(), Step("tests", "1 minute", tests, "python3 tests/run.py --few --lf")]
+
+
+def explore(arguments: list[str]) -> list[Step]:
+    """The property tests, each run with another seed."""
+    tests = (*PYTEST, *TWO, "--explore", "-m", "hypothesis and not full", *arguments)
+    return [Step("explore", "1 minute", tests, "with the seed above: --hypothesis-seed")]
+
+
+def tree() -> str:
+    """Digest of everything that is tested: what was done for another tree is not done for this one."""
+    found = hashlib.sha256((ROOT / "pyproject.toml").read_bytes())
+    for room in ("fixtures", "formats", "rmqtool", "tests"):
+        for path in sorted((ROOT / room).rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                found.update(f"{path.relative_to(ROOT)} {path.stat().st_size}\n".encode())
+                found.update(path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def ledger() -> Path:
+    """Where the tests of this tree that `--full` has done are listed; git ignores it."""
+    place = ROOT / ".full"
+    place.mkdir(exist_ok=True)
+    return place / f"{tree()}.jsonl"
+
+
+def full(arguments: list[str]) -> list[Step]:
+    """All that other runs leave out. What fails is tried again by the next run, what passed is not."""
+    done = ("--done", str(ledger()))
+    exhaustive = ("-m", "(full or packaging) and not bench")
+    again = "python3 tests/run.py --full"
+    return [
+        Step("full", "hours", (*PYTEST, *TWO, *done, *exhaustive, *arguments), again),
+        Step("benches", "20 minutes", (*PYTEST, *done, "-m", "bench", *arguments), again),
+        *explore(arguments),
+    ]
+
+
+def table() -> str:
+    """What `--full` has done for this tree: a row a file."""
+    rows = {row["id"]: row for row in map(json.loads, ledger().read_text().splitlines())}
+    files: dict[str, list[dict]] = defaultdict(list)
+    for row in rows.values():
+        files[row["id"].split("::")[0]].append(row)
+    lines = ["| file | tests | seconds | result | date |", "|---|---|---|---|---|"]
+    for name, tests in sorted(files.items()):
+        counts = {one: sum(row["result"] == one for row in tests) for one in ("passed", "failed", "skipped")}
+        result = ", ".join(f"{count} {one}" for one, count in counts.items() if count)
+        seconds = sum(row["seconds"] for row in tests)
+        lines.append(
+            f"| `{name}` | {len(tests)} | {seconds:.0f} | {result} | {max(row['date'] for row in tests)} |"
+        )
+    return "\n".join(lines)
+
+
+def write_table() -> None:
+    """Puts the table between its two marks in docs/testing.md."""
+    before, _, rest = TABLE.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    TABLE.write_text(f"{before}{BEGIN}\n{table()}\n{END}{after}")
 
 
 def main() -> None:
-    """Everything, cheapest first; pytest's closing line is the last line."""
-    prepare()
-    os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"
-    pytest = (BIN / "python", "-m", "pytest")
-    if len(sys.argv) > 1:
-        step("tests", *pytest, *sys.argv[1:])
-        return
-    step("lint", BIN / "ruff", "check", ".")
-    step("format", BIN / "ruff", "format", "--check", ".")
-    step("types", BIN / "mypy")
-    # a quarter of what the docs report: ratios need no more, and CI has other things to do
-    os.environ.setdefault("RMQTOOL_BENCH_BYTES", str(256 << 20))
-    if (ROOT / "tests/bench").is_dir():
-        step("benches", *pytest, "-q", "--durations=10", "-m", "bench and not full", "tests/bench")
-    slowest = ("--durations=20", "--durations-min=5")
-    step("tests", *pytest, "-q", "-n", "2", "--dist", "loadfile", *slowest, "-m", "not full and not bench")
+    """One of the modes, or pytest with the arguments as they are."""
+    mode = next((one for one in sys.argv[1:] if one in MODES), None)
+    rest = [one for one in sys.argv[1:] if one != mode]
+    if mode == "--table":
+        write_table()
+    elif mode is None and rest:
+        prepare()
+        run([Step("tests", "as long as it takes", (*PYTEST[:-1], *rest), "python3 tests/run.py --lf")])
+    else:
+        chosen = {
+            "--fast": ("Checks for whoever edits, about 2 minutes", fast),
+            "--full": ("All that other runs leave out, resumed", lambda: full(rest)),
+            "--explore": ("Property tests with a random seed", lambda: explore(rest)),
+            None: ("All that a change must pass, about 7 minutes on two quiet cores", usual),
+        }
+        about, steps = chosen[mode]
+        announce(about, steps())
+        prepare()
+        run(steps(), to_the_end=mode == "--full")
 
 
 if __name__ == "__main__":

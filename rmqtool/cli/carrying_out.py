@@ -22,8 +22,8 @@ from rmqtool.repair.saved import check_fits, check_same, digested, load_plan, sa
 from rmqtool.repair.to_copy import apply_to_copy, check_output, prepare_copy
 from rmqtool.repair.workplace import work_place
 from rmqtool.store.holding import hold, refuse_if_held
-from rmqtool.store.layout import StoreForm
 from rmqtool.store.names import escape_name
+from rmqtool.store.required import require_root
 
 if TYPE_CHECKING:
     from rmqtool.cli.changing import ChangeOptions, Order
@@ -42,7 +42,7 @@ def carry_out(context: Context, order: Order, options: ChangeOptions) -> ExitCod
     options.check()
     store = order.open()
     if not (order.alone and options.output is not None):
-        _demand_whole(store)
+        require_root(store)
     _check_targets(store, order, options)
     target = (options.output or options.backup) if options.apply else None
     with work_place(target, store.root) as work:
@@ -62,13 +62,6 @@ def carry_out(context: Context, order: Order, options: ChangeOptions) -> ExitCod
         if options.in_place:
             check_backup(store, str(options.backup))
         return _run(context, order, options, store, work.directory, None)
-
-
-def _demand_whole(store: Store) -> None:
-    if store.form is not StoreForm.STORE:
-        raise UsageError(
-            f"{escape_name(str(store.given))} is a part of a store: give the directory that holds commitlog/"
-        )
 
 
 def _check_targets(store: Store, order: Order, options: ChangeOptions) -> None:

@@ -84,10 +84,12 @@ def command(
     older segments too: up to 2 GiB of them are read, all with --full.
     """
     from rmqtool.recovery.consultation import Consultation
+    from rmqtool.store.required import require_root
 
     context = Context(output)
     seconds = None if budget is None else _seconds(budget)
     opened = open_store(context, path, store)
+    require_root(opened)
     asked = _asked(path, store, version, opened)
     consultation = Consultation(opened, version.as_version, full=full, budget=seconds)
     cures = consultation.parse(what_if or [])

@@ -93,9 +93,12 @@ def command(
     from rmqtool.output.export.run import ExportRun
 
     form, target = _target(to, output, partition)
+    from rmqtool.store.required import require_log
+
     context = Context(replace(output, format=None))
     destination = _destination(form, target, bodies, output, partition, compression)
     opened = open_store(context, path, store)
+    require_log(opened)
     if not opened.segments:
         raise UsageError(f"{opened.given} has no commit log to export from")
     _outside(opened, target.path)

@@ -107,11 +107,10 @@ def open_log(context: Context, path: str | None, options: StoreOptions) -> tuple
 def log_left_out(context: Context, opened: Store) -> list[dict[str, Any]]:
     """What of a store's log cannot be opened, as rows of `not_covered`. Raises as `open_log` does."""
     from rmqtool.cli.left_out import log_gone, undecoded_beside_log, unlisted
-    from rmqtool.errors import UsageError
     from rmqtool.store.layout import FileKind
+    from rmqtool.store.required import require_log
 
-    if not opened.segments and opened.scope.partition("/")[0] not in {"", "commitlog"}:
-        raise UsageError(f"{opened.given} is a part of a store, without its commit log; give the store root")
+    require_log(opened)
     if not opened.segments and opened.of_kind(FileKind.DLEDGER_DATA):
         raise NewerFormatError(f"{opened.given}: DLedger data files are not decoded by this release")
     return [

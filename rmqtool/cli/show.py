@@ -54,9 +54,11 @@ def command(
     not compared, only reported) or a unique client id, found by the index or by reading the log.
     """
     from rmqtool.cli.show_record import Shown
+    from rmqtool.store.required import require_log
 
     context = Context(output)
     opened = open_store(context, path, store)
+    require_log(opened)
     if not opened.segments and opened.dledger_segments:
         raise NewerFormatError(f"{opened.given}: DLedger data files are not decoded by this release")
     if context.format in {"raw", "hex"} and bodies.redacted:

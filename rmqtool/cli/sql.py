@@ -55,6 +55,7 @@ def command(
     from rmqtool.cli.left_out import tables_left_out
     from rmqtool.cli.records import answer_code
     from rmqtool.output.text import is_terminal
+    from rmqtool.store.required import require_log
 
     context = Context(output)
     if not statement.strip():
@@ -62,6 +63,7 @@ def command(
     if context.format == "parquet" and is_terminal(_stdout()):
         raise UsageError("--format parquet goes into a file or a pipe, not to a terminal")
     opened = open_store(context, path, store)
+    require_log(opened)
     missing = tables_left_out(opened, context, statement)
     with (
         context.progress("reading", sum(one.size for one in opened.segments)) as progress,

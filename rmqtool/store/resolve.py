@@ -16,6 +16,7 @@ from rmqtool.store.access import describe_mode, open_source, refused, stat_named
 from rmqtool.store.kinds import TOP_DIRECTORIES, FileKind, is_rocksdb_name, role_of
 from rmqtool.store.names import escape_name, parse_base_offset
 from rmqtool.store.recognise import by_content, list_names, place_of, quiet_names
+from rmqtool.store.roots import below, has_known_file, is_dledger, looks_like_root
 from rmqtool.store.sniff import by_name, sniff
 
 if TYPE_CHECKING:
@@ -64,41 +65,6 @@ def resolve(path: str, forced: FileKind | None = None) -> Target:
     if not os.path.isfile(location):
         raise UsageError(f"{shown} is {describe_mode(mode)}, neither a directory nor a regular file")
     return _resolve_file(location, shown, forced)
-
-
-def looks_like_root(location: str, names: dict[str, bool] | None = None) -> bool:
-    """Whether a directory is a store root, by names in it and directly below."""
-    names = quiet_names(location) if names is None else names
-    if any(
-        names.get(name) for name in ("commitlog", "consumequeue", "batchconsumequeue", "consumequeue_ext")
-    ):
-        return True
-    for name, is_dir in names.items():
-        below = os.path.join(location, name)
-        if not is_dir:
-            if name == "checkpoint" and os.path.isfile(below) and os.path.getsize(below) == 4096:
-                return True
-        elif name.startswith("dledger-"):
-            if "data" in quiet_names(below):
-                return True
-        elif name in TOP_DIRECTORIES and _has_known_file((name,), quiet_names(below)):
-            return True
-    return False
-
-
-def _is_dledger(names: dict[str, bool]) -> bool:
-    """A DLedger directory under another name: its `index` must not pass for that of a store."""
-    store = ("commitlog", "consumequeue", "config")
-    return bool(names.get("data") and ("currterm" in names or names.get("index"))) and not any(
-        names.get(name) for name in store
-    )
-
-
-def _has_known_file(parts: tuple[str, ...], names: dict[str, bool]) -> bool:
-    role = role_of(parts)
-    if parts == ("compaction",) and "compactionLog" in names:
-        return True
-    return any(not is_dir and role.place(name).kind is not FileKind.UNKNOWN for name, is_dir in names.items())
 
 
 def _has_segments(location: str) -> bool:
@@ -155,7 +121,7 @@ def _resolve_directory(location: str, shown: str, forced: FileKind | None) -> Ta
     inside, certain = _inside(location, directory=True)
     if inside is not None and certain and not _has_segments(location):
         return Target(_form(inside[1]), inside[0], inside[1], inside[1], "its place in a store")
-    if _is_dledger(names):
+    if is_dledger(names):
         return Target(StoreForm.DLEDGER, location, (), ("dledger-",), "the names in it")
     if looks_like_root(location, names):
         return Target(StoreForm.STORE, location, (), (), "the names in it")
@@ -165,8 +131,10 @@ def _resolve_directory(location: str, shown: str, forced: FileKind | None) -> Ta
         return Target(_form(inside[1]), inside[0], inside[1], inside[1], "its name")
     found = by_content(location, names)
     if found is None:
+        inner = below(location, names)
         raise NotAStoreError(
             f"{shown} is not a RocketMQ store: no commitlog, consumequeue, index or config in it"
+            + (f"; the store root is probably {os.path.join(shown, escape_name(inner))}" if inner else "")
         )
     kind, depth = found
     parts = place_of(kind, depth, location)
@@ -182,7 +150,7 @@ def _tree_fits(location: str, parts: tuple[str, ...]) -> bool:
             return False
         here, place = pending.pop()
         names = quiet_names(here)
-        if _has_known_file(place, names):
+        if has_known_file(place, names):
             return True
         pending.extend(
             (os.path.join(here, name), (*place, name))

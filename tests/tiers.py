@@ -1,0 +1,163 @@
+"""Which tests a run takes in, what is random in them, and runs that go on where they stopped.
+
+A plain run is the same every time: its property tests have fixed seeds. `--explore` and `-m full` give them
+a random one; it is printed, and `--hypothesis-seed` repeats it. What they find becomes an `@example`.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
+
+    from xdist.remote import Producer
+    from xdist.scheduler import Scheduling
+    from xdist.workermanage import WorkerController
+
+settings.register_profile("fixed", derandomize=True, database=None, print_blob=True)
+settings.register_profile("random", derandomize=False, database=None, print_blob=True)
+
+ON_SPARK = ("tests/pipeline/", "tests/interop/test_stream_interop.py")
+"""tests that share a session of Spark, which takes longer to start than most of them"""
+GOLDEN = re.compile(r"\b[bv]\d{3}-([a-z0-9-]+)")
+FEW = 5
+
+DONE = pytest.StashKey[set[str]]()
+
+
+def sampled(cases: Iterable[Any], kind: Callable[[Any], Hashable], each: int = 1) -> list[Any]:
+    """All cases as parameters, those behind the first `each` of their kind for `-m full` only."""
+    seen: dict[Hashable, int] = {}
+    chosen = []
+    for case in cases:
+        seen[kind(case)] = number = seen.get(kind(case), 0) + 1
+        chosen.append(case if number <= each else pytest.param(case, marks=pytest.mark.full))
+    return chosen
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("rmqtool")
+    group.addoption("--explore", action="store_true", help="random property tests; the seed is printed")
+    group.addoption("--few", action="store_true", help="a few cases of each test, one golden of each kind")
+    group.addoption("--done", metavar="FILE", help="leave out what FILE lists as passed, and add what passes")
+
+
+def explores(config: pytest.Config) -> bool:
+    """Are property tests random in this run?"""
+    chosen = config.getoption("markexpr", "") or ""
+    return bool(config.getoption("explore") or re.search(r"(?<!not )\bfull\b", chosen))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Before Hypothesis reads its options, and before test modules are loaded."""
+    settings.load_profile("random" if explores(config) else "fixed")
+    if explores(config) and config.getoption("hypothesis_seed") is None:
+        config.option.hypothesis_seed = str(random.randrange(1 << 32))
+    worker = getattr(config, "workerinput", None)
+    config.stash[DONE] = set(worker["done"]) if worker else passed_in(config.getoption("done"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerController) -> None:
+    """A worker begins with what was done at the start of the run, also one that replaces another."""
+    node.workerinput["done"] = sorted(node.config.stash[DONE])
+
+
+def passed_in(done: str | None) -> set[str]:
+    """Ids of the tests that the file lists as passed; none when there is no such file."""
+    if done is None or not Path(done).exists():
+        return set()
+    return {one["id"] for one in results_in(Path(done)) if one["result"] == "passed"}
+
+
+def results_in(done: Path) -> list[dict[str, Any]]:
+    """One row a test, the last that was written of each: id, result, seconds, date."""
+    rows = (json.loads(line) for line in done.read_text().splitlines() if line.endswith("}"))
+    return list({row["id"]: row for row in rows}.values())
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    done = config.stash[DONE]
+    left_out = {item.nodeid for item in items if item.nodeid in done}
+    if config.getoption("few"):
+        left_out |= beyond_a_few([item.nodeid for item in items])
+    if left_out:
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
+        items[:] = [item for item in items if item.nodeid not in left_out]
+
+
+def beyond_a_few(names: list[str]) -> set[str]:
+    """What `--few` leaves out: Spark, and of each test all but FEW cases and one golden of each kind."""
+    seen: dict[tuple[str, str], int] = {}
+    left_out = set()
+    for name in names:
+        test, _, case = name.partition("[")
+        golden = GOLDEN.search(case)
+        of_kind = (test, golden[1] if golden else "")
+        seen[of_kind] = number = seen.get(of_kind, 0) + 1
+        if number > (1 if golden else FEW) or name.startswith(ON_SPARK):
+            left_out.add(name)
+    return left_out
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
+    """`--dist loadfile`, but all tests on Spark go to one process."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class OneSession(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "spark" if nodeid.startswith(ON_SPARK) else super()._split_scope(nodeid)
+
+    return OneSession(config, log)
+
+
+class Ledger:
+    """Adds a line a test to the file of `--done`; in the process that controls the workers."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seconds: dict[str, float] = {}
+        self._result: dict[str, str] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        name = report.nodeid
+        self._seconds[name] = self._seconds.get(name, 0) + report.duration
+        if report.outcome != "passed":
+            self._result[name] = report.outcome
+        if report.when == "teardown":
+            row = {
+                "id": name,
+                "result": self._result.pop(name, "passed"),
+                "seconds": round(self._seconds.pop(name), 2),
+                "date": time.strftime("%Y-%m-%d"),
+            }
+            with self._path.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    done = session.config.getoption("done")
+    if done is not None and not hasattr(session.config, "workerinput"):
+        session.config.pluginmanager.register(Ledger(Path(done)))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    seed = config.getoption("hypothesis_seed")
+    terminalreporter.write_line(
+        f"property tests: seed {seed}; --hypothesis-seed={seed} repeats them"
+        if explores(config)
+        else "property tests: fixed seeds; --explore has random ones"
+    )
