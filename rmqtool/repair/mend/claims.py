@@ -115,7 +115,7 @@ class Claimant:
             key, slot = self._by_header(frame, frame.header)
         if key is None or slot is None or not self._in_order(key, slot, frame):
             frame.key = frame.slot = None
-            frame.count, frame.by_unit = 1, False
+            frame.count = 1
             return
         self._take(key, slot, frame)
 

@@ -119,4 +119,4 @@ def _of_file(
         if queue.batch:
             slot, count = int(units["base_offset"][k]), int(units["batch_size"][k])
         start = int(offsets[k])
-        yield int(at[k]), Frame(start, start + int(sizes[k]), None, key, slot, count, by_unit=True)
+        yield int(at[k]), Frame(start, start + int(sizes[k]), None, key, slot, count)

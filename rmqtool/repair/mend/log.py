@@ -112,7 +112,7 @@ class LogMender:
             claims = Claimant(survey, order, known).claims(headers, units)
             end = self._end(survey, claims, solid)
             made = MendedLog(
-                [slab for slab in survey.slabs if slab.base < end], end, survey, twice=list(order.twice)
+                [slab for slab in survey.slabs if slab.base < end], end, survey, twice=sorted(order.twice)
             )
             made.mended += [Mended(one.hole, one.patch, None, one) for one in gifts]
             cells = self._cells(survey, claims, end)

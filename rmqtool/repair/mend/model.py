@@ -75,8 +75,6 @@ class Frame:
     slot: int | None = None
     count: int = 1
     """positions from `slot` on, more than one in batch queues only"""
-    by_unit: bool = False
-    """a unit of a consume queue says so"""
     suspect: bool = False
     """a whole record that is out of place, not a broken one"""
 

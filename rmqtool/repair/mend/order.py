@@ -7,14 +7,15 @@ missing, and then the log has a hole between that is large enough for them, or s
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from rmqtool.repair.mend.chain import BATCH, Link, heaviest
 from rmqtool.repair.mend.headers import SMALLEST_RECORD
 from rmqtool.repair.mend.model import Run
+from rmqtool.repair.mend.stabbing import Stabbing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -24,14 +25,6 @@ if TYPE_CHECKING:
 SHORT = 2
 """records out of order that are taken for damage; where more agree with each other, nobody can say who is
 right: such a queue was numbered twice"""
-
-_MOST_PARTS = 2000
-
-_EXACT = 1 << 61
-"""queue offsets up to which sums and differences stay in 64 bits"""
-
-_BATCH = 0x7FFF
-"""messages in one record of a batch queue"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +48,7 @@ class Order:
 
     chosen: dict[QueueKey, list[Run]] = field(default_factory=dict)
     outliers: list[Run] = field(default_factory=list)
-    twice: list[QueueKey] = field(default_factory=list)
+    twice: set[QueueKey] = field(default_factory=set)
     missing: list[Missing] = field(default_factory=list)
 
 
@@ -72,7 +65,7 @@ class Room:
 
     def takes(self, step: int, low: int, high: int, *, batch: bool) -> bool:
         """Whether records with so many queue offsets may have been in what begins in [low, high)."""
-        return step == 0 or step <= self.between(low, high) * (_BATCH if batch else 1)
+        return step == 0 or step <= self.between(low, high) * (BATCH if batch else 1)
 
     def between(self, low: int, high: int) -> int:
         """Records that fit into what begins in [low, high)."""
@@ -120,20 +113,47 @@ def order_of(survey: Survey, pointed: Mapping[int, Sequence[QueueKey]] | None = 
 
 def _disown(order: Order, lonely: list[Run], pointed: Mapping[int, Sequence[QueueKey]]) -> None:
     """Lonely records that are just what another queue misses there are out of order, not a queue."""
+    missed = _missed_elsewhere(order.missing, lonely)
     for run in lonely:
         topic, queue_id = run.key
         owners = pointed.get(run.start, ())
         if run.key in owners:
             continue
-        if any((topic == one[0]) != (queue_id == one[1]) for one in owners) or any(
-            one.low <= run.start
-            and run.end <= one.high
-            and one.first <= run.first <= one.last
-            and (topic == one.key[0]) != (queue_id == one.key[1])
-            for one in order.missing
-        ):
+        if run.start in missed or any((topic == one[0]) != (queue_id == one[1]) for one in owners):
             order.chosen[run.key] = []
             order.outliers.append(run)
+
+
+def _missed_elsewhere(missing: list[Missing], lonely: list[Run]) -> set[int]:
+    """Physical offsets of runs whose queue offset another queue of that topic or number misses there.
+
+    A queue of one run misses nothing but positions in front of it, so what covers a run is of another queue.
+    """
+    found: set[int] = set()
+    for part in (0, 1):
+        runs: dict[object, list[Run]] = defaultdict(list)
+        gaps: dict[object, list[Missing]] = defaultdict(list)
+        for run in sorted(lonely, key=lambda one: one.start):
+            runs[run.key[part]].append(run)
+        for one in sorted(missing, key=lambda one: one.low):
+            if one.key[part] in runs:
+                gaps[one.key[part]].append(one)
+        for same, there in gaps.items():
+            found |= _covered(there, runs[same])
+    return found
+
+
+def _covered(gaps: list[Missing], runs: list[Run]) -> set[int]:
+    """Starts of the runs that lie in a gap, in the log and in queue offsets. Both sorted by the log."""
+    highest = Stabbing((one.first, one.last + 1) for one in gaps)
+    found, at = set(), 0
+    for run in runs:
+        while at < len(gaps) and gaps[at].low <= run.start:
+            highest.raise_to(gaps[at].first, gaps[at].last + 1, gaps[at].high)
+            at += 1
+        if highest.at(run.first) >= run.end:
+            found.add(run.start)
+    return found
 
 
 def _parts(runs: list[Run]) -> list[Run]:
@@ -155,43 +175,26 @@ def _put_in_order(
     order: Order, key: QueueKey, parts: list[Run], room: Room, begin: int, *, batch: bool
 ) -> None:
     parts = sorted(parts, key=lambda part: part.start)
-    if len(parts) > _MOST_PARTS:
-        order.twice.append(key)
-        order.chosen[key] = []
-        return
-    picked = _best_chain(parts, room, begin, batch=batch)
+    chain = _best_chain(parts, room, begin, batch=batch)
+    picked = set(chain)
     left = [part for number, part in enumerate(parts) if number not in picked]
+    order.chosen[key] = [parts[number] for number in chain]
     if any(batch or part.count > SHORT for part in left):
-        order.twice.append(key)
-    order.chosen[key] = [part for number, part in enumerate(parts) if number in picked]
-    order.outliers += [part for part in left if part.count <= SHORT and key not in order.twice]
+        order.twice.add(key)
+    else:
+        order.outliers += left
 
 
-def _best_chain(parts: list[Run], room: Room, begin: int, *, batch: bool) -> set[int]:
+def _best_chain(parts: list[Run], room: Room, begin: int, *, batch: bool) -> list[int]:
     """The parts, by number, that keep the most records in order."""
-    exact = all(max(abs(one.first), abs(one.last)) < _EXACT for one in parts)
-    lasts = np.array([one.last for one in parts], np.int64 if exact else object)
-    room_behind = np.array([room.until(one.start + 1) for one in parts], lasts.dtype)
-    weights = np.zeros(len(parts), lasts.dtype)
-    before = [-1] * len(parts)
-    for j, part in enumerate(parts):
+    most = BATCH if batch else 1
+    links = []
+    for part in parts:
         at_begin = begin > 0 or room.takes(part.first, begin, part.start, batch=batch)
-        weights[j] = part.count if at_begin else part.count - part.first - 1
-        if not j:
-            continue
-        steps = part.first - 1 - lasts[:j]
-        most = (room.until(part.start) - room_behind[:j]) * (_BATCH if batch else 1)
-        fits = (steps == 0) | ((steps > 0) & (steps <= most))
-        linked = np.where(fits, weights[:j] + part.count, weights[j])
-        best = int(np.argmax(linked))
-        if linked[best] > weights[j]:
-            weights[j], before[j] = linked[best], best
-    at = int(np.argmax(weights))
-    picked: set[int] = set()
-    while at >= 0:
-        picked.add(at)
-        at = before[at]
-    return picked
+        alone = part.count if at_begin else part.count - part.first - 1
+        front, behind = room.until(part.start) * most, room.until(part.start + 1) * most
+        links.append(Link(part.first, part.last, part.count, alone, front, behind))
+    return heaviest(links)
 
 
 def _find_missing(order: Order, key: QueueKey, room: Room, begin: int, *, batch: bool) -> None:

@@ -163,6 +163,7 @@ class Surveyor:
         """Batches, and positions in the queues that records name besides their own."""
         if self.rules.batch_topics:
             set_batches(self._lanes, run, here, self._counts, self.rules, self.kernels)
+            np.maximum(self._counts[here], 1, out=self._counts[here])  # no run ends in front of its begin
         if self.rules.multi_dispatch is not MultiDispatch.NONE:
             made, _ = further_columns(self._lanes, run, here, self.rules, self.kernels)
             for key, parts in made.items():
@@ -223,10 +224,12 @@ def _has_trailer(run: Records) -> bool:
 
 def _extend(runs: list[Run], key: QueueKey, columns: Rows, counts: Rows) -> None:
     slots, offsets, sizes = columns[Column.SLOT], columns[Column.OFFSET], columns[Column.SIZE]
-    breaks = np.flatnonzero(slots[1:] != slots[:-1] + counts[:-1]) + 1
+    # queue offsets that ascend: sums and differences of two others may leave 64 bits
+    follows = (slots[1:] > slots[:-1]) & (slots[1:] - slots[:-1] == counts[:-1])
+    breaks = np.flatnonzero(~follows) + 1
     edges = [0, *breaks.tolist(), len(slots)]
     for start, end in pairwise(edges):
-        first, last = int(slots[start]), int(slots[end - 1] + counts[end - 1]) - 1
+        first, last = int(slots[start]), int(slots[end - 1]) + int(counts[end - 1]) - 1
         last_start = int(offsets[end - 1])
         stop = last_start + int(sizes[end - 1])
         if runs and runs[-1].last + 1 == first:

@@ -20,19 +20,21 @@ _uncached_said = False
 
 def _digest() -> str:
     """Of the kernels and of the modules whose constants they contain."""
-    import formats.commitlog
-    import formats.consumequeue
-    import formats.index
-    import formats.primitives
-    import formats.replay
+    from rmqtool.scan import crc
+
+    loaded = b"isal" if crc.load_isal_symbol() else b"table"
+    return hashlib.sha256(b"".join([loaded, *(one.read_bytes() for one in compiled_in())])).hexdigest()[:16]
+
+
+def compiled_in() -> list[Path]:
+    """The files that compiled kernels depend on: their own, all formats, modules with their constants."""
+    import formats
     from rmqtool.scan import crc, fields, legal
     from rmqtool.store import faults
 
-    loaded = b"isal" if crc.load_isal_symbol() else b"table"
-    declared = formats.commitlog, formats.consumequeue, formats.index, formats.primitives, formats.replay
-    others = [module.__file__ for module in (*declared, crc, fields, legal, faults)]
-    parts = [*sorted(_PACKAGE.glob("*.py")), *(Path(name) for name in others if name)]
-    return hashlib.sha256(b"".join([loaded, *(part.read_bytes() for part in parts)])).hexdigest()[:16]
+    packages = _PACKAGE, Path(formats.__file__).parent
+    others = (Path(str(module.__file__)) for module in (crc, fields, legal, faults))
+    return [*(one for package in packages for one in sorted(package.glob("*.py"))), *others]
 
 
 def _cache_directory() -> str:

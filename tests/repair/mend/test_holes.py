@@ -90,12 +90,12 @@ def test_one_record_that_lies_is_told_from_its_queue() -> None:
     order = order_of(survey(run(0, 9, 0), run(500, 500, 1000), run(11, 20, 1100)))
     assert [(one.first, one.last) for one in order.outliers] == [(500, 500)]
     assert [(one.first, one.last) for one in order.missing] == [(10, 10)]
-    assert order.twice == []
+    assert order.twice == set()
 
 
 def test_a_queue_that_was_numbered_twice_is_left_alone() -> None:
     order = order_of(survey(run(0, 9, 0), run(0, 9, 1000)))
-    assert order.twice == [("T", 0)]
+    assert order.twice == {("T", 0)}
     assert (order.outliers, order.missing) == ([], [])
 
 
