@@ -14,7 +14,7 @@ from rmqtool.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-_BLOCK = 4 << 20
+BLOCK = 4 << 20
 _LONGEST_LINE = 1 << 16
 _LOG_NAME = re.compile(r".*\.(log|out)([.-][\w.-]+)?(\.gz)?|.*\.log\.gz")
 _PATH = re.compile(r"(~|\.{0,2}/|[A-Za-z]:\\)\S*|\S+\.(log|gz|txt|out)(\.\d+)?|\S+/\S*")
@@ -35,16 +35,16 @@ class Source:
         """Bytes on disk, 0 for others."""
         return self.path.stat().st_size if self.path else 0
 
-    def blocks(self, advance: Callable[[int], None]) -> Iterator[bytes]:
-        """Whole lines in blocks of some megabytes. `advance` is told of bytes on disk.
+    def blocks(self, advance: Callable[[int], None], size: int = BLOCK) -> Iterator[bytes]:
+        """Whole lines in blocks of about `size` bytes. `advance` is told of bytes on disk.
 
         Raises one of `READ_ERRORS` where a file cannot be read on, `UsageError` when it is no
-        text. A line longer than a megabyte is cut.
+        text. A line longer than two blocks is cut.
         """
         if self.text is not None:
             yield self.text.encode("utf-8", "surrogateescape") + b"\n"
         elif self.stream is not None:
-            yield from _whole_lines(self.stream, _no_place, advance)
+            yield from _whole_lines(self.stream, _no_place, advance, size)
         else:
             with Path(str(self.path)).open("rb") as raw:
                 packed = raw.read(2) == b"\x1f\x8b"
@@ -52,7 +52,7 @@ class Source:
                 opened = cast("IO[bytes]", gzip.GzipFile(fileobj=raw) if packed else raw)
                 _require_text(opened.read(4096), self.name)
                 opened.seek(0)
-                yield from _whole_lines(opened, raw.tell, advance)
+                yield from _whole_lines(opened, raw.tell, advance, size)
 
 
 READ_ERRORS = (OSError, EOFError, zlib.error)
@@ -111,14 +111,14 @@ def _no_place() -> int:
 
 
 def _whole_lines(
-    stream: IO[bytes], place: Callable[[], int], advance: Callable[[int], None]
+    stream: IO[bytes], place: Callable[[], int], advance: Callable[[int], None], size: int
 ) -> Iterator[bytes]:
     """Cuts where a line with a time begins, if possible, so that a stack trace stays with its line.
 
     What could be read before an error is given before the error is raised.
     """
     rest, done, cutting = b"", 0, False
-    for data in _pieces(stream):
+    for data in _pieces(stream, size):
         advance(place() - done)
         done = place()
         kept = data
@@ -130,22 +130,22 @@ def _whole_lines(
         if end:
             yield rest[:end]
             rest = rest[end:]
-        elif len(rest) > 2 * _BLOCK:
+        elif len(rest) > 2 * size:
             yield rest[:_LONGEST_LINE] + b"\n"
             rest, cutting = b"", True
     if rest:
         yield rest
 
 
-def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
-    """The stream in pieces of at least a block, the last one smaller, also when reading ends in an error."""
+def _pieces(stream: IO[bytes], least: int) -> Iterator[bytes]:
+    """The stream in pieces of `least` bytes or more, the last smaller, also when reading ends in an error."""
     read: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
     parts, size = list[bytes](), 0
     try:
-        while data := read(_BLOCK):
+        while data := read(least):
             parts.append(data)
             size += len(data)
-            if size >= _BLOCK:
+            if size >= least:
                 yield b"".join(parts)
                 parts, size = [], 0
     except READ_ERRORS as error:

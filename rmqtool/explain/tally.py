@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 SAMPLES = 5
 """lines of a cause whose values are kept"""
-_MOST_TEMPLATES = 20_000
 _MOST_EXCEPTIONS = 50
 _SHOWN = 1000
 _HEX = re.compile(r"\b(?=[0-9A-Fa-f]*\d)[0-9A-Fa-f]{16,}\b")
@@ -71,10 +70,12 @@ class Unknown(Seen):
 class Tally:
     """Everything that was read so far.
 
-    causes and unknown by id and (level, template). unlisted: alarming lines whose template found no room.
-    records: lines that open an entry of a log; lines: all. explained: lines that an entry of the table fits.
+    causes and unknown by id and (level, template), of the latter `most_unknown` at most. unlisted: alarming
+    lines whose template found no room. records: lines that open an entry of a log; lines: all. explained:
+    lines that an entry of the table fits.
     """
 
+    most_unknown: int = 20_000
     causes: dict[str, Cause] = field(default_factory=dict)
     unknown: dict[tuple[str | None, str], Unknown] = field(default_factory=dict)
     unlisted: int = 0
@@ -92,7 +93,7 @@ class Tally:
         """The group of an unexplained line, None when there are too many."""
         template = template_of(line)
         known = self.unknown.get((level, template))
-        if known is None and len(self.unknown) < _MOST_TEMPLATES:
+        if known is None and len(self.unknown) < self.most_unknown:
             known = Unknown(line[:_SHOWN], source, number, level=level, template=template)
             self.unknown[level, template] = known
         return known

@@ -37,7 +37,7 @@ Row = dict[str, Any]
 
 _SLACK_MILLIS = 1000
 """items hold whole seconds"""
-_FEW_HASHES = 20_000
+FEW_HASHES = 20_000
 """chains (keys times topics) that are followed one by one; for more, whole columns of hashes are compared"""
 
 
@@ -122,7 +122,7 @@ def index_topics(store: Store, topic: str | None) -> list[str]:
 
 def compares_all(keys: int, topics: int) -> bool:
     """Whether so many keys in so many topics are looked for in whole columns of hashes, not along chains."""
-    return keys * topics > _FEW_HASHES
+    return keys * topics > FEW_HASHES
 
 
 def log_span(store: Store) -> tuple[int, int]:

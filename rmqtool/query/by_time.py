@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rmqtool.query.queue_view import QueueView, Units, ViewedFile
 
-_ALL_UNITS = 5_000_000
+ALL_UNITS = 5_000_000
 """units of a queue up to which every store time is read; beyond, files are chosen by their edges"""
 
 _CHUNK = 1024
@@ -38,15 +38,15 @@ class ExactOffset:
     unknown: int
 
 
-def exact_offset(view: QueueView, time: int, boundary: Boundary) -> ExactOffset:
+def exact_offset(view: QueueView, time: int, boundary: Boundary, all_units: int = ALL_UNITS) -> ExactOffset:
     """The first queue offset with a store time at or after `time` (ms), or the last at or before it.
 
     Not by bisection: where the clock went back, several offsets can look like the answer, and only the
-    outermost is.
+    outermost is. all_units: up to so many are all looked at.
     """
     files = [file for file in view.files if file.written]
     total = sum(file.written for file in files) // view.width
-    every = total <= _ALL_UNITS
+    every = total <= all_units
     chosen = files if every else _by_edges(view, files, time, boundary)
     slots, times = _columns(view, chosen)
     kept = slots >= view.min_offset

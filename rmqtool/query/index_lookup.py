@@ -30,7 +30,7 @@ _ITEM = Struct(">" + "".join(_LETTERS[_ITEM_DTYPE[name].itemsize] for name in _I
 """an item as four numbers, laid out as the schema says"""
 _RUN = 1 << 20
 """items that are compared at once"""
-_ALL_COMPARED = 1 << 20
+ALL_COMPARED = 1 << 20
 """items up to which a file is read whole, to prove that its chains lead to all of them"""
 _HEADER_SIZE, _ITEM_SIZE = sizeof(Header), sizeof(Item)
 
@@ -127,7 +127,7 @@ class IndexReader:
         puts = int(self.header.index_count) - FIRST_ITEM
         if self.broken is not None:
             return
-        if puts <= _ALL_COMPARED:
+        if puts <= ALL_COMPARED:
             left_out = len(set(self.offsets_of(hashes).tolist()) - found)
             if left_out:
                 self.broken = f"chains do not lead to {left_out} items with the hash"

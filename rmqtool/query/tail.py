@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-_FIRST_CHUNK = 1 << 18
+FIRST_CHUNK = 1 << 18
+"""bytes in front of the end of a segment that are searched first"""
 _LARGEST_CHUNK = 1 << 26
 POLL_SECONDS = 0.2
 
@@ -61,6 +62,7 @@ class LogTail:
     count: int
     follow: bool = False
     unread: Sequence[Row] = ()
+    first_chunk: int = FIRST_CHUNK
     messages: int = 0
     first_offset: int | None = None
     at: int = 0
@@ -148,7 +150,7 @@ class LogTail:
 
     def _backwards(self, segment: Segment, end: int) -> Iterator[np.ndarray]:
         """Physical offsets of the messages that pass, chunk by chunk, the last first."""
-        frontier, step = end, _FIRST_CHUNK
+        frontier, step = end, self.first_chunk
         while frontier > 0:
             low = max(frontier - step, 0)
             place = low

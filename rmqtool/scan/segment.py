@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rmqtool.store.bytes import ByteSource
 
-_STEP = 4 << 20
+STEP = 4 << 20
 """bytes that are searched before the file is asked again whether a hole follows"""
 
 _LEADING_ZEROS = 3
@@ -44,7 +44,7 @@ class SegmentScan:
     store timestamp (ms) of the last record before this segment, when known. keep_stale: yield records behind
     the end of the active segment as records instead of one `Tail`. moving: a broker may be writing, so what
     looks bad in the active segment is read again before it is told (`moving.PATIENCE`). stop: once set, the
-    scan ends with `Stopped`.
+    scan ends with `Stopped`. step: bytes of a search for the next record.
     """
 
     def __init__(  # noqa: PLR0913 - all but two are options
@@ -61,11 +61,13 @@ class SegmentScan:
         kernels: ModuleType | None = None,
         moving: bool = False,
         stop: threading.Event | None = None,
+        step: int = STEP,
     ) -> None:
         import numpy as np
 
         self._windows = Windows(source, stop)
         self._stop = stop
+        self._step = step
         self._source = source
         self._size = source.size
         self._base = base
@@ -196,7 +198,7 @@ class SegmentScan:
             if data is None:
                 return self._size
             window, origin = self._windows.at(data, 1)
-            window = window[: data - origin + _STEP]
+            window = window[: data - origin + self._step]
             at = origin + int(self._kernels.first_nonzero(window, data - origin))
             if self._windows.spoiled():
                 continue
@@ -227,7 +229,7 @@ class SegmentScan:
                 return None, Stop.END
             position = max(position, data - _LEADING_ZEROS)
             window, origin = self._windows.at(position, need)
-            window = window[: position - origin + max(_STEP, need)]
+            window = window[: position - origin + max(self._step, need)]
             self._kernels.find_record(
                 window,
                 position - origin,

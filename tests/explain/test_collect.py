@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rmqtool.errors import UsageError
-from rmqtool.explain import reading
 from rmqtool.explain.collect import Collector
 from rmqtool.explain.derived import crc, flags, magic, slots
 from rmqtool.explain.match import Table
@@ -24,8 +23,8 @@ TABLE = Table()
 CHINA = timezone(timedelta(hours=8))
 
 
-def tally_of(text: str, *, parts: int = 1, zone: timezone = CHINA) -> Tally:
-    tally = Tally()
+def tally_of(text: str, *, parts: int = 1, zone: timezone = CHINA, **options: int) -> Tally:
+    tally = Tally(**options)
     collector = Collector(tally, TABLE, "log", zone)
     lines = text.splitlines(keepends=True)
     step = -(-len(lines) // parts)
@@ -120,10 +119,9 @@ def test_digits_that_matter_are_told_apart_in_one_block() -> None:
     }
 
 
-def test_templates_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rmqtool.explain.tally._MOST_TEMPLATES", 10)
+def test_templates_are_bounded() -> None:
     names = [f"{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(100)]
-    tally = tally_of("".join(f"2026-11-21 09:00:00 WARN t - {name}\n" for name in names))
+    tally = tally_of("".join(f"2026-11-21 09:00:00 WARN t - {name}\n" for name in names), most_unknown=10)
     assert (len(tally.unknown), tally.unlisted, tally.unknown_lines) == (10, 90, 100)
 
 
@@ -141,16 +139,15 @@ def test_bytes_that_are_no_text_do_not_stop_it() -> None:
     assert len(tally.unknown) == 1
 
 
-def test_random_cuts_do_not_change_the_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_cuts_do_not_change_the_counts(tmp_path: Path) -> None:
     path = tmp_path / "store.log"
     path.write_text(LOG * 50)
     expected = tally_of(LOG * 50)
     for size in random.Random(5).sample(range(50, 5000), 6):
-        monkeypatch.setattr(reading, "_BLOCK", size)
         tally = Tally()
         (source,) = sources_of([str(path)], None)
         collector = Collector(tally, TABLE, source.name, CHINA)
-        for block in source.blocks(lambda _: None):
+        for block in source.blocks(lambda _: None, size):
             collector.feed(block)
         counts = {name: cause.count for name, cause in tally.causes.items()}
         assert counts == {name: cause.count for name, cause in expected.causes.items()}
@@ -196,13 +193,11 @@ def test_a_cut_gzip_gives_what_it_holds(tmp_path: Path) -> None:
     assert len(held) > 0.9 * len(text)
 
 
-def test_an_endless_line_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "_BLOCK", 1000)
-    monkeypatch.setattr(reading, "_LONGEST_LINE", 500)
+def test_an_endless_line_is_cut(tmp_path: Path) -> None:
     path = tmp_path / "x.log"
     path.write_text("last shutdown normally\n" + "x" * 20_000 + "\nlast shutdown abnormally\n")
     (source,) = sources_of([str(path)], None)
-    blocks = list(source.blocks(lambda _: None))
+    blocks = list(source.blocks(lambda _: None, 1000))
     assert max(map(len, blocks)) < 4000
     assert b"last shutdown abnormally\n" in b"".join(blocks)
 

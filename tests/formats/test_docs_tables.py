@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import formats
 from formats import batch, commitlog, consumequeue, crc_trailer, index, message_id, replay
 from formats import checkpoint as cp
 from formats.errors import FormatError
@@ -121,12 +124,8 @@ def test_overheads_in_the_text() -> None:
 
 
 def test_pages_named_in_docstrings_exist() -> None:
-    package = Path(commitlog.__file__).parent
-    named = {
-        page
-        for module in package.glob("*.py")
-        for page in re.findall(r"docs/format/([\w-]+\.md)", module.read_text(encoding="utf-8"))
-    }
+    modules = [import_module(f"formats.{one.name}") for one in pkgutil.iter_modules(formats.__path__)]
+    named = {page for one in modules for page in re.findall(r"docs/format/([\w-]+\.md)", one.__doc__ or "")}
     pages = {page.name for page in DOCS.glob("*.md")}
     assert named
     assert named <= pages

@@ -30,7 +30,7 @@ QUIET = '<configuration><root level="OFF"/></configuration>\n'
 JAVA_NEEDED = 17
 MAVEN_SECONDS = 280
 
-_failures: dict[tuple[str, str], str] = {}
+FAILURES: dict[tuple[str, str], str] = {}
 
 
 class UnavailableError(Exception):
@@ -75,8 +75,8 @@ def jars(release: str, artifact: str = "store") -> list[Path]:
     A failure is remembered: Maven is asked once a run.
     """
     check_prerequisites()
-    if (release, artifact) in _failures:
-        raise UnavailableError(_failures[release, artifact])
+    if (release, artifact) in FAILURES:
+        raise UnavailableError(FAILURES[release, artifact])
     directory = cache_directory() / f"{artifact}-{release}"
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / "lock").open("w") as lock:
@@ -85,7 +85,7 @@ def jars(release: str, artifact: str = "store") -> list[Path]:
             try:
                 _resolve(release, artifact, directory)
             except UnavailableError as failure:
-                _failures[release, artifact] = str(failure)
+                FAILURES[release, artifact] = str(failure)
                 raise
     return sorted((directory / "lib").glob("*.jar"))
 

@@ -24,7 +24,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PATH", str(directory))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("RMQTOOL_INTEROP_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(jars, "_failures", {})
+    monkeypatch.setattr(jars, "FAILURES", {})
     jars.check_prerequisites.cache_clear()
     jars._maven.cache_clear()
     yield directory

@@ -240,7 +240,7 @@ def _own_chain(store, files, topic, key):
 
 @pytest.mark.parametrize("damage", [_lost_slot])
 def test_lost_slots_of_a_large_file_show_in_the_count_of_the_header(indexed, monkeypatch, damage):
-    monkeypatch.setattr(index_lookup, "_ALL_COMPARED", 0)
+    monkeypatch.setattr(index_lookup, "ALL_COMPARED", 0)
     test_a_chain_that_hides_items_is_noticed(indexed, damage)
 
 
@@ -321,7 +321,7 @@ def test_many_keys_compare_the_whole_column_with_the_same_result(golden, monkeyp
     keys = [key for one in found.expected["records"] for key in filter(None, (one["keys"] or "").split(" "))]
     some = sorted(set(keys))[:50]
     few = find(store, some)
-    monkeypatch.setattr(by_key, "_FEW_HASHES", 0)
+    monkeypatch.setattr(by_key, "FEW_HASHES", 0)
     many = find(store, some)
     assert few.matches == many.matches
     assert many.source == few.source

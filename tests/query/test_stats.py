@@ -59,7 +59,7 @@ KEYS = {
     "by", [("topic",), ("queue",), ("tag",), ("hour",), ("day", "topic"), ("kind", "tag")]
 )
 def test_sums_are_those_of_the_records_of_java(golden, monkeypatch, name, by):
-    monkeypatch.setattr(groups, "_MERGE_AT", 3)
+    monkeypatch.setattr(groups, "MERGE_AT", 3)
     found = golden(name)
     made = statistics(found.path, by)
     wanted = summed(found.expected["records"], lambda one: sum((KEYS[name](one) for name in by), ()))

@@ -32,28 +32,26 @@ CASES += [(name, 200) for name in ("v498-edge", "v533-batch", "v533-compressed")
 
 
 @pytest.mark.parametrize(("name", "chunk"), CASES)
-def test_the_last_messages_are_those_of_java(golden, monkeypatch, name, chunk):
-    monkeypatch.setattr(module, "_FIRST_CHUNK", chunk)
+def test_the_last_messages_are_those_of_java(golden, name, chunk):
     found = golden(name)
     wanted = sorted(one["physicalOffset"] for one in found.expected["records"])
     if "unclean" in name:  # records that Java dropped in recovery lie there, too
         wanted = last(found.path, 10**6)[0]
     for count in (0, 1, 7, len(wanted), 10**6):
-        given, tail = last(found.path, count)
+        given, tail = last(found.path, count, first_chunk=chunk)
         assert given == wanted[max(len(wanted) - count, 0) :], count
         assert tail.summary()["complete"] is (count >= len(wanted))
         assert tail.damage == tail.torn == []
 
 
 @pytest.mark.parametrize("chunk", [300, 1 << 18])
-def test_filters_search_as_far_back_as_it_takes(golden, monkeypatch, chunk):
-    monkeypatch.setattr(module, "_FIRST_CHUNK", chunk)
+def test_filters_search_as_far_back_as_it_takes(golden, chunk):
     found = golden("v533-basic")
     topic = min(found.expected["records"], key=lambda one: one["physicalOffset"])["topic"]
     own = sorted(one["physicalOffset"] for one in found.expected["records"] if one["topic"] == topic)
     for count in (1, 5, len(own)):
-        assert last(found.path, count, MessageFilter(topics=(topic,)))[0] == own[-count:]
-    assert last(found.path, 3, MessageFilter(topics=("nowhere",)))[0] == []
+        assert last(found.path, count, MessageFilter(topics=(topic,)), first_chunk=chunk)[0] == own[-count:]
+    assert last(found.path, 3, MessageFilter(topics=("nowhere",)), first_chunk=chunk)[0] == []
 
 
 def test_a_limit_ends_it(golden):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, wraps
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from fixtures import damage_case, golden_names
+from rmqtool.recovery.consequences.catalogue import CATALOGUE
 from rmqtool.scan import kernels_python
 from rmqtool.store.lock import LockState
+from tests.recovery import laws
 from tests.recovery.corpus import damaged_store, foretold
-from tests.recovery.laws import of
 from tests.recovery.test_foretell import SEGMENT, filled, start, write
 from tests.recovery.test_goldens import of as of_golden
 
@@ -20,9 +21,42 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fixtures import Golden
+    from rmqtool.recovery.consequences.consequence import Consequence
     from rmqtool.recovery.outcome import Outcome
 
 ORDER = {"topic": "OrderTopic"}
+SHOWN: set[str] = set()
+"""codes that tests of this module show on stores of their own"""
+_met: set[str] = set()
+
+
+def shows(*wanted: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Says which codes a test shows; it fails when one of them is in no outcome that it looked at."""
+    SHOWN.update(wanted)
+
+    def around(test: Callable[..., None]) -> Callable[..., None]:
+        @wraps(test)
+        def run(*args: Any, **more: Any) -> None:
+            _met.clear()
+            test(*args, **more)
+            assert set(wanted) <= _met
+
+        return run
+
+    return around
+
+
+def codes(outcome: Outcome) -> set[str]:
+    found = {one.code for one in outcome.consequences}
+    _met.update(found)
+    return found
+
+
+def of(outcome: Outcome, code: str) -> list[Consequence]:
+    codes(outcome)
+    return laws.of(outcome, code)
+
+
 ON_CASES: dict[str, tuple[str, dict[str, Any]]] = {
     # facts: what the real store showed (bounds, files, offsets), or the damage itself
     "DR-ABNORMAL": ("v533-none-healthy-abort", {"offset": 327680}),
@@ -85,6 +119,10 @@ ON_CASES: dict[str, tuple[str, dict[str, Any]]] = {
 """code → case of the corpus and facts"""
 
 
+def test_every_code_is_shown_on_a_store() -> None:
+    assert SHOWN | set(ON_CASES) == set(CATALOGUE)
+
+
 @cache
 def case_outcome(case_id: str) -> Outcome:
     case = damage_case(case_id)
@@ -105,6 +143,7 @@ def test_on_a_store_that_the_real_broker_opened(code: str) -> None:
         assert "{" not in one.message
 
 
+@shows("DR-MESSAGES-LOST", "DR-SEGMENTS-DELETED")
 def test_one_flipped_byte_says_how_much_it_costs() -> None:
     case = damage_case("v533-record-body-middle-first-abort0")
     outcome = case_outcome(case.id)
@@ -126,19 +165,18 @@ def test_sound_stores_have_notes_only(golden: Callable[[str], Golden], name: str
 
 
 @pytest.mark.parametrize("name", ["v533-rocksdb-unclean"])
+@shows("DR-ROCKSDB-QUEUES")
 def test_queues_in_rocksdb_after_a_crash(golden: Callable[[str], Golden], name: str) -> None:
     assert of(of_golden(golden(name)), "DR-ROCKSDB-QUEUES")
 
 
+@shows("DR-EXPIRED-QUEUE")
 def test_an_expired_queue_of_4_9_returns_foreign_bytes(golden: Callable[[str], Golden]) -> None:
     assert of(of_golden(golden("v498-expired-all")), "DR-EXPIRED-QUEUE")
     assert not of(of_golden(golden("v533-expired-all")), "DR-EXPIRED-QUEUE")
 
 
-def codes(outcome: Outcome) -> set[str]:
-    return {one.code for one in outcome.consequences}
-
-
+@shows("DR-REFUSE-QUEUE-TYPE", "DR-REFUSE-CHECKPOINT")
 def test_a_checkpoint_or_queue_of_the_wrong_kind(tmp_path: Path) -> None:
     root = write(tmp_path, filled())
     (root / "config").mkdir()
@@ -150,6 +188,7 @@ def test_a_checkpoint_or_queue_of_the_wrong_kind(tmp_path: Path) -> None:
     assert "DR-REFUSE-CHECKPOINT" in codes(start(root, "4.9.8"))
 
 
+@shows("DR-REFUSE-INDEX")
 def test_a_directory_among_index_files_refuses_after_recovery(tmp_path: Path) -> None:
     root = write(tmp_path, filled())
     (root / "index" / "20260101000000000").mkdir(parents=True)
@@ -160,6 +199,7 @@ def test_a_directory_among_index_files_refuses_after_recovery(tmp_path: Path) ->
     assert "DR-REFUSE-INDEX" not in codes(start(root, "4.9.8"))
 
 
+@shows("DR-REFUSE-TIMER-WHEEL")
 def test_a_timer_wheel_of_another_length(tmp_path: Path) -> None:
     root = write(tmp_path, filled())
     (root / "timerwheel").write_bytes(bytes(64))
@@ -169,6 +209,7 @@ def test_a_timer_wheel_of_another_length(tmp_path: Path) -> None:
     assert start(root, "4.9.8").starts is True
 
 
+@shows("DR-LMQ-SKIPPED", "DR-REFUSE-MULTI-DISPATCH", "DR-REFUSE-STUCK")
 def test_lists_of_queues_that_do_not_fit(tmp_path: Path) -> None:
     log = filled(2)
     log.put("T", b"x", {"INNER_MULTI_DISPATCH": "%LMQ%b,plain", "INNER_MULTI_QUEUE_OFFSET": "4,"})
@@ -181,6 +222,7 @@ def test_lists_of_queues_that_do_not_fit(tmp_path: Path) -> None:
     assert "DR-REFUSE-STUCK" in codes(start(tmp_path / "second", "4.9.8", **on))
 
 
+@shows("DR-POISON-HALF")
 def test_half_messages_that_no_check_gets_past(tmp_path: Path) -> None:
     log = filled(2)
     half = "RMQ_SYS_TRANS_HALF_TOPIC"
@@ -191,6 +233,7 @@ def test_half_messages_that_no_check_gets_past(tmp_path: Path) -> None:
     assert found.facts == {"count": 2, "offset": bad.physical_offset}
 
 
+@shows("DR-LOCALE-NAMES")
 def test_names_in_other_digits_and_calendars(tmp_path: Path) -> None:
     root = write(tmp_path, filled(3))
     digits = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")
@@ -201,6 +244,7 @@ def test_names_in_other_digits_and_calendars(tmp_path: Path) -> None:
     assert found.facts == {"count": 2}
 
 
+@shows("DR-CONFIG-FORGIVEN")
 def test_a_forgiven_configuration_file(tmp_path: Path) -> None:
     root = write(tmp_path, filled(3))
     (root / "config").mkdir()
@@ -217,6 +261,7 @@ def test_an_empty_table_counts_what_its_backup_would_have_had(tmp_path: Path) ->
     assert (found.facts["what"], found.facts["entries"], found.severity) == ("consumer offsets", 2, "error")
 
 
+@shows("DR-LOCK-UNKNOWN")
 def test_a_lock_that_cannot_be_known(tmp_path: Path) -> None:
     root = write(tmp_path, filled(3))
     unknown = LockState(None, None, "record lock cannot be probed")
@@ -226,6 +271,7 @@ def test_a_lock_that_cannot_be_known(tmp_path: Path) -> None:
     assert "DR-LOCK-UNKNOWN" not in codes(start(root))
 
 
+@shows("DR-HEAP")
 def test_a_large_record_where_recovery_stops(tmp_path: Path) -> None:
     log = filled()
     place = log.records[20].physical_offset

@@ -247,14 +247,11 @@ def test_windows_make_no_difference_to_reasons(kernels: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("step", [1, 9, 60, 500])
-def test_steps_of_a_search_make_no_difference(
-    kernels: ModuleType, monkeypatch: pytest.MonkeyPatch, effort: int, step: int
-) -> None:
+def test_steps_of_a_search_make_no_difference(kernels: ModuleType, effort: int, step: int) -> None:
     def prop(data: bytes, active: bool) -> None:
-        monkeypatch.undo()
         expected = scan(data, kernels, active=active)
-        monkeypatch.setattr("rmqtool.scan.segment._STEP", step)
-        assert [same(event) for event in scan(data, kernels, active=active)] == [same(e) for e in expected]
+        found = scan(data, kernels, active=active, step=step)
+        assert [same(event) for event in found] == [same(e) for e in expected]
 
     check_property(prop, SOUP, st.booleans(), examples=50 * effort)
 

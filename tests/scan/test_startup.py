@@ -70,7 +70,7 @@ def test_nowhere_to_write_a_cache(tmp_path: Path) -> None:
         shutil.copytree(ROOT / package, source / package, ignore=shutil.ignore_patterns("__pycache__"))
     before = {path: path.stat().st_mtime_ns for path in source.rglob("*")}
     # root may write anywhere but in /proc; what stands in the way of a cache below the source is a file
-    for directory in {path.parent for path in source.rglob("*.py")}:
+    for directory in {path.parent for path in before if path.is_file()}:
         (directory / "__pycache__").write_bytes(b"")
     environment = {**WITHOUT_HOME, "HOME": "/proc/none", "XDG_CACHE_HOME": "/proc/none"}
     done = python(WALK, source, environment)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 _HOUR, _DAY = 3_600_000, 86_400_000
-_MERGE_AT = 1 << 16
+MERGE_AT = 1 << 16
 """rows of partial sums that are kept before they are added up"""
 _SUMS = {"messages": "sum", "bytes": "sum", "body_bytes": "sum", "compressed": "sum"}
 _BOUNDS = {"largest": "max", "first_timestamp": "min", "last_timestamp": "max"}
@@ -108,7 +108,7 @@ class Groups:
     def _keep(self, part: pa.Table) -> None:
         self._parts.append(part)
         self._waiting += part.num_rows
-        if self._waiting > max(_MERGE_AT, 4 * self._parts[0].num_rows):
+        if self._waiting > max(MERGE_AT, 4 * self._parts[0].num_rows):
             self._merge()
 
     def _merge(self) -> None:
