@@ -59,6 +59,7 @@ class LogCounts(Counts):
     gap_bytes: int = 0
     bad_crc: int = 0
     bad_inner: int = 0
+    misplaced: int = 0
     tail: str | None = None
     first_offset: int | None = None
     end_offset: int | None = None
@@ -68,7 +69,8 @@ class LogCounts(Counts):
     @property
     def is_damaged(self) -> bool:
         """Whether anything was met that a broker does not leave there on purpose."""
-        return bool(self.gaps or self.bad_crc or self.bad_inner or self.tail == TailContent.GARBAGE)
+        damage = self.gaps, self.bad_crc, self.bad_inner, self.misplaced
+        return any(damage) or self.tail == TailContent.GARBAGE
 
     def summary(self) -> Row:
         """The closing summary."""
@@ -87,6 +89,8 @@ class LogCounts(Counts):
             told["segments_skipped"] = self.skipped()
         if self.bad_inner:
             told["bad_inner"] = self.bad_inner
+        if self.misplaced:
+            told["misplaced"] = self.misplaced
         if self.redaction:
             told["redaction"] = sorted(self.redaction)
         return told | super().summary()

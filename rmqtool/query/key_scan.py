@@ -79,7 +79,7 @@ class KeyScan:
                 if content.num_rows:
                     self.reached = content["physical_offset"][-1].as_py()
                 continue
-            self.reached = piece.segment.base + content.position
+            self.reached = max(self.reached, piece.segment.base + content.position)
             self.not_covered += not_read(piece.segment, content)
 
     def _choose(self, records: Records, base: int, path: str) -> Records:

@@ -30,8 +30,8 @@ def minimum_5(view: QueueView, log_low: int) -> int:
     if not view.files:
         return 0
     last, first = view.files[-1], view.files[0]
-    if last.base + last.written <= 0:
-        return 0
+    if last.written < view.width:
+        return 0  # nothing, or an empty last file: reading in front of its first unit throws, 0 stays
     end_units = view.units(last, last.written - view.width)
     if len(end_units) and int(end_units[-1]["physical_offset"]) < log_low:
         return last.base + last.written

@@ -89,4 +89,18 @@ class Unreadable:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Doubtful:
+    """Records told before, from the first to behind the last, that are not what was written there.
+
+    misplaced: they state another physical offset, so other bytes lie where theirs were, and they lie where
+    others were. Else their bodies fail the CRC.
+    """
+
+    position: int
+    length: int
+    records: int
+    misplaced: bool
+
+
 Event = Records | Blank | Gap | Tail | Unreadable | End

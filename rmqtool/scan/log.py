@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from rmqtool.errors import RmqtoolError, VanishedError
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.events import End, Records, Unreadable
-from rmqtool.scan.fields import Check, Field
+from rmqtool.scan.events import Doubtful, End, Records, Unreadable
+from rmqtool.scan.fields import Check, CrcState, Field, Issue
 from rmqtool.scan.parallel import in_order
 from rmqtool.scan.parts import Part, cut, parts
 from rmqtool.scan.segment import SegmentScan
@@ -62,7 +62,7 @@ class Piece:
     """
 
     segment: Segment
-    content: pa.RecordBatch | Blank | Gap | Tail | End | Unreadable
+    content: pa.RecordBatch | Blank | Gap | Tail | End | Unreadable | Doubtful
     bad_bodies: npt.NDArray[np.int64] | None = None
 
 
@@ -134,8 +134,10 @@ def _scan_one(
                     continue
                 part = before(event, stop)
                 if len(part.rows):
+                    last = part.rows[-1].copy()
+                    doubts = _doubts(segment, part, Issue.OFFSET)
                     yield from _Batches(segment, how, kernels, source, scan, lane).of(part)
-                    last = part.rows[-1]
+                    yield from doubts
                     done = _advance(how, done, int(last[Field.POSITION] + last[Field.STORE_SIZE]))
                 # behind the last record that was asked for there may be much that is none
                 if len(part.rows) < len(event.rows) or stop <= done < segment.size:
@@ -146,6 +148,21 @@ def _scan_one(
     except RmqtoolError as error:
         yield Piece(segment, Unreadable(done, min(stop, segment.size) - done, str(error)))
     _advance(how, done, segment.size)
+
+
+def _doubts(segment: Segment, records: Records, wanted: Issue | CrcState) -> list[Piece]:
+    """No piece, or the one that tells of the records that are misplaced, or of those with a bad body."""
+    import numpy as np
+
+    misplaced = isinstance(wanted, Issue)
+    rows = records.rows
+    held = rows[:, Field.ISSUES] & wanted if misplaced else rows[:, Field.CRC_STATE] == wanted
+    found = np.flatnonzero(held)
+    if not found.size:
+        return []
+    start, last = int(rows[found[0], Field.POSITION]), rows[found[-1]]
+    end = int(last[Field.POSITION] + last[Field.STORE_SIZE])
+    return [Piece(segment, Doubtful(start, end - start, int(found.size), misplaced))]
 
 
 def before(records: Records, stop: int) -> Records:
@@ -213,6 +230,7 @@ class _Batches:
                 continue
             yield Piece(self.segment, batch, bad)
             bad = None
+        yield from _doubts(self.segment, records, CrcState.BAD)
         return bad
 
     def _anew(self, records: Records) -> Iterator[Piece]:

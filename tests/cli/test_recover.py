@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fixtures import broker_conf, damage_case
+from fixtures import broker_conf, damage_case, strict
 from tests.helpers import rmq
-from tests.repair.mend import strict
 from tests.repair.smallstore import tree
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from jpype import JClass  # type: ignore[import-untyped]
+from jpype import JArray, JByte, JClass  # type: ignore[import-untyped]
 
 MESSAGE_MAGIC_CODES = (-626843481, -626843477)
 BLANK_MAGIC_CODE = -875286124
@@ -138,6 +138,41 @@ def messages(store: Any, v5: bool, topic: str, queue_id: int) -> list[dict[str, 
             raise RuntimeError(f"getMessage {topic}/{queue_id} passed over slots before {offset}")
         result.release()
     return delivered
+
+
+def served(store: Any, topic: str, queue_id: int, wanted: list[list[Any]]) -> list[list[Any]]:
+    """Of `wanted` ([slot, physical offset, SHA-256 of the bytes]) what pulls do not deliver: [slot, why].
+
+    Each slot is asked for by a pull that begins there, unless one that began in front has delivered it: that
+    went on from slot to slot then, since offset after offset was the one wanted.
+    """
+    expected = {slot: (offset, digest) for slot, offset, digest in wanted}
+    good: set[int] = set()
+    bad: list[list[Any]] = []
+    for first in sorted(expected):
+        if first in good:
+            continue
+        result = store.getMessage("interop", topic, queue_id, first, BATCH, None)
+        why = "no answer" if result is None else str(result.getStatus().name())
+        if why == "FOUND":
+            slot = first
+            for selected in result.getMessageMapedList():
+                offset, digest = int(selected.getStartOffset()), _digest(selected)
+                if expected.get(slot) != (offset, digest):
+                    why = f"FOUND {offset}"
+                    break
+                good.add(slot)
+                slot += 1
+            result.release()
+        if first not in good:
+            bad.append([first, why])
+    return bad
+
+
+def _digest(selected: Any) -> str:
+    data = JArray(JByte)(int(selected.getSize()))
+    selected.getByteBuffer().get(data)
+    return hashlib.sha256(bytes(data)).hexdigest()
 
 
 def _decode(buffer: Any, position: int, v5: bool, *, decompress: bool) -> Any:

@@ -51,6 +51,7 @@ class Store:
             "records",
             "queues",
             "get",
+            "serve",
         )
         return {name: getattr(self, name) for name in names}
 
@@ -187,6 +188,10 @@ class Store:
     def get(self, topic: str, queue_id: int) -> list[dict[str, Any]]:
         """What getMessage delivers of a queue from its first to its last slot."""
         return driver_read.messages(self.java, self.v5, topic, queue_id)
+
+    def serve(self, topic: str, queue_id: int, wanted: list[list[Any]]) -> list[list[Any]]:
+        """What of a queue getMessage does not deliver, of what it should: `driver_read.served`."""
+        return driver_read.served(self.java, topic, queue_id, wanted)
 
     def _appended(self, result: Any) -> dict[str, Any]:
         status = str(result.getPutMessageStatus().name())

@@ -24,20 +24,15 @@ class JavaError(Exception):
     """Java, or the process that it runs in, refused; the text is its own."""
 
 
-class JavaStore:
-    """A `DefaultMessageStore` on ``root``.
+class JavaProcess:
+    """A JVM with the jars of one release that carries out the calls of `driver_store`, on any store.
 
-    >>> with JavaStore("5.3.3", root, mappedFileSizeCommitLog=65536) as store:
-    ...     store.put("TopicTest", b"hello", queue_id=1, tags="TagA")
-    ...     records = store.records()
-
-    Leaving the block shuts the store down cleanly and ends the process. ``settings`` are names of
-    `MessageStoreConfig`; ``start=False`` only loads (recovers) the store.
+    `place` gets what Java prints, and is its home.
     """
 
-    def __init__(self, release: str, root: Path, *, start: bool = True, **settings: object) -> None:
+    def __init__(self, release: str, place: Path, name: str = "java") -> None:
         self.release = release
-        self._log = (root.parent / f"{root.name}.java.log").open("w")
+        self._log = (place / f"{name}.java.log").open("w")
         command = [sys.executable, "-m", "tests.interop.driver"]
         self._process = subprocess.Popen(
             command,
@@ -55,20 +50,11 @@ class JavaStore:
                 release=release,
                 classpath=[str(jar) for jar in jars(release)],
                 quiet=str(quiet_logging()),
-                home=str(root.parent),
+                home=str(place),
             )
-            opened = self.call("open", root=str(root), start=start, settings=settings)
         except BaseException:
             self.kill()
             raise
-        self.loaded: bool = opened["loaded"]
-        self.load_seconds: float = opened["seconds"]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
     def call(self, name: str, **arguments: Any) -> Any:
         """One request to the driver; JavaError with Java's own words when it fails."""
@@ -92,6 +78,48 @@ class JavaStore:
         if "error" in answer:
             raise JavaError(f"{name}: {answer['error']}")
         return answer["result"]
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process still runs."""
+        return self._process.poll() is None
+
+    def kill(self) -> None:
+        """End the process as a power cut would; the store is left as it lies."""
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout, self._log):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+
+
+class JavaStore(JavaProcess):
+    """A `DefaultMessageStore` on ``root``.
+
+    >>> with JavaStore("5.3.3", root, mappedFileSizeCommitLog=65536) as store:
+    ...     store.put("TopicTest", b"hello", queue_id=1, tags="TagA")
+    ...     records = store.records()
+
+    Leaving the block shuts the store down cleanly and ends the process. ``settings`` are names of
+    `MessageStoreConfig`; ``start=False`` only loads (recovers) the store.
+    """
+
+    def __init__(self, release: str, root: Path, *, start: bool = True, **settings: object) -> None:
+        super().__init__(release, root.parent, root.name)
+        try:
+            opened = self.call("open", root=str(root), start=start, settings=settings)
+        except BaseException:
+            self.kill()
+            raise
+        self.loaded: bool = opened["loaded"]
+        self.load_seconds: float = opened["seconds"]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
 
     def put(self, topic: str, body: bytes = b"", **fields: Any) -> dict[str, Any]:
         """Append one message, fields as in `driver_store`; returns physical_offset, queue_offset, size."""
@@ -121,16 +149,7 @@ class JavaStore:
     def close(self) -> None:
         """Shut the store down cleanly and end the process."""
         try:
-            if self._process.poll() is None:
+            if self.alive:
                 self.call("close")
         finally:
             self.kill()
-
-    def kill(self) -> None:
-        """End the process as a power cut would; the store is left as it lies."""
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout, self._log):
-            if stream is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    stream.close()

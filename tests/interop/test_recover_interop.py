@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fixtures import DamageCase
+    from fixtures.strict import Record
     from tests.interop.javastore import JavaStore
-    from tests.repair.mend.strict import Record
 
 pytestmark = pytest.mark.interop
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fixtures import strict
 from tests.interop.test_recover_interop import crashed
-from tests.repair.mend import strict
 from tests.repair.mend.laws import mend
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from rmqtool.output.export.shield import whole_step
 from rmqtool.query.anchor import anchor
 from rmqtool.query.counts import LogCounts
 from rmqtool.query.log_listing import LogListing
+from rmqtool.query.not_read import why_doubtful
 from rmqtool.query.scope import Scope
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import choose_kernels
@@ -34,7 +35,7 @@ SCHEMA = "rmqtool.export/1"
 MOMENTS = ("store_from", "store_to", "born_from", "born_to")
 """bounds of the filter that may be given as ages, and mean the same moment when an export goes on"""
 
-_NEEDED = ("path", "position", "physical_offset", "store_size", "crc")
+_NEEDED = ("path", "position", "physical_offset", "stored_physical_offset", "store_size", "crc")
 _LISTED = 1000
 """ranges of damage that the summary lists one by one"""
 _BAD_BODY = "the body fails its CRC; exported as it lies there"
@@ -173,6 +174,7 @@ class ExportRun:
             done.end_offset = offsets[-1].as_py() + int(sizes[-1])
             done.offset = done.end_offset
             self._bad_bodies(batch)
+            self._misplaced(batch)
         for row in others:
             self._beside(row)
 
@@ -185,6 +187,20 @@ class ExportRun:
             place = {name: row[name] for name in ("path", "position", "physical_offset")}
             reason = {"length": row["store_size"], "reason": Incomplete.DAMAGE.value, "error": _BAD_BODY}
             self._done.lacks(place | reason)
+
+    def _misplaced(self, batch: pa.RecordBatch) -> None:
+        """Records that lie where others were: one range from the first of them to behind the last."""
+        import pyarrow.compute as pc
+
+        other = pc.not_equal(batch["stored_physical_offset"], batch["physical_offset"])
+        found = batch.select(_NEEDED).filter(pc.fill_null(other, False))
+        if not found.num_rows:
+            return
+        first, last = found.slice(0, 1).to_pylist()[0], found.slice(found.num_rows - 1).to_pylist()[0]
+        place = {name: first[name] for name in ("path", "position", "physical_offset")}
+        length = last["physical_offset"] + last["store_size"] - first["physical_offset"]
+        why = why_doubtful(found.num_rows, misplaced=True)
+        self._done.lacks(place | {"length": length, "reason": Incomplete.DAMAGE.value, "error": why})
 
     def _beside(self, row: Row) -> None:
         """What is no record: damage inside the scope is not covered."""

@@ -7,19 +7,18 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fixtures import copy_base
+from fixtures import copy_base, strict
 from rmqtool.recovery.foretell import foretell
 from rmqtool.repair.mend.planner import KeepOptions, Kept, keep
 from rmqtool.repair.to_copy import apply_to_copy, prepare_copy
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
 from rmqtool.store.lock import LockState
-from tests.repair.mend import strict
 
 if TYPE_CHECKING:
     from fixtures import DamageCase
+    from fixtures.strict import Record
     from rmqtool.repair.plan import Plan
-    from tests.repair.mend.strict import Record
 
 NOBODY = LockState(False, None, "")
 

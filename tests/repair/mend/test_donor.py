@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fixtures import copy_base
-from tests.repair.mend import strict
+from fixtures import copy_base, strict
 from tests.repair.mend.laws import kept, mend
 
 if TYPE_CHECKING:

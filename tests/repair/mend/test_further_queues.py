@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from fixtures import strict
 from rmqtool.scan.units import BATCH_UNIT, UNIT
-from tests.repair.mend import strict
 from tests.repair.mend.laws import kept, mend
 
 if TYPE_CHECKING:

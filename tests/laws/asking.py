@@ -1,0 +1,55 @@
+"""Commands on one compound store, in this process, and what may never happen to any of them."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tests.helpers import Result, rmq
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fixtures.compound import Compound
+
+SECONDS = 30
+"""of one command; these stores have less than a few MB"""
+
+
+@dataclass
+class Asked:
+    """Runs commands with the settings of the store; `broken` collects the laws that did not hold."""
+
+    made: Compound
+    work: Path
+    broken: list[str] = field(default_factory=list)
+
+    def ask(self, command: str, store: Path, *args: object, plain: bool = False) -> Result:
+        """One command; internal errors, tracebacks and long runs break a law by themselves."""
+        conf = () if plain else ("--store-config", self.made.conf)
+        begun = time.monotonic()
+        result = rmq(command, store, *args, *conf)
+        seconds = time.monotonic() - begun
+        shown = " ".join(str(one) for one in (command, *args))[:100]
+        if result.exit_code not in (0, 1, 2, 3):
+            self.breaks("no-crash", f"{shown}: exit {result.exit_code} {result.stderr.strip()[-300:]}")
+        if "Traceback" in result.stderr:
+            self.breaks("no-crash", f"{shown}: {result.stderr.strip()[-300:]}")
+        if seconds > SECONDS:
+            self.breaks("bounded", f"{shown}: {seconds:.0f} s")
+        return result
+
+    def breaks(self, law: str, text: str) -> None:
+        """Notes a law that does not hold."""
+        self.broken.append(f"{law}: {text}")
+
+
+def document(result: Result) -> dict[str, Any]:
+    """Standard output as one JSON document, empty where there is none."""
+    try:
+        found = json.loads(result.stdout)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

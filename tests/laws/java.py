@@ -1,0 +1,106 @@
+"""The real stores as judges: one JVM a release that opens store after store."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, Self
+
+from tests.interop.javastore import JavaError, JavaProcess
+from tests.laws.asking import document
+from tests.laws.truth import has_queue
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fixtures.compound import Compound
+    from tests.laws.asking import Asked
+
+
+class Judge:
+    """Opens stores with one release; a JVM that died or hangs is replaced."""
+
+    def __init__(self, release: str, place: Path) -> None:
+        self.release, self._place = release, place
+        self._java: JavaProcess | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._java is not None:
+            self._java.kill()
+
+    def _call(self, name: str, **arguments: Any) -> Any:
+        if self._java is None or not self._java.alive:
+            self._java = JavaProcess(self.release, self._place, f"judge-{self.release}")
+        return self._java.call(name, **arguments)
+
+    def start(self, root: Path, made: Compound, *, crashed: bool = False) -> list[str]:
+        """What a start on `root` does wrong: it does not load, or does not serve a whole record."""
+        if crashed:
+            (root / "abort").touch()
+            if (root / "checkpoint").is_file():
+                rest = (root / "checkpoint").read_bytes()[24:]
+                (root / "checkpoint").write_bytes(bytes(24) + rest)
+        try:
+            opened = self._call("open", root=str(root), start=True, settings=usable(made))
+            if not opened["loaded"]:
+                return ["does not load"]
+            self._call("drain")
+            wrong = self._served(made)
+            self._call("close")
+        except JavaError as error:
+            self.__exit__()
+            self._java = None
+            return [f"{error}"[:300]]
+        return wrong
+
+    def _served(self, made: Compound) -> list[str]:
+        queues: dict[tuple[str, int], list[list[Any]]] = defaultdict(list)
+        for one in made.intact.values():
+            if one.placed and has_queue(made, one):
+                digest = hashlib.sha256(one.raw).hexdigest()
+                queues[one.slot[:2]].append([one.queue_offset, one.offset, digest])
+        wrong = []
+        for (topic, queue_id), wanted in sorted(queues.items()):
+            bad = self._call("serve", topic=topic, queue_id=queue_id, wanted=wanted)
+            wrong += [f"{topic}/{queue_id} {slot}: {why}" for slot, why in bad]
+        return wrong
+
+
+def usable(made: Compound) -> dict[str, object]:
+    """The settings that the driver can hand on."""
+    return {name: value for name, value in made.settings.items() if isinstance(value, (int, bool))}
+
+
+def copied(root: Path, target: Path) -> Path:
+    """A copy to open, with what links lead to in it."""
+    shutil.copytree(root, target, symlinks=False)
+    return target
+
+
+def judge_with_java(asked: Asked, judges: dict[str, Judge]) -> None:
+    """Laws 1 and 2 by the real stores; call it before the store itself is changed."""
+    made, work = asked.made, asked.work
+    kept = work / "kept"
+    for release, judge in judges.items():
+        told = document(asked.ask("doctor", made.root, "--json", "--as-version", release))
+        wrong = judge.start(copied(made.root, work / f"real-{release}"), made)
+        shutil.rmtree(work / f"real-{release}")
+        if told.get("safe_to_start") and wrong:
+            verdict = told.get("verdict", "safe")
+            asked.breaks("java-safe", f"{release} {verdict}: {len(wrong)} not served, {wrong[0]}")
+        refused = wrong == ["does not load"]
+        if told.get("starts") is False and not refused and "config" not in str(told.get("refusal")):
+            asked.breaks("java-starts", f"{release}: starts, against {told.get('refusal')}")
+        if not kept.exists():
+            continue
+        healthy = document(asked.ask("doctor", made.pristine, "--json", "--as-version", release))
+        for crashed in (False, True) if healthy.get("safe_to_start") else ():
+            how = "crashed" if crashed else "normal"
+            wrong = judge.start(copied(kept, work / "again"), made, crashed=crashed)
+            shutil.rmtree(work / "again")
+            if wrong:
+                asked.breaks("java-keep", f"{release} {how}: {len(wrong)} not served, {wrong[0]}")

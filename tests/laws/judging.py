@@ -1,0 +1,248 @@
+"""The laws: what must hold for every store, whatever happened to it."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from fixtures.compound import make
+from tests.laws.asking import Asked, document
+from tests.laws.java import judge_with_java
+from tests.laws.truth import Truth, kept, lost_tables, tree, truth
+
+if TYPE_CHECKING:
+    from fixtures.compound import Compound
+    from tests.helpers import Result
+    from tests.laws.java import Judge
+
+RELEASES = ("4.9.8", "5.3.3")
+
+
+def judged(seed: int, judges: dict[str, Judge] | None = None) -> tuple[str, list[str]]:
+    """What was done to the store of a seed, and the laws that it breaks."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as place:
+        made = make(seed, Path(place) / "case")
+        work = Path(place) / "out"
+        work.mkdir()
+        return f"{made.ground} | {' | '.join(made.done)}", judge(made, work, judges)
+
+
+def judge(made: Compound, work: Path, judges: dict[str, Judge] | None = None) -> list[str]:
+    """The laws that a store breaks, each with its name in front; `judges` are the real stores by release."""
+    asked = Asked(made, work)
+    true = truth(made)
+    before = _trees(made)
+    codes = _verify(asked, true)
+    _doctor(asked, true)
+    _reading(asked, true)
+    _queries(asked, true)
+    _keep(asked, codes)
+    if judges:
+        judge_with_java(asked, judges)
+    _unchanged(asked, before, "reads-only")
+    _undone(asked, before)
+    return asked.broken
+
+
+def _trees(made: Compound) -> dict[str, tuple[object, ...]]:
+    beside = made.root.with_name(made.root.name + ".disk2")
+    return tree(made.root) | (tree(beside) if beside.exists() else {})
+
+
+def _unchanged(asked: Asked, before: dict[str, tuple[object, ...]], law: str) -> None:
+    after = _trees(asked.made)
+    changed = [path for path in sorted(before.keys() | after.keys()) if before.get(path) != after.get(path)]
+    if changed:
+        first = changed[0]
+        asked.breaks(law, f"{len(changed)} paths, {first}: {before.get(first)} -> {after.get(first)}")
+
+
+def findings(result: Result) -> set[tuple[str, str]]:
+    """Code and path of every error of verify."""
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    errors = [row for row in rows if row.get("severity") == "error"]
+    return {(row["code"], row.get("path") or "") for row in errors}
+
+
+def _verify(asked: Asked, true: Truth) -> set[tuple[str, str]]:
+    result = asked.ask("verify", asked.made.root, "--format", "ndjson")
+    if result.exit_code == 0:
+        _nothing_hidden(asked, true, "verify")
+        if true.undispatched:
+            asked.breaks("no-false-green", f"verify exit 0, {len(true.undispatched)} without unit")
+    return findings(result) if result.exit_code in (0, 1, 3) else set()
+
+
+def _nothing_hidden(asked: Asked, true: Truth, command: str, *, bodies: bool = True) -> None:
+    """Exit 0 with lost records; unless `bodies`, the command does not look into bodies, and says so."""
+    lost = [one for one in true.proven_lost if bodies or one.offset not in true.spoiled]
+    if lost:
+        text = f"{command} exit 0, {len(lost)} lost, first {lost[0].offset} {lost[0].slot}"
+        asked.breaks("no-false-green", text)
+
+
+def _doctor(asked: Asked, true: Truth) -> None:
+    made = asked.made
+    for release in RELEASES:
+        result = asked.ask("doctor", made.root, "--json", "--as-version", release)
+        told = document(result)
+        if result.exit_code == 0:
+            _nothing_hidden(asked, true, f"doctor {release}")
+            if tables := lost_tables(made):
+                asked.breaks("no-false-green", f"doctor {release} exit 0, tables {tables}")
+        elif result.exit_code == 2:
+            asked.breaks("doctor-answers", f"{release}: {result.stderr.strip()[-200:]}")
+        target = asked.work / f"broker-{release}"
+        done = asked.ask(
+            "recover", made.root, "--policy", "broker", "--as-version", release,
+            "--output", target, "--apply",
+        )  # fmt: skip
+        if not told.get("safe_to_start"):
+            continue
+        if not target.exists():
+            if done.exit_code != 2:
+                text = f"{release}: broker policy exit {done.exit_code} {done.stderr[-200:]}"
+                asked.breaks("safe-serves", text)
+            continue
+        if wrong := kept(target, made, dispatched=False):
+            text = f"{release} {told.get('verdict', 'safe')}: {len(wrong)} not served, {wrong[0]}"
+            asked.breaks("safe-serves", text)
+
+
+def _reading(asked: Asked, true: Truth) -> None:
+    made = asked.made
+    stats = asked.ask("stats", made.root, "--json")
+    if stats.exit_code == 0:
+        _nothing_hidden(asked, true, "stats", bodies=False)
+        if "bodies" not in document(stats)["summary"].get("not_looked_at", []):
+            asked.breaks("said", "stats does not say that it reads no bodies")
+    target = asked.work / "export.ndjson"
+    done = asked.ask("export", made.root, "--to", target)
+    if done.exit_code == 0:
+        _nothing_hidden(asked, true, "export")
+    elif done.exit_code == 2:
+        asked.breaks("answers", f"export: {done.stderr[-200:]}")
+    if target.exists():
+        rows = [json.loads(line) for line in target.read_text().splitlines()]
+        offsets = {row["physical_offset"] for row in rows if row.get("type", "message") == "message"}
+        if left := made.intact.keys() - offsets:
+            first = made.intact[min(left)]
+            text = f"exit {done.exit_code}, {len(left)} left out, {min(left)} {first.slot}"
+            asked.breaks("export-all", text)
+        told = document(stats).get("summary", {}).get("messages")
+        if stats.exit_code == 0 and told is not None and told < len(made.intact):
+            asked.breaks("stats-all", f"{told} of {len(made.intact)}")
+    sql = asked.ask("sql", made.root, "select count(*) as n from messages", "--json")
+    if sql.exit_code == 0:
+        _nothing_hidden(asked, true, "sql")
+        count = document(sql)["rows"][0]["n"]
+        if count < len(made.intact):
+            asked.breaks("sql-all", f"{count} of {len(made.intact)}")
+
+
+def _queries(asked: Asked, true: Truth) -> None:
+    made, random = asked.made, Random(asked.made.seed)
+    here = [one for one in made.intact.values() if one.placed]
+    for one in random.sample(here, min(2, len(here))):
+        _of_whole(asked, one)
+    lost = [one for one in true.proven_lost if one.placed]
+    for one in random.sample(lost, min(2, len(lost))):
+        _of_lost(asked, true, one)
+
+
+def _rows(result: Result) -> set[int]:
+    return {row["physical_offset"] for row in document(result).get("rows", []) if "physical_offset" in row}
+
+
+def _of_whole(asked: Asked, one: Any) -> None:
+    root, shown = asked.made.root, f"{one.offset} {one.slot}"
+    key = one.properties.get("UNIQ_KEY")
+    if key and not one.sys_flag & 0x80:
+        result = asked.ask("query-key", root, one.topic, key, "--json")
+        if result.exit_code != 3 and one.offset not in _rows(result):
+            asked.breaks("query-key", f"{shown}: exit {result.exit_code} {sorted(_rows(result))[:3]}")
+    result = asked.ask("query-offset", root, one.topic, one.queue_id, one.queue_offset, "--json")
+    if result.exit_code == 0 and one.offset not in _rows(result):
+        asked.breaks("query-offset", f"{shown}: exit 0 {sorted(_rows(result))[:3]}")
+    result = asked.ask("query-time", root, one.topic, one.queue_id, one.store_timestamp, "--json")
+    found = document(result).get("summary", {}).get("queue_offset")
+    if result.exit_code == 0 and (found is None or found > one.queue_offset):
+        asked.breaks("query-time", f"{shown}: exit {result.exit_code}, {found}")
+    result = asked.ask("query-id", root, _message_id(one), "--json")
+    if one.offset not in _rows(result):
+        asked.breaks("query-id", f"{shown}: exit {result.exit_code}")
+
+
+def _message_id(one: Any) -> str:
+    wide = 20 if one.sys_flag & 0x20 else 8
+    at = 64 if not one.sys_flag & 0x10 else 76
+    host = one.raw[at : at + wide]
+    return (host + one.offset.to_bytes(8, "big")).hex().upper()
+
+
+def _of_lost(asked: Asked, true: Truth, one: Any) -> None:
+    root, shown = asked.made.root, f"{one.offset} {one.slot}"
+    key = one.properties.get("UNIQ_KEY")
+    if key:
+        result = asked.ask("query-key", root, one.topic, key, "--json")
+        if result.exit_code in (0, 1) and one.offset not in _rows(result):
+            asked.breaks("lost-key", f"{shown}: exit {result.exit_code}")
+    result = asked.ask("query-offset", root, one.topic, one.queue_id, one.queue_offset, "--json")
+    if true.units.get(one.slot) == (one.offset, one.size) and result.exit_code in (0, 1):
+        asked.breaks("lost-offset", f"{shown}: exit {result.exit_code} {document(result).get('summary')}")
+    result = asked.ask("query-id", root, _message_id(one), "--json")
+    if result.exit_code in (0, 1):
+        asked.breaks("lost-id", f"{shown}: exit {result.exit_code}")
+
+
+def _keep(asked: Asked, codes: set[tuple[str, str]]) -> None:
+    made, target = asked.made, asked.work / "kept"
+    done = asked.ask("recover", made.root, "--output", target, "--apply", "--json")
+    if not target.exists():
+        if made.intact:
+            asked.breaks("keep-refused", f"exit {done.exit_code} {done.stderr.strip()[-250:]}")
+        return
+    if wrong := kept(target, made):
+        lost = document(done).get("summary", {}).get("lost", {}).get("messages")
+        text = f"exit {done.exit_code} lost {lost}: {len(wrong)} of {len(made.intact)}, {wrong[0]}"
+        asked.breaks("keep-intact", text)
+    result = asked.ask("verify", target, "--format", "ndjson")
+    if result.exit_code in (0, 1, 3) and (new := findings(result) - codes):
+        asked.breaks("keep-verify", f"{len(new)} new errors, {sorted(new)[:3]}")
+    for release in RELEASES:
+        _safe_as_before(asked, target, release)
+    second = asked.ask("recover", target, "--json")
+    changes = document(second).get("rows", [])
+    if second.exit_code != 0 or changes:
+        named = ("path", "why", "message")
+        first = {name: str(one.get(name))[:150] for one in changes[:1] for name in named}
+        asked.breaks("keep-again", f"exit {second.exit_code}, {len(changes)} changes, {first}")
+
+
+def _safe_as_before(asked: Asked, target: Path, release: str) -> None:
+    told = document(asked.ask("doctor", target, "--json", "--as-version", release))
+    if told.get("safe_to_start") and told.get("verdict", "safe") == "safe":
+        return
+    healthy = document(asked.ask("doctor", asked.made.pristine, "--json", "--as-version", release))
+    if healthy.get("safe_to_start"):
+        grave = [one["code"] for one in told.get("consequences", []) if one["severity"] != "note"]
+        text = f"{release}: {told.get('verdict')} refusal {told.get('refusal')} {sorted(set(grave))}"
+        asked.breaks("keep-safe", text)
+
+
+def _undone(asked: Asked, before: dict[str, tuple[object, ...]]) -> None:
+    backup = asked.work / "backup"
+    done = asked.ask("recover", asked.made.root, "--in-place", "--backup", backup, "--apply", "--json")
+    if not (backup / "journal.json").exists():
+        if done.exit_code == 0 and document(done).get("rows"):
+            asked.breaks("undo", f"no journal: {done.stderr[-200:]}")
+        _unchanged(asked, before, "undo")
+        return
+    back = asked.ask("undo", backup, "--apply", "--json", plain=True)
+    if back.exit_code:
+        asked.breaks("undo", f"exit {back.exit_code} {back.stderr[-200:]}")
+    _unchanged(asked, before, "undo")

@@ -1,0 +1,143 @@
+"""What is true of a compound store, by readers that share nothing with rmqtool."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fixtures import strict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fixtures.compound import Compound
+    from fixtures.strict import Record
+
+_BATCH = 0x80
+
+
+@dataclass(frozen=True)
+class Truth:
+    """`proven_lost`: records of which something left in the store shows that they were there.
+
+    `spoiled`: offsets of those of them of which only the body is wrong. `undispatched`: whole records
+    without their unit although a later record has its own. `units`: those that lie there.
+    """
+
+    proven_lost: tuple[Record, ...]
+    spoiled: frozenset[int]
+    undispatched: tuple[Record, ...]
+    units: dict[tuple[str, int, int], tuple[int, int]]
+
+
+def truth(made: Compound) -> Truth:
+    """Of the damaged store as it lies."""
+    here, units = strict.carve(made.root), strict.units(made.root)
+    last = max(made.intact, default=-1)
+    lost = [
+        one
+        for at, one in made.lost.items()
+        if at not in here and (at < last or units.get(one.slot) == (at, one.size))
+    ]
+    plain = [one for one in made.intact.values() if one.placed and not one.sys_flag & _BATCH]
+    served = [one.offset for one in plain if units.get(one.slot) == (one.offset, one.size)]
+    newest = max(served, default=-1)
+    missing = [
+        one
+        for one in plain
+        if one.offset < newest and units.get(one.slot) != (one.offset, one.size) and has_queue(made, one)
+    ]
+    spoiled = frozenset(one.offset for one in lost if _only_body(one, made))
+    return Truth(tuple(lost), spoiled, tuple(missing), units)
+
+
+def _only_body(one: Record, made: Compound) -> bool:
+    base = max((base for base, _ in strict.segments(made.root) if base <= one.offset), default=None)
+    if base is None:
+        return False
+    with (made.root / "commitlog" / f"{base:020d}").open("rb") as file:
+        file.seek(one.offset - base)
+        now = file.read(one.size)
+    at = one.raw.index(one.body, 80)
+    end = at + len(one.body)
+    return now[:at] == one.raw[:at] and now[end:] == one.raw[end:]
+
+
+def has_queue(made: Compound, one: Record) -> bool:
+    """Whether the healthy store had a plain queue for the record."""
+    queue = made.pristine / "consumequeue" / one.topic / str(one.queue_id)
+    return queue.is_dir() and strict_units(made).get(one.slot) == (one.offset, one.size)
+
+
+_UNITS: dict[str, dict[tuple[str, int, int], tuple[int, int]]] = {}
+
+
+def strict_units(made: Compound) -> dict[tuple[str, int, int], tuple[int, int]]:
+    """Units of the healthy store."""
+    key = str(made.pristine)
+    if key not in _UNITS:
+        _UNITS.clear()
+        _UNITS[key] = strict.units(made.pristine)
+    return _UNITS[key]
+
+
+def kept(root: Path, made: Compound, *, dispatched: bool = True) -> list[str]:
+    """Whole records that `root` does not serve at their queue offset, with the same bytes at the same place.
+
+    Unless `dispatched`, units may be missing behind the last record that has one.
+    """
+    here, units = strict.carve(root), strict.units(root)
+    queued = [one for one in made.intact.values() if one.placed and has_queue(made, one)]
+    served = {one.offset for one in queued if units.get(one.slot) == (one.offset, one.size)}
+    newest = max(made.intact, default=-1) if dispatched else max(served, default=-1)
+    wrong = [
+        f"record {at} {one.slot} is gone"
+        for at, one in made.intact.items()
+        if at not in here or here[at].raw != one.raw
+    ]
+    return wrong + [
+        f"unit of {one.offset} {one.slot} is {units.get(one.slot)}"
+        for one in queued
+        if one.offset not in served and (one.offset <= newest or one.slot in units)
+    ]
+
+
+def lost_tables(made: Compound) -> list[str]:
+    """Config tables of which what is left, file or backup, cannot be read.
+
+    Where nothing is left, nobody can know that a table was there.
+    """
+    found = []
+    for path in sorted((made.pristine / "config").glob("*.json")):
+        here = made.root / "config" / path.name
+        texts = [_table(one) for one in (here, here.with_name(path.name + ".bak"))]
+        told = here.exists() or here.with_name(path.name + ".bak").exists()
+        if told and all(one is None for one in texts) and _table(path) is not None:
+            found.append(path.name)
+    return found
+
+
+def _table(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes().decode())
+    except (OSError, ValueError):
+        return None
+
+
+def tree(root: Path) -> dict[str, tuple[object, ...]]:
+    """Every path with mode, owner, times, link target and content; links are not followed."""
+    return {str(path.relative_to(root.parent)): _facts(path) for path in (root, *sorted(root.rglob("*")))}
+
+
+def _facts(path: Path) -> tuple[object, ...]:
+    facts = path.lstat()
+    content: object = None
+    if stat.S_ISLNK(facts.st_mode):
+        content = os.readlink(path)
+    elif stat.S_ISREG(facts.st_mode):
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+    return facts.st_mode, facts.st_uid, facts.st_gid, facts.st_mtime_ns, content
