@@ -43,13 +43,28 @@ DONE = pytest.StashKey[set[str]]()
 
 
 def sampled(cases: Iterable[Any], kind: Callable[[Any], Hashable], each: int = 1) -> list[Any]:
-    """All cases as parameters, those behind the first `each` of their kind for `-m full` only."""
-    seen: dict[Hashable, int] = {}
-    chosen = []
-    for case in cases:
-        seen[kind(case)] = number = seen.get(kind(case), 0) + 1
-        chosen.append(case if number <= each else pytest.param(case, marks=pytest.mark.full))
-    return chosen
+    """All cases as parameters: `each` of every kind run always, the others with `-m full` only.
+
+    Of the n-th kind it is the n-th case, so that releases, modes and sizes take turns; behind the last comes
+    the first again.
+    """
+    listed = list(cases)
+    kinds: dict[Hashable, list[int]] = {}
+    for place, case in enumerate(listed):
+        kinds.setdefault(kind(case), []).append(place)
+    always: set[int] = set()
+    for number, places in enumerate(kinds.values()):
+        some = min(each, len(places))
+        always |= {places[(number + one * len(places) // some) % len(places)] for one in range(some)}
+    return [
+        case if place in always else pytest.param(case, marks=pytest.mark.full)
+        for place, case in enumerate(listed)
+    ]
+
+
+def of_each_kind(names: Iterable[str]) -> list[Any]:
+    """Goldens as parameters: one of each kind runs always, by turns of an older and a newer release."""
+    return sampled(names, kind=lambda name: name.partition("-")[2])
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

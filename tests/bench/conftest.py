@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bench.data import BODY_SIZES, LOG_BYTES, BenchLog, make_log
+from tests.bench.data import EACH_SIZE, LOG_BYTES, BenchLog, make_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ def bench_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     shutil.rmtree(directory, ignore_errors=True)
 
 
-@pytest.fixture(scope="module", params=BODY_SIZES)
+@pytest.fixture(scope="module", params=EACH_SIZE)
 def log(request: pytest.FixtureRequest, bench_directory: Path) -> Iterator[BenchLog]:
     """A log of full size, of each kind in turn."""
     made = make_log(bench_directory, request.param)
@@ -30,7 +30,7 @@ def log(request: pytest.FixtureRequest, bench_directory: Path) -> Iterator[Bench
     shutil.rmtree(made.root, ignore_errors=True)
 
 
-@pytest.fixture(scope="module", params=BODY_SIZES)
+@pytest.fixture(scope="module", params=EACH_SIZE)
 def part(request: pytest.FixtureRequest, bench_directory: Path) -> Iterator[BenchLog]:
     """A log of a quarter of the size, for what goes message by message."""
     made = make_log(bench_directory, request.param, LOG_BYTES // 4)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 
 from fixtures import logs
 from formats.commitlog import HEADERS
@@ -21,6 +22,9 @@ LOG_BYTES = int(os.environ.get("RMQTOOL_BENCH_BYTES", str(1 << 30)))
 
 BODY_SIZES = {"1 KiB": logs.BODY_1_KIB, "300 B": logs.BODY_OF_300}
 """records with a body of 1 KiB, and records of 300 bytes in all"""
+
+EACH_SIZE = [pytest.param(name, marks=pytest.mark.full if name == "300 B" else ()) for name in BODY_SIZES]
+"""small records make the same point as large ones, in three times the time"""
 
 UNITS_IN_A_FILE = 300_000
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bench.data import BODY_SIZES, make_log, make_queue
+from tests.bench.data import BODY_SIZES, EACH_SIZE, make_log, make_queue
 from tests.bench.dumping import (
     FORMS,
     SEVERAL,
@@ -24,16 +24,17 @@ if TYPE_CHECKING:
     from tests.bench.data import BenchLog
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(900)]
-EACH_SIZE = [pytest.param(name, marks=pytest.mark.full if name == "300 B" else ()) for name in BODY_SIZES]
-"""small records make the same point as large ones, in three times the time"""
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "form", [form if form == "bodies" else pytest.param(form, marks=pytest.mark.full) for form in FORMS]
+)
 def test_a_dumped_message_costs_little_more_than_its_json(part: BenchLog, form: str) -> None:
     found = dump_rate(part.root / "commitlog", part.facts.messages, f"{part.name}, {form}", FORMS[form])
     assert found.figure.met, found.figure.cells()
 
 
+@pytest.mark.full
 def test_a_dumped_unit_costs_little_more_than_its_json(bench_directory: Path) -> None:
     queue, units = make_queue(bench_directory)
     found = dump_rate(queue, units, "consume-queue units")
@@ -46,7 +47,8 @@ def test_memory_does_not_grow_with_the_log(name: str, bench_directory: Path) -> 
     assert [figure.cells() for figure in memory(small, large) if not figure.met] == []
 
 
-@pytest.mark.parametrize("name", EACH_SIZE)
+@pytest.mark.full
+@pytest.mark.parametrize("name", BODY_SIZES)
 def test_memory_does_not_grow_with_the_jobs(name: str, bench_directory: Path) -> None:
     log = make_log(bench_directory, name, SEVERAL_BYTES, SEVERAL)
     assert [figure.cells() for figure in memory_of_jobs(log) if not figure.met] == []

@@ -21,5 +21,6 @@ def test_an_exported_message_costs_little_more_than_writing_its_columns(part: Be
     assert figure.met, figure.cells()
 
 
+@pytest.mark.full
 def test_memory_does_not_grow_with_partitions_and_log(bench_directory: Path) -> None:
     assert [figure.cells() for figure in partition_memory(bench_directory) if not figure.met] == []

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(1800)]
 
 
+@pytest.mark.full
 @pytest.mark.skipif(shutil.which("java") is None and "JAVA_HOME" not in os.environ, reason="Spark needs Java")
 def test_verify_on_spark_is_as_fast_as_the_command(bench_directory: Path) -> None:
     assert [figure.cells() for figure in figures(bench_directory, rounds=2) if not figure.held()] == []

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(900)]
 
 
+@pytest.mark.full
 def test_the_first_lookup_in_a_full_index_file_takes_no_time_to_speak_of(bench_directory: Path) -> None:
     root, messages = make_indexed(bench_directory)
     figure = lookup_figure(root, messages)

@@ -25,5 +25,6 @@ def test_queues_and_index_are_rebuilt_faster_than_by_the_broker(log: BenchLog) -
     assert figure.held(), figure.cells()
 
 
+@pytest.mark.full
 def test_memory_of_a_rebuild_does_not_grow_with_the_log(bench_directory: Path) -> None:
     assert [figure.cells() for figure in rebuild_memory(bench_directory) if not figure.met] == []

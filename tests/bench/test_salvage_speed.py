@@ -22,6 +22,7 @@ def test_carving_keeps_up_with_reading(log: BenchLog, bench_directory: Path) -> 
     assert [figure.cells() for figure in figures if not figure.held()] == []
 
 
+@pytest.mark.full
 def test_memory_does_not_follow_the_log(part: BenchLog, bench_directory: Path) -> None:
     figure = salvage_memory(part, bench_directory)
     shutil.rmtree(bench_directory / "salvaged")

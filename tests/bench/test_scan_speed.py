@@ -20,6 +20,7 @@ def test_scan_reaches_its_share_of_a_plain_crc_pass(log: BenchLog) -> None:
     assert [figure.cells() for figure in figures if not figure.held()] == []
 
 
+@pytest.mark.full
 def test_scan_is_faster_than_the_load_of_the_java_store(log: BenchLog) -> None:
     try:
         figures = against_java(log)

@@ -12,6 +12,7 @@ from rmqtool.check.reading import Reading
 from rmqtool.check.verify import Verification
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
+from tests.tiers import sampled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,6 +79,11 @@ def one_of_each() -> list[fixtures.DamageCase]:
     return [case for case in seen.values() if demanded(case)]
 
 
+def stem(case: fixtures.DamageCase) -> tuple[str, str]:
+    """The class of damage and what was done, without where and how much."""
+    return case.cls, case.variant.split("-")[0]
+
+
 def demanded(case: fixtures.DamageCase) -> bool:
     """Does the damage have to be found as warning or above?"""
     if case.cls not in {"record", "block", "torn", "cq", "index"} or case.variant in LIKE_HEALTHY:
@@ -124,7 +130,7 @@ def records_of(base: str, target: Path) -> list[int]:
     return _healthy[base]
 
 
-@pytest.mark.parametrize("case", one_of_each(), ids=lambda case: case.id)
+@pytest.mark.parametrize("case", sampled(one_of_each(), kind=stem), ids=lambda case: case.id)
 def test_damage_is_found_at_its_place(case: fixtures.DamageCase, tmp_path: Path) -> None:
     check_case(case, tmp_path / "store")
 

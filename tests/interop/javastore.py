@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import subprocess
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 RELEASES = ("4.9.8", "5.3.3")
 SECONDS = 120
+_NUMBERS = itertools.count()
 
 
 class JavaError(Exception):
@@ -44,6 +46,7 @@ class JavaProcess:
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
+        self.pid = self._process.pid
         try:
             self.call(
                 "start_jvm",
@@ -94,19 +97,34 @@ class JavaProcess:
                     stream.close()
 
 
-class JavaStore(JavaProcess):
+class JavaStore:
     """A `DefaultMessageStore` on ``root``.
 
     >>> with JavaStore("5.3.3", root, mappedFileSizeCommitLog=65536) as store:
     ...     store.put("TopicTest", b"hello", queue_id=1, tags="TagA")
     ...     records = store.records()
 
-    Leaving the block shuts the store down cleanly and ends the process. ``settings`` are names of
-    `MessageStoreConfig`; ``start=False`` only loads (recovers) the store.
+    Leaving the block shuts the store down cleanly. ``settings`` are names of `MessageStoreConfig`;
+    ``start=False`` only loads (recovers) the store. Its process is one of ``idle`` where there is any, and
+    goes there when the store was shut down; without ``idle`` it ends with the store.
     """
 
-    def __init__(self, release: str, root: Path, *, start: bool = True, **settings: object) -> None:
-        super().__init__(release, root.parent, root.name)
+    def __init__(
+        self,
+        release: str,
+        root: Path,
+        *,
+        start: bool = True,
+        idle: list[JavaProcess] | None = None,
+        home: Path | None = None,
+        **settings: object,
+    ) -> None:
+        self.release = release
+        self.ended = False
+        self._idle = idle
+        name = f"{root.name}-{next(_NUMBERS)}"
+        self._process = idle.pop() if idle else JavaProcess(release, home or root.parent, name)
+        self.pid, self.call = self._process.pid, self._process.call
         try:
             opened = self.call("open", root=str(root), start=start, settings=settings)
         except BaseException:
@@ -147,9 +165,21 @@ class JavaStore(JavaProcess):
         return [(offset, length) for offset, length in self.call("records")["blanks"]]
 
     def close(self) -> None:
-        """Shut the store down cleanly and end the process."""
+        """Shut the store down cleanly."""
+        if self.ended:
+            return
         try:
-            if self.alive:
-                self.call("close")
-        finally:
+            self.call("close")
+        except BaseException:
             self.kill()
+            raise
+        if self._idle is None:
+            self.kill()
+        else:
+            self.ended = True
+            self._idle.append(self._process)
+
+    def kill(self) -> None:
+        """End the process of a store that is not shut down; the store is left as it lies."""
+        self.ended = True
+        self._process.kill()

@@ -112,7 +112,7 @@ def test_a_running_store_keeps_changes_away(java_store: Callable[..., JavaStore]
         java.put("Topic", b"hello")
         done = rmq("checkpoint", "set", root, "--in-place", "--backup", tmp_path / "b", "--apply")
         assert done.exit_code == 5
-        assert f"process {java._process.pid}" in done.stderr
+        assert f"process {java.pid}" in done.stderr
     assert not (tmp_path / "b").exists()
     assert rmq("checkpoint", "set", root).exit_code in {0, 1}
 

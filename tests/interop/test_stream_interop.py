@@ -94,6 +94,7 @@ def roll(store: JavaStore) -> None:
         varied(store, count=33)
 
 
+@pytest.mark.full
 @pytest.mark.timeout(900)
 def test_segments_that_expire(
     java_store: Callable[..., JavaStore], spark: SparkSession, tmp_path: Path

@@ -61,7 +61,7 @@ pytestmark = pytest.mark.interop
 TIMER_NOTES_SECONDS = 2.5
 
 
-@pytest.fixture(params=BROKER_RELEASES)
+@pytest.fixture(params=[pytest.param(BROKER_RELEASES[0], marks=pytest.mark.full), BROKER_RELEASES[1]])
 def broker_release(request: pytest.FixtureRequest) -> str:
     return require(request.config, request.param, "broker")
 

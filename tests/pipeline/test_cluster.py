@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.full
 @pytest.mark.timeout(600)
 def test_local_cluster(goldens: dict[str, Path], tmp_path: Path) -> None:
     store, marker = goldens["v498-basic"], tmp_path / "marker"

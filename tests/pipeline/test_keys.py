@@ -66,7 +66,7 @@ def without(row: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in names}
 
 
-@pytest.mark.parametrize("join", ["broadcast", "shuffle"])
+@pytest.mark.parametrize("join", [pytest.param("broadcast", marks=pytest.mark.full), "shuffle"])
 def test_both_joins_answer_as_the_command(
     spark: SparkSession,
     goldens: dict[str, Path],
@@ -100,6 +100,7 @@ def test_a_few_keys_follow_chains_also_in_a_shuffle_join(
     assert same(stores, key_file(tmp_path, stores), "--source", "index", join="shuffle")["messages"]
 
 
+@pytest.mark.full
 def test_many_keys_are_shuffled_by_themselves(
     spark: SparkSession, goldens: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,7 +136,9 @@ def every_log(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [path for path in paths if rmq("query-key", path, "x").exit_code in {0, 1, 3}]
 
 
-@pytest.mark.parametrize(("join", "task"), [("broadcast", "KeyTask"), ("shuffle", "ScanTask")])
+@pytest.mark.parametrize(
+    ("join", "task"), [("broadcast", "KeyTask"), pytest.param("shuffle", "ScanTask", marks=pytest.mark.full)]
+)
 def test_tasks_that_die_are_named(
     spark: SparkSession,
     goldens: dict[str, Path],

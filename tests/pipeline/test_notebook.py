@@ -61,6 +61,7 @@ def _content(output: Any) -> str:
     return "".join(found).replace("\n", " ").strip() if isinstance(found, list) else str(found).strip()
 
 
+@pytest.mark.full
 def test_the_notebook_shows_what_it_says(
     fresh_golden: Callable[[str], fixtures.Golden], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

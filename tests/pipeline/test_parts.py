@@ -66,7 +66,7 @@ def test_parts_of_real_stores(golden: Callable[[str], fixtures.Golden], name: st
     assert used > len(store.segments) / 2
 
 
-@pytest.mark.parametrize("case", list(fixtures.damage_cases())[::60], ids=lambda case: case.id)
+@pytest.mark.parametrize("case", list(fixtures.damage_cases())[::180], ids=lambda case: case.id)
 def test_parts_of_damaged_stores(
     damaged: Callable[[fixtures.DamageCase], Path], case: fixtures.DamageCase
 ) -> None:

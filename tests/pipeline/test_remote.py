@@ -86,11 +86,15 @@ def test_table(spark: SparkSession, far: dict[str, Path]) -> None:
     "statement",
     [
         "select topic, count(*) as n, max(body_length) as b from messages group by topic order by topic",
-        (
+        pytest.param(
             "select c.topic, c.queue_id, slot, m.tags from consumequeue c join messages m"
-            " on c.physical_offset = m.physical_offset where m.queue_offset < 3 order by 1, 2, 3"
+            " on c.physical_offset = m.physical_offset where m.queue_offset < 3 order by 1, 2, 3",
+            marks=pytest.mark.full,
         ),
-        "select path, number, key_hash from index_items where number < 5 order by path, number",
+        pytest.param(
+            "select path, number, key_hash from index_items where number < 5 order by path, number",
+            marks=pytest.mark.full,
+        ),
     ],
 )
 def test_sql(spark: SparkSession, far: dict[str, Path], statement: str) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-CASES = 60
+CASES = 15
 
 
 def by_segment(path: Path, level: Level) -> Any:

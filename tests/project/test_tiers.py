@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tests.tiers import FEW, beyond_a_few, passed_in, sampled
+from tests.tiers import FEW, beyond_a_few, of_each_kind, passed_in, sampled
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_the_first_of_each_kind_runs_always() -> None:
-    chosen = sampled(["a1", "b1", "a2", "a3"], kind=lambda name: name[0], each=2)
-    assert chosen[:3] == ["a1", "b1", "a2"]
-    assert [mark.name for mark in chosen[3].marks] == ["full"]
-    assert chosen[3].values == ("a3",)
+def always(chosen: list[Any]) -> list[Any]:
+    extra = [one for one in chosen if not isinstance(one, str)]
+    assert all([mark.name for mark in one.marks] == ["full"] for one in extra)
+    return [one for one in chosen if isinstance(one, str)]
+
+
+def test_some_of_each_kind_run_always_and_take_turns() -> None:
+    cases = ["a1", "b1", "a2", "b2", "c1", "a3", "a4"]
+    assert always(sampled(cases, kind=lambda name: name[0])) == ["a1", "b2", "c1"]
+    assert always(sampled(cases, kind=lambda name: name[0], each=2)) == ["a1", "b1", "b2", "c1", "a3"]
+    assert len(sampled(cases, kind=lambda name: name[0])) == len(cases)
+    assert always(of_each_kind(["v498-tx", "v533-edge", "v533-tx", "v498-edge"])) == ["v498-tx", "v498-edge"]
 
 
 def test_few_keeps_some_cases_of_a_test_and_one_golden_of_each_kind() -> None:

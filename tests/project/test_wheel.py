@@ -62,6 +62,7 @@ def test_source_distribution_has_licence_and_no_fixtures(built: Path) -> None:
     assert not [name for name in names if name.startswith(("fixtures", "tests"))]
 
 
+@pytest.mark.full
 def test_wheel_runs_in_a_fresh_environment(built: Path, tmp_path: Path) -> None:
     golden = fixtures.open_golden("v498-basic", tmp_path)
     (wheel,) = built.glob("*.whl")

@@ -12,12 +12,13 @@ from rmqtool.query.target import is_id
 from rmqtool.query.wanted_keys import WantedKeys
 from rmqtool.scan.picked import pick
 from rmqtool.store.layout import Store
+from tests.tiers import of_each_kind
 
 NAMES = [name for name in fixtures.golden_names("broker") if "dledger" not in name]
 """DLedger data files are not decoded"""
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", of_each_kind(NAMES))
 @pytest.mark.parametrize("source", [KeySource.AUTO, KeySource.SCAN])
 def test_keys_that_a_client_asked_for(golden, name, source):
     found = golden(name)
@@ -37,7 +38,7 @@ def test_keys_that_a_client_asked_for(golden, name, source):
         assert answer.not_covered == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", of_each_kind(NAMES))
 def test_ids_that_a_client_asked_for(golden, name):
     found = golden(name)
     store = Store.open(found.path)
@@ -53,7 +54,7 @@ def test_ids_that_a_client_asked_for(golden, name):
         assert asked["found"]["commitLogOffset"] in offsets, asked
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", of_each_kind(NAMES))
 def test_every_message_that_was_pulled_is_found_by_both_its_ids(golden, name):
     found = golden(name)
     store = Store.open(found.path)

@@ -17,6 +17,7 @@ from rmqtool.query.reading import Reading
 from rmqtool.query.wanted_keys import WantedKeys
 from rmqtool.store.layout import Store
 from tests.query.serving import NAMES
+from tests.tiers import of_each_kind
 
 HEADER, ITEM = sizeof(Header), sizeof(Item)
 ROLLBACK = 12
@@ -39,7 +40,7 @@ def having(found, topic, key, low, high, *, rolled_back):
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", of_each_kind(NAMES))
 @pytest.mark.parametrize("source", KeySource)
 def test_every_query_of_java_is_answered_by_what_the_log_holds(golden, name, source):
     found = golden(name)

@@ -7,11 +7,12 @@ import pytest
 from rmqtool.query.by_time import exact_offset
 from rmqtool.query.time_search import Boundary, broker_offset
 from tests.query.serving import NAMES, queue, rules_of
+from tests.tiers import of_each_kind
 
 PRE_BLANK = 0x7FFFFFFF
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", of_each_kind(NAMES))
 def test_the_broker_would_answer_as_it_did(golden, name):
     found = golden(name)
     rules = rules_of(found)
@@ -23,7 +24,7 @@ def test_the_broker_would_answer_as_it_did(golden, name):
                 assert answer == asked[key], (asked, key)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", of_each_kind(NAMES))
 def test_the_exact_answer_follows_the_records(golden, name):
     found = golden(name)
     times = {one["physicalOffset"]: one["storeTimestamp"] for one in found.expected["records"]}

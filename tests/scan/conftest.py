@@ -17,9 +17,9 @@ def numba_kernels() -> ModuleType:
     return importlib.import_module("rmqtool.scan.kernels")
 
 
-@pytest.fixture(scope="session", params=["python", "numba"])
+@pytest.fixture(scope="session", params=[pytest.param("python", marks=pytest.mark.full), "numba"])
 def kernels(request: pytest.FixtureRequest) -> ModuleType:
-    """Each of the two kernel modules in turn."""
+    """Each of the two kernel modules; `both` holds the plain one against the compiled one in every run."""
     if request.param == "numba":
         return numba_kernels()
     return importlib.import_module("rmqtool.scan.kernels_python")

@@ -14,7 +14,7 @@ from rmqtool.store.kinds import FileKind
 from rmqtool.store.patched import PatchedSource
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
     from types import ModuleType
 
     from rmqtool.repair.mend.overlay import Patch
@@ -25,16 +25,12 @@ if TYPE_CHECKING:
 _PROBED = 64
 """records at the begin of a file that say where it belongs"""
 
-_MOST_PLACES = 4096
-"""places that records of one file may state before the rare ones are forgotten"""
-
 
 @dataclass(frozen=True, slots=True)
 class Slab:
     """One segment as it should be.
 
     file: where its bytes come from, None when no file has them. given: what donors have for its holes.
-    foreign: all records of the file are at other places.
     """
 
     base: int
@@ -42,7 +38,6 @@ class Slab:
     path: str
     file: StoreFile | None
     given: tuple[Patch, ...] = ()
-    foreign: bool = False
 
     @property
     def end(self) -> int:
@@ -71,16 +66,14 @@ class Placing:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """counts: records by the base that they state. data: any byte that is not zero or cannot be read."""
-
     file: StoreFile
-    counts: dict[int, int]
+    true: int | None
+    """base by the file's own records; None without any"""
     data: bool
+    """any byte that is not zero, or that cannot be read"""
 
-    def own(self, size: int) -> int:
-        """Records at their own place under the name that the file has."""
-        base = self.file.base_offset
-        return 0 if base is None or base % size else self.counts.get(base, 0)
+    def fits(self, size: int) -> bool:
+        return self.true is not None and self.true == self.file.base_offset and self.true % size == 0
 
 
 def place_segments(store: Store, kernels: ModuleType, mode: OpenMode) -> Placing:
@@ -114,7 +107,7 @@ def _why(one: _Known, homes: dict[int, _Known], size: int) -> str:
         return "empty-file"
     if not one.data:
         return "unused-segment"
-    if any(base in homes for base in one.counts):
+    if one.true in homes:
         return "copied-segment"
     return "wrong-name" if one.file.base_offset % size else "no-records"
 
@@ -126,43 +119,17 @@ def _candidates(store: Store) -> list[StoreFile]:
     return [file for file in (*store.of_kind(FileKind.COMMITLOG), *unknown) if file.regular]
 
 
-def _homes(known: Sequence[_Known], size: int) -> dict[int, _Known]:
-    """The best file for each base that has one.
-
-    A file with a record at its own place belongs where its name says, whatever else it holds: the rest of a
-    file that was used before states other places. A file under another's name takes a base that has none, or
-    one of which the file there has fewer records and is what another base lacks (exchanged names).
-    """
+def _homes(known: Iterable[_Known], size: int) -> dict[int, _Known]:
+    """The best file for each base that has one: those at their own place first, then moved ones."""
     homes: dict[int, _Known] = {}
     for one in known:
-        base = one.file.base_offset
-        if base is not None and one.own(size):
-            rival = homes.get(base)
+        if one.fits(size) and one.true is not None:
+            rival = homes.get(one.true)
             if rival is None or _rank(one, size) > _rank(rival, size):
-                homes[base] = one
-    settled = {one.file for one in homes.values()}
-    moved = [
-        (count, base, one)
-        for one in known
-        if one.file not in settled
-        for base, count in one.counts.items()
-        if base >= 0 and base % size == 0
-    ]
-    for count, base, one in sorted(moved, key=lambda found: -found[0]):
-        there = homes.get(base)
-        if one.file in settled:
-            continue
-        if there is not None and count > there.own(size) > 0:
-            lacking = [
-                (n, other) for other, n in there.counts.items() if other not in homes and other % size == 0
-            ]
-            if not lacking or max(lacking)[1] < 0:
-                continue
-            homes[max(lacking)[1]] = there
-        elif there is not None:
-            continue
-        homes[base] = one
-        settled.add(one.file)
+                homes[one.true] = one
+    for one in known:
+        if one.true is not None and one.true >= 0 and one.true % size == 0 and one.true not in homes:
+            homes[one.true] = one
     return homes
 
 
@@ -177,8 +144,7 @@ def _slab(base: int, size: int, home: _Known | None, known: list[_Known], used: 
         # its bytes are no records at their own place; what may be read from them is decided by the survey
         file = there if there is not None and there not in used and there.size else None
         path = there.path if there is not None else f"commitlog/{base:020d}"
-        foreign = any(one.counts for one in known if one.file is file)
-        return Slab(base, size, path, file, foreign=foreign)
+        return Slab(base, size, path, file)
     own = home.file.base_offset == base and home.file.name == f"{base:020d}"
     path = home.file.path if own else f"commitlog/{base:020d}"
     return Slab(base, size, path, home.file)
@@ -191,9 +157,9 @@ def _named(known: list[_Known], base: int) -> StoreFile | None:
 
 
 def _look(file: StoreFile, kernels: ModuleType, mode: OpenMode) -> _Known:
-    """Where whole records of a file say that its first byte is: the first where these agree, else all."""
+    """Where most of the first whole records of a file say that its first byte is."""
     shifts: Counter[int] = Counter()
-    base, seen = file.base_offset or 0, 0
+    base = file.base_offset or 0
     try:
         with PatchedSource(file.open(mode), file.size) as source:
             scan = SegmentScan(
@@ -202,7 +168,6 @@ def _look(file: StoreFile, kernels: ModuleType, mode: OpenMode) -> _Known:
                 checks=Check.CRC,
                 active=True,
                 keep_stale=True,
-                past_blanks=True,
                 batch_rows=_PROBED,
                 kernels=kernels,
             )
@@ -212,13 +177,11 @@ def _look(file: StoreFile, kernels: ModuleType, mode: OpenMode) -> _Known:
                     good = event.rows[event.rows[:, Field.CRC_STATE] != CrcState.BAD]
                     stored = good[:, Field.STORED_PHYSICAL_OFFSET] - good[:, Field.POSITION]
                     shifts.update(stored.tolist())
-                    seen += len(good)
-                    if shifts[base] == seen >= _PROBED:
+                    if shifts.total() >= _PROBED:
                         break
-                    if len(shifts) > _MOST_PLACES:
-                        own = shifts[base]
-                        shifts = Counter(dict(shifts.most_common(_PROBED)))
-                        shifts[base] = own
     except RmqtoolError:
-        return _Known(file, {}, True)
-    return _Known(file, {one: count for one, count in shifts.items() if count}, data)
+        return _Known(file, None, True)
+    if base in shifts and file.base_offset is not None and shifts[base] * 4 >= shifts.total():
+        return _Known(file, base, data)
+    true = shifts.most_common(1)[0][0] if shifts else None
+    return _Known(file, true, data)
