@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
+    import pytest
+
 BLOCK = 4096
 
 
@@ -31,3 +33,15 @@ def failing_preadv(
         return real(descriptor, buffers, offset)
 
     return preadv
+
+
+def synced(patch: pytest.MonkeyPatch, real: Callable[[int], None] = os.fsync) -> set[int]:
+    """The inodes for which `os.fsync` is called from now on."""
+    found: set[int] = set()
+
+    def fsync(descriptor: int) -> None:
+        real(descriptor)
+        found.add(os.fstat(descriptor).st_ino)
+
+    patch.setattr(os, "fsync", fsync)
+    return found

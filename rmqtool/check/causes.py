@@ -6,19 +6,20 @@ wrong at such a place is wrong because of it.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, insort
+from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rmqtool.check.log import GAP_CODES
+from rmqtool.check.ranges import Ranges
 from rmqtool.scan.units import UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rmqtool.check.findings import Finding
-
-Range = tuple[int, int, str]
+    from rmqtool.check.ranges import Range
 
 _NO_RECORD = frozenset({*GAP_CODES.values(), "CL-TAIL", "DIR-GAP", "DIR-SIZE", "DIR-UNREADABLE", "X-LOST"})
 """damage after which no record begins where units and items may point"""
@@ -46,10 +47,10 @@ class Causes:
     """Every finding of a run passes through `told`."""
 
     def __init__(self) -> None:
-        self._log: list[Range] = []
-        self._places: dict[str | None, list[Range]] = {}
+        self._log = Ranges()
+        self._places: defaultdict[str | None, Ranges] = defaultdict(Ranges)
         self._files: dict[str | None, str] = {}
-        self._slots: dict[tuple[str | None, int | None], list[Range]] = {}
+        self._slots: defaultdict[tuple[str | None, int | None], Ranges] = defaultdict(Ranges)
         self._batches: dict[tuple[str | None, int | None], str] = {}
         self._shortened: dict[tuple[str | None, int | None], str] = {}
         self._index_lost: str | None = None
@@ -60,13 +61,17 @@ class Causes:
         """records that a unit of another queue points to"""
 
     @property
-    def lost(self) -> list[Range]:
-        """Ranges of physical offsets (start, end, code) where no record can be, by start."""
-        return [one for one in self._log if one[2] in _NO_RECORD]
+    def lost(self) -> Ranges:
+        """Ranges of physical offsets where no record can be."""
+        lost = Ranges()
+        for one in self._log:
+            if one.code in _NO_RECORD:
+                lost.add(*one)
+        return lost
 
     def torn(self, start: int, end: int) -> None:
         """What is left of records beside unreadable bytes; it has no finding of its own."""
-        insort(self._log, (start, end, "DIR-UNREADABLE"))
+        self._log.add(start, end, "DIR-UNREADABLE")
 
     def told(self, findings: Iterable[Finding]) -> Iterator[Finding]:
         """The same findings; what comes from others that passed before says so."""
@@ -90,7 +95,7 @@ class Causes:
         if one.code in ("IDX-SIZE", "IDX-UNREADABLE") or of_a_file:
             self._index_lost = self._index_lost or one.code
         elif one.code == "IDX-AHEAD":
-            insort(self._log, (one.expected, one.found + 1, root))
+            self._log.add(one.expected, one.found + 1, root)
         elif one.code == "IDX-DANGLING" and one.physical_offset is not None:
             insort(self._item_offsets, (one.physical_offset, root))
         elif one.code == "IDX-HEADER" and one.part == "begin_timestamp":
@@ -111,12 +116,12 @@ class Causes:
             return
         if one.code.startswith(("CQ-", "DIR-UNREADABLE")) and one.queue_offset is not None:
             end = one.queue_offset + one.length // UNIT.itemsize
-            insort(self._slots.setdefault(queue, []), (one.queue_offset, end, root))
+            self._slots[queue].add(one.queue_offset, end, root)
         if one.position is not None:
-            insort(self._places.setdefault(one.path, []), (one.position, one.position + one.length, root))
+            self._places[one.path].add(one.position, one.position + one.length, root)
         of_the_log = one.code.startswith(("CL-", "DIR-", "X-LOST")) and one.code not in _HARMLESS
         if of_the_log and one.physical_offset is not None:
-            insort(self._log, (one.physical_offset, one.physical_offset + one.length, root))
+            self._log.add(one.physical_offset, one.physical_offset + one.length, root)
 
     def _cause(self, one: Finding) -> str | None:
         if one.code.startswith("DIR-"):
@@ -124,17 +129,17 @@ class Causes:
         if one.code.startswith("CL-"):
             if one.code in _FRAMES and one.path in self._files:
                 return self._files[one.path]
-            place = _containing(self._log, one.physical_offset)
-            return place[2] if place is not None and place[0] == one.physical_offset else None
-        place = _containing(self._log, one.physical_offset)
-        if place is not None and (place[2] != "CL-PROPERTIES" or one.code in _BY_CONTENT):
-            return None if place[2] == one.code else place[2]
+            place = self._log.at(one.physical_offset)
+            return place.code if place is not None and place.start == one.physical_offset else None
+        place = self._log.at(one.physical_offset)
+        if place is not None and (place.code != "CL-PROPERTIES" or one.code in _BY_CONTENT):
+            return None if place.code == one.code else place.code
         if one.code.startswith("IDX-"):
             return self._cause_in_index(one)
         if one.code in _WITHOUT_UNIT:
             return self._cause_of_absence(one)
         place = self._at_position(one)
-        return None if place is None or place[2] == one.code else place[2]
+        return None if place is None or place.code == one.code else place.code
 
     def _cause_of_absence(self, one: Finding) -> str | None:
         """Why records have no unit, or a group's offset has no queue to point into."""
@@ -146,15 +151,15 @@ class Causes:
                 return self._elsewhere[one.physical_offset]
             if queue in self._batches:
                 return self._batches[queue]
-            place = _overlapping(self._slots.get(queue, []), one.queue_offset, one.queue_offset + one.found)
+            place = self._slots[queue].over(one.queue_offset, one.queue_offset + one.found)
             if place is not None:
-                return None if place[2] == one.code else place[2]
+                return None if place.code == one.code else place.code
         return self._files.get(one.path)
 
     def _at_position(self, one: Finding) -> Range | None:
         if not one.length or one.position is None:
             return None
-        return _overlapping(self._places.get(one.path, []), one.position, one.position + one.length)
+        return self._places[one.path].over(one.position, one.position + one.length)
 
     def _cause_in_index(self, one: Finding) -> str | None:
         if one.code in ("IDX-ABSENT", "IDX-BEHIND", "IDX-MISSING"):
@@ -168,18 +173,8 @@ class Causes:
         if of_time and one.path in self._begins:
             return "IDX-HEADER"
         place = self._at_position(one)
-        return None if place is None or place[2] == one.code else place[2]
+        return None if place is None or place.code == one.code else place.code
 
 
 def _in_index(one: Finding) -> bool:
     return (one.path or "").partition("/")[0] == "index"
-
-
-def _containing(ranges: list[Range], offset: int | None) -> Range | None:
-    return None if offset is None else _overlapping(ranges, offset, offset + 1)
-
-
-def _overlapping(ranges: list[Range], start: int, end: int) -> Range | None:
-    """The last range that begins before `end`, if it reaches beyond `start`."""
-    index = bisect_right(ranges, (end - 1, 1 << 63, "")) - 1
-    return ranges[index] if index >= 0 and ranges[index][1] > start else None

@@ -7,7 +7,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.check.findings import Severity, finding
-from rmqtool.store.config_json import ParseState, parse_config, read_json_config
+from rmqtool.store.config_json import ParseState, parse_config, read_listed
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 
@@ -109,7 +109,7 @@ def _pair(store: Store, name: str) -> Iterator[Finding]:
 
 
 def _load(store: Store, name: str) -> tuple[ParsedConfig, View]:
-    parsed, raw = read_json_config(store.root / name)
+    parsed, raw = read_listed(store.file(name))
     return parsed, view(parsed, raw)
 
 

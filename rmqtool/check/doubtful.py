@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formats.properties import decode
+from formats.java import java_parse_int
+from formats.properties import INNER_BASE, INNER_NUM, decode
 from formats.tags_code import tags_hash
 from rmqtool.check.findings import finding
 from rmqtool.errors import RmqtoolError
@@ -17,25 +17,12 @@ from rmqtool.scan.one import RecordReader
 from rmqtool.scan.units import OK, unit_states
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from rmqtool.check.findings import Finding
     from rmqtool.check.queue_files import OpenFiles, QueueUnits
+    from rmqtool.check.ranges import Ranges
     from rmqtool.store.segments import SegmentSet
-
-
-@dataclass(frozen=True, slots=True)
-class Damage:
-    """Ranges of physical offsets that hold no record, or a broken one: (start, end, code), by start."""
-
-    ranges: Sequence[tuple[int, int, str]]
-
-    def code_at(self, offset: int) -> str | None:
-        """The code of the damage that an offset lies in."""
-        index = bisect_right(self.ranges, (offset, 1 << 63, "")) - 1
-        if index >= 0 and self.ranges[index][0] <= offset < self.ranges[index][1]:
-            return self.ranges[index][2]
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +118,7 @@ class _Run:
 class UnitCheck:
     """Looks at the files of a queue that hold units which no record claimed."""
 
-    def __init__(self, records: RecordsAt, damage: Damage, log_range: tuple[int, int] | None) -> None:
+    def __init__(self, records: RecordsAt, damage: Ranges, log_range: tuple[int, int] | None) -> None:
         self._records = records
         self._damage = damage
         self._log = log_range
@@ -164,7 +151,7 @@ class UnitCheck:
         prefix = "BCQ" if queue.batch else "CQ"
         if offset < self._log[0]:
             return {"code": f"{prefix}-EXPIRED"}
-        cause = self._damage.code_at(offset)
+        cause = place.code if (place := self._damage.at(offset)) is not None else None
         try:
             record = self._records.get(offset)
         except RmqtoolError:
@@ -190,12 +177,10 @@ class UnitCheck:
     def _judge_batch(self, queue: QueueUnits, unit: Any, record: Found) -> dict[str, Any] | None:
         if (record.topic, record.queue_id) != (queue.topic, queue.queue_id):
             return {"code": "BCQ-FOREIGN", "found": f"{record.topic}/{record.queue_id}"}
-        inner = record.properties.get("INNER_BASE"), record.properties.get("INNER_NUM")
-        base, count = (
-            (int(inner[0]), int(inner[1]))
-            if inner[0] and inner[1] and inner[0].isdecimal() and inner[1].isdecimal()
-            else (record.queue_offset, 1)
-        )
+        base = java_parse_int(record.properties.get(INNER_BASE, ""), 64)
+        count = java_parse_int(record.properties.get(INNER_NUM, ""), 16)
+        if base is None or count is None:
+            base, count = record.queue_offset, 1
         wanted = {
             "size": record.size,
             "tags_code": tags_hash(record.properties.get("TAGS")),
@@ -216,8 +201,7 @@ def _expected_slot(queue: QueueUnits, record: Found) -> int | None:
     names = record.properties.get("INNER_MULTI_DISPATCH", "").split(",")
     offsets = record.properties.get("INNER_MULTI_QUEUE_OFFSET", "").split(",")
     if queue.topic in names and len(offsets) == len(names):
-        text = offsets[names.index(queue.topic)]
-        return int(text) if text.isdecimal() else None
+        return java_parse_int(offsets[names.index(queue.topic)], 64)
     return None
 
 

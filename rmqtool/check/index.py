@@ -25,16 +25,15 @@ from rmqtool.scan.keys import hash_kernels
 from rmqtool.store.layout import StoreForm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from types import ModuleType
 
     from rmqtool.check.findings import Finding
     from rmqtool.check.index_file import IndexFile
     from rmqtool.check.index_match import Keys, Loose
+    from rmqtool.check.ranges import Ranges
     from rmqtool.store.access import OpenMode
     from rmqtool.store.layout import Store
-
-_BY_DAMAGE = "CL-MAGIC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ class LogRange:
 class IndexCheck:
     """Feed `match` with the keys of every run of the log in physical order, then take `finish`.
 
-    Without a log only the files themselves are checked: `finish(None, ())`. until: of a live store, the
+    Without a log only the files themselves are checked: `finish(None, Ranges())`. until: of a live store, the
     offset from which on items are not looked at (`check.live`). unclean: whether files may lag behind, as
     after a crash; asked of the store when it is None.
     """
@@ -114,13 +113,8 @@ class IndexCheck:
                 self._wrong_hashes.add((one.path, one.position))
             yield one
 
-    def finish(
-        self, log: LogRange | None, damaged: Sequence[tuple[int, int] | tuple[int, int, str]]
-    ) -> Iterator[Finding]:
-        """What is to be said when all records have passed.
-
-        damaged: ranges of the log `(start, end)` without records, perhaps with the code of the damage.
-        """
+    def finish(self, log: LogRange | None, damaged: Ranges) -> Iterator[Finding]:
+        """What is to be said when all records have passed. damaged: ranges of the log without records."""
         if log is not None:
             self._matcher.rest()
         yield from self._remarks
@@ -203,9 +197,7 @@ class IndexCheck:
                 found=last.header.end_physical_offset,
             )
 
-    def _loose(
-        self, loose: Loose, log: LogRange, damaged: Sequence[tuple[int, int] | tuple[int, int, str]]
-    ) -> Iterator[Finding]:
+    def _loose(self, loose: Loose, log: LogRange, damaged: Ranges) -> Iterator[Finding]:
         """Items without a record, neighbours of the same kind in one finding."""
         index = loose.index
         with open_patched(index, self._mode) as source:
@@ -221,11 +213,9 @@ class IndexCheck:
         first: int,
         offsets: Any,
         log: LogRange,
-        damaged: Sequence[tuple[int, int] | tuple[int, int, str]],
+        damaged: Ranges,
     ) -> Iterator[Finding]:
-        kinds = np.full(len(offsets), -1)
-        for number, one in enumerate(damaged):
-            kinds[(offsets >= one[0]) & (offsets < one[1])] = number
+        kinds = damaged.find(offsets)
         if not loose.astray:
             kinds[(offsets < log.start) & (kinds < 0)] = -2
             kinds[(offsets >= log.end) & (kinds < 0)] = -3
@@ -240,10 +230,8 @@ class IndexCheck:
             for k in range(number, number + len(span)):
                 loose.index.damaged_items.pop(k, None)
             if kind >= 0:
-                code = next((str(one) for one in damaged[kind][2:]), _BY_DAMAGE)
-                yield loose.index.item(
-                    "IDX-DANGLING", number, caused_by=code, severity=Severity.WARNING, **facts
-                )
+                facts |= {"caused_by": damaged[kind].code, "severity": Severity.WARNING}
+                yield loose.index.item("IDX-DANGLING", number, **facts)
             elif kind == -3:
                 mild = Severity.NOTE if self._unclean else None
                 yield loose.index.item("IDX-BEYOND-LOG", number, severity=mild, **facts)

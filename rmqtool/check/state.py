@@ -14,7 +14,7 @@ from rmqtool.check.topics import QueueEnds, Times, check_offsets, check_topics, 
 from rmqtool.errors import RmqtoolError
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.layout import StoreForm
-from rmqtool.store.lock import probe
+from rmqtool.store.live import lock_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,7 +40,7 @@ class LogEnd:
 def is_unclean(store: Store) -> bool:
     """Whether `abort` says that the last run did not end, or a broker holds the store now."""
     aborted = bool(store.of_kind(FileKind.ABORT)) or any(one.path == "abort" for one in store.directories)
-    return aborted or probe(store.lock_path).held is True
+    return aborted or lock_of(store).held is True
 
 
 def check_state(
@@ -78,7 +78,7 @@ def _markers(store: Store) -> Iterator[Finding]:
             yield finding("CP-ABORT", path=file.shown, found=f", {error}")
     if any(one.path == "abort" for one in store.directories):
         yield finding("CP-ABORT-DIRECTORY", path="abort")
-    held = probe(store.lock_path)
+    held = lock_of(store)
     if held.held:
         yield finding("CP-LOCK", path="lock", found="" if held.pid is None else f", process {held.pid}")
     if any(one.path == "lock" for one in store.directories):

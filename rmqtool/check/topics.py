@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from formats.java import java_parse_int
 from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.check.config_files import check_table
 from rmqtool.check.findings import Severity, finding
@@ -152,7 +153,5 @@ def _offsets(store: Store) -> Iterator[tuple[str, str, str, int, Any]]:
 
 
 def _number(text: Any) -> int:
-    try:
-        return int(text)
-    except (TypeError, ValueError):
-        return -1
+    number = java_parse_int(str(text))
+    return -1 if number is None else number

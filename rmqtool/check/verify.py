@@ -13,7 +13,7 @@ from rmqtool.check.caps import capped
 from rmqtool.check.causes import Causes
 from rmqtool.check.covered import Covered
 from rmqtool.check.cross import CrossCheck
-from rmqtool.check.doubtful import Damage, RecordsAt, UnitCheck, queue_times
+from rmqtool.check.doubtful import RecordsAt, UnitCheck, queue_times
 from rmqtool.check.findings import Tally, finding
 from rmqtool.check.ghosts import Circumstances, ghosts
 from rmqtool.check.index import IndexCheck
@@ -245,7 +245,7 @@ class Verification:
             size = store.sizes[FileKind.COMMITLOG].value
             yield from lost_end(both, store.segments, self.covered.end_offset, size)
         known = (self._first_offset, store.segments.end_offset) if len(store.segments) else None
-        check = UnitCheck(RecordsAt(store.segments, files), Damage(self.causes.lost), known)
+        check = UnitCheck(RecordsAt(store.segments, files), self.causes.lost, known)
         for queue in both:
             yield from _guarded(queue, check.check(queue))
         if in_rocksdb(store) and not any(queue.files for queue in cross.queues.values()):

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 def carry_out(context: Context, order: Order, options: ChangeOptions) -> ExitCode:
     """Plans, prints and, with --apply, does it.
 
-    Returns 0 when nothing is to do or all was done, 1 when a plan with changes was printed. Raises
+    Returns 0 when nothing is to do or all was done, 1 when a plan with changes was printed, or was not
+    carried out as the check of its result found problems. Raises
     `UsageError`, `LockedError` (exit 5), `PlanRefusedError` (1), `NewerFormatError` (6), `StoreIOError` (4).
     """
     options.check()
@@ -84,6 +85,8 @@ def _run(
     context: Context, order: Order, options: ChangeOptions, store: Store, work: str, held: Held | None
 ) -> ExitCode:
     planned = _plan(order, options, store, work)
+    if order.check is not None and planned.edits:
+        planned = planned.with_check(order.check(store, planned))
     if options.save_plan is not None:
         total = sum(one.size for one in planned.plan.inputs)
         with context.progress("digesting", total) as progress:
@@ -91,6 +94,9 @@ def _run(
     if not options.apply:
         show_plan(context, order, options, planned, _foreseen(order, store, planned, options))
         return ExitCode.DAMAGE if planned.edits else ExitCode.OK
+    if not _believed(context, planned, options):
+        show_plan(context, order, options, planned, Outcome())
+        return ExitCode.DAMAGE
     outcome = (
         _in_place(context, options, store, planned, held)
         if held is not None
@@ -98,6 +104,20 @@ def _run(
     )
     show_plan(context, order, options, planned, outcome)
     return ExitCode.OK
+
+
+def _believed(context: Context, planned: Planned, options: ChangeOptions) -> bool:
+    """Whether the check of the result lets the plan be carried out."""
+    checked = planned.plan.checked
+    if checked is None or checked.proven:
+        return True
+    count = len(checked.problems) + checked.more
+    problems = f"the check of the result found {count} {'problem' if count == 1 else 'problems'}"
+    if options.apply_unproven:
+        context.talk.warn(f"{problems}: carried out all the same (--apply-unproven)")
+        return True
+    context.talk.warn(f"{problems}: nothing was changed (--apply-unproven carries the plan out all the same)")
+    return False
 
 
 def _plan(order: Order, options: ChangeOptions, store: Store, work: str) -> Planned:

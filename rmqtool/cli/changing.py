@@ -13,7 +13,7 @@ from rmqtool.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from rmqtool.repair.plan import Planned
+    from rmqtool.repair.plan import Checked, Planned
     from rmqtool.store.layout import Store
 
 _CHANGING = "Changing"
@@ -76,6 +76,15 @@ class ChangeOptions:
         ),
     ] = None
 
+    apply_unproven: Annotated[
+        bool,
+        typer.Option(
+            "--apply-unproven",
+            help="Carry the plan out even where the check of its result found problems.",
+            rich_help_panel=_CHANGING,
+        ),
+    ] = False
+
     def check(self) -> None:
         """Raises `UsageError` for combinations that mean nothing."""
         if self.output is not None and self.in_place:
@@ -86,6 +95,8 @@ class ChangeOptions:
             raise UsageError("--backup is for --in-place; --output leaves the store as it is")
         if self.apply and self.output is None and not self.in_place:
             raise UsageError("--apply needs --output DIR, or --in-place --backup DIR")
+        if self.apply_unproven and not self.apply:
+            raise UsageError("--apply-unproven is for --apply")
         if self.plan is not None and self.save_plan is not None:
             raise UsageError("--plan and --save-plan exclude each other")
         for name, value in (("--output", self.output), ("--backup", self.backup)):
@@ -110,7 +121,8 @@ class Order:
     be taken by applying (`FromFile.movable`). alone: --output gets what the plan puts and no copy of the
     store, so that STORE may be a commitlog directory. told: further keys of the summary, asked for once it
     was planned. keeps_evidence: with --output, what the copy lacks goes to
-    `DIR.quarantine`. shown: parameters that summaries repeat.
+    `DIR.quarantine`. shown: parameters that summaries repeat. check: looks at the result of a plan that
+    changes something, before it is printed or carried out.
     """
 
     command: str
@@ -121,6 +133,7 @@ class Order:
     keeps_evidence: bool = False
     alone: bool = False
     told: Callable[[], Mapping[str, Any]] | None = None
+    check: Callable[[Store, Planned], Checked] | None = None
 
     def chosen(self, saved: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters of a saved plan; `UsageError` when the command line asks for something else."""

@@ -63,8 +63,10 @@ def command(
     stops, unless --apply.
     """
     from rmqtool.cli.carrying_out import carry_out
+    from rmqtool.cli.checking import check_with
     from rmqtool.cli.proving import proven, release_of
     from rmqtool.repair.checkpoint import plan_checkpoint
+    from rmqtool.repair.prove.checks import check_checkpoint
 
     context = Context(output)
     times = {"physic_msg_timestamp": physic, "logics_msg_timestamp": logics, "index_msg_timestamp": index}
@@ -92,5 +94,6 @@ def command(
         parameters={"release": release_of(first, version), "values": wanted},
         given=[name for name, typed in {"release": version.release, "values": wanted}.items() if typed],
         plan=plan,
+        check=lambda opened, planned: check_with(check_checkpoint, context, opened, planned, read),
     )
     return carry_out(context, order, change)

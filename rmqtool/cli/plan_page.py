@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rmqtool.cli.changing import ChangeOptions, Order
     from rmqtool.cli.context import Context
-    from rmqtool.repair.plan import Change, Cost, Planned
+    from rmqtool.repair.plan import Change, Checked, Cost, Planned
 
 _COLUMNS = (
     Column("action"),
@@ -72,6 +72,10 @@ def _cost(cost: Cost) -> dict[str, Any]:
     return cost.model_dump(mode="json")
 
 
+def _checked(checked: Checked) -> dict[str, Any]:
+    return {"proven": checked.proven, **checked.model_dump(mode="json")}
+
+
 def _summary(planned: Planned, outcome: Outcome) -> dict[str, Any]:
     plan = planned.plan
     return {
@@ -85,6 +89,7 @@ def _summary(planned: Planned, outcome: Outcome) -> dict[str, Any]:
         "saved": _cost(plan.saved),
         "lost": _cost(plan.lost),
         "notes": list(plan.notes),
+        "checked": None if plan.checked is None else _checked(plan.checked),
         "applied": outcome.applied,
         "bytes_needed": outcome.needed,
         "shares_blocks": outcome.shares,
@@ -113,6 +118,8 @@ def _page(context: Context, options: ChangeOptions, planned: Planned, outcome: O
         if len(changes) > _MANY:
             page.line(f"  and {len(changes) - _MANY} more (--format ndjson lists all)")
     _costs(context, page, planned)
+    if plan.checked is not None:
+        _check(page, plan.checked)
     page.heading("Plan")
     page.facts(
         [
@@ -178,8 +185,24 @@ def _costs(context: Context, page: Any, planned: Planned) -> None:
         page.line(f"note: {note}")
 
 
+def _check(page: Any, checked: Checked) -> None:
+    """How the result was checked, or what was found."""
+    if checked.proven:
+        page.heading("Checked before it was printed")
+        for one in checked.by:
+            page.line(f"  {one}")
+        return
+    page.heading("Not proven: the check of the result found problems", "bold red")
+    for one in checked.problems:
+        page.line(f"  {one}")
+    if checked.more:
+        page.line(f"  and {checked.more} more")
+
+
 def _next(options: ChangeOptions, planned: Planned) -> str | None:
     if not planned.edits:
         return None
+    if planned.plan.checked is not None and not planned.plan.checked.proven:
+        return "not to be carried out; rmqtool verify tells more about the store"
     target = " ".join(map(shlex.quote, options.words)) or "--output DIR"
     return f"the same command with {target} --apply" if options.apply is False else None

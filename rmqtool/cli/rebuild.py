@@ -68,7 +68,9 @@ def command(
     Exit code 1 says that the plan has changes or that the log is damaged, 3 that bytes could not be read.
     """
     from rmqtool.cli.carrying_out import carry_out
+    from rmqtool.cli.checking import check_with
     from rmqtool.cli.proving import release_of
+    from rmqtool.repair.prove.checks import check_rebuild
     from rmqtool.repair.rebuild import rebuild
     from rmqtool.repair.rebuild_options import RebuildOptions
     from rmqtool.repair.rebuild_report import exit_code_of, summary_of, warnings_of
@@ -98,6 +100,7 @@ def command(
         plan=plan,
         alone=True,
         told=lambda: summary_of(found[-1]),
+        check=lambda opened, planned: check_with(check_rebuild, context, opened, planned, read),
     )
     code = carry_out(context, order, change)
     return worst([code, exit_code_of(found[-1])])

@@ -17,7 +17,7 @@ from rmqtool.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rmqtool.repair.plan import Planned
+    from rmqtool.repair.plan import Checked, Planned
     from rmqtool.store.layout import Store
 
 
@@ -116,8 +116,17 @@ def command(
         given=[name for name, value in typed.items() if value],
         plan=plan,
         keeps_evidence=True,
+        check=lambda opened, planned: _check(context, opened, planned, read),
     )
     return carry_out(context, order, change)
+
+
+def _check(context: Context, opened: Store, planned: Planned, read: ReadOptions) -> Checked:
+    from rmqtool.cli.checking import check_with
+    from rmqtool.repair.prove.checks import check_broker, check_keep
+
+    check = check_broker if planned.plan.parameters["policy"] == Policy.BROKER else check_keep
+    return check_with(check, context, opened, planned, read)
 
 
 def _plan(context: Context, opened: Store, chosen: dict[str, Any], work: str, read: ReadOptions) -> Planned:

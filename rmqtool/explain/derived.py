@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from formats.java import java_parse_int
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -54,7 +56,9 @@ def _inside_utf8(raw: bytes) -> str:
 
 def slots(values: Mapping[str, str]) -> list[str]:
     """How many slots of a queue the difference is (`ConsumeQueue#putMessagePositionInfo`)."""
-    diff = int(values["diff"])
+    diff = _long(values["diff"])
+    if diff is None:
+        return []
     count = abs(diff) // _UNIT
     if diff > 0:
         return [f"{diff} bytes are {count} slots: so many messages of the queue have no unit"]
@@ -69,15 +73,24 @@ def crc(values: Mapping[str, str]) -> list[str]:
 
 def flags(values: Mapping[str, str]) -> list[str]:
     """The bits of `RunningFlags`."""
-    number = int(values["flags"])
+    number = _long(values["flags"])
+    if number is None:
+        return []
     names = [name for bit, name in _FLAGS if number & bit]
     return [f"flags {number}: {', '.join(names) or 'none set'}"]
 
 
 def undispatched(values: Mapping[str, str]) -> list[str]:
     """Bytes between the dispatch position and the end of the log."""
-    behind = int(values["max_offset"]) - int(values["from_offset"])
-    return [f"{behind} bytes of the log had no units and index items yet"]
+    end, start = _long(values["max_offset"]), _long(values["from_offset"])
+    if end is None or start is None:
+        return []
+    return [f"{end - start} bytes of the log had no units and index items yet"]
+
+
+def _long(text: str) -> int | None:
+    """A number of a line; a broker writes none that is no long."""
+    return java_parse_int(text, 64)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from formats.java import java_parse_int
 from rmqtool.errors import RmqtoolError
 from rmqtool.query.locate import What, look_at
 from rmqtool.query.one_record import read_record
@@ -51,8 +52,8 @@ class StoreEvidence:
         return self._told[question]
 
     def _offset(self, value: str) -> Iterator[str]:
-        offset = int(value)
-        if offset < 0:
+        offset = java_parse_int(value, 64)
+        if offset is None or offset < 0:
             return
         place = look_at(self._store.segments, offset)
         yield f"offset {offset}: {_what(place)}"
@@ -73,7 +74,7 @@ class StoreEvidence:
         kinds = (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
         queues = [queue for kind in kinds for queue in self._store.queues(kind) if queue.topic == topic]
         if number:
-            queues = [queue for queue in queues if queue.queue_id == int(number)]
+            queues = [queue for queue in queues if queue.queue_id == java_parse_int(number)]
         shown = escape_name(topic)
         if not queues:
             configured = "" if topic in self._store.topics else ", and topics.json does not know the topic"

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from rmqtool.query.queue_view import QueueView, Units, ViewedFile
 
+    Ints = npt.NDArray[np.int64]
+
 ALL_UNITS = 5_000_000
 """units of a queue up to which every store time is read; beyond, files are chosen by their edges"""
 
@@ -48,8 +50,8 @@ def exact_offset(view: QueueView, time: int, boundary: Boundary, all_units: int 
     total = sum(file.written for file in files) // view.width
     every = total <= all_units
     chosen = files if every else _by_edges(view, files, time, boundary)
-    slots, times = _columns(view, chosen)
-    kept = slots >= view.min_offset
+    slots, times, expired = _columns(view, chosen)
+    kept = (slots >= view.min_offset) & ~expired
     slots, times = slots[kept], times[kept]
     known = times >= 0
     passing = known & (times >= time if boundary is Boundary.LOWER else times <= time)
@@ -62,18 +64,24 @@ def exact_offset(view: QueueView, time: int, boundary: Boundary, all_units: int 
     )
 
 
-def _columns(view: QueueView, files: list[ViewedFile]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Queue offset and time of every unit that stands for a message."""
-    slots: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
-    times: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
+def _columns(view: QueueView, files: list[ViewedFile]) -> tuple[Ints, Ints, npt.NDArray[np.bool_]]:
+    """Queue offset and time of every unit that stands for a message, and whether its record has expired.
+
+    Units at the beginning may outlive their records by whole files; one below the first segment further
+    behind is wrong.
+    """
+    slots: list[Ints] = [np.empty(0, np.int64)]
+    times: list[Ints] = [np.empty(0, np.int64)]
+    below: list[npt.NDArray[np.bool_]] = [np.empty(0, np.bool_)]
     for file in files:
         numbers, units = _messages(view, file)
         slots.append(numbers)
         times.append(unit_times(view, units))
-    return np.concatenate(slots), np.concatenate(times)
+        below.append(units["physical_offset"] < view.log.low)
+    return np.concatenate(slots), np.concatenate(times), np.logical_and.accumulate(np.concatenate(below))
 
 
-def _messages(view: QueueView, file: ViewedFile) -> tuple[npt.NDArray[np.int64], Units]:
+def _messages(view: QueueView, file: ViewedFile) -> tuple[Ints, Units]:
     """Queue offset and unit of every message of a file."""
     units = view.units(file)
     if view.batch:
@@ -89,13 +97,15 @@ def places_from(view: QueueView, slot: int, boundary: Boundary) -> Iterator[list
     step = 1 if boundary is Boundary.LOWER else -1
     for file in [file for file in view.files if file.written][::step]:
         slots, units = _messages(view, file)
-        kept = (slots >= slot) if step > 0 else (slots <= slot) & (slots >= view.min_offset)
-        pairs = list(zip(units["physical_offset"][kept].tolist(), slots[kept].tolist(), strict=True))[::step]
+        offsets = units["physical_offset"]
+        back = (slots <= slot) & (slots >= view.min_offset) & (offsets >= view.log.low)
+        kept = (slots >= slot) if step > 0 else back
+        pairs = list(zip(offsets[kept].tolist(), slots[kept].tolist(), strict=True))[::step]
         for start in range(0, len(pairs), _CHUNK):
             yield pairs[start : start + _CHUNK]
 
 
-def unit_times(view: QueueView, units: Units) -> npt.NDArray[np.int64]:
+def unit_times(view: QueueView, units: Units) -> Ints:
     """Store time (ms) of each unit's record, -1 where there is none; batch units hold their own."""
     if view.batch:
         return np.asarray(units["store_timestamp"].astype(np.int64))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formats.commitlog import HEADERS, SysFlag, is_v6
+from formats.commitlog import HEADERS, MESSAGE_MAGIC_CODES, SysFlag, is_v6
 from formats.primitives import offset_of, sizeof
 from rmqtool.query.log_end import end_of_records
 
@@ -21,19 +21,26 @@ if TYPE_CHECKING:
     from rmqtool.store.bytes import ByteSource
     from rmqtool.store.segments import Segment, SegmentSet
 
+    Ints = npt.NDArray[np.int64]
+
 _SYS_FLAG = offset_of(HEADERS[False, False], "sys_flag")
 _STORE_TIME = {v6: offset_of(HEADERS[v6, False], "store_timestamp") for v6 in (False, True)}
 _LARGEST_HEADER = sizeof(HEADERS[True, True])
 _AT_ONCE = 1 << 20
+_HEAD = 8
+"""bytes of the two fields that every record begins with: size and magic"""
+_MAGIC = np.array(sorted(MESSAGE_MAGIC_CODES), np.int32)
 
 
-def _timestamps(window: npt.NDArray[np.uint8], positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Store timestamp fields of the records at these places of a window."""
+def _timestamps(window: npt.NDArray[np.uint8], positions: Ints, sizes: Ints) -> Ints:
+    """Store times of the records at these places of a window, -1 where none of that size begins."""
+    begin = window[positions[:, None] + np.arange(_HEAD)].view(">i4")
+    sound = (begin[:, 0] == sizes) & np.isin(begin[:, 1], _MAGIC)
     flags = window[positions[:, None] + np.arange(_SYS_FLAG, _SYS_FLAG + 4)].view(">i4")[:, 0]
     v6 = (flags & int(SysFlag.BORNHOST_V6)) != 0
     places = positions + np.where(v6, _STORE_TIME[True], _STORE_TIME[False])
     times = window[places[:, None] + np.arange(8)].view(">i8")[:, 0]
-    return np.asarray(times, np.int64)
+    return np.where(sound, times, -1).astype(np.int64)
 
 
 @dataclass
@@ -70,7 +77,7 @@ class LogView:
 
     def file_behind(self, physical_offset: int) -> int:
         """Base of the next file (`CommitLog#rollNextFile`), by the size of the files that there are."""
-        size = self.segments[0].size if len(self.segments) else 1
+        size = max(self.segments[0].size, 1) if len(self.segments) else 1
         return physical_offset + size - physical_offset % size
 
     def store_timestamp(self, physical_offset: int, size: int) -> int:
@@ -85,22 +92,23 @@ class LogView:
         at = offset_of(HEADERS[is_v6(flag)], "store_timestamp")
         return int.from_bytes(head[at : at + 8], "big", signed=True)
 
-    def store_timestamps(
-        self, offsets: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int64]:
-        """`store_timestamp` of many records at once, read in the order given."""
+    def store_timestamps(self, offsets: Ints, sizes: Ints) -> Ints:
+        """Store times of many records, read in the order given; -1 also where no record of that size begins.
+
+        A broker takes whatever bytes stand there (`store_timestamp`).
+        """
         times = np.full(len(offsets), -1, np.int64)
-        inside = (offsets >= self.low) & (offsets + sizes <= self.high)
+        inside = (offsets >= self.low) & (offsets <= self.high - sizes)
         for segment in self.segments:
             here = np.flatnonzero(
-                inside & (offsets >= segment.base) & (offsets + _LARGEST_HEADER <= segment.end)
+                inside & (offsets >= segment.base) & (offsets <= segment.end - _LARGEST_HEADER)
             )
             for start in range(0, len(here), _AT_ONCE):
                 part = here[start : start + _AT_ONCE]
-                times[part] = self._times_in(segment, offsets[part] - segment.base)
+                times[part] = self._times_in(segment, offsets[part] - segment.base, sizes[part])
         return times
 
-    def _times_in(self, segment: Segment, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def _times_in(self, segment: Segment, positions: Ints, sizes: Ints) -> Ints:
         """Store times of records at these positions; windows are as large as the source likes them."""
         source = self._source(segment)
         found = np.empty(len(positions), np.int64)
@@ -113,7 +121,7 @@ class LogView:
             ahead = positions[at:]
             outside = np.flatnonzero((ahead > last) | (ahead < first))
             end = len(positions) if not outside.size else at + max(int(outside[0]), 1)
-            found[at:end] = _timestamps(window, positions[at:end] - first)
+            found[at:end] = _timestamps(window, positions[at:end] - first, sizes[at:end])
             at = end
         return found
 

@@ -59,7 +59,11 @@ class QueueView:
 
     def __enter__(self) -> Self:
         self.files = [
-            ViewedFile(self._open.enter_context(file.open("pread")), file.base_offset or 0, file.size)
+            ViewedFile(
+                self._open.enter_context(file.open("pread")),
+                file.base_offset or 0,
+                file.size // self.width * self.width,
+            )
             for file in self.queue.files
         ]
         self._recover()
@@ -92,7 +96,7 @@ class QueueView:
     def units(self, file: ViewedFile, start: int = 0, end: int | None = None) -> Units:
         """Units of a file between two positions (bytes), never behind its read position."""
         stop = file.written if end is None else min(end, file.written)
-        length = max(stop - start, 0) // self.width * self.width
+        length = max(stop - start, 0) // self.width * self.width if start >= 0 else 0
         return file.source.window(start, length).view(self.dtype) if length else np.empty(0, self.dtype)
 
     @cached_property
@@ -137,7 +141,7 @@ class QueueView:
 
     def next_file_offset(self, offset: int) -> int:
         """Queue offset at which the next file begins (`ConsumeQueue#rollNextFile`)."""
-        per_file = self.files[0].source.size // self.width if self.files else 1
+        per_file = max(self.files[0].source.size // self.width, 1) if self.files else 1
         return offset + per_file - offset % per_file
 
     def _batch_slice(self, offset: int) -> tuple[int, Units] | None:
@@ -154,7 +158,6 @@ class QueueView:
         """`ConsumeQueue#recover`: the first unit that is not valid ends the queue."""
         for index in range(max(len(self.files) - RECOVERED_FILES, 0), len(self.files)):
             file = self.files[index]
-            file.written = file.written // self.width * self.width
             bad = np.flatnonzero(~valid_units(self.units(file)))
             if bad.size:
                 file.written = int(bad[0]) * self.width

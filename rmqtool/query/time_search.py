@@ -98,7 +98,7 @@ def _bisect_bounded(
 
 def _before_first(view: QueueView, first: int) -> int:
     """Java's division of (base - 1 byte) by the unit size rounds towards zero."""
-    return int((first * view.width - 1) / view.width)
+    return max(first * view.width - 1, 0) // view.width
 
 
 def _run_end(times: _Times, time: int, at: int, boundary: Boundary, floor: int, ceiling: int) -> int:

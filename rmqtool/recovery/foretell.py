@@ -23,7 +23,7 @@ from rmqtool.recovery.traits import traits_of
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import data_bytes
 from rmqtool.store.consumer_offsets import offsets_file
-from rmqtool.store.lock import LockState, probe
+from rmqtool.store.live import lock_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rmqtool.recovery.config_tables import ConfigOutcome
     from rmqtool.recovery.outcome import StartPlan
     from rmqtool.store.layout import Store
+    from rmqtool.store.lock import LockState
 
 _BROKER_TABLES = (
     "topics.json",
@@ -88,7 +89,7 @@ class Foretelling:
         self.traits = traits_of(release)
         self.settings = settings or settings_of(store)
         self.reading = reading or reading_for(store)
-        self.lock = lock or probe(store.lock_path)
+        self.lock = lock or lock_of(store)
         self.start = Start(store, self.traits, self.settings, self.reading, keep_units=keep_units)
         self.also_lost: list[LostPart] = []
         """parts of the log that were given up before"""

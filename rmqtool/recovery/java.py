@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rmqtool.store.names import LONG_MAX, parse_base_offset
+from formats.java import java_parse_int
 
 _WORD = 1 << 64
 
@@ -26,11 +26,7 @@ def div(value: int, divisor: int) -> int:
 
 def parse_long(name: str) -> int | None:
     """`Long.parseLong` of a file name, None where it throws."""
-    if name.startswith("-"):
-        value = None if name[1:2] in ("+", "-") else parse_base_offset(name[1:])
-        return None if value is None else -value
-    value = parse_base_offset(name)
-    return value if value is not None and value <= LONG_MAX else None
+    return java_parse_int(name, 64)
 
 
 def file_name(base: int) -> str:

@@ -28,6 +28,10 @@ class Content(Protocol):
         """The bytes in order, in pieces of at most `CHUNK`. Raises the reading errors of `rmqtool.errors`."""
         ...
 
+    def read(self, position: int, length: int) -> bytes | memoryview:
+        """The bytes `[position, position + length)`, which must lie inside. Raises as `chunks` does."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Inline:
@@ -45,6 +49,10 @@ class Inline:
         view = memoryview(self.data)
         for start in range(0, len(view), CHUNK):
             yield view[start : start + CHUNK]
+
+    def read(self, position: int, length: int) -> memoryview:
+        """See `Content.read`."""
+        return memoryview(self.data)[position : position + length]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +80,17 @@ class FromFile:
                 left -= len(piece)
                 yield piece
 
+    def read(self, position: int, length: int) -> bytes:
+        """See `Content.read`."""
+        with open(self.path, "rb") as file:
+            file.seek(self.position + position)
+            found = file.read(length)
+        if len(found) < length:
+            raise StoreIOError(
+                f"{os.fspath(self.path)}: {length - len(found)} bytes less than when it was planned"
+            )
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class Zeros:
@@ -84,6 +103,11 @@ class Zeros:
         view = memoryview(bytes(min(self.size, CHUNK)))
         for start in range(0, self.size, CHUNK):
             yield view[: min(CHUNK, self.size - start)]
+
+    def read(self, position: int, length: int) -> bytes:
+        """See `Content.read`."""
+        del position
+        return bytes(length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +125,16 @@ class Joined:
         """See `Content.chunks`."""
         for one in self.parts:
             yield from one.chunks()
+
+    def read(self, position: int, length: int) -> bytes:
+        """See `Content.read`."""
+        found, start, end = [], 0, position + length
+        for one in self.parts:
+            low, high = max(position - start, 0), min(end - start, one.size)
+            if low < high:
+                found.append(bytes(one.read(low, high - low)))
+            start += one.size
+        return b"".join(found)
 
 
 def sha256_of(content: Content) -> str:

@@ -21,12 +21,13 @@ from pydantic import (
     ValidationInfo,
 )
 
+from formats.java import java_parse_int
 from rmqtool.errors import NewerFormatError, UsageError
 from rmqtool.repair.facts import Facts  # noqa: TC001 - pydantic reads it
 from rmqtool.repair.plan import Plan  # noqa: TC001 - pydantic reads it
 from rmqtool.repair.written import read_document
 from rmqtool.store.access import stat_named
-from rmqtool.store.names import escape_name, unescape_name
+from rmqtool.store.names import INT_MAX, escape_name, unescape_name
 
 JOURNAL = "journal.json"
 STATE = "state.json"
@@ -155,7 +156,7 @@ def parse_as(model: type[_Model], content: dict[str, Any], path: str, what: str)
         given_family, _, given = str(found).rpartition("/")
         if given_family != family:
             raise UsageError(f"{shown} is no {what}: schema {found!r}")
-        if given.isdecimal() and int(given) > int(number):
+        if given.isdecimal() and (java_parse_int(given) or INT_MAX) > int(number):
             raise NewerFormatError(f"{shown} is of schema {found}, newer than this rmqtool knows ({wanted})")
     try:
         return model.model_validate_json(_json(content))

@@ -91,11 +91,29 @@ class Cost(_Data):
     last_timestamp: int | None = None
 
 
+class Checked(_Data):
+    """What looked at the result of a plan before anything was written.
+
+    by: what was done, a line each. problems: what speaks against the plan, the first of them; more: how many
+    there are beyond these.
+    """
+
+    by: tuple[str, ...]
+    problems: tuple[str, ...] = ()
+    more: int = 0
+
+    @property
+    def proven(self) -> bool:
+        """Nothing spoke against it."""
+        return not self.problems
+
+
 class Plan(_Data):
     """What a command would do to a store.
 
     plan_id: 16 hex digits, a digest of command, parameters and inputs. parameters: all that the planning
     depends on beside the inputs, so that it can be repeated. saved, lost: against what a broker would leave.
+    checked: None where nothing would change, or nobody looked.
     """
 
     schema_: Literal["rmqtool.plan/1"] = Field(default=SCHEMA, alias="schema")
@@ -110,6 +128,7 @@ class Plan(_Data):
     saved: Cost = Cost()
     lost: Cost = Cost()
     notes: tuple[str, ...] = ()
+    checked: Checked | None = None
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
@@ -128,6 +147,10 @@ class Planned:
 
     plan: Plan
     edits: tuple[Edit, ...] = field(default=())
+
+    def with_check(self, checked: Checked) -> Planned:
+        """The same with what a check of its result said."""
+        return Planned(self.plan.model_copy(update={"checked": checked}), self.edits)
 
 
 def make_planned(

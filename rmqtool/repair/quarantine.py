@@ -63,4 +63,6 @@ def keep_evidence(disk: Disk, store: Store, planned: Planned, directory: str) ->
         target = piece_path(directory, path, region.position)
         make_parents(disk, target, directory)
         save_region(disk, places.of(path), region, target)
+    for folder, _, _ in os.walk(directory, topdown=False):
+        disk.sync_directory(folder)
     write_document(disk, os.path.join(directory, "plan.json"), plan.model_dump(mode="json", by_alias=True))

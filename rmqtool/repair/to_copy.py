@@ -98,6 +98,7 @@ def apply_to_copy(
             keep_evidence(disk, store, planned, quarantine)
         _still_the_same(store, planned)
         refuse_if_held(store.root)
+        settle(disk, copy.tree.directories, copy.target)
         commitlog = os.path.join(copy.target, "commitlog")
         remove_marker(disk, os.path.join(commitlog, NAME))
         _finish_directories(store, copy, disk)
@@ -140,7 +141,8 @@ def _finish_directories(store: Store, copy: CopyPlan, disk: Disk) -> None:
     commitlog = os.path.join(copy.target, "commitlog")
     if not os.path.isdir(InStore(store).of("commitlog")) and not os.listdir(commitlog):
         disk.remove_directory(commitlog)
-    settle(disk, copy.tree, copy.target)
+    # the marker's going has changed their times
+    settle(disk, [one for one in copy.tree.directories if one[1] in {"", "commitlog"}], copy.target)
     disk.sync_directory(os.path.dirname(copy.target))
 
 

@@ -13,7 +13,7 @@ from rmqtool.repair.facts import facts_of, give_owner
 from rmqtool.store.names import unescape_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
     from rmqtool.repair.disk import Disk
     from rmqtool.store.layout import Store
@@ -108,9 +108,9 @@ def copy_tree(disk: Disk, tree: Tree, target: str, advance: Callable[[int], obje
         disk.set_mtime(place, facts.mtime_ns)
 
 
-def settle(disk: Disk, tree: Tree, target: str) -> None:
-    """Times of the directories, the inner ones first, and all of them synced."""
-    for location, path in reversed(tree.directories):
+def settle(disk: Disk, directories: Sequence[tuple[str, str]], target: str) -> None:
+    """Times of `Tree.directories` or some of them, the inner ones first, and all of them synced."""
+    for location, path in reversed(directories):
         place = os.path.join(target, path)
         with suppress(FileNotFoundError):  # removed by the plan
             disk.set_mtime(place, facts_of(location, follow=True).mtime_ns)

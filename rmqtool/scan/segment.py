@@ -42,9 +42,11 @@ class SegmentScan:
     source: the bytes. base: physical offset of its first byte. checks: how much to look at. active: no later
     segment holds data, so what follows the last record is a tail rather than damage. previous_timestamp:
     store timestamp (ms) of the last record before this segment, when known. keep_stale: yield records behind
-    the end of the active segment as records instead of one `Tail`. moving: a broker may be writing, so what
-    looks bad in the active segment is read again before it is told (`moving.PATIENCE`). stop: once set, the
-    scan ends with `Stopped`. step: bytes of a search for the next record.
+    the end of the active segment as records instead of one `Tail`. past_blanks: where a record lies at its
+    own place behind a filler of the right length, the filler is a `Gap` (reason `Stop.BLANK`) and the scan
+    goes on with that record: who asks for it decides which of the two is right. moving: a broker may be
+    writing, so what looks bad in the active segment is read again before it is told (`moving.PATIENCE`).
+    stop: once set, the scan ends with `Stopped`. step: bytes of a search for the next record.
     """
 
     def __init__(  # noqa: PLR0913 - all but two are options
@@ -56,6 +58,7 @@ class SegmentScan:
         active: bool = True,
         previous_timestamp: int | None = None,
         keep_stale: bool = False,
+        past_blanks: bool = False,
         start: int = 0,
         batch_rows: int = BATCH_ROWS,
         kernels: ModuleType | None = None,
@@ -76,6 +79,7 @@ class SegmentScan:
         self._timestamp = previous_timestamp
         self._shift = 0
         self._keep_stale = keep_stale
+        self._past_blanks = past_blanks
         self._start = start
         self._moving = moving and active
         self._settling = Settling()
@@ -114,6 +118,11 @@ class SegmentScan:
                 continue
             if stop is Stop.END or filler:
                 if filler:
+                    behind = self._own_behind(position) if self._past_blanks else None
+                    if behind is not None:
+                        yield Gap(position, behind - position, stop, expected, found)
+                        position = behind
+                        continue
                     yield Blank(position, self._size - position, found)
                 yield End(position, stop, expected, found)
                 return
@@ -190,6 +199,17 @@ class SegmentScan:
             return Tail(position, rest, TailContent.STALE, count, stop, expected, found), self._size
         reason = Stop.BLANK_LENGTH if stop is Stop.BLANK else stop
         return Gap(position, place - position, reason, expected, found), place
+
+    def _own_behind(self, blank: int) -> int | None:
+        """The next whole record at its own place behind a filler."""
+        at = self.first_nonzero(blank + END_FILE_MIN_BLANK_LENGTH)
+        at = max(blank + END_FILE_MIN_BLANK_LENGTH, at - _LEADING_ZEROS)
+        while at < self._size:
+            place, kind = self._find(at, 0, any_offset=False)
+            if place is None or kind is not Stop.BLANK:
+                return place
+            at = place + END_FILE_MIN_BLANK_LENGTH
+        return None
 
     def first_nonzero(self, position: int) -> int:
         """Position of the first byte that is not zero; holes of a sparse file are skipped unread."""

@@ -16,11 +16,15 @@ from enum import StrEnum
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from formats.java import java_parse_int
 from rmqtool.errors import RmqtoolError, VanishedError
+from rmqtool.store.names import INT_MAX
 from rmqtool.store.remote.address import is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from rmqtool.store.files import StoreFile
 
 _LEVELS = 128
 """levels of objects and arrays; settings of a broker have about five"""
@@ -73,25 +77,38 @@ class _DuplicateKeys:
 
 
 class _Numbers:
-    """parse_float that gives null for what no double holds (1e999), and remembers it."""
+    """Gives null for what no double (1e999) or no long holds, and remembers it."""
 
     def __init__(self) -> None:
         self.remarks: list[str] = []
 
-    def __call__(self, text: str) -> float | None:
+    def real(self, text: str) -> float | None:
+        """The decoder's `parse_float`."""
         value = float(text)
         if isfinite(value):
             return value
-        self.remarks.append(f"has a number out of range, read as null: {text[:40]}")
+        self._note(text)
         return None
+
+    def whole(self, text: str) -> int | None:
+        """The decoder's `parse_int`."""
+        value = java_parse_int(text, 64)
+        if value is None:
+            self._note(text)
+        return value
+
+    def _note(self, text: str) -> None:
+        self.remarks.append(f"has a number out of range, read as null: {text[:40]}")
 
 
 def _with_numbers(value: Any) -> Any:
-    """NaN and infinities, which a lenient parser makes, as null."""
+    """NaN, infinities and integers that are no long, which a lenient parser makes, as null."""
     if isinstance(value, dict):
         return {name: _with_numbers(item) for name, item in value.items()}
     if isinstance(value, list):
         return [_with_numbers(item) for item in value]
+    if isinstance(value, int):
+        return value if abs(value) < 1 << 63 else None
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
@@ -152,7 +169,10 @@ def parse_config(raw: bytes) -> ParsedConfig:
     duplicates = _DuplicateKeys()
     numbers = _Numbers()
     decoder = json.JSONDecoder(
-        object_pairs_hook=duplicates, parse_float=numbers, parse_constant=_refuse_constant
+        object_pairs_hook=duplicates,
+        parse_float=numbers.real,
+        parse_int=numbers.whole,
+        parse_constant=_refuse_constant,
     )
     try:
         parsed: tuple[Any, int] = decoder.raw_decode(quoted)
@@ -196,23 +216,34 @@ def _parse_leniently(text: str, remarks: list[str], strict: Exception) -> Parsed
 
 def load_json_config(path: str | os.PathLike[str]) -> ParsedConfig:
     """Reads one configuration file. Never raises: a file that cannot be read is a state with its reason."""
-    return read_json_config(path)[0]
-
-
-def read_json_config(path: str | os.PathLike[str]) -> tuple[ParsedConfig, bytes]:
-    """The same, with the bytes that were parsed."""
     from rmqtool.store.access import open_source
 
     try:
         if not is_remote(path) and not stat.S_ISREG(os.stat(path).st_mode):
-            return ParsedConfig(None, ParseState.UNREADABLE, "is not a regular file"), b""
+            return ParsedConfig(None, ParseState.UNREADABLE, "is not a regular file")
         with open_source(path, "pread") as source:
             raw = source.window(0, source.size).tobytes()
     except (FileNotFoundError, VanishedError):
-        return ParsedConfig(None, ParseState.MISSING, None), b""
+        return ParsedConfig(None, ParseState.MISSING, None)
     except (OSError, RmqtoolError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        return ParsedConfig(None, ParseState.UNREADABLE, reason), b""
+        return ParsedConfig(None, ParseState.UNREADABLE, reason)
+    return parse_config(raw)
+
+
+def read_listed(file: StoreFile | None) -> tuple[ParsedConfig, bytes]:
+    """The same of a file of a store (None: there is none), with the bytes that were parsed."""
+    if file is None:
+        return ParsedConfig(None, ParseState.MISSING, None), b""
+    if not file.regular:
+        return ParsedConfig(None, ParseState.UNREADABLE, "is not a regular file"), b""
+    try:
+        with file.open("pread") as source:
+            raw = source.window(0, source.size).tobytes()
+    except VanishedError:
+        return ParsedConfig(None, ParseState.MISSING, None), b""
+    except RmqtoolError as error:
+        return ParsedConfig(None, ParseState.UNREADABLE, str(error)), b""
     return parse_config(raw), raw
 
 
@@ -237,7 +268,11 @@ class ConfigPair:
 
 def load_config_pair(path: str | os.PathLike[str]) -> ConfigPair:
     """Reads a configuration file and `<path>.bak`."""
-    primary, bak = load_json_config(path), load_json_config(os.fspath(path) + ".bak")
+    return chosen_of(load_json_config(path), load_json_config(os.fspath(path) + ".bak"))
+
+
+def chosen_of(primary: ParsedConfig, bak: ParsedConfig) -> ConfigPair:
+    """The pair of these two."""
     chosen = "primary" if primary.state.has_data else "bak" if bak.state.has_data else "empty"
     return ConfigPair(primary, bak, chosen)
 
@@ -278,7 +313,8 @@ class TopicConfig:
 
 def _int(entry: Mapping[str, Any], key: str, default: int) -> int:
     value = entry.get(key, default)
-    return value if isinstance(value, int) and not isinstance(value, bool) else default
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if whole and -INT_MAX - 1 <= value <= INT_MAX else default
 
 
 def topics_of(data: Any) -> dict[str, TopicConfig]:

@@ -18,6 +18,7 @@ from formats.primitives import sizeof
 from rmqtool.store.index_geometry import IndexGeometry, Source, index_geometry, try_geometry
 from rmqtool.store.index_solver import solve_index
 from rmqtool.store.kinds import FileKind
+from rmqtool.store.names import INT_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -45,6 +46,15 @@ UNIT_SIZES = {
     FileKind.DLEDGER_INDEX: sizeof(IndexUnit),
 }
 """Bytes of a unit in the kinds of file that consist of equal units."""
+
+_SMALLEST = {
+    FileKind.COMMITLOG: 91,
+    FileKind.CONSUMEQUEUE_EXT: 20,
+    FileKind.TIMERLOG: 52,
+    FileKind.COMPACTION_LOG: 91,
+    FileKind.DLEDGER_DATA: 48,
+}
+"""Bytes of the smallest entry in the other kinds; a shorter file is what is left of one."""
 
 _DEFAULTS = {
     FileKind.COMMITLOG: 1_073_741_824,
@@ -100,16 +110,21 @@ def _by_directory(files: Iterable[StoreFile]) -> list[list[StoreFile]]:
     return list(groups.values())
 
 
-def _votes(groups: Sequence[Sequence[StoreFile]], *, distances: bool) -> Counter[int]:
-    """One vote for every length and, where names are bases, for every distance that divides them."""
+def _votes(kind: FileKind, groups: Sequence[Sequence[StoreFile]], *, distances: bool) -> Counter[int]:
+    """One vote for every length and, where names are bases, for every distance that divides them.
+
+    Only what a file of the kind can have: whole units, room for an entry, what Java's int holds.
+    """
     votes: Counter[int] = Counter()
     for group in groups:
-        votes.update(file.size for file in group if file.size > 0)
+        votes.update(file.size for file in group)
         if not distances:
             continue
         bases = sorted({file.base_offset for file in group if file.base_offset is not None})
         votes.update(step for low, high in pairwise(bases) if low % (step := high - low) == 0)
-    return votes
+    unit = UNIT_SIZES.get(kind, 1)
+    least = _SMALLEST.get(kind, unit)
+    return Counter({size: n for size, n in votes.items() if least <= size <= INT_MAX and size % unit == 0})
 
 
 def infer_file_size(
@@ -128,7 +143,7 @@ def infer_file_size(
         detail = f"{kind} files have {value} bytes by the settings given"
         return FileSize(kind, value, Source.GIVEN, (value,), others, detail)
     compaction = kind in (FileKind.COMPACTION_LOG, FileKind.COMPACTION_CQ)
-    votes = _votes(_by_directory(files), distances=not compaction)
+    votes = _votes(kind, _by_directory(files), distances=not compaction)
     if not votes:
         value = _DEFAULTS[kind]
         return FileSize(

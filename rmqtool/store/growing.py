@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rmqtool.errors import StoreIOError
 from rmqtool.store.files import StoreFile
 from rmqtool.store.kinds import FileKind
+from rmqtool.store.names import parse_base_offset
 from rmqtool.store.segments import SegmentSet
 
 if TYPE_CHECKING:
@@ -39,12 +40,14 @@ def _files(place: str, like: StoreFile) -> Iterator[StoreFile]:
     prefix = like.path.rpartition("/")[0]
     try:
         with os.scandir(place) as entries:
-            names = sorted(entry.name for entry in entries if entry.name.isdigit() and entry.is_file())
+            bases = {entry.name: parse_base_offset(entry.name) for entry in entries if entry.is_file()}
     except FileNotFoundError:
         return
     except OSError as error:
         raise StoreIOError(f"{prefix or place}: cannot be listed: {error.strerror}") from error
-    for name in names:
+    for name, base in sorted(bases.items()):
+        if base is None:
+            continue
         location = os.path.join(place, name)
         try:
             facts = os.stat(location)
@@ -57,5 +60,5 @@ def _files(place: str, like: StoreFile) -> Iterator[StoreFile]:
             size=facts.st_size,
             disk_bytes=facts.st_blocks * _BLOCK,
             mtime_ns=facts.st_mtime_ns,
-            base_offset=int(name),
+            base_offset=base,
         )

@@ -48,7 +48,8 @@ class Store:
     given: the argument. root: what paths are relative to. form: what the argument is, `how` says what told
     it. scope: path of the argument relative to root, "" for a whole store. files: every path that is no
     directory, sorted by root, then path. directories: every directory. config: settings given by the user,
-    None when sizes are to be inferred. notes: remarks for people, one line each.
+    None when sizes are to be inferred. notes: remarks for people, one line each. at_rest: nobody can be
+    writing: a view of what a change would leave, or a store that this process holds.
     """
 
     given: Path
@@ -61,6 +62,7 @@ class Store:
     roots: tuple[Path, ...]
     config: StoreConfig | None = None
     notes: tuple[str, ...] = field(default=())
+    at_rest: bool = False
 
     @classmethod
     def open(
@@ -190,9 +192,12 @@ class Store:
 
     def config_pair(self, name: str) -> ConfigPair:
         """`config/<name>` and its `.bak`, and which of them a broker would load."""
-        from rmqtool.store.config_json import load_config_pair
+        from rmqtool.store.config_json import chosen_of, load_config_pair, read_listed
 
-        return load_config_pair(self.root / "config" / name)
+        if self.form is not StoreForm.STORE:
+            return load_config_pair(self.root / "config" / name)
+        path = f"config/{name}"
+        return chosen_of(*(read_listed(self.file(one))[0] for one in (path, f"{path}.bak")))
 
     @cached_property
     def topics(self) -> Mapping[str, TopicConfig]:

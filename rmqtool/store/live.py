@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rmqtool.store.lock import network_filesystem, probe
+from rmqtool.store.lock import LockState, network_filesystem, probe
 
 if TYPE_CHECKING:
     from rmqtool.store.layout import Store
@@ -15,4 +15,11 @@ def is_live(store: Store) -> bool:
 
     A file whose length is another one than when it was listed is taken for live by itself.
     """
+    if store.at_rest:
+        return False
     return probe(store.lock_path).held is True or network_filesystem(store.root) is not None
+
+
+def lock_of(store: Store) -> LockState:
+    """The state of the broker's lock; of a store at rest nobody else can have it."""
+    return LockState(False, None, "at rest") if store.at_rest else probe(store.lock_path)

@@ -5,21 +5,14 @@ from __future__ import annotations
 import os
 import re
 
+from formats.java import java_parse_int
+
 LONG_MAX = (1 << 63) - 1
 INT_MAX = (1 << 31) - 1
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\\\\\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 _ESCAPED = re.compile(r"\\\\|\\x[0-9a-f]{2}|\\u[0-9a-f]{4}")
-
-
-def _java_digits(name: str) -> int | None:
-    """`Character.digit` takes any decimal digit of the basic plane, also Arabic-Indic or Persian ones."""
-    if not name.isdecimal() or len(name) > 255:
-        return None
-    if not name.isascii() and any(ord(char) > 0xFFFF for char in name):
-        return None
-    return int(name)
 
 
 def parse_base_offset(name: str) -> int | None:
@@ -29,17 +22,13 @@ def parse_base_offset(name: str) -> int | None:
     be those of the broker's locale (`UtilAll#offset2FileName` formats with it). A negative base is refused
     here too.
     """
-    value = _java_digits(name.removeprefix("+"))
-    return value if value is not None and value <= LONG_MAX else None
+    value = java_parse_int(name, 64)
+    return None if value is None or name.startswith("-") else value
 
 
 def parse_queue_id(name: str) -> int | None:
     """Queue number that a directory name means (`Integer.parseInt`), None when loading ignores it."""
-    sign = -1 if name.startswith("-") else 1
-    value = _java_digits(name[1:] if name[:1] in ("+", "-") else name)
-    if value is None or value > INT_MAX + (sign < 0):
-        return None
-    return sign * value
+    return java_parse_int(name)
 
 
 def escape_name(name: str) -> str:

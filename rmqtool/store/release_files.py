@@ -9,7 +9,7 @@ from formats.errors import FormatError
 from formats.index import Header
 from formats.primitives import sizeof
 from rmqtool.errors import RmqtoolError
-from rmqtool.store.config_json import load_json_config
+from rmqtool.store.config_json import read_listed
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.releases import FIRST_5, LAST_4, Evidence, Weight, since, until
 from rmqtool.store.resolve import StoreForm
@@ -127,7 +127,7 @@ def _checkpoint(file: StoreFile) -> Iterator[Evidence]:
 
 
 def _config(file: StoreFile) -> Iterator[Evidence]:
-    data = load_json_config(file.location).data
+    data = read_listed(file)[0].data
     if not isinstance(data, dict) or file.name not in _VERSIONED:
         return
     version = data.get("dataVersion")

@@ -10,6 +10,7 @@ from formats.primitives import offset_of, sizeof
 from rmqtool.check.findings import Finding
 from rmqtool.check.index import IndexCheck, LogRange
 from rmqtool.check.index_match import keys_of
+from rmqtool.check.ranges import Ranges
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Gap, Records
 from rmqtool.scan.fields import Field
@@ -29,7 +30,7 @@ def check_index(
     kernels = kernels or choose_kernels(0)
     check = IndexCheck(store, kernels)
     found: list[Finding] = []
-    damaged: list[tuple[int, int]] = []
+    damaged = Ranges()
     end = 0
     for segment in store.segments:
         active = store.segments.is_active(segment)
@@ -42,7 +43,7 @@ def check_index(
                     end = segment.base + int(last[Field.POSITION] + last[Field.STORE_SIZE])
                 elif isinstance(event, Gap):
                     start = segment.base + event.position
-                    damaged.append((start, start + event.length))
+                    damaged.add(start, start + event.length, "CL-MAGIC")
     log = None
     if len(store.segments) and not len(store.dledger_segments):
         log = LogRange(store.segments.first_offset, end)

@@ -14,6 +14,7 @@ from fixtures import DamageCase, Golden
 from formats.index import slot_position
 from rmqtool.check.findings import Finding, Severity
 from rmqtool.check.index_stream import ascending
+from rmqtool.check.ranges import Ranges
 from rmqtool.scan import kernels_python
 from rmqtool.store.config import StoreConfig
 from tests.check.indexing import SLOTS, change, check_index, header_at, index_paths, item_at, item_of
@@ -281,7 +282,7 @@ def test_only_the_files_without_a_log(fresh_golden: Fresh) -> None:
     root = fresh_golden("v498-basic").path
     change(index_paths(root)[0], item_at(40, "prev"), 41, 4)
     check = IndexCheck(Store.open(root), kernels_python, "pread")
-    assert [one.code for one in check.finish(None, ())] == ["IDX-CYCLE"]
+    assert [one.code for one in check.finish(None, Ranges())] == ["IDX-CYCLE"]
 
 
 @pytest.mark.parametrize(

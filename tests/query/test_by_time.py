@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from fixtures.stores import healthy_store
 from rmqtool.query.by_time import exact_offset
 from rmqtool.query.time_search import Boundary, broker_offset
+from tests.helpers import rmq
 from tests.query.serving import NAMES, queue, rules_of
 from tests.tiers import of_each_kind
 
@@ -57,3 +61,28 @@ def test_files_chosen_by_their_edges_give_the_same_answers(golden, name):
                 if whole.monotone:
                     assert part.queue_offset == whole.queue_offset, (asked, boundary)
                 assert {whole.checked, part.checked} <= {"all", "edges"}
+
+
+def test_what_has_expired_is_no_damage(tmp_path: Path) -> None:
+    """A queue file may outlive all of its records; one of them further behind may not be below the log."""
+    store = healthy_store().write(tmp_path)
+    first, *_ = (one for one in store.of("Orders") if one.offset >= 6 * 4096)
+    for segment in sorted((tmp_path / "commitlog").iterdir())[:6]:
+        segment.unlink()
+    asked = ("query-time", tmp_path, "Orders", 0, 0, "--format", "ndjson")
+    assert rmq(*asked).rows[-1]["queue_offset"] == first.queue_offset > 20
+    assert rmq(*asked).exit_code == 0
+    assert rmq(*asked[:-2], "--boundary", "upper").exit_code == 1
+    latest = ("query-time", tmp_path, "Orders", 0, "2030-01-01", "--boundary", "upper")
+    assert rmq(*latest, "--key", "k0").exit_code == 1  # searched back to where the log begins
+    path, position = store.of("Orders")[-2].unit
+    store.patch(path, position, bytes(8))
+    assert rmq(*asked).exit_code == 3
+
+
+def test_no_time_is_taken_from_damage(tmp_path: Path) -> None:
+    store = healthy_store().write(tmp_path)
+    lost = store.of("Orders")[20]
+    store.patch(*store.segment(lost.offset), bytes(64))
+    told = rmq("query-time", tmp_path, "Orders", 0, lost.time, "--format", "ndjson")
+    assert (told.exit_code, told.rows[-1]["unknown_times"], told.rows[-1]["queue_offset"]) == (3, 1, 21)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fixtures.builder import HandmadeLog
+from fixtures.builder import FIRST_TIME, HandmadeLog
+from formats.checkpoint import Checkpoint
 from rmqtool.recovery.foretell import foretell
 from rmqtool.recovery.lookback import LookBack
 from rmqtool.recovery.outcome import StartPlan
@@ -68,6 +69,33 @@ def test_the_plan_comes_before_the_log_is_read(tmp_path: Path) -> None:
     outcome = foretell(store, "5.3.1", on_plan=told.append)
     files = len(store.segments)
     assert told == [StartPlan(outcome.mode, (files - 3) * SEGMENT, 3 * SEGMENT, -1)]
+
+
+@pytest.mark.parametrize(("later", "files"), [(0, 2), (-1, 1), (1, 2)])
+def test_after_a_crash_it_begins_with_the_last_file_that_is_not_younger_than_the_checkpoint(
+    tmp_path: Path, later: int, files: int
+) -> None:
+    log = filled(40)
+    root = write(tmp_path, log)
+    first = next(n for n, one in enumerate(log.records) if one.physical_offset == 2 * SEGMENT)
+    # `StoreCheckpoint#getMinTimestamp` goes back by three seconds
+    time = FIRST_TIME + first + 1 + 3000 + later
+    times = dict.fromkeys(("physic_msg_timestamp", "logics_msg_timestamp", "index_msg_timestamp"), time)
+    others = dict.fromkeys(("master_flushed_offset", "confirm_physical_offset"), 0)
+    (root / "checkpoint").write_bytes(Checkpoint.build(times | others))
+    (root / "abort").touch()
+    assert start(root).start_segment == files * SEGMENT
+
+
+@pytest.mark.parametrize("size", [SEGMENT - 1, SEGMENT + 1, 2 * SEGMENT])
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_segment_of_another_length_refuses(tmp_path: Path, number: int, size: int) -> None:
+    root = write(tmp_path, filled(40))
+    with (root / "commitlog" / f"{number * SEGMENT:020d}").open("r+b") as file:
+        file.truncate(size)
+    outcome = start(root)
+    assert outcome.starts is False
+    assert {one.code for one in outcome.consequences if one.severity == "error"} == {"DR-REFUSE-LENGTH"}
 
 
 def test_files_before_the_start_may_be_left_out(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from rmqtool.errors import LockedError, StoreIOError, UsageError
+from rmqtool.errors import LockedError, PlanRefusedError, StoreIOError, UsageError
 from rmqtool.repair.content import FromFile
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.editing import check_order
@@ -28,6 +28,7 @@ from tests.repair.smallstore import (
     failing,
     make_store,
     plan_of,
+    planner,
     tree,
     without_times,
 )
@@ -219,6 +220,25 @@ def test_another_process_cannot_take_the_lock_while_it_is_held(root):
         assert held_roots() == (str(root),)
     assert probe(root).held is False
     assert (root / "lock").read_bytes() == b"lock"
+
+
+@pytest.mark.parametrize("how", ["written", "appended", "touched", "gone"])
+def test_a_store_that_is_written_behind_the_plan_is_left_alone(root, tmp_path, how):
+    with hold(root) as held:
+        store = Store.open(root)
+        planned = planner(store, {}, "")
+        if how == "gone":
+            (root / SECOND).unlink()
+        elif how == "touched":
+            os.utime(root / SECOND)
+        else:
+            with (root / SECOND).open("r+b" if how == "written" else "ab") as file:
+                file.write(b"x")
+        before = tree(root)
+        with pytest.raises(PlanRefusedError, match=rf"{SECOND} (has changed|is gone)"):
+            apply_in_place(store, planned, str(tmp_path / "backup"), held)
+        assert tree(root) == before
+    assert not (tmp_path / "backup").exists()
 
 
 def test_content_that_cannot_be_read_leaves_what_undo_needs(root, tmp_path):

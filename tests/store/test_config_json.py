@@ -185,7 +185,7 @@ def test_batch_queue_topics():
     ("text", "state", "data"),
     [
         ('{"a":1e999}', "lenient", {"a": None}),
-        ('{"a":-1e999,"b":1' + 40 * "0" + "}", "lenient", {"a": None, "b": 10**40}),
+        ('{"a":-1e999,"b":1' + 40 * "0" + "}", "lenient", {"a": None, "b": None}),
         ("{'a':1e999,}", "lenient", {"a": None}),
         ("{a:NaN}", "lenient", {"a": None}),
         ('{"a":1.5}', "strict", {"a": 1.5}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -146,8 +147,8 @@ def consumer_offsets(store: Store) -> pa.Table:
     """Committed offsets of all groups."""
     rows = [
         {
-            "consumer_group": one.group,
-            "topic": one.topic,
+            "consumer_group": _shown(one.group),
+            "topic": _shown(one.topic),
             "queue_id": one.queue_id,
             "committed_offset": one.offset,
         }
@@ -159,16 +160,16 @@ def consumer_offsets(store: Store) -> pa.Table:
 def topics(store: Store) -> pa.Table:
     """Topics with settings or with queue directories."""
     kinds = (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
-    places = [queue.topic for kind in kinds for queue in store.queues(kind)]
+    places = Counter(queue.topic for kind in kinds for queue in store.queues(kind))
     rows: list[dict[str, Any]] = []
     for name in known_topics(store):
         found = store.topics.get(name)
         if found is None and name in SYSTEM_TOPICS and name not in places:
             continue
         row: dict[str, Any] = {
-            "topic": name,
+            "topic": _shown(name),
             "configured": found is not None,
-            "queue_dirs": places.count(name),
+            "queue_dirs": places[name],
         }
         if found is not None:
             row |= {
@@ -178,7 +179,12 @@ def topics(store: Store) -> pa.Table:
                 "ordered": found.order,
                 "queue_type": found.queue_type,
                 "cleanup_policy": found.cleanup_policy,
-                "attributes": list(found.attributes.items()),
+                "attributes": [(_shown(key), _shown(value)) for key, value in found.attributes.items()],
             }
         rows.append(row)
     return pa.Table.from_pylist(rows, schema=TOPICS)
+
+
+def _shown(text: str) -> str:
+    """Lone surrogates, of names that are no UTF-8 and of JSON, as their escapes, as in rows of JSON."""
+    return text.encode("utf-8", "backslashreplace").decode()

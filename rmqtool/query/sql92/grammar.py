@@ -13,6 +13,7 @@ from typing import Any
 from lark import Lark, Token, Transformer, Tree
 from lark.exceptions import LarkError, UnexpectedCharacters, UnexpectedEOF, UnexpectedToken, VisitError
 
+from formats.java import java_parse_int
 from rmqtool.errors import UsageError
 from rmqtool.query.sql92.nodes import (
     And,
@@ -71,7 +72,6 @@ ID: /[a-z_$][a-z0-9_$]*/i
 %ignore /\/\*[^*]*\*(?:\*|[^*\/][^*]*\*)*\//
 """
 
-_LONG = 1 << 63
 _INT = 1 << 31
 _LARGEST_DOUBLE = 1.7976931348623157e308
 _SMALLEST_DOUBLE = 5e-324
@@ -224,9 +224,9 @@ class _Build(Transformer[Token, Node]):
         return Constant(_text(parts[0]))
 
     def decimal(self, parts: list[Token]) -> Node:
-        value = int(parts[0].rstrip("lL"))
-        if value >= _LONG:
-            raise UnevaluableError(f"{value} is too large")
+        value = java_parse_int(parts[0].rstrip("lL"), 64)
+        if value is None:
+            raise UnevaluableError(f"{parts[0]} is too large")
         return Constant(Int32(value) if value < _INT else Int64(value))
 
     def float(self, parts: list[Token]) -> Node:

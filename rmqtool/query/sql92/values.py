@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import re
 
-_INT = re.compile(r"[+-]?\d+")
-_LAST_CHAR = "\uffff"
+from formats.java import java_parse_int
+
 _DOUBLE = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)")
 _HEX_DOUBLE = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[fFdD]?")
 _TRIMMED = "".join(map(chr, range(33)))
@@ -54,11 +54,9 @@ def to_double(text: str) -> float:
 
 def to_int(text: str, bits: int) -> int:
     """`Integer#valueOf`, `Long#valueOf`: digits of any script of the first plane. `UnevaluableError`."""
-    if not _INT.fullmatch(text) or max(text) > _LAST_CHAR:
-        raise UnevaluableError(f"'{text}' is no whole number")
-    value = int(text)
-    if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
-        raise UnevaluableError(f"{text} is out of range")
+    value = java_parse_int(text, bits)
+    if value is None:
+        raise UnevaluableError(f"'{text}' is no whole number of {bits} bits")
     return value
 
 

@@ -18,6 +18,7 @@ from rmqtool.check.index import IndexCheck
 from rmqtool.check.index import LogRange as IndexedLog
 from rmqtool.check.index_match import keys_of
 from rmqtool.check.log_reading import LogReader
+from rmqtool.check.ranges import Ranges
 from rmqtool.check.reading import Reading
 from rmqtool.recovery.queue_ends import is_somebodys
 from rmqtool.repair.content import CHUNK, FromFile
@@ -157,7 +158,7 @@ class DerivedMender:
         if builder is not None:
             builder.flush()
         known = IndexedLog(store.segments.first_offset, self.end) if len(store.segments) else None
-        wrong |= any(_counts(one) for one in index.finish(known, ()))
+        wrong |= any(_counts(one) for one in index.finish(known, Ranges()))
         odd = any(one.size == 0 for one in store.index_files())
         return not wrong and not odd
 

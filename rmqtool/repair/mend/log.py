@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from rmqtool.repair.mend.blanks import filler_places, open_pointed
 from rmqtool.repair.mend.cells import allot, cells_of
 from rmqtool.repair.mend.claims import Claimant
 from rmqtool.repair.mend.donor import Donors
@@ -127,17 +128,21 @@ class LogMender:
         return made
 
     def _pointed(self, survey: Survey) -> dict[int, list[QueueKey]]:
-        """Which queues have a unit for the records that are alone in theirs."""
-        lonely = sorted((one for one in lonely_runs(survey) if one.count == 1), key=lambda one: one.start)
-        places = [Hole(survey.slabs[0], one.start, one.end) for one in lonely]
-        found = frames_by_unit(self.store, places)
+        """Which queues have a unit for the records that are alone in theirs; opens fillers that lie."""
+        lonely = {one.start: one for one in lonely_runs(survey) if one.count == 1}
+        fillers = {one.start: one for one in filler_places(survey)}
+        places = [Hole(survey.slabs[0], one.start, one.end) for one in lonely.values()]
+        places = sorted([*places, *fillers.values()], key=lambda one: one.start)
+        found = [(places[number], frames) for number, frames in frames_by_unit(self.store, places).items()]
+        open_pointed(survey, [(place, frames) for place, frames in found if place.start in fillers])
         return {
-            lonely[number].start: [
+            place.start: [
                 one.key
                 for one in frames
-                if one.key is not None and one.slot == lonely[number].first and one.end == lonely[number].end
+                if one.key is not None and one.slot == lonely[place.start].first and one.end == place.end
             ]
-            for number, frames in found.items()
+            for place, frames in found
+            if place.start in lonely
         }
 
     def _surveyed(self) -> tuple[Survey, list[Gift]]:

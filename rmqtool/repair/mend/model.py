@@ -115,12 +115,33 @@ class Hole:
         return self.end == self.slab.end
 
 
+@dataclass(slots=True)
+class Blanked:
+    """A filler with intact records behind it, from the physical offset `start` on to the end of its segment.
+
+    usual: store time of records in front of it. later, older: records up to the next such filler by that
+    time. open: holes behind which no intact record was met. The rest as in `Survey`, in front of it.
+    """
+
+    slab: Slab
+    start: int
+    usual: int
+    last_start: int
+    last_timestamp: int
+    highest_timestamp: int
+    data_end: int
+    open: tuple[Hole, ...]
+    later: int = 0
+    older: int = 0
+
+
 @dataclass
 class Survey:
     """All of a log. holes: by start. data_end: behind the last record at its own place.
 
-    fillers: the position where the filler of a segment begins, by base. batches: topics of batch queues.
-    light: positions of records in queues that are not their own (multi-dispatch).
+    fillers: the position where the filler of a segment begins, by base. doubts: those with records behind
+    them, in order. batches: topics of batch queues. light: positions of records in queues that are not their
+    own (multi-dispatch).
     """
 
     slabs: list[Slab]
@@ -132,6 +153,7 @@ class Survey:
     highest_timestamp: int = 0
     last_start: int = 0
     fillers: dict[int, int] = field(default_factory=dict)
+    doubts: list[Blanked] = field(default_factory=list)
     light: dict[QueueKey, list[Run]] = field(default_factory=dict)
     batches: frozenset[str] = frozenset()
 

@@ -14,7 +14,7 @@ from rmqtool.store.kinds import FileKind
 from rmqtool.store.patched import PatchedSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
     from types import ModuleType
 
     from rmqtool.repair.mend.overlay import Patch
@@ -25,12 +25,16 @@ if TYPE_CHECKING:
 _PROBED = 64
 """records at the begin of a file that say where it belongs"""
 
+_MOST_PLACES = 4096
+"""places that records of one file may state before the rare ones are forgotten"""
+
 
 @dataclass(frozen=True, slots=True)
 class Slab:
     """One segment as it should be.
 
     file: where its bytes come from, None when no file has them. given: what donors have for its holes.
+    foreign: all records of the file are at other places.
     """
 
     base: int
@@ -38,6 +42,7 @@ class Slab:
     path: str
     file: StoreFile | None
     given: tuple[Patch, ...] = ()
+    foreign: bool = False
 
     @property
     def end(self) -> int:
@@ -66,14 +71,16 @@ class Placing:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    file: StoreFile
-    true: int | None
-    """base by the file's own records; None without any"""
-    data: bool
-    """any byte that is not zero, or that cannot be read"""
+    """counts: records by the base that they state. data: any byte that is not zero or cannot be read."""
 
-    def fits(self, size: int) -> bool:
-        return self.true is not None and self.true == self.file.base_offset and self.true % size == 0
+    file: StoreFile
+    counts: dict[int, int]
+    data: bool
+
+    def own(self, size: int) -> int:
+        """Records at their own place under the name that the file has."""
+        base = self.file.base_offset
+        return 0 if base is None or base % size else self.counts.get(base, 0)
 
 
 def place_segments(store: Store, kernels: ModuleType, mode: OpenMode) -> Placing:
@@ -107,7 +114,7 @@ def _why(one: _Known, homes: dict[int, _Known], size: int) -> str:
         return "empty-file"
     if not one.data:
         return "unused-segment"
-    if one.true in homes:
+    if any(base in homes for base in one.counts):
         return "copied-segment"
     return "wrong-name" if one.file.base_offset % size else "no-records"
 
@@ -119,17 +126,43 @@ def _candidates(store: Store) -> list[StoreFile]:
     return [file for file in (*store.of_kind(FileKind.COMMITLOG), *unknown) if file.regular]
 
 
-def _homes(known: Iterable[_Known], size: int) -> dict[int, _Known]:
-    """The best file for each base that has one: those at their own place first, then moved ones."""
+def _homes(known: Sequence[_Known], size: int) -> dict[int, _Known]:
+    """The best file for each base that has one.
+
+    A file with a record at its own place belongs where its name says, whatever else it holds: the rest of a
+    file that was used before states other places. A file under another's name takes a base that has none, or
+    one of which the file there has fewer records and is what another base lacks (exchanged names).
+    """
     homes: dict[int, _Known] = {}
     for one in known:
-        if one.fits(size) and one.true is not None:
-            rival = homes.get(one.true)
+        base = one.file.base_offset
+        if base is not None and one.own(size):
+            rival = homes.get(base)
             if rival is None or _rank(one, size) > _rank(rival, size):
-                homes[one.true] = one
-    for one in known:
-        if one.true is not None and one.true >= 0 and one.true % size == 0 and one.true not in homes:
-            homes[one.true] = one
+                homes[base] = one
+    settled = {one.file for one in homes.values()}
+    moved = [
+        (count, base, one)
+        for one in known
+        if one.file not in settled
+        for base, count in one.counts.items()
+        if base >= 0 and base % size == 0
+    ]
+    for count, base, one in sorted(moved, key=lambda found: -found[0]):
+        there = homes.get(base)
+        if one.file in settled:
+            continue
+        if there is not None and count > there.own(size) > 0:
+            lacking = [
+                (n, other) for other, n in there.counts.items() if other not in homes and other % size == 0
+            ]
+            if not lacking or max(lacking)[1] < 0:
+                continue
+            homes[max(lacking)[1]] = there
+        elif there is not None:
+            continue
+        homes[base] = one
+        settled.add(one.file)
     return homes
 
 
@@ -144,7 +177,8 @@ def _slab(base: int, size: int, home: _Known | None, known: list[_Known], used: 
         # its bytes are no records at their own place; what may be read from them is decided by the survey
         file = there if there is not None and there not in used and there.size else None
         path = there.path if there is not None else f"commitlog/{base:020d}"
-        return Slab(base, size, path, file)
+        foreign = any(one.counts for one in known if one.file is file)
+        return Slab(base, size, path, file, foreign=foreign)
     own = home.file.base_offset == base and home.file.name == f"{base:020d}"
     path = home.file.path if own else f"commitlog/{base:020d}"
     return Slab(base, size, path, home.file)
@@ -157,9 +191,9 @@ def _named(known: list[_Known], base: int) -> StoreFile | None:
 
 
 def _look(file: StoreFile, kernels: ModuleType, mode: OpenMode) -> _Known:
-    """Where most of the first whole records of a file say that its first byte is."""
+    """Where whole records of a file say that its first byte is: the first where these agree, else all."""
     shifts: Counter[int] = Counter()
-    base = file.base_offset or 0
+    base, seen = file.base_offset or 0, 0
     try:
         with PatchedSource(file.open(mode), file.size) as source:
             scan = SegmentScan(
@@ -168,6 +202,7 @@ def _look(file: StoreFile, kernels: ModuleType, mode: OpenMode) -> _Known:
                 checks=Check.CRC,
                 active=True,
                 keep_stale=True,
+                past_blanks=True,
                 batch_rows=_PROBED,
                 kernels=kernels,
             )
@@ -177,11 +212,13 @@ def _look(file: StoreFile, kernels: ModuleType, mode: OpenMode) -> _Known:
                     good = event.rows[event.rows[:, Field.CRC_STATE] != CrcState.BAD]
                     stored = good[:, Field.STORED_PHYSICAL_OFFSET] - good[:, Field.POSITION]
                     shifts.update(stored.tolist())
-                    if shifts.total() >= _PROBED:
+                    seen += len(good)
+                    if shifts[base] == seen >= _PROBED:
                         break
+                    if len(shifts) > _MOST_PLACES:
+                        own = shifts[base]
+                        shifts = Counter(dict(shifts.most_common(_PROBED)))
+                        shifts[base] = own
     except RmqtoolError:
-        return _Known(file, None, True)
-    if base in shifts and file.base_offset is not None and shifts[base] * 4 >= shifts.total():
-        return _Known(file, base, data)
-    true = shifts.most_common(1)[0][0] if shifts else None
-    return _Known(file, true, data)
+        return _Known(file, {}, True)
+    return _Known(file, {one: count for one, count in shifts.items() if count}, data)

@@ -37,6 +37,12 @@ class Whole:
             for start in range(0, self.size, CHUNK):
                 yield whole.window(start, min(CHUNK, self.size - start)).tobytes()
 
+    def read(self, position: int, length: int) -> bytes:
+        """See `Content.read`."""
+        source = self.below.open("pread") if self.below is not None and self.below.size else None
+        with OverlaySource(source, self.size, self.patches, "") as whole:
+            return whole.window(position, length).tobytes()
+
 
 def segment_edits(store: Store, placing: Placing, mended: MendedLog, work: str) -> list[Edit]:
     """All changes to the log, segment after segment, removals last."""

@@ -13,7 +13,8 @@ from formats.crc_trailer import TRAILER_SIZE
 from formats.properties import CRC32
 from rmqtool.build.further import further_columns, set_batches
 from rmqtool.errors import RmqtoolError
-from rmqtool.repair.mend.model import Frame, Hole, QueueKey, Run, Survey, joined
+from rmqtool.repair.mend.blanks import settle
+from rmqtool.repair.mend.model import Blanked, Frame, Hole, QueueKey, Run, Survey, joined
 from rmqtool.repair.mend.overlay import OverlaySource
 from rmqtool.scan.events import Blank, End, Gap, Records, Tail
 from rmqtool.scan.fields import Column, CrcState, Field, Issue, Stop
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 _TOGETHER = 1 << 17
 """records whose queues are sorted together"""
 
+_FEW, _FAR_MS = 5, 86_400_000
+"""records of which the store time in the middle is taken where that of the last one is so far ahead"""
+
 _NO_POSITION = int(SysFlag.PREPARED)
 """bit that prepared and rolled back records have, and no others"""
 
@@ -62,9 +66,13 @@ class Surveyor:
     """queue positions of the records in the lanes"""
     _previous: Rows | None = None
     """the last intact records of the segment that is read"""
+    _usual: int = 0
+    """store time of the last intact record, or of its neighbours where that one's is days away"""
     _trailer: bool = False
     _open: list[Hole] = field(default_factory=list)
     """holes behind which no intact record was met yet"""
+    _barrier: int = 0
+    """physical offset behind which runs go on no run from in front of it"""
 
     def read(self, slabs: Sequence[Slab]) -> Survey:
         """All segments; what cannot be read is a hole."""
@@ -77,6 +85,7 @@ class Surveyor:
             if self.advance is not None:
                 self.advance(slab.size)
         self._sort()
+        settle(self._survey)
         self._survey.holes = joined(self._survey.holes)
         return self._survey
 
@@ -90,12 +99,22 @@ class Surveyor:
             if slab.file is not None:
                 below = PatchedSource(slab.file.open(self.mode))
             with OverlaySource(below, slab.size, slab.given, slab.path) as source:
-                scan = SegmentScan(source, slab.base, active=last, keep_stale=True, kernels=self.kernels)
+                scan = SegmentScan(
+                    source,
+                    slab.base,
+                    active=last,
+                    keep_stale=True,
+                    past_blanks=True,
+                    kernels=self.kernels,
+                )
                 for event in scan:
                     done = self._take(event, done)
         except RmqtoolError as error:
             self._hole(done, slab.size, f"unreadable: {error}")
             return
+        finally:
+            if self._survey.doubts and self._survey.doubts[-1].slab is slab:
+                self._part(slab.end)
         for bad in below.unreadable if below is not None else ():
             if not any(one.position <= bad.start and bad.end <= one.end for one in slab.given):
                 self._hole(bad.start, min(bad.end, slab.size), "unreadable")
@@ -108,7 +127,9 @@ class Surveyor:
             return int(last[Field.POSITION] + last[Field.STORE_SIZE])
         if isinstance(event, Blank):
             self._survey.fillers[self._slab.base] = event.position
-            if event.stored_length != event.length:
+            if self._slab.foreign:
+                self._hole(event.position, self._slab.size, "blank")
+            elif event.stored_length != event.length:
                 # since 5.3.2 no filler when larger than the file (`CommitLog#checkMessageAndReturnSize`)
                 self._hole(event.position, self._slab.size, "blank-length")
             return event.position + event.length
@@ -118,11 +139,25 @@ class Surveyor:
             return done
         reason = "unreadable"
         if isinstance(event, Gap):
+            if event.reason is Stop.BLANK:
+                self._doubt(event)
             reason = event.reason.name.lower()
         elif isinstance(event, Tail):
             reason = f"tail-{event.content.value}"
         self._hole(event.position, event.position + event.length, reason)
         return event.position + event.length
+
+    def _doubt(self, event: Gap) -> None:
+        """A filler with records behind it: which of the two is right is settled at the end of the log."""
+        survey, start = self._survey, self._slab.base + event.position
+        self._part(start)
+        facts = survey.last_start, survey.last_timestamp, survey.highest_timestamp, survey.data_end
+        survey.doubts.append(Blanked(self._slab, start, self._usual, *facts, tuple(self._open)))
+
+    def _part(self, place: int) -> None:
+        """Runs end here: what follows may turn out to be no part of the log."""
+        self._sort()
+        self._barrier = place
 
     def _records(self, run: Records) -> None:
         rows = run.rows
@@ -143,7 +178,13 @@ class Surveyor:
         survey, rows = self._survey, run.rows
         survey.messages += len(rows)
         times = rows[:, Field.STORE_TIMESTAMP]
+        if survey.doubts and survey.doubts[-1].slab is self._slab:
+            later = int((times >= survey.doubts[-1].usual).sum())
+            survey.doubts[-1].later += later
+            survey.doubts[-1].older += len(times) - later
         survey.last_timestamp = int(times[-1])
+        usual = int(np.median(times[-_FEW:]))
+        self._usual = usual if survey.last_timestamp - usual > _FAR_MS else survey.last_timestamp
         survey.highest_timestamp = max(survey.highest_timestamp, int(times.max()))
         survey.last_start = self._slab.base + int(rows[-1, Field.POSITION])
         survey.data_end = survey.last_start + int(rows[-1, Field.STORE_SIZE])
@@ -169,7 +210,7 @@ class Surveyor:
             for key, parts in made.items():
                 columns = np.concatenate(parts, axis=1)
                 counts = np.ones(columns.shape[1], np.int64)
-                _extend(self._survey.light.setdefault(key, []), key, columns, counts)
+                _extend(self._survey.light.setdefault(key, []), key, columns, counts, self._barrier)
 
     def _suspect(self, row: Rows) -> None:
         start = int(row[Field.POSITION])
@@ -200,7 +241,7 @@ class Surveyor:
         columns = self._lanes.columns
         for key, chosen in self._lanes.groups():
             runs = self._survey.runs.setdefault(key, [])
-            _extend(runs, key, columns[:, chosen], self._counts[chosen])
+            _extend(runs, key, columns[:, chosen], self._counts[chosen], self._barrier)
         self._lanes.clear()
 
 
@@ -222,7 +263,7 @@ def _has_trailer(run: Records) -> bool:
     return run.window[end - TRAILER_SIZE : end - TRAILER_SIZE + 8].tobytes() == CRC32.encode()
 
 
-def _extend(runs: list[Run], key: QueueKey, columns: Rows, counts: Rows) -> None:
+def _extend(runs: list[Run], key: QueueKey, columns: Rows, counts: Rows, barrier: int) -> None:
     slots, offsets, sizes = columns[Column.SLOT], columns[Column.OFFSET], columns[Column.SIZE]
     # queue offsets that ascend: sums and differences of two others may leave 64 bits
     follows = (slots[1:] > slots[:-1]) & (slots[1:] - slots[:-1] == counts[:-1])
@@ -232,7 +273,7 @@ def _extend(runs: list[Run], key: QueueKey, columns: Rows, counts: Rows) -> None
         first, last = int(slots[start]), int(slots[end - 1]) + int(counts[end - 1]) - 1
         last_start = int(offsets[end - 1])
         stop = last_start + int(sizes[end - 1])
-        if runs and runs[-1].last + 1 == first:
+        if runs and runs[-1].last + 1 == first and runs[-1].start >= barrier:
             runs[-1].last, runs[-1].last_start, runs[-1].end = last, last_start, stop
         else:
             runs.append(Run(key, first, last, int(offsets[start]), last_start, stop))

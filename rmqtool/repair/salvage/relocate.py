@@ -8,6 +8,7 @@ import struct
 from formats import crc_trailer
 from formats import properties as props
 from formats.commitlog import Message, SysFlag
+from formats.java import java_parse_int
 from rmqtool.scan import fields as f
 
 _INNER_BASE = "INNER_BASE"
@@ -71,4 +72,4 @@ def width_of(record: bytes) -> int:
 
 def batch_width(text: str) -> int:
     """Number of messages by the property `INNER_NUM`, a Java short; 1 where it is none."""
-    return int(text) if text.isdecimal() and 0 < int(text) < 1 << 15 else 1
+    return max(java_parse_int(text, 16) or 1, 1)

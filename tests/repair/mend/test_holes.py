@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -12,11 +12,12 @@ import pytest
 from fixtures import copy_base, strict
 from formats.commitlog import encode_message
 from formats.properties import decode
-from rmqtool.repair.mend.model import Hole, Run, Survey
+from rmqtool.repair.mend.headers import read_header
+from rmqtool.repair.mend.model import Frame, Hole, Run, Survey
 from rmqtool.repair.mend.order import order_of
 from rmqtool.repair.mend.overlay import Bytes, OverlaySource, Patch, Zeros
 from rmqtool.repair.mend.placing import Slab
-from rmqtool.repair.mend.restore import padded
+from rmqtool.repair.mend.restore import padded, restored
 from rmqtool.repair.mend.tiles import Tiles
 from rmqtool.store.bytes import MemorySource
 from tests.repair.mend.laws import kept, mend, problems
@@ -69,6 +70,43 @@ def test_a_longer_record_is_the_same_message(properties: bytes, trailer: bool) -
         assert (now.size, now.slot, now.body) == (was.size + count, was.slot, was.body)
         without = {name: value for name, value in now.properties.items() if name != "__CRC32#"}
         assert without == decode(properties)
+
+
+COMMIT, PREPARED, ROLLBACK = 8, 4, 12
+
+
+@pytest.mark.parametrize("trailer", [False, True])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"topic": "U"},
+        {"queue_id": 9},
+        {"queue_offset": 99},
+        {"physical_offset": 99},
+        {"sys_flag": PREPARED},
+        {"sys_flag": ROLLBACK},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("committed", [False, True])
+def test_one_wrong_part_of_a_record_comes_right(
+    wrong: dict[str, Any], committed: bool, trailer: bool
+) -> None:
+    fields: dict[str, Any] = {
+        "topic": "T",
+        "body": b"body",
+        "properties": b"TAGS\x01a",
+        "crc_trailer": trailer,
+    }
+    fields |= {"queue_id": 3, "queue_offset": 5, "physical_offset": 700}
+    if committed:
+        fields |= {"sys_flag": COMMIT, "prepared_transaction_offset": 300}
+    whole, damaged = encode_message(**fields), encode_message(**fields | wrong)
+    frame = Frame(700, 700 + len(whole), read_header(damaged, 700, len(whole)), ("T", 3), 5)
+    assert restored(frame, damaged, correct_crc=False) == whole
+    two = encode_message(**fields | wrong | {"queue_id": 8, "queue_offset": 88})
+    frame.header = read_header(two, 700, len(two))
+    assert restored(frame, two, correct_crc=False) is None
 
 
 def run(first: int, last: int, start: int, key: tuple[str, int] = ("T", 0)) -> Run:

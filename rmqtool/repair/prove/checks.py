@@ -1,0 +1,169 @@
+"""A plan is checked before it is believed: its result, by rooms that had no part in planning it.
+
+Every check is a function of store, plan and reading, and says what was done and what speaks against the plan.
+What was wrong in the store before does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from rmqtool.check.findings import Severity
+from rmqtool.check.state import check_state
+from rmqtool.recovery.reading import Reading as StartReading
+from rmqtool.recovery.settings import settings_of
+from rmqtool.repair.plan import Action, Checked
+from rmqtool.repair.prove.evidence import Evidence
+from rmqtool.repair.prove.records import Comparison
+from rmqtool.repair.prove.result import store_with
+from rmqtool.repair.prove.started import harm_of, lost_by, start_of
+from rmqtool.repair.prove.verified import errors_of
+from rmqtool.scan.engine import choose_kernels
+from rmqtool.scan.log import data_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rmqtool.check.reading import Reading
+    from rmqtool.recovery.outcome import Outcome
+    from rmqtool.repair.plan import Planned
+    from rmqtool.store.layout import Store
+
+_TOLD = 100
+"""problems that a plan lists"""
+_VERIFIED = "the result was verified: it has no error that the store does not have"
+_STARTED = "a start of {} was simulated on the result: it does no harm that it would not have done before"
+
+
+def check_keep(store: Store, planned: Planned, reading: Reading) -> Checked:
+    """Of `recover --policy keep`: one pass over the result's log, and what changes of the store's again."""
+    records = "every intact record of the store is in the result, unchanged and at its physical offset"
+    by = (_VERIFIED, records, _STARTED.format(planned.plan.release))
+    return _checked(by, _of_keep(store, planned, reading))
+
+
+def check_rebuild(store: Store, planned: Planned, reading: Reading) -> Checked:
+    """Of `rebuild`: one pass over the log.
+
+    Where nothing lay, the bytes that a broker writes are no worse, whatever `verify` says of them: 5.x counts
+    the offsets of light queues otherwise than their records do.
+    """
+    beside = _beside_built(store, planned) if planned.plan.parameters["complete"] else store
+    there = {one.shown.rpartition("/")[0] for one in store.files}
+    found = _new_errors(store, store_with(beside, planned.edits), reading)
+    problems = (words for path, words in found if path is None or path.rpartition("/")[0] in there)
+    return _checked((_VERIFIED,), problems)
+
+
+def check_checkpoint(store: Store, planned: Planned, reading: Reading) -> Checked:
+    """Of `checkpoint set`: reads what a start reads."""
+    state = "the checkpoint was verified: it has no error that the one before does not have"
+    return _checked((state, _STARTED.format(planned.plan.release)), _of_checkpoint(store, planned, reading))
+
+
+def check_broker(store: Store, planned: Planned, reading: Reading) -> Checked:
+    """Of `recover --policy broker`: reads twice what a start reads."""
+    both = f"starts of {planned.plan.release} on the store and on the result were simulated"
+    same = "both leave the same files of the log and the queues, the same end of the log and of every queue"
+    return _checked((f"{both}: {same}",), _of_broker(store, planned, reading))
+
+
+def _checked(by: tuple[str, ...], problems: Iterator[str]) -> Checked:
+    told = tuple(islice(problems, _TOLD))
+    return Checked(by=by, problems=told, more=sum(1 for _ in problems))
+
+
+def _of_keep(store: Store, planned: Planned, reading: Reading) -> Iterator[str]:
+    after = store_with(store, planned.edits)
+    kernels, access = choose_kernels(data_bytes(after.segments)), reading.access(live=False)
+    comparison = Comparison(store, after, planned.edits, kernels, access)
+    errors = errors_of(after, reading, kernels, comparison.see)
+    comparison.close()
+    for one in Evidence(store, after, comparison.changed, kernels, access).intact():
+        yield (
+            f"the intact record of {one.topic}/{one.queue_id} with queue offset {one.queue_offset}, at "
+            f"physical offset {one.physical_offset}, would be lost or moved"
+        )
+    if comparison.more:
+        yield f"{comparison.more} further whole records would be lost or moved"
+    if errors.listed:
+        yield from (words for _, words in errors.beyond(errors_of(store, reading, kernels)))
+    yield from _new_harm(store, after, planned, reading)
+
+
+def _beside_built(store: Store, planned: Planned) -> Store:
+    """What lies beside directories that are written whole, for an empty place: the log, other queues."""
+    built = {one.path.rpartition("/")[0] for one in planned.plan.changes if one.action is Action.PUT}
+    if "index" in planned.plan.parameters["what"]:
+        built.add("index")
+    return replace(
+        store, files=tuple(one for one in store.files if one.shown.rpartition("/")[0] not in built)
+    )
+
+
+def _new_errors(store: Store, after: Store, reading: Reading) -> Iterator[tuple[str | None, str]]:
+    """Path and words of each."""
+    kernels = choose_kernels(data_bytes(after.segments))
+    errors = errors_of(after, reading, kernels)
+    if errors.listed:
+        yield from errors.beyond(errors_of(store, reading, kernels))
+
+
+def _new_harm(store: Store, after: Store, planned: Planned, reading: Reading) -> Iterator[str]:
+    start = _start(store, after, planned, reading)
+    harm, lost = harm_of(start), lost_by(start)
+    if not harm and not lost:
+        return
+    before = _start(store, store, planned, reading)
+    known = harm_of(before)
+    yield from (words for about, words in harm.items() if about not in known)
+    if lost > lost_by(before):
+        yield f"a start would take {lost} messages away from the result"
+
+
+def _start(store: Store, on: Store, planned: Planned, reading: Reading) -> Outcome:
+    """A start with the settings of `store` on a store or a view."""
+    kernels = choose_kernels(data_bytes(on.segments))
+    how = StartReading(kernels, reading.access(live=False), reading.jobs, reading.advance)
+    return start_of(on, planned.plan.release, settings_of(store), how)
+
+
+def _of_checkpoint(store: Store, planned: Planned, reading: Reading) -> Iterator[str]:
+    after = store_with(store, planned.edits)
+    before = {one.code for one in check_state(store) if one.severity is Severity.ERROR}
+    for one in check_state(after):
+        if one.severity is Severity.ERROR and one.code not in before:
+            yield f"{one.path}: {one.message} ({one.code})"
+    yield from _new_harm(store, after, planned, reading)
+
+
+def _of_broker(store: Store, planned: Planned, reading: Reading) -> Iterator[str]:
+    before = _start(store, store, planned, reading)
+    after = _start(store, store_with(store, planned.edits), planned, reading)
+    put = {one.path for one in planned.plan.changes if one.action is Action.PUT}
+    removed = {one.path for one in planned.plan.changes if one.action is Action.REMOVE} - put
+    # an unclean stop makes the index anew at each start
+    deleted = {path for path in after.deletes if not path.startswith("index/")}
+    for path in sorted(removed ^ (set(before.deletes) - put)):
+        word = (
+            "would be removed, and a start does not" if path in removed else "stays, and a start removes it"
+        )
+        yield f"{path}: {word}"
+    for path in sorted(deleted):
+        yield f"{path}: a start on the result would remove it"
+    if (after.refusal is None) != (before.refusal is None):
+        yield "a broker starts on the one and refuses the other of store and result"
+    if after.max_physical_offset != before.max_physical_offset:
+        yield f"the log ends at {after.max_physical_offset}, after a start at {before.max_physical_offset}"
+    yield from _other_queues(before, after)
+
+
+def _other_queues(before: Outcome, after: Outcome) -> Iterator[str]:
+    was, now = (
+        {(one.topic, one.queue_id): one.max_offset for one in outcome.queues} for outcome in (before, after)
+    )
+    for key in sorted(was.keys() | now.keys()):
+        if was.get(key) != now.get(key):
+            yield f"queue {key[0]}/{key[1]} ends at {now.get(key)}, after a start at {was.get(key)}"

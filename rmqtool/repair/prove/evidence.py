@@ -1,0 +1,137 @@
+"""Whole records that a plan changes: which of them lie, by what else the store says.
+
+The CRC covers the body alone, so a record may be whole and name a wrong topic, queue or queue offset. Its own
+unit vouches for it; another unit that points at it, another intact record at its queue offset, or neighbours
+in its queue that lie on the other side of it in the log, speak against it. Where nothing does, it is intact.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rmqtool.errors import RmqtoolError
+from rmqtool.repair.prove.records import Record, record_at
+from rmqtool.scan.units import UNIT
+from rmqtool.store.kinds import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import ModuleType
+
+    from rmqtool.store.access import Access
+    from rmqtool.store.files import StoreFile
+    from rmqtool.store.layout import Store
+
+    Slot = tuple[str, int, int]
+
+_PART = 1 << 20
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """About `changed`, whole records of the source that the result does not have as they were."""
+
+    source: Store
+    result: Store
+    changed: Sequence[Record]
+    kernels: ModuleType
+    access: Access
+
+    def intact(self) -> Iterator[Record]:
+        """Those that the plan should have left alone."""
+        for one in self.changed:
+            slot = one.topic, one.queue_id, one.queue_offset
+            units = self._pointing.get(one.physical_offset, ())
+            if slot in units or not (units or self._contradicted(one) or self._put_right(one)):
+                yield one
+
+    def _contradicted(self, one: Record) -> bool:
+        """By intact records of its queue: at its offset, or beside it and on the wrong side in the log."""
+        at = self._neighbour(one, 0)
+        before, behind = self._neighbour(one, -1), self._neighbour(one, 1)
+        return (
+            at is not None
+            or (before is not None and before > one.physical_offset)
+            or (behind is not None and behind < one.physical_offset)
+        )
+
+    def _put_right(self, one: Record) -> bool:
+        """Alone in its queue, and the result has its body under another topic, queue or queue offset."""
+        if any(self._neighbour(one, step) is not None for step in (-1, 1)):
+            return False
+        now = record_at(self.result, one.physical_offset, self.kernels, self.access)
+        return now is not None and (now.size, now.body) == (one.size, one.body)
+
+    def _neighbour(self, one: Record, step: int) -> int | None:
+        """Physical offset of another intact record of the source that has this place in the queue."""
+        slot = one.topic, one.queue_id, one.queue_offset + step
+        place = self._unit(slot)
+        if place is None or place == one.physical_offset or place in self._suspects:
+            return None
+        found = record_at(self.source, place, self.kernels, self.access)
+        if found is None or (found.topic, found.queue_id, found.queue_offset) != slot:
+            return None
+        return place
+
+    @cached_property
+    def _suspects(self) -> frozenset[int]:
+        return frozenset(one.physical_offset for one in self.changed)
+
+    @cached_property
+    def _queues(self) -> dict[tuple[str, int], tuple[list[int], list[StoreFile]]]:
+        """Files of the result's queues by the base in their names."""
+        return {
+            (one.topic, one.queue_id): ([file.base_offset or 0 for file in one.files], list(one.files))
+            for one in self.result.queues(FileKind.CONSUMEQUEUE)
+            if one.topic is not None and one.queue_id is not None
+        }
+
+    def _unit(self, slot: Slot) -> int | None:
+        """Where the unit of the result at this place points."""
+        topic, queue_id, offset = slot
+        bases, files = self._queues.get((topic, queue_id), ([], []))
+        number = bisect_right(bases, offset * UNIT.itemsize) - 1
+        if offset < 0 or number < 0:
+            return None
+        position = offset * UNIT.itemsize - bases[number]
+        if position + UNIT.itemsize > files[number].size:
+            return None
+        with files[number].open("pread") as source:
+            unit = np.frombuffer(source.window(position, UNIT.itemsize).tobytes(), UNIT)[0]
+        return int(unit["physical_offset"]) if unit["size"] > 0 else None
+
+    @cached_property
+    def _pointing(self) -> dict[int, list[Slot]]:
+        """Units of the source that point at changed records with their size, by physical offset."""
+        sizes = {one.physical_offset: one.size for one in self.changed}
+        wanted = np.array(sorted(sizes), np.int64)
+        found: dict[int, list[Slot]] = {}
+        for queue in self.source.queues(FileKind.CONSUMEQUEUE):
+            for file in queue.files:
+                if queue.topic is None or queue.queue_id is None or file.base_offset is None:
+                    continue
+                for slot, place, size in _units_at(file, wanted):
+                    if sizes[place] == size:
+                        key = queue.topic, queue.queue_id, slot
+                        found.setdefault(place, []).append(key)
+        return found
+
+
+def _units_at(file: StoreFile, wanted: np.ndarray) -> Iterator[tuple[int, int, int]]:
+    """(slot, physical offset, size) of the units of a file that point at one of the offsets."""
+    step = _PART // UNIT.itemsize * UNIT.itemsize
+    try:
+        with file.open("pread") as source:
+            for start in range(0, file.size, step):
+                raw = source.window(start, min(step, file.size - start)).tobytes()
+                units = np.frombuffer(raw[: len(raw) // UNIT.itemsize * UNIT.itemsize], UNIT)
+                for number in np.flatnonzero(np.isin(units["physical_offset"], wanted)).tolist():
+                    slot = ((file.base_offset or 0) + start) // UNIT.itemsize + number
+                    yield slot, int(units["physical_offset"][number]), int(units["size"][number])
+    except RmqtoolError:
+        return  # what cannot be read vouches for nothing; verify tells of it

@@ -1,0 +1,315 @@
+"""Which whole records of a store its mended log does not have as they were: found in the bytes alone.
+
+No part of the planner has a say here. What a plan leaves as it is needs no second reading: around the changed
+bytes of a segment the source is scanned, from a record in front of them that the result has, too, to one
+behind them, and every whole record at its own place must be met by the scan of the result, with the same
+bytes. Files that are replaced or leave the store are scanned whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rmqtool.repair.plan import Action
+from rmqtool.scan.events import Records
+from rmqtool.scan.fields import Check, CrcState, Field
+from rmqtool.scan.segment import SegmentScan
+from rmqtool.store.cut import CutSource
+from rmqtool.store.kinds import FileKind
+from rmqtool.store.patched import PatchedSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import ModuleType
+
+    import numpy.typing as npt
+
+    from rmqtool.repair.plan import Edit
+    from rmqtool.store.access import Access
+    from rmqtool.store.bytes import ByteSource
+    from rmqtool.store.layout import Store
+    from rmqtool.store.segments import Segment
+
+    Starts = npt.NDArray[np.int64]
+
+_ONE = 1 << 14
+"""bytes that are read for one record at first"""
+MOST = 100_000
+"""changed records that are looked at one by one"""
+_SEPARATOR = b"\x02"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A whole record at its own place. body: its SHA-256."""
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    physical_offset: int
+    size: int
+    body: bytes
+
+
+@dataclass
+class _Change:
+    """Positions [start, end) of a segment whose bytes the plan changes."""
+
+    start: int
+    end: int
+
+
+@dataclass
+class Comparison:
+    """Tell `see` all events of the result's log in order, then call `close`.
+
+    changed: records of the source that the result lacks or has otherwise; more: how many beyond `MOST`.
+    compared: whole records of the source that were read again. near: bytes between two changes that are read
+    with them, and at once. most_starts: records of the result that are remembered at a change.
+    """
+
+    source: Store
+    result: Store
+    edits: Sequence[Edit]
+    kernels: ModuleType
+    access: Access
+    near: int = 1 << 20
+    most_starts: int = 1 << 17
+    changed: list[Record] = field(default_factory=list)
+    more: int = 0
+    compared: int = 0
+
+    def __post_init__(self) -> None:
+        self._mine = {one.file.shown: one for one in self.source.segments}
+        self._changes, self._whole = _changes(self.source, self.edits, self.near)
+        self._at: Segment | None = None
+        self._left: list[_Change] = []
+        self._before = 0
+        self._inside: list[Starts] = []
+        self._count = 0
+
+    def see(self, segment: Segment, rows: Starts | None) -> None:
+        """Records of the result, in order: rows of the matrix (`fields.Field`); None for other events."""
+        if segment is not self._at:
+            self._finish_segment()
+            self._at = segment
+            self._left = list(reversed(self._changes.pop(segment.file.shown, ())))
+            self._before, self._inside, self._count = 0, [], 0
+        if rows is None or not self._left:
+            return
+        starts = rows[:, Field.POSITION].astype(np.int64)
+        while self._left:
+            change = self._left[-1]
+            first = int(np.searchsorted(starts, change.start, "right"))
+            if first and not self._count:
+                self._before = int(starts[first - 1])
+            behind = int(np.searchsorted(starts, change.end, "left"))
+            if behind > first:
+                self._inside.append(starts[first:behind])
+                self._count += behind - first
+            if behind < len(starts):
+                self._settle(change, int(starts[behind]))
+                self._left.pop()
+                self._before = int(starts[behind - 1]) if behind else self._last_inside()
+                self._inside, self._count = [], 0
+                continue
+            if self._count > self.most_starts:
+                landing = int(starts[-1])
+                self._settle(_Change(change.start, landing), landing)
+                change.start = self._before = landing
+                self._inside, self._count = [], 0
+            return
+
+    def close(self) -> None:
+        """Ends the last segment, and looks at what is no segment of the result."""
+        self._finish_segment()
+        for path in self._changes:
+            self._whole.append(path)
+        for path in self._whole:
+            mine = self._mine.get(path)
+            if mine is not None:
+                self._elsewhere(mine)
+
+    def _last_inside(self) -> int:
+        return int(self._inside[-1][-1]) if self._inside else self._before
+
+    def _finish_segment(self) -> None:
+        for change in reversed(self._left):
+            self._settle(change, None)
+            self._inside, self._count = [], 0
+        self._left = []
+
+    def _settle(self, change: _Change, landing: int | None) -> None:
+        """Compares what the source has from the last common record up to the first one behind the change."""
+        theirs = self._at
+        mine = None if theirs is None else self._mine.get(theirs.file.shown)
+        if mine is None or theirs is None:
+            return
+        met = np.concatenate([np.array([self._before], np.int64), *self._inside])
+        with self._open(theirs) as result, self._open(mine) as source:
+            for run in self._runs(mine, source, self._before):
+                starts = run.rows[:, Field.POSITION]
+                inside = int(np.searchsorted(starts, change.end, "left"))
+                if inside:
+                    part = Records(run.rows[:inside], run.window, run.origin)
+                    self._compare(part, mine, result, met)
+                if inside < len(starts):
+                    if landing is None or int(starts[inside]) < landing:
+                        self._note(Records(run.rows[inside : inside + 1], run.window, run.origin), mine)
+                    if landing is not None or inside + 1 == len(starts):
+                        return
+                    self._note(Records(run.rows[inside + 1 :], run.window, run.origin), mine)
+
+    def _elsewhere(self, mine: Segment) -> None:
+        """A file that is replaced or goes: its records must lie at the same physical offset of the result."""
+        with self._open(mine) as source:
+            for run in self._runs(mine, source, 0):
+                theirs = self.result.segments.locate(mine.base + int(run.rows[0, Field.POSITION]))
+                if theirs is None or theirs[0].base != mine.base:
+                    self.compared += len(run.rows)
+                    self._note(run, mine)
+                    continue
+                with self._open(theirs[0]) as result:
+                    self._compare(run, mine, result, None)
+
+    def _open(self, segment: Segment) -> ByteSource:
+        return _open(segment, self.access, self.near)
+
+    def _runs(self, mine: Segment, source: ByteSource, start: int) -> Iterator[Records]:
+        """Whole records at their own place, from `start` on up to the end of the log."""
+        active = self.source.segments.is_active(mine)
+        scan = SegmentScan(
+            source, mine.base, checks=Check.CRC, active=active, start=start, kernels=self.kernels
+        )
+        return _whole(scan, mine.base)
+
+    def _compare(self, run: Records, mine: Segment, result: ByteSource, met: Starts | None) -> None:
+        """met: where records of the result begin; None where that is not known."""
+        rows = run.rows
+        self.compared += len(rows)
+        starts = rows[:, Field.POSITION]
+        ends = starts + rows[:, Field.STORE_SIZE]
+        low, high = int(starts[0]), int(ends[-1])
+        now = result.window(low, high - low)
+        was = run.window[low - run.origin : high - run.origin]
+        differs = np.ones(was.size, np.bool_)
+        differs[: now.size] = was[: now.size] != now
+        sums = np.concatenate([[0], np.cumsum(differs)])
+        is_met = np.ones(len(rows), np.bool_) if met is None else np.isin(starts, met)
+        odd = (sums[ends - low] != sums[starts - low]) | ~is_met
+        for number in np.flatnonzero(odd).tolist():
+            if not (is_met[number] and _same_message(run, number, result, int(starts[number]))):
+                self._note(Records(rows[number : number + 1], run.window, run.origin), mine)
+
+    def _note(self, run: Records, mine: Segment) -> None:
+        room = max(MOST - len(self.changed), 0)
+        self.more += max(len(run.rows) - room, 0)
+        self.changed += [_record(run, number, mine.base) for number in range(min(len(run.rows), room))]
+
+
+def _record(run: Records, number: int, base: int) -> Record:
+    row = run.rows[number]
+    return Record(
+        _bytes(run, row, Field.TOPIC_POSITION, Field.TOPIC_LENGTH).decode("utf-8", "replace"),
+        int(row[Field.QUEUE_ID]),
+        int(row[Field.QUEUE_OFFSET]),
+        base + int(row[Field.POSITION]),
+        int(row[Field.STORE_SIZE]),
+        sha256(_bytes(run, row, Field.BODY_POSITION, Field.BODY_LENGTH)).digest(),
+    )
+
+
+def _bytes(run: Records, row: Starts, position: Field, length: Field) -> bytes:
+    start = int(row[position]) - run.origin
+    return run.window[start : start + int(row[length])].tobytes()
+
+
+def record_at(store: Store, offset: int, kernels: ModuleType, access: Access) -> Record | None:
+    """The whole record at a physical offset, if it says that it belongs there."""
+    found = store.segments.locate(offset)
+    if found is None:
+        return None
+    segment, position = found
+    with _open(segment, access, _ONE) as source:
+        for run in _whole(
+            SegmentScan(
+                source, segment.base, checks=Check.CRC, start=position, kernels=kernels, batch_rows=1
+            ),
+            segment.base,
+        ):
+            own = int(run.rows[0, Field.POSITION]) == position
+            return _record(run, 0, segment.base) if own else None
+    return None
+
+
+def _open(segment: Segment, access: Access, step: int) -> ByteSource:
+    return CutSource(PatchedSource(segment.open(access), segment.size), segment.size, step)
+
+
+def _whole(scan: SegmentScan, base: int) -> Iterator[Records]:
+    """Runs of whole records at their own place."""
+    for event in scan:
+        if isinstance(event, Records):
+            rows = event.rows
+            own = rows[:, Field.STORED_PHYSICAL_OFFSET] == rows[:, Field.POSITION] + base
+            good = own & (rows[:, Field.CRC_STATE] != CrcState.BAD)
+            if good.any():
+                yield Records(rows[good], event.window, event.origin)
+
+
+def _changes(store: Store, edits: Sequence[Edit], near: int) -> tuple[dict[str, list[_Change]], list[str]]:
+    """Changed positions of segments that stay, joined where near; files that go or are replaced."""
+    found: dict[str, list[_Change]] = {}
+    whole: list[str] = []
+    sizes = {one.shown: one.size for one in store.of_kind(FileKind.COMMITLOG)}
+    for edit in edits:
+        change, size = edit.change, sizes.get(edit.change.path)
+        if size is None:
+            continue
+        if change.action in {Action.PUT, Action.REMOVE}:
+            whole.append(change.path)
+        elif change.action is Action.WRITE and change.position is not None and change.length:
+            place = _Change(change.position, change.position + change.length)
+            found.setdefault(change.path, []).append(place)
+        elif change.action is Action.RESIZE and change.size is not None:
+            low, high = sorted((size, change.size))
+            found.setdefault(change.path, []).append(_Change(low, high))
+    for path in whole:
+        found.pop(path, None)
+    return {path: _joined(places, near) for path, places in found.items()}, list(dict.fromkeys(whole))
+
+
+def _joined(places: list[_Change], near: int) -> list[_Change]:
+    joined: list[_Change] = []
+    for one in sorted(places, key=lambda one: (one.start, one.end)):
+        if joined and one.start <= joined[-1].end + near:
+            joined[-1].end = max(joined[-1].end, one.end)
+        else:
+            joined.append(one)
+    return joined
+
+
+def _same_message(run: Records, number: int, result: ByteSource, position: int) -> bool:
+    """Whether the result has the same message there, separators among its properties apart."""
+    row = run.rows[number]
+    start, size = int(row[Field.POSITION]), int(row[Field.STORE_SIZE])
+    was = run.window[start - run.origin : start - run.origin + size].tobytes()
+    now = result.window(position, size).tobytes()
+    if was == now:
+        return True
+    text = int(row[Field.PROPERTIES_POSITION]) - start
+    if now[4 : text - 2] != was[4 : text - 2]:
+        return False
+    length = int.from_bytes(now[text - 2 : text], "big", signed=True)
+    if length < 0 or int.from_bytes(now[:4], "big") != text + length:
+        return False
+    held = result.window(position + text, length).tobytes()
+    return _parts(held) == _parts(was[text:])
+
+
+def _parts(properties: bytes) -> list[bytes]:
+    return [one for one in properties.split(_SEPARATOR) if one]

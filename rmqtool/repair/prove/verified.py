@@ -1,0 +1,74 @@
+"""What `verify` says about a result, in one pass over its log that others may watch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from rmqtool.check.account import Account, Accounting
+from rmqtool.check.findings import Severity
+from rmqtool.check.log_reading import LogReader
+from rmqtool.check.verify import Verification
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import ModuleType
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from rmqtool.check.findings import Finding
+    from rmqtool.check.reading import Reading
+    from rmqtool.check.verify import LogEvent
+    from rmqtool.store.layout import Store
+    from rmqtool.store.segments import Segment, SegmentSet
+
+    See = Callable[[Segment, npt.NDArray[np.int64] | None], object]
+
+_MOST = 10_000
+"""errors that are held against those of the source one by one; of more the codes are counted"""
+
+
+@dataclass
+class Errors:
+    """What a verification calls an error. listed: by what it is about; by_code: how many of each."""
+
+    listed: dict[tuple[object, ...], tuple[str | None, str]] = field(default_factory=dict)
+    by_code: dict[str, int] = field(default_factory=dict)
+
+    def add(self, one: Finding) -> None:
+        """Takes one finding of any severity."""
+        if one.severity is not Severity.ERROR:
+            return
+        self.by_code[one.code] = self.by_code.get(one.code, 0) + 1
+        if len(self.listed) < _MOST:
+            about = one.code, one.path, one.position, one.physical_offset, one.part, one.queue_id
+            self.listed[about] = one.path, f"{one.path or '.'}: {one.message} ({one.code})"
+
+    def beyond(self, before: Errors) -> list[tuple[str | None, str]]:
+        """Those that a store before did not have: path and words."""
+        more = {code for code, count in self.by_code.items() if count > before.by_code.get(code, 0)}
+        full = len(before.listed) >= _MOST
+        return [
+            told
+            for about, told in self.listed.items()
+            if about not in before.listed and (about[0] in more or not full)
+        ]
+
+
+def errors_of(store: Store, reading: Reading, kernels: ModuleType, see: See | None = None) -> Errors:
+    """All that `verify` finds wrong in a store at rest. see: told every record of its log, in order."""
+    store = replace(store, at_rest=True)
+    found = Errors()
+    access = reading.access(live=False)
+
+    def watched(segments: SegmentSet) -> Iterator[LogEvent]:
+        account = Accounting.of(store, kernels, reading)
+        for segment, event in LogReader(segments, reading, access, kernels, account).events():
+            if see is not None:
+                see(segment, event.rows if isinstance(event, Account) else None)
+            yield segment, event
+
+    for one in Verification(store, reading, elsewhere=watched).findings():
+        found.add(one)
+    return found

@@ -1,0 +1,49 @@
+"""Ranges in and over each other: the innermost is found, and an outer one behind an inner one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rmqtool.check.ranges import Range, Ranges
+
+
+def ranges(*given: tuple[int, int, str]) -> Ranges:
+    made = Ranges()
+    for one in given:
+        made.add(*one)
+    return made
+
+
+def test_a_range_goes_on_behind_one_that_lies_in_it() -> None:
+    made = ranges((100, 200, "outer"), (120, 130, "inner"))
+    found = [made.at(offset) for offset in (99, 100, 125, 130, 199, 200)]
+    assert [one and one.code for one in found] == [None, "outer", "inner", "outer", "outer", None]
+
+
+def slow(given: list[Range], start: int, end: int) -> Range | None:
+    return max((one for one in given if one.start < end and one.end > start), default=None)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_as_a_walk_over_all_of_them(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    made, given = Ranges(), []
+    for number in range(120):
+        start = int(random.integers(0, 300))
+        given.append(Range(start, start + int(random.integers(1, 150)), str(number)))
+        made.add(*given[-1])
+        low = int(random.integers(-10, 460))
+        high = low + int(random.integers(1, 20))
+        assert made.over(low, high) == slow(given, low, high)
+    offsets = np.arange(-5, 460)
+    found = [None if at < 0 else made[at] for at in made.find(offsets).tolist()]
+    assert found == [slow(given, offset, offset + 1) for offset in offsets.tolist()]
+
+
+def test_a_hundred_thousand_in_one() -> None:
+    made = ranges((0, 1 << 40, "outer"))
+    for number in range(100_000):
+        made.add(number * 100, number * 100 + 50, "inner")
+        assert made.at(number * 100 + 70) == Range(0, 1 << 40, "outer")
+    assert set(made.find(np.arange(70, 10_000_000, 100)).tolist()) == {1}

@@ -1,0 +1,1 @@
+"""Tests of the mend that keeps every intact record."""

@@ -1,0 +1,232 @@
+"""Plans that are wrong in one thing are not believed; right ones are."""
+
+from __future__ import annotations
+
+import random
+import struct
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fixtures import apply_case, copy_base, damage_case, strict
+from rmqtool.check.reading import Reading
+from rmqtool.recovery.foretell import reading_for
+from rmqtool.recovery.settings import settings_of
+from rmqtool.repair.broker.policy import plan_broker_policy
+from rmqtool.repair.checkpoint import plan_checkpoint
+from rmqtool.repair.content import Inline
+from rmqtool.repair.mend.planner import KeepOptions, keep
+from rmqtool.repair.plan import Action, Change, Edit, Planned, make_planned
+from rmqtool.repair.proof import prove
+from rmqtool.repair.prove.checks import check_broker, check_checkpoint, check_keep, check_rebuild
+from rmqtool.repair.prove.evidence import Evidence
+from rmqtool.repair.prove.records import Comparison
+from rmqtool.repair.prove.result import store_with
+from rmqtool.repair.prove.verified import errors_of
+from rmqtool.repair.rebuild import rebuild
+from rmqtool.repair.rebuild_options import RebuildOptions
+from rmqtool.scan import kernels_python
+from rmqtool.store.access import Access
+from rmqtool.store.config import config_of
+from rmqtool.store.layout import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+BODY = "v533-record-body-middle-first-abort0"
+
+
+def write(path: str, position: int, data: bytes) -> Edit:
+    change = Change(
+        action=Action.WRITE, path=path, position=position, length=len(data), why="test", message="-"
+    )
+    return Edit(change, Inline(data))
+
+
+def plan(store: Store, edits: list[Edit]) -> Planned:
+    return make_planned("recover", store, "5.3.3", {"policy": "keep"}, edits, inputs=store.files)
+
+
+def opened(case_id: str, place: Path) -> Store:
+    case = damage_case(case_id)
+    return Store.open(apply_case(case, place), config=config_of(dict(case.settings)))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return opened(BODY, tmp_path / "store")
+
+
+@pytest.fixture
+def mended(store: Store, tmp_path: Path) -> list[Edit]:
+    (tmp_path / "work").mkdir()
+    return list(keep(store, KeepOptions("5.3.3"), str(tmp_path / "work")).planned.edits)
+
+
+def some(store: Store, number: int) -> tuple[str, int, strict.Record]:
+    """An intact record of the last segment: file, position and what it is."""
+    last = next(one for one in reversed(store.segments) if store.segments.has_data(one))
+    found = [one for at, one in sorted(strict.carve(store.root).items()) if last.covers(at) and one.placed]
+    record = found[number]
+    return last.file.path, record.offset - last.base, record
+
+
+def test_the_plan_of_a_right_planner_is_believed(store: Store, mended: list[Edit]) -> None:
+    checked = check_keep(store, plan(store, mended), Reading())
+    assert (checked.proven, checked.problems, len(checked.by)) == (True, (), 3)
+
+
+def zeroed(store: Store) -> list[Edit]:
+    path, at, record = some(store, 3)
+    return [write(path, at, bytes(record.size))]
+
+
+def renumbered(store: Store) -> list[Edit]:
+    """A record gets the next queue offset, and its CRC is as right as before."""
+    path, at, record = some(store, -1)
+    return [write(path, at + 20, struct.pack(">q", record.queue_offset + 1))]
+
+
+def swallowed(store: Store) -> list[Edit]:
+    """A filler that reaches over intact records, which stay where they are byte for byte."""
+    path, at, record = some(store, 3)
+    _, behind, second = some(store, 4)
+    assert behind == at + record.size
+    return [write(path, at, struct.pack(">i", record.size + second.size))]
+
+
+def removed(store: Store) -> list[Edit]:
+    path, _, _ = some(store, 0)
+    return [Edit(Change(action=Action.REMOVE, path=path, why="copied-segment", message="-"))]
+
+
+def cut(store: Store) -> list[Edit]:
+    path, at, _ = some(store, 5)
+    return [Edit(Change(action=Action.RESIZE, path=path, size=at, why="test", message="-"))]
+
+
+@pytest.mark.parametrize("harm", [zeroed, renumbered, swallowed, removed, cut])
+def test_a_plan_that_loses_or_moves_an_intact_record_is_not(
+    store: Store, mended: list[Edit], harm: Callable[[Store], list[Edit]]
+) -> None:
+    checked = check_keep(store, plan(store, [*mended, *harm(store)]), Reading())
+    assert any("intact record" in one for one in checked.problems), checked.problems
+
+
+def test_nor_one_whose_queues_are_wrong(store: Store, mended: list[Edit]) -> None:
+    queue = next(one for one in store.queues() if one.files and one.topic and "Topic" in one.topic)
+    unit = write(queue.files[0].path, 20, struct.pack(">qiq", 1, 100, 0))
+    checked = check_keep(store, plan(store, [*mended, unit]), Reading())
+    assert checked.problems
+    assert not any("intact record" in one for one in checked.problems)
+
+
+def test_nor_one_that_a_broker_cannot_start_on(store: Store, mended: list[Edit]) -> None:
+    queue = next(one for one in store.queues() if len(one.files) > 1)
+    cut_short = Change(action=Action.RESIZE, path=queue.files[0].path, size=100, why="test", message="-")
+    checked = check_keep(store, plan(store, [*mended, Edit(cut_short)]), Reading())
+    assert any("refuses to start" in one for one in checked.problems)
+
+
+def test_what_was_wrong_before_speaks_against_no_plan(store: Store, tmp_path: Path) -> None:
+    touched = write("checkpoint", 100, b"x")
+    checked = check_keep(store, plan(store, [touched]), Reading())
+    assert checked.problems == ()
+
+
+SEEDS = [*range(8), *(pytest.param(seed, marks=pytest.mark.full) for seed in range(8, 300))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_records_that_are_not_as_they_were_are_those_that_a_slow_reader_misses(
+    seed: int, tmp_path: Path
+) -> None:
+    """Any bytes over any places of a log, near each other and far apart, with any bytes between reads."""
+    rng = random.Random(seed)
+    root = copy_base("v533-a-clean", tmp_path / "store")
+    store = Store.open(root)
+    edits, segments = [], list(store.segments)
+    for _ in range(rng.randint(1, 12)):
+        segment = rng.choice(segments)
+        at = rng.randrange(segment.size - 1)
+        data = rng.randbytes(rng.choice((1, 4, 30, 3000)))
+        edits.append(write(segment.file.path, at, data[: segment.size - at]))
+    after = store_with(store, edits)
+    comparison = Comparison(
+        store,
+        after,
+        edits,
+        kernels_python,
+        Access("pread"),
+        near=rng.choice((1, 100, 5000)),
+        most_starts=rng.choice((3, 50, 1 << 17)),
+    )
+    errors_of(after, Reading(), kernels_python, comparison.see)
+    comparison.close()
+    told = {one.physical_offset for one in comparison.changed}
+    was = strict.carve(root)
+    for edit in edits:
+        place = root / edit.change.path
+        data = bytearray(place.read_bytes())
+        start = edit.change.position or 0
+        assert edit.content is not None
+        data[start : start + edit.content.size] = edit.content.read(0, edit.content.size)
+        place.write_bytes(data)
+    now = strict.carve(root)
+    assert told == {at for at, one in was.items() if at not in now or now[at].raw != one.raw}
+
+
+def test_a_record_that_lies_may_be_put_right(tmp_path: Path) -> None:
+    """Its place in the queue has another record, the right one a unit that points at it."""
+    store = opened("v533-record-queueoffset-last-mid-abort", tmp_path / "store")
+    (tmp_path / "work").mkdir()
+    planned = keep(store, KeepOptions("5.3.3"), str(tmp_path / "work")).planned
+    after = store_with(store, planned.edits)
+    comparison = Comparison(store, after, planned.edits, kernels_python, Access("pread"))
+    errors_of(after, Reading(), kernels_python, comparison.see)
+    comparison.close()
+    assert len(comparison.changed) == 1
+    assert not [*Evidence(store, after, comparison.changed, kernels_python, Access("pread")).intact()]
+
+
+def test_files_as_a_broker_leaves_them(store: Store) -> None:
+    planned = plan_broker_policy(store, "5.3.3", settings_of(store), reading_for(store), {})
+    assert planned.edits
+    assert check_broker(store, planned, Reading()).problems == ()
+    changes = [one for one in planned.edits if one.change.action is not Action.REMOVE]
+    assert any(
+        "a start removes it" in one for one in check_broker(store, plan(store, changes), Reading()).problems
+    )
+    wrong = plan(store, [*planned.edits, *removed_first(store)])
+    assert any("would be removed" in one for one in check_broker(store, wrong, Reading()).problems)
+
+
+def removed_first(store: Store) -> list[Edit]:
+    path = store.segments[0].file.path
+    return [Edit(Change(action=Action.REMOVE, path=path, why="test", message="-"))]
+
+
+def test_a_rebuild_is_verified(tmp_path: Path) -> None:
+    root = copy_base("v533-a-clean", tmp_path / "store")
+    queues = [one for one in Store.open(root).queues() if one.files and one.topic and "Topic" in one.topic]
+    queues[0].files[0].absolute.write_bytes(bytes(queues[0].files[0].size))
+    store = Store.open(root)
+    (tmp_path / "work").mkdir()
+    planned = rebuild(store, RebuildOptions("5.3.3"), tmp_path / "work").planned
+    assert planned.edits
+    assert check_rebuild(store, planned, Reading()).problems == ()
+    unit = write(queues[1].files[0].path, 0, struct.pack(">qiq", 1, 100, 0))
+    wrong = Planned(planned.plan, (*planned.edits, unit))
+    assert check_rebuild(store, wrong, Reading()).problems
+
+
+def test_a_checkpoint_that_costs_messages_is_told(tmp_path: Path) -> None:
+    """After a crash 4.9.8 dispatches anew from where the checkpoint says that queues are whole."""
+    store = opened("v498-cq-all-deleted-abort0", tmp_path / "store")
+    proof = prove(store, "4.9.8", settings_of(store), reading_for(store))
+    safe = plan_checkpoint(store, "4.9.8", {}, proof, {})
+    assert check_checkpoint(store, safe, Reading()).problems == ()
+    late = {"physic_msg_timestamp": 1 << 45, "logics_msg_timestamp": 1 << 45}
+    wrong = plan_checkpoint(store, "4.9.8", {}, proof, late)
+    assert check_checkpoint(store, wrong, Reading()).problems
