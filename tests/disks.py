@@ -1,10 +1,10 @@
-"""Disks that fail, for tests: reads of chosen blocks end with EIO, in the process that the tests run in."""
+"""Calls of the system that fail or are watched, in the process that the tests run in."""
 
 from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,24 +15,50 @@ if TYPE_CHECKING:
 BLOCK = 4096
 
 
-def failing_preadv(
-    bad: Mapping[Path, Iterable[int]], real: Callable[..., int] = os.preadv
-) -> Callable[..., int]:
-    """An `os.preadv` that fails for every request that touches one of these blocks of these files.
+def replace(patch: pytest.MonkeyPatch, call: str, made: Callable[..., Any]) -> None:
+    """Puts `made` in the place of `os.CALL`: tests replace calls of the system here and nowhere else."""
+    patch.setattr(os, call, made)
+
+
+def refuse(
+    patch: pytest.MonkeyPatch,
+    call: str,
+    number: int = errno.EACCES,
+    when: Callable[..., bool] = lambda *_: True,
+) -> None:
+    """`os.CALL` ends with this error number `when` its arguments are such; root may do all otherwise.
+
+    Arguments: a path as text, or a descriptor, and the others that stand by position.
+    """
+    real = getattr(os, call)
+
+    def refusing(first: Any = ".", *rest: Any, **more: Any) -> Any:
+        if when(first if isinstance(first, int) else os.fspath(first), *rest):
+            raise OSError(number, os.strerror(number), *([] if isinstance(first, int) else [first]))
+        return real(first, *rest, **more)
+
+    replace(patch, call, refusing)
+
+
+def break_blocks(patch: pytest.MonkeyPatch, bad: Mapping[Path, Iterable[int]]) -> list[int]:
+    """Reads that touch one of these blocks of these files end with EIO; gives the offsets asked for.
 
     Some disks fail a large request as a whole, as this does; the kernel gives the bytes before it.
     """
     blocks = {os.stat(path).st_ino: frozenset(numbers) for path, numbers in bad.items()}
+    real, failed = os.preadv, list[int]()
 
     def preadv(descriptor: int, buffers: Sequence[memoryview], offset: int) -> int:
         length = sum(len(buffer) for buffer in buffers)
         numbers = blocks.get(os.fstat(descriptor).st_ino, frozenset())
         last = (offset + max(length, 1) - 1) // BLOCK
         if any(offset // BLOCK <= number <= last for number in numbers):
+            failed.append(offset)
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         return real(descriptor, buffers, offset)
 
-    return preadv
+    replace(patch, "preadv", preadv)
+    return failed
 
 
 def synced(patch: pytest.MonkeyPatch, real: Callable[[int], None] = os.fsync) -> set[int]:
@@ -43,5 +69,5 @@ def synced(patch: pytest.MonkeyPatch, real: Callable[[int], None] = os.fsync) ->
         real(descriptor)
         found.add(os.fstat(descriptor).st_ino)
 
-    patch.setattr(os, "fsync", fsync)
+    replace(patch, "fsync", fsync)
     return found

@@ -9,6 +9,8 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,6 +65,32 @@ def rmq_process(*args: object, timeout: float = 120, **environment: str) -> Resu
         check=False,
     )
     return Result(done.returncode, done.stdout, done.stderr)
+
+
+_HOLDER = """
+import fcntl, sys
+file = open(sys.argv[1], "r+b")
+fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def held(root: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process holds the store, as a broker does: a lock on byte 0 of its `lock` file."""
+    lock = root / "lock"
+    if not lock.exists():
+        lock.write_bytes(b"lock")
+    command = [sys.executable, "-c", _HOLDER, str(lock)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        try:
+            yield process
+        finally:
+            process.stdin.close()
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rmqtool.check.levels import PHASE_PATHS, Phase
+from rmqtool.check.unchecked import unchecked_index, unchecked_rows
 from rmqtool.scan.fields import Field
 from rmqtool.store.coverage import Incomplete, coverage, rest_of_log, unopened, unreadable
 from rmqtool.store.kinds import ROOT_FILES, TOP_DIRECTORIES, FileKind
@@ -56,6 +57,8 @@ class Covered:
         for one in findings:
             if one.code in _NOT_READ:
                 self._note(one)
+            elif one.code == "IDX-GEOMETRY":
+                self.not_covered.append(unchecked_index(one))
             yield one
 
     def _note(self, one: Finding) -> None:
@@ -67,7 +70,8 @@ class Covered:
             self.not_covered.append(row)
 
     def note_entries(self, store: Store) -> None:
-        """Entries in the places of files that are none: FIFO, device, dead link."""
+        """What lies there and is never opened: forms that no check reads, a FIFO, a device, a dead link."""
+        self.not_covered += unchecked_rows(store)
         further = {str(root) for root in store.roots[1:]}
         for file in store.of_kind(FileKind.UNKNOWN):
             top = file.path.partition("/")[0]

@@ -14,6 +14,7 @@ import numpy as np
 from formats.consumequeue import EXT_MAX_ADDRESS
 from rmqtool.check.findings import finding
 from rmqtool.check.queue_files import place_of
+from rmqtool.check.queue_numbers import QueueNumbers
 from rmqtool.check.unplaced import Unplaced
 from rmqtool.scan.fields import Column
 from rmqtool.scan.lanes import GatheredLanes, dispatch_kernels
@@ -50,6 +51,7 @@ class CrossCheck:
         self.kernels = dispatch_kernels(kernels)
         self._lanes = GatheredLanes(kernels, CHUNK_ROWS)
         self.unplaced: dict[tuple[str, int], Unplaced] = {}
+        self.numbers = QueueNumbers()
         self.dispatched = -1
         """highest offset of a record that has its unit: dispatching went at least so far"""
 
@@ -137,6 +139,8 @@ class CrossCheck:
             return
         batch = self.batches.get(key)
         holder = batch or queue
+        if holder is None or not holder.files:
+            self.numbers.add(key, offsets, slots)
         if holder is not None and holder.files:
             # a unit at another slot is shifted, which is found with the units
             missing = ~holder.holds(offsets)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 class Found:
     """The record that begins at an offset."""
 
+    path: str
+    position: int
     topic: str
     queue_id: int
     queue_offset: int
@@ -61,6 +63,8 @@ class RecordsAt:
             return window[start : start + max(row[at + 1], 0)].tobytes()
 
         return Found(
+            segment.file.shown,
+            position,
             text(Field.TOPIC_POSITION).decode("utf-8", "replace"),
             row[Field.QUEUE_ID],
             row[Field.QUEUE_OFFSET],

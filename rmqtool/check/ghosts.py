@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from formats.properties import INNER_BASE
 from rmqtool.check.findings import Severity, finding
 from rmqtool.check.queue_files import place_of
+from rmqtool.errors import RmqtoolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rmqtool.check.cross import CrossCheck
+    from rmqtool.check.doubtful import RecordsAt
     from rmqtool.check.findings import Finding
     from rmqtool.check.queue_files import QueueUnits
     from rmqtool.check.unplaced import Behind, Unplaced
@@ -28,6 +31,9 @@ class Circumstances:
 
 def ghosts(check: CrossCheck, around: Circumstances) -> Iterator[Finding]:
     """Records without a unit at their slot, as runs of neighbouring queue offsets."""
+    if not (check.queues or check.batches or around.topics):
+        yield from _no_queues(check)
+        return
     with_queue = {topic for topic, _ in check.queues} | around.topics
     for key, unplaced in sorted(check.unplaced.items()):
         topic, queue_id = key
@@ -43,6 +49,38 @@ def ghosts(check: CrossCheck, around: Circumstances) -> Iterator[Finding]:
             path, place = _end_of(queue, unplaced.behind)
             yield _not_dispatched(code, path, unplaced.behind, facts | place, check, around)
         yield from _of_batches(queue, unplaced, facts) if queue.batch else _runs(queue, unplaced, facts)
+
+
+def _no_queues(check: CrossCheck) -> Iterator[Finding]:
+    """Nothing in the store names a queue: whether they were deleted or not sent, it cannot tell."""
+    behind = [one.behind for one in check.unplaced.values()]
+    if behind:
+        first, count = min(one.offset for one in behind), sum(one.count for one in behind)
+        yield finding("X-NO-QUEUES", path="consumequeue", physical_offset=first, found=count)
+
+
+def misplaced(check: CrossCheck, records: RecordsAt) -> Iterator[Finding]:
+    """Records that state another queue than that in which their queue offset is missing."""
+    for one in check.numbers.misplaced():
+        try:
+            record = records.get(one.physical_offset)
+        except RmqtoolError:  # told when the log was read
+            continue
+        if record is None or INNER_BASE in record.properties:  # takes more than one queue offset
+            continue
+        yield finding(
+            "X-QUEUE-ID",
+            path=record.path,
+            position=record.position,
+            length=record.size,
+            physical_offset=one.physical_offset,
+            part="queue_id",
+            expected=one.belongs_to,
+            found=one.queue_id,
+            topic=one.topic,
+            queue_id=one.queue_id,
+            queue_offset=one.queue_offset,
+        )
 
 
 def _end_of(queue: QueueUnits, behind: Behind) -> tuple[str, dict[str, Any]]:

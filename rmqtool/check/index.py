@@ -22,6 +22,7 @@ from rmqtool.check.index_stream import ItemStream
 from rmqtool.check.state import is_unclean
 from rmqtool.errors import RmqtoolError, VanishedError
 from rmqtool.scan.keys import hash_kernels
+from rmqtool.store.kinds import FileKind
 from rmqtool.store.layout import StoreForm
 
 if TYPE_CHECKING:
@@ -242,7 +243,7 @@ class IndexCheck:
         config = self._store.config
         if config is not None and not config.message_index_enable:
             return
-        if self._store.form is not StoreForm.STORE:
+        if self._store.form is not StoreForm.STORE or _only_log(self._store):
             return
         if any(one.code == "IDX-GEOMETRY" for one in self._remarks):
             return  # what a file that cannot be checked holds is not missing
@@ -272,6 +273,11 @@ class IndexCheck:
             length=tail.end - tail.start,
             found=tail.records,
         )
+
+
+def _only_log(store: Store) -> bool:
+    """Segments that somebody sent in a folder: what is not with them was not deleted."""
+    return not any(file.kind not in (FileKind.COMMITLOG, FileKind.UNKNOWN) for file in store.files)
 
 
 def _unread(index: IndexFile, error: RmqtoolError) -> Finding:

@@ -13,8 +13,13 @@ from rmqtool.scan.index import read_header
 from rmqtool.store.geometry import Source
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rmqtool.store.bytes import ByteSource
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
+
+_HEADER = 40
 
 
 def known_files(store: Store) -> tuple[list[IndexFile], list[Finding]]:
@@ -43,8 +48,8 @@ def known_files(store: Store) -> tuple[list[IndexFile], list[Finding]]:
             found.append(IndexFile(file, own[0], own[1], length))
         elif usual is not None:
             found.append(IndexFile(file, *usual, length))
-        elif _holds_items(file):
-            remarks.append(finding("IDX-GEOMETRY", path=file.shown, found=geometry[file.path].detail))
+        else:
+            remarks += _unknown(file, geometry[file.path].detail)
     return found, remarks
 
 
@@ -55,10 +60,21 @@ def _wrong_size(file: StoreFile, length: int) -> Finding:
     )
 
 
-def _holds_items(file: StoreFile) -> bool:
+def _unknown(file: StoreFile, why: str) -> Iterator[Finding]:
+    """A file whose slots and items nobody can tell is not checked; one without any has nothing to check."""
     try:
         with file.open("pread") as source:
             header = read_header(source)
-    except RmqtoolError:
-        return False
-    return header is not None and header.index_count > FIRST_ITEM
+            counted = header is not None and header.index_count > FIRST_ITEM
+            holds = counted or _filled(source)
+    except RmqtoolError as error:
+        yield finding("IDX-UNREADABLE", path=file.shown, position=0, length=file.size, found=str(error))
+        return
+    if holds:
+        yield finding("IDX-GEOMETRY", path=file.shown, found=why)
+
+
+def _filled(source: ByteSource) -> bool:
+    """Whether anything stands behind the header, whatever that counts."""
+    step = source.window_bytes
+    return any(source.window(at, step).any() for at in range(_HEADER, source.size, step))

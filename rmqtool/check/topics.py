@@ -14,7 +14,7 @@ from rmqtool.store.consumer_offsets import offsets_file, stored_offsets
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from rmqtool.check.findings import Finding
     from rmqtool.store.config_json import TopicConfig
@@ -61,9 +61,12 @@ def check_topics(
     if not topics:
         yield from check_table(store, len(disk))
         return
+    numbered: dict[str, list[tuple[int, QueueEnds]]] = {}
+    for (name, queue_id), ends in sorted(queues.items()):
+        numbered.setdefault(name, []).append((queue_id, ends))
     for _, topic in sorted(topics.items()):
         yield from _settings(topic)
-        yield from _unreachable(topic, queues, times)
+        yield from _unreachable(topic, numbered.get(topic.name, ()), times)
     for name in sorted(disk.keys() - topics.keys()):
         if not name.startswith(_LMQ):
             yield finding("CFG-NO-TOPIC", path=_TOPICS, topic=name, found=len(disk[name]))
@@ -89,18 +92,18 @@ def _settings(topic: TopicConfig) -> Iterator[Finding]:
 
 
 def _unreachable(
-    topic: TopicConfig, queues: Mapping[tuple[str, int], QueueEnds], times: Times | None
+    topic: TopicConfig, queues: Iterable[tuple[int, QueueEnds]], times: Times | None
 ) -> Iterator[Finding]:
-    """Queues that consumers are not told of."""
+    """Queues of the topic that consumers are not told of."""
     first = topic.read_queue_nums if topic.readable else 0
-    for (name, queue_id), ends in sorted(queues.items()):
+    for queue_id, ends in queues:
         count = ends.max_offset - ends.min_offset
-        if name == topic.name and queue_id >= first and count > 0:
-            span = times(name, queue_id) if times is not None else None
+        if queue_id >= first and count > 0:
+            span = times(topic.name, queue_id) if times is not None else None
             yield finding(
                 "CFG-UNREACHABLE",
                 path=_TOPICS,
-                topic=name,
+                topic=topic.name,
                 queue_id=queue_id,
                 queue_offset=ends.min_offset,
                 part="readQueueNums",

@@ -15,7 +15,7 @@ from rmqtool.check.covered import Covered
 from rmqtool.check.cross import CrossCheck
 from rmqtool.check.doubtful import RecordsAt, UnitCheck, queue_times
 from rmqtool.check.findings import Tally, finding
-from rmqtool.check.ghosts import Circumstances, ghosts
+from rmqtool.check.ghosts import Circumstances, ghosts, misplaced
 from rmqtool.check.index import IndexCheck
 from rmqtool.check.index import LogRange as IndexedLog
 from rmqtool.check.layout import check_layout
@@ -30,6 +30,7 @@ from rmqtool.check.reading import Reading
 from rmqtool.check.state import LogEnd, check_state, is_unclean
 from rmqtool.check.times import TimeCheck
 from rmqtool.check.topics import QueueEnds, in_rocksdb
+from rmqtool.check.unchecked import unchecked_names
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import End, Event, Gap, Tail, Unreadable
@@ -245,12 +246,14 @@ class Verification:
             size = store.sizes[FileKind.COMMITLOG].value
             yield from lost_end(both, store.segments, self.covered.end_offset, size)
         known = (self._first_offset, store.segments.end_offset) if len(store.segments) else None
-        check = UnitCheck(RecordsAt(store.segments, files), self.causes.lost, known)
+        records = RecordsAt(store.segments, files)
+        check = UnitCheck(records, self.causes.lost, known)
         for queue in both:
             yield from _guarded(queue, check.check(queue))
         if in_rocksdb(store) and not any(queue.files for queue in cross.queues.values()):
             yield finding("X-ROCKSDB", path="consumequeue")
         elif len(store.segments):
+            yield from misplaced(cross, records)
             yield from ghosts(cross, Circumstances(is_unclean(store), frozenset(store.topics)))
 
     def summary(self) -> dict[str, Any]:
@@ -269,8 +272,8 @@ class Verification:
         }
         if self.compared_until is not None:
             told["live"] = {"compared_until": self.compared_until}
-        if NOT_LOOKED_AT[self.reading.level]:
-            told["not_looked_at"] = list(NOT_LOOKED_AT[self.reading.level])
+        if unseen := [*NOT_LOOKED_AT[self.reading.level], *unchecked_names(self.store)]:
+            told["not_looked_at"] = unseen
         return told | covered.told()
 
     def left(self, reason: Incomplete) -> list[Row]:

@@ -1,4 +1,4 @@
-"""`rmqtool doctor`: may this broker be started, and what would it do?"""
+"""`rmqtool doctor`: is it safe to start this broker, and what will it do?"""
 
 from __future__ import annotations
 
@@ -74,14 +74,15 @@ def command(
     version: VersionOptions,
     output: OutputOptions,
 ) -> ExitCode:
-    """May this broker be started, and what would it do?
+    """Is it safe to start this broker, and what will it do?
 
     Goes through the start of a broker of the given release, or of every release that may have written the
     store, without changing a byte: where recovery begins and stops, what it deletes, the bounds of every
-    queue afterwards, what is lost. Exit 0 when a start is safe, 1 when it is not, 3 when that is not certain.
+    queue afterwards, what is lost, what is damaged already. Exit 0 when a start is safe, 1 when it is not or
+    something is damaged already, 3 when that is not certain.
 
-    The files that a start reads are read whole. Whether queue offsets would be given out twice is told by
-    older segments too: up to 2 GiB of them are read, all with --full.
+    The files that a start reads are read whole. Whether queue offsets would be reused, and what is damaged
+    already, is told by older segments too: up to 2 GiB of them are read, all with --full.
     """
     from rmqtool.recovery.consultation import Consultation
     from rmqtool.store.required import require_root
@@ -99,7 +100,8 @@ def command(
         _show(context, consultation, asked, interrupted=True)
         raise
     _show(context, consultation, asked)
-    return {True: ExitCode.OK, False: ExitCode.DAMAGE, None: ExitCode.INCOMPLETE}[consultation.safe]
+    codes = {"safe": ExitCode.OK, "uncertain": ExitCode.INCOMPLETE}
+    return codes.get(consultation.verdict.value, ExitCode.DAMAGE)
 
 
 def _run(context: Context, consultation: Consultation, cures: Sequence[Cure], read: ReadOptions) -> None:
@@ -150,13 +152,13 @@ def _show(context: Context, consultation: Consultation, asked: Asked, *, interru
     outcomes = consultation.outcomes
     if interrupted:
         context.talk.note("interrupted: what was found so far is not the whole answer")
-    advice = advise(outcomes, consultation.safe, asked) if outcomes else []
+    advice = advise(outcomes, consultation.verdict, asked) if outcomes else []
     disk = disk_outlook(consultation.store)
     if context.format == "json":
         context.document(SCHEMA, consultation_document(consultation, disk, advice, interrupted=interrupted))
     elif outcomes and not interrupted:
         from rmqtool.output.start_page import StartPage
 
-        told = [(cure.text, found, safe) for cure, found, safe in consultation.treated]
+        told = [(cure.text, found, verdict) for cure, found, verdict in consultation.treated]
         page = StartPage(context.page(), context.zone)
-        page.write(outcomes, consultation.safe, disk, advice, told)
+        page.write(outcomes, consultation.verdict, disk, advice, told)

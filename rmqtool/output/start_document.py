@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rmqtool.recovery.outcome import Verdict
 from rmqtool.store.coverage import Incomplete
 from rmqtool.store.names import escape_name
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from rmqtool.recovery.advice import Advice
     from rmqtool.recovery.consultation import Consultation
+    from rmqtool.recovery.existing import ExistingDamage
     from rmqtool.recovery.loss import Loss
     from rmqtool.recovery.outcome import Outcome
 
@@ -67,7 +69,10 @@ def start_document(outcome: Outcome) -> dict[str, Any]:
         ],
         "timing_dependent": [{"what": one.what, "message": one.message} for one in outcome.timing_dependent],
         "consequences": [one.row() for one in outcome.consequences],
+        "verdict": outcome.verdict.value,
         "safe_to_start": outcome.safe_to_start,
+        "already_damaged": _damage(outcome.already_damaged),
+        "version_known": outcome.version_known,
         "not_looked_at": list(outcome.not_looked_at),
         **completeness([outcome]),
     }
@@ -80,18 +85,25 @@ def consultation_document(
     told: dict[str, Any] = start_document(asked.outcomes[0]) if asked.outcomes else {}
     every = [*asked.outcomes, *(one for _, found, _ in asked.treated for one in found)]
     told.pop("incomplete_reason", None)
+    overall = Verdict.UNCERTAIN if interrupted else asked.verdict
     return {
         **told,
         "version_source": "given" if asked.given is not None else "inferred",
         "versions_considered": [one.version for one in asked.outcomes],
         "disk": disk,
         "what_if": [
-            {"cure": cure.text, **start_document(found[0]), "safe_to_start": safe}
-            for cure, found, safe in asked.treated
+            {
+                "cure": cure.text,
+                **start_document(found[0]),
+                "verdict": verdict.value,
+                "safe_to_start": verdict.safe,
+            }
+            for cure, found, verdict in asked.treated
             if found
         ],
         "advice": [{"command": one.command, "why": one.why} for one in advice],
-        "safe_to_start": None if interrupted else asked.safe,
+        "verdict": overall.value,
+        "safe_to_start": overall.safe,
         **completeness(every, interrupted=interrupted),
     }
 
@@ -104,6 +116,15 @@ def completeness(outcomes: Sequence[Outcome], *, interrupted: bool = False) -> d
     return {
         "complete": False,
         "incomplete_reason": (Incomplete.INTERRUPTED if interrupted else reason).value,
+    }
+
+
+def _damage(damage: ExistingDamage) -> dict[str, Any]:
+    return {
+        "messages": damage.messages,
+        "bytes": damage.bytes,
+        "paths": list(damage.paths),
+        "config": list(damage.config),
     }
 
 

@@ -16,7 +16,7 @@ from rmqtool.output.start_parts import (
     start_facts,
     what_if_row,
 )
-from rmqtool.output.verdict import STYLES, verdict
+from rmqtool.output.verdict import STYLES, headline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rmqtool.output.times import Zone
     from rmqtool.recovery.advice import Advice
     from rmqtool.recovery.loss import Loss
-    from rmqtool.recovery.outcome import Outcome
+    from rmqtool.recovery.outcome import Outcome, Verdict
 
 _WIDTH = 78
 _FEW = 8
@@ -42,15 +42,15 @@ class StartPage:
     def write(
         self,
         outcomes: Sequence[Outcome],
-        safe: bool | None,
+        of_all: Verdict,
         disk: dict[str, Any],
         advice: Sequence[Advice],
-        cures: Sequence[tuple[str, Sequence[Outcome], bool | None]] = (),
+        cures: Sequence[tuple[str, Sequence[Outcome], Verdict]] = (),
     ) -> None:
         """outcomes: of every release in question, the last one first. cures: text, outcomes, verdict."""
-        for line in textwrap.wrap(verdict(outcomes, safe), _WIDTH):
-            self._page.line(line, STYLES[safe])
-        self._cures(outcomes, safe, cures)
+        for line in textwrap.wrap(headline(outcomes, of_all), _WIDTH):
+            self._page.line(line, STYLES[of_all])
+        self._cures(outcomes, of_all, cures)
         self._loss(outcomes[0].loss)
         for outcome in outcomes:
             self._start(outcome)
@@ -62,13 +62,13 @@ class StartPage:
     def _cures(
         self,
         outcomes: Sequence[Outcome],
-        safe: bool | None,
-        cures: Sequence[tuple[str, Sequence[Outcome], bool | None]],
+        of_all: Verdict,
+        cures: Sequence[tuple[str, Sequence[Outcome], Verdict]],
     ) -> None:
         if not cures:
             return
         self._page.heading("What if")
-        all_of_them = [("as it is", outcomes, safe), *cures]
+        all_of_them = [("as it is", outcomes, of_all), *cures]
         rows = [what_if_row(number, of[0], verdict) for number, (_, of, verdict) in enumerate(all_of_them)]
         self._page.table(WHAT_IF, rows)
         for number, (text, _, _) in enumerate(all_of_them):
@@ -102,7 +102,7 @@ class StartPage:
         self._list("consequences", consequence_lines(outcome))
         odd = [one for one in outcome.queues if one.lost or one.misplaced or one.repeated or one.hidden]
         if odd:
-            self._page.heading("Queues that come to harm")
+            self._page.heading("Affected queues")
             self._page.table(QUEUES, [{c.key: getattr(one, c.key) for c in QUEUES} for one in odd[:_FEW]])
             self._more(len(odd))
         tables = [one for one in outcome.config if one.loses or one.loads.value == "refuses"]

@@ -9,16 +9,15 @@ from rmqtool.output.sizes import human_bytes
 from rmqtool.output.tablerows import Column
 
 if TYPE_CHECKING:
-    from rmqtool.recovery.outcome import Outcome
+    from rmqtool.recovery.outcome import Outcome, Verdict
 
-_SAFE = {True: "yes", False: "NO", None: "?"}
 _STARTS = {True: "yes", False: "no", None: "?"}
 _STOPS = {
     "zero_tail": "the ordinary end of data",
     "blank": "the end of the last segment",
     "end": "the end of the last segment",
     "bad_magic": "bytes that are no record (bad magic)",
-    "bad_crc": "a body that does not fit its CRC",
+    "bad_crc": "a body that does not match its CRC",
     "bad_size": "a record whose size does not fit its fields",
     "bad_fields": "a field that leads out of its record, or a number that is none",
     "bad_property_crc": "properties that do not fit their CRC",
@@ -31,13 +30,13 @@ _STOPS = {
 def start_facts(outcome: Outcome) -> list[tuple[str, Any]]:
     """What recovery does, in short."""
     refusal, lock = outcome.refusal, outcome.lock
-    unclean = "abnormal: abort exists, it was not stopped in order"
+    unclean = "abnormal: unclean shutdown (abort file present)"
     reason = outcome.stop_reason
     return [
         ("starts", f"no: {refusal.message}" if refusal else _STARTS[outcome.starts]),
         ("refused over", refusal.path if refusal else None),
         ("lock", None if lock is None else f"{'held' if lock.held else 'free'} ({lock.reason})"),
-        ("recovery", "normal: it was stopped in order" if outcome.mode.value == "normal" else unclean),
+        ("recovery", "normal: clean shutdown" if outcome.mode.value == "normal" else unclean),
         ("begins at", None if outcome.start_segment is None else f"segment {outcome.start_segment}"),
         ("scans at most", None if outcome.start_segment is None else human_bytes(outcome.bytes_to_scan)),
         ("stops at", outcome.stop_offset),
@@ -66,8 +65,8 @@ def consequence_lines(outcome: Outcome) -> list[str]:
     ]
 
 
-def what_if_row(number: int, outcome: Outcome, safe: bool | None) -> dict[str, Any]:
-    """One cure in the table that compares them. safe: for every release in question."""
+def what_if_row(number: int, outcome: Outcome, verdict: Verdict) -> dict[str, Any]:
+    """One workaround in the table that compares them. verdict: over every release in question."""
     moved = [one for one in outcome.queues if one.lost or one.misplaced or one.repeated or one.hidden]
     return {
         "number": number,
@@ -79,7 +78,7 @@ def what_if_row(number: int, outcome: Outcome, safe: bool | None) -> dict[str, A
         "lost": None if outcome.loss is None else outcome.loss.messages,
         "moved": len(moved),
         "deletes": len(outcome.deletes),
-        "safe": _SAFE[safe],
+        "verdict": verdict.value,
     }
 
 
@@ -94,7 +93,7 @@ def disk_facts(disk: dict[str, Any]) -> list[tuple[str, Any]]:
             if coming is None
             else f"{coming['percent']} % in {human_bytes(coming['bytes_until'])} ({coming['name']})",
         ),
-        ("cleaning", f"at {disk['delete_when']} o'clock, of what is {disk['file_reserved_hours']} h old"),
+        ("cleaning", f"deleteWhen={disk['delete_when']}, fileReservedTime={disk['file_reserved_hours']}h"),
     ]
 
 
@@ -104,11 +103,11 @@ WHAT_IF = (
     Column("mode"),
     Column("from", right=True),
     Column("scan", right=True),
-    Column("kept", "kept up to", right=True),
+    Column("kept", "kept to", right=True),
     Column("lost", right=True),
     Column("moved", right=True),
     Column("deletes", right=True),
-    Column("safe"),
+    Column("verdict"),
 )
 QUEUES = (
     Column("topic", shrinks=True),
@@ -116,9 +115,9 @@ QUEUES = (
     Column("min_offset", "min", right=True),
     Column("max_offset", "max", right=True),
     Column("lost", right=True),
-    Column("misplaced", right=True),
-    Column("repeated", right=True),
-    Column("hidden", right=True),
+    Column("misplaced", "wrong slot", right=True),
+    Column("repeated", "reused", right=True),
+    Column("hidden", "unreachable", right=True),
 )
 LAG = (
     Column("topic", shrinks=True),

@@ -6,14 +6,14 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rmqtool.recovery.record import StopReason
+from rmqtool.recovery.outcome import Verdict
+from rmqtool.recovery.record import ORDINARY_STOPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rmqtool.recovery.outcome import Outcome
 
-_ORDINARY_STOPS = {None, StopReason.ZERO_TAIL, StopReason.BLANK, StopReason.END, StopReason.NO_FILES}
 _MENDED = ("commitlog/", "consumequeue/", "index/", "checkpoint", "abort")
 
 
@@ -43,15 +43,15 @@ class Asked:
         return shlex.join(["rmqtool", verb, path or self.store, *words, *options])
 
 
-def advise(outcomes: Sequence[Outcome], safe: bool | None, asked: Asked) -> list[Advice]:
+def advise(outcomes: Sequence[Outcome], verdict: Verdict, asked: Asked) -> list[Advice]:
     """Commands for this verdict; each once, at most six."""
     found: dict[str, Advice] = {}
-    for one in _all(outcomes, safe, asked):
+    for one in _all(outcomes, verdict, asked):
         found.setdefault(one.command, one)
     return list(found.values())[:6]
 
 
-def _all(outcomes: Sequence[Outcome], safe: bool | None, asked: Asked) -> Iterator[Advice]:
+def _all(outcomes: Sequence[Outcome], verdict: Verdict, asked: Asked) -> Iterator[Advice]:
     first = outcomes[0]
     if first.lock is not None and first.lock.held:
         yield Advice(asked.line("info"), "a process holds this store: stop that one, do not start a second")
@@ -65,7 +65,7 @@ def _all(outcomes: Sequence[Outcome], safe: bool | None, asked: Asked) -> Iterat
         )
     for one in outcomes:
         yield from _about(one, asked)
-    if safe is None:
+    if verdict is Verdict.UNCERTAIN:
         yield from _uncertain(outcomes, asked)
     verdicts = {one.safe_to_start for one in outcomes}
     if len(verdicts) > 1 and asked.release is None:
@@ -77,20 +77,22 @@ def _all(outcomes: Sequence[Outcome], safe: bool | None, asked: Asked) -> Iterat
     yield Advice(
         asked.line("verify"),
         "a start does not look at everything: whether every record, unit and index item is right"
-        if safe
+        if verdict is Verdict.SAFE
         else "all that is wrong in this store, with what to do about each finding",
     )
 
 
 def _mendable(one: Outcome) -> bool:
-    """Whether a start costs something that `recover` keeps, or is refused over a file that it puts right."""
+    """Whether `recover` keeps what a start costs, mends what refuses it, or what is damaged already."""
     if one.refusal is not None:
         return (one.refusal.path or "").startswith(_MENDED)
     harmed = any(
         queue.lost or queue.misplaced or queue.repeated or queue.hidden or queue.doubled
         for queue in one.queues
     )
-    return one.start_segment is not None and (harmed or bool(one.loss is not None and one.loss.messages))
+    lost = one.loss is not None and one.loss.messages
+    damaged = one.already_damaged.messages or one.already_damaged.bytes or one.already_damaged.paths
+    return one.start_segment is not None and bool(harmed or lost or damaged)
 
 
 def _about(one: Outcome, asked: Asked) -> Iterator[Advice]:
@@ -105,7 +107,7 @@ def _about(one: Outcome, asked: Asked) -> Iterator[Advice]:
             asked.line("dump", *words, "--body", "base64", "--format", "ndjson"),
             "saves the intact messages that a start would give up; redirect it to another disk",
         )
-    if one.stop_reason not in _ORDINARY_STOPS and one.stop_offset is not None:
+    if one.stop_reason is not None and one.stop_reason not in ORDINARY_STOPS and one.stop_offset is not None:
         yield Advice(
             asked.line("show", str(one.stop_offset)),
             f"what lies where recovery stops ({one.stop_reason})",

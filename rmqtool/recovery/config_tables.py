@@ -77,7 +77,9 @@ def _outcome(store: Store, name: str, traits: Traits) -> ConfigOutcome:
     primary, backup = (_view(store, path, name, traits) for path in (name, name + ".bak"))
     loads = loads_as(primary, backup)
     loses = loads is Loads.BAK and primary is not View.MISSING
-    loses |= loads is Loads.EMPTY and not {primary, backup} <= {View.MISSING, View.EMPTY, View.NOTHING}
+    first = backup if primary is View.MISSING else primary
+    nothing = first in {View.MISSING, View.NOTHING} and backup in {View.MISSING, View.EMPTY, View.NOTHING}
+    loses |= loads is Loads.EMPTY and not nothing
     return ConfigOutcome(escape_name(name), loads, loses)
 
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from rmqtool.recovery.cures import Cure, parse_cure
 from rmqtool.recovery.lookback import ALLOWANCE, LookBack
+from rmqtool.recovery.outcome import Verdict
 from rmqtool.recovery.reading import BudgetEndedError
 from rmqtool.recovery.settings import settings_of
 from rmqtool.recovery.traits import behaviours, traits_of
-from rmqtool.recovery.what_if import Conditions, safe_for_all
+from rmqtool.recovery.what_if import Conditions, verdict_of
 from rmqtool.store.lock import probe
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from rmqtool.recovery.reading import Reading
     from rmqtool.store.layout import Store
 
-Treated = tuple[Cure, list["Outcome"], bool | None]
-"""a cure, the outcomes after it, whether it makes a start safe"""
+Treated = tuple[Cure, list["Outcome"], Verdict]
+"""a cure, the outcomes after it, the verdict over them"""
 
 
 class Consultation:
@@ -57,9 +58,9 @@ class Consultation:
         return list(reversed(behaviours(self.store.release.releases)))
 
     @property
-    def safe(self) -> bool | None:
+    def verdict(self) -> Verdict:
         """The verdict over all releases."""
-        return safe_for_all(self.outcomes) if self.outcomes else None
+        return verdict_of(self.outcomes)
 
     def bytes_at_most(self, cures: Sequence[Cure]) -> int:
         """What all these starts may read, for a progress bar."""
@@ -77,10 +78,10 @@ class Consultation:
             self.outcomes.append(conditions.start(self.store, release, on_plan=partial(on_plan, release)))
         for cure in cures:
             found: list[Outcome] = []
-            self.treated.append((cure, found, None))
+            self.treated.append((cure, found, Verdict.UNCERTAIN))
             releases = [cure.release] if cure.release else self.releases
             found.extend(conditions.start(self.store, release, cure) for release in releases)
-            self.treated[-1] = cure, found, safe_for_all(found)
+            self.treated[-1] = cure, found, verdict_of(found)
 
     def _conditions(self, reading: Reading) -> Conditions:
         def advance(count: int) -> None:

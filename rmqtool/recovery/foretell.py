@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rmqtool.recovery.config_tables import Loads, config_outcomes
 from rmqtool.recovery.consequences.foreseen import certain_before_reading, consequences_of
 from rmqtool.recovery.consequences.scene import Scene
+from rmqtool.recovery.existing import existing_damage
 from rmqtool.recovery.load import Refusal, RefusedError, refused_by_wheel
 from rmqtool.recovery.lookback import LookBack, Looked
 from rmqtool.recovery.loss import Loss, LostPart, measure_loss
@@ -19,7 +20,7 @@ from rmqtool.recovery.record import StopReason
 from rmqtool.recovery.settings import StartSettings, settings_of
 from rmqtool.recovery.start import Start
 from rmqtool.recovery.taken import lost_parts, truncations
-from rmqtool.recovery.traits import traits_of
+from rmqtool.recovery.traits import is_known, traits_of
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import data_bytes
 from rmqtool.store.consumer_offsets import offsets_file
@@ -202,6 +203,7 @@ class Foretelling:
             assumed_settings=self.settings.assumed,
             not_looked_at=(*self._left_out(), *(one.path for one in start.loaded[first:]), "consumequeue"),
             unread_by_choice=True,
+            version_known=is_known(self.release),
         )
         return replace(outcome, consequences=certain_before_reading(Scene(start, outcome)))
 
@@ -235,6 +237,8 @@ class Foretelling:
             timing_dependent=self._timing(),
             not_looked_at=(*self._left_out(), *self._looked.unread, *self._unreadable),
             unread_by_choice=self._by_choice,
+            already_damaged=existing_damage(start, self._looked, self._passed_over, self.config),
+            version_known=is_known(self.release),
         )
         scene = Scene(start, outcome, self._passed_over, tuple(self._looked.gaps))
         return replace(outcome, consequences=consequences_of(scene))

@@ -114,7 +114,7 @@ def _events(
             scan = SegmentScan(
                 source,
                 one.base,
-                checks=Check.TEXT,
+                checks=Check.ALL,
                 active=False,
                 kernels=reading.kernels,
                 stop=lane.stop,

@@ -7,8 +7,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.check.catalogue import Severity
+from rmqtool.recovery.existing import ExistingDamage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rmqtool.recovery.config_tables import ConfigOutcome
     from rmqtool.recovery.consequences.consequence import Consequence
     from rmqtool.recovery.load import Refusal
@@ -16,6 +19,27 @@ if TYPE_CHECKING:
     from rmqtool.recovery.record import StopReason
     from rmqtool.recovery.spans import Lag
     from rmqtool.store.lock import LockState
+
+
+class Verdict(StrEnum):
+    """Whether a store is safe to start."""
+
+    SAFE = "safe"
+    DAMAGED = "damaged"
+    """the start destroys nothing more, but something is damaged or unreadable already"""
+    UNSAFE = "unsafe"
+    UNCERTAIN = "uncertain"
+
+    @property
+    def safe(self) -> bool | None:
+        """`safe_to_start` of the contract."""
+        return {Verdict.UNSAFE: False, Verdict.UNCERTAIN: None}.get(self, True)
+
+
+def verdict_of_all(verdicts: Iterable[Verdict]) -> Verdict:
+    """The worst of them; what is not certain for one release is not certain."""
+    order = (Verdict.SAFE, Verdict.DAMAGED, Verdict.UNCERTAIN, Verdict.UNSAFE)
+    return max(verdicts, key=order.index, default=Verdict.UNCERTAIN)
 
 
 class Mode(StrEnum):
@@ -91,6 +115,7 @@ class Outcome:
     of the log before the start, where recovery reads it. not_looked_at: parts of the store that have a say
     and were not modelled or read. unread_by_choice: some of them for want of time, or because they were not
     asked for. consequences: what follows from all that, the worst first.
+    version_known: whether the release is one of those that are known here.
     """
 
     version: str
@@ -120,16 +145,22 @@ class Outcome:
     not_looked_at: tuple[str, ...] = ()
     unread_by_choice: bool = False
     consequences: tuple[Consequence, ...] = ()
+    already_damaged: ExistingDamage = field(default_factory=ExistingDamage)
+    version_known: bool = True
+
+    @property
+    def verdict(self) -> Verdict:
+        """Unsafe when the start costs something; index items that it drops do not count."""
+        if self.starts is False or any(one.severity is Severity.ERROR for one in self.consequences):
+            return Verdict.UNSAFE
+        if not self.complete or not self.version_known:
+            return Verdict.UNCERTAIN
+        return Verdict.DAMAGED if self.already_damaged else Verdict.SAFE
 
     @property
     def safe_to_start(self) -> bool | None:
-        """Whether a start costs nothing; None when what was not looked at may still cost something.
-
-        Index items that a start drops do not count.
-        """
-        if self.starts is False or any(one.severity is Severity.ERROR for one in self.consequences):
-            return False
-        return True if self.complete else None
+        """Whether a start costs nothing; None when what was not looked at may still cost something."""
+        return self.verdict.safe
 
     @property
     def complete(self) -> bool:

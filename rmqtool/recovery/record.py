@@ -48,6 +48,10 @@ class StopReason(StrEnum):
     """the broker would allocate more than a Java array can hold, and dies"""
 
 
+ORDINARY_STOPS = frozenset({StopReason.ZERO_TAIL, StopReason.END, StopReason.BLANK, StopReason.NO_FILES})
+"""ends that are not in the middle of something"""
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
     """What this release and these settings look at; CRCs and bodies are for recovery only."""

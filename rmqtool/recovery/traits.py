@@ -142,6 +142,11 @@ def traits_of(release: str) -> Traits:
     return next((one for one in reversed(TABLE) if version_key(one.since) <= wanted), TABLE[0])
 
 
+def is_known(release: str) -> bool:
+    """Whether the release is one of those that are known; another one may start in another way."""
+    return version_key(release) in {version_key(one) for one in RELEASES}
+
+
 def behaviours(releases: frozenset[str]) -> dict[str, Traits]:
     """One release for each behaviour among `releases` (the highest that shows it), ascending."""
     found: dict[str, str] = {}

@@ -9,6 +9,7 @@ from rmqtool.recovery.aftermath import store_after
 from rmqtool.recovery.consequences.twice import of_both
 from rmqtool.recovery.foretell import Foretelling
 from rmqtool.recovery.lookback import LookBack
+from rmqtool.recovery.outcome import Verdict, verdict_of_all
 from rmqtool.recovery.taken import lost_parts
 
 if TYPE_CHECKING:
@@ -81,9 +82,6 @@ def _both(before: Outcome, after: Outcome) -> tuple[QueueOutcome, ...]:
     )
 
 
-def safe_for_all(outcomes: Sequence[Outcome]) -> bool | None:
-    """Safe only if every start is; None when one of them is not certain and none is unsafe."""
-    verdicts = [one.safe_to_start for one in outcomes]
-    if False in verdicts:
-        return False
-    return None if None in verdicts else True
+def verdict_of(outcomes: Sequence[Outcome]) -> Verdict:
+    """The verdict over all of them."""
+    return verdict_of_all(one.verdict for one in outcomes)

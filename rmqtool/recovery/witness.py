@@ -10,7 +10,7 @@ import numpy as np
 from formats.commitlog import SysFlag
 from rmqtool.recovery.columns import of_topic, properties_match
 from rmqtool.scan.bodies import BodyError, decompress
-from rmqtool.scan.fields import Field, Issue
+from rmqtool.scan.fields import CrcState, Field, Issue
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -31,30 +31,44 @@ class Counted:
 
     count: int = 0
     first: int | None = None
+    bytes: int = 0
+    bases: set[int] = field(default_factory=set)
+    """first offsets of the files in which they lie"""
 
-    def add(self, offsets: npt.NDArray[np.int64]) -> None:
-        """More of them, by the offset where each lies."""
+    def add(self, offsets: npt.NDArray[np.int64], length: int = 0, base: int | None = None) -> None:
+        """More of them, by the offset where each lies; `length` of all together, `base` of their file."""
         if len(offsets):
             low = int(offsets.min())
             self.first = low if self.first is None else min(self.first, low)
             self.count += len(offsets)
+            self.bytes += length
+            if base is not None:
+                self.bases.add(base)
 
     def plus(self, other: Counted) -> Counted:
         """Both together."""
         firsts = [one for one in (self.first, other.first) if one is not None]
-        return Counted(self.count + other.count, min(firsts, default=None))
+        return Counted(
+            self.count + other.count,
+            min(firsts, default=None),
+            self.bytes + other.bytes,
+            self.bases | other.bases,
+        )
 
 
 @dataclass
 class Witness:
     """Fed with the runs that recovery reads and with those of the files in front.
 
-    displaced: records that state another physical offset than where they lie. torn: records with a zero byte
-    in topic or properties, which no release notices. poison: half messages that cannot be checked, because
-    their body does not decompress or their real topic is gone. latest: youngest store time, ms.
+    broken: records whose body does not match its CRC. displaced: records that state another physical offset
+    than where they lie. torn: records with a zero byte in topic or properties, which no release notices.
+    harmed: records with one of these three. poison: half messages that cannot be checked, because their body
+    does not decompress or their real topic is gone. latest: youngest store time, ms.
     """
 
     kernels: ModuleType
+    broken: Counted = field(default_factory=Counted)
+    harmed: Counted = field(default_factory=Counted)
     displaced: Counted = field(default_factory=Counted)
     torn: Counted = field(default_factory=Counted)
     poison: Counted = field(default_factory=Counted)
@@ -66,13 +80,22 @@ class Witness:
         if not len(rows):
             return
         places = rows[:, Field.POSITION] + base
-        self.displaced.add(places[rows[:, Field.STORED_PHYSICAL_OFFSET] != places])
-        self.torn.add(places[(rows[:, Field.ISSUES] & int(Issue.TOPIC_NUL | Issue.PROPERTIES_NUL)) != 0])
+        broken = rows[:, Field.CRC_STATE] == CrcState.BAD
+        displaced = rows[:, Field.STORED_PHYSICAL_OFFSET] != places
+        torn = (rows[:, Field.ISSUES] & int(Issue.TOPIC_NUL | Issue.PROPERTIES_NUL)) != 0
+        harmed = broken | displaced | torn
+        if harmed.any():
+            self.broken.add(places[broken])
+            self.displaced.add(places[displaced])
+            self.torn.add(places[torn])
+            self.harmed.add(places[harmed], int(rows[harmed, Field.STORE_SIZE].sum()), base)
         self.poison.add(places[_poison(run, self.kernels)])
         self._note_time(int(rows[:, Field.STORE_TIMESTAMP].max()))
 
     def add(self, other: Witness) -> None:
         """What was noted about other records too."""
+        self.broken = self.broken.plus(other.broken)
+        self.harmed = self.harmed.plus(other.harmed)
         self.displaced = self.displaced.plus(other.displaced)
         self.torn = self.torn.plus(other.torn)
         self.poison = self.poison.plus(other.poison)

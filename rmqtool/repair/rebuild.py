@@ -11,19 +11,17 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from rmqtool.build.files import DerivedFiles
 from rmqtool.build.index import IndexNames
 from rmqtool.build.log import LogReading
-from rmqtool.errors import UnreadableError, UsageError
-from rmqtool.repair.content import CHUNK, FromFile
+from rmqtool.errors import UsageError
+from rmqtool.repair.content import FromFile
 from rmqtool.repair.expired import Keeper
 from rmqtool.repair.plan import Action, Change, Edit, Planned, Told, make_planned
 from rmqtool.repair.rebuild_files import build_here
 from rmqtool.repair.rebuild_options import WantedQueues
 from rmqtool.repair.rebuild_rules import rules_of
-from rmqtool.store.access import open_source
+from rmqtool.repair.same_bytes import same_bytes
 from rmqtool.store.kinds import QUEUE_KINDS, FileKind
 from rmqtool.store.names import escape_name
 
@@ -142,7 +140,7 @@ class _Rebuild:
         for path in sorted(self._files.times):
             built = self._files.root / path
             old = self._store.file(path)
-            if not self._options.complete and old is not None and same_bytes(built, old):
+            if not self._options.complete and same_bytes(built, old):
                 unchanged += 1
                 built.unlink()
                 continue
@@ -236,18 +234,3 @@ def _notes(rules: Rules) -> Iterator[str]:
 
 def _is_name(name: str) -> bool:
     return name.isascii() and name.isdecimal()
-
-
-def same_bytes(built: Path, old: StoreFile) -> bool:
-    """Whether a built file and one of the store have the same bytes; one that cannot be read has not."""
-    size = built.stat().st_size
-    if not old.regular or old.size != size:
-        return False
-    try:
-        with open_source(built) as one, old.open("pread") as other:
-            for position in range(0, size, CHUNK):
-                if not np.array_equal(one.window(position, CHUNK), other.window(position, CHUNK)):
-                    return False
-    except UnreadableError:
-        return False
-    return True

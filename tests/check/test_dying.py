@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +20,8 @@ from rmqtool.scan.log import LogScan, scan_log
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.layout import Store
 from rmqtool.store.patched import CUT
-from tests.disks import BLOCK, failing_preadv
-from tests.helpers import rmq
+from tests.disks import BLOCK, break_blocks
+from tests.helpers import held, rmq
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,7 +89,7 @@ def test_bad_blocks_of_the_log(
     root, facts = made
     bad = {root / "commitlog" / f"{number * SEGMENT:020d}": which for number, which in blocks.items()}
     wanted = [(n * SEGMENT + a, n * SEGMENT + b) for n, which in blocks.items() for a, b in runs(which)]
-    monkeypatch.setattr(os, "preadv", failing_preadv(bad))
+    break_blocks(monkeypatch, bad)
     left = records_outside(facts, wanted)
 
     found, summary = verified(root, jobs=jobs)
@@ -142,7 +143,7 @@ def test_a_bad_block_of_a_queue(
 ) -> None:
     root, _ = made
     path = next((root / "consumequeue").rglob("0" * 20))
-    monkeypatch.setattr(os, "preadv", failing_preadv({path: [block]}))
+    break_blocks(monkeypatch, {path: [block]})
     found, summary = verified(root)
     (one,) = serious(found)
     assert (one.code, root / one.path, one.position, one.length) == (
@@ -170,7 +171,7 @@ def test_a_bad_block_of_an_index_file(
     """In the slots (the first one with the header), and in the items."""
     root, _ = made
     path = min((root / "index").iterdir())
-    monkeypatch.setattr(os, "preadv", failing_preadv({path: [block]}))
+    break_blocks(monkeypatch, {path: [block]})
     found, summary = verified(root, safe_io=True)
     told = [one for one in found if one.code == "IDX-UNREADABLE"]
     assert [(root / one.path, one.position, one.length) for one in told] == [(path, block * BLOCK, BLOCK)]
@@ -294,14 +295,22 @@ def _plain(events: Iterator[Any]) -> Iterator[tuple[str, int]]:
         yield name, len(event.rows) if isinstance(event, Records) else getattr(event, "length", 0)
 
 
-@pytest.mark.parametrize("live", [False, True])
+@pytest.fixture
+def live(made: tuple[Path, logs.LogFacts], request: pytest.FixtureRequest) -> Iterator[bool]:
+    with held(made[0]) if request.param else nullcontext():
+        yield request.param
+
+
+@pytest.mark.parametrize("live", [False, True], indirect=True)
 @pytest.mark.parametrize("level", [Level.QUICK, Level.DEEP])
 def test_other_levels_survive_the_same(
-    made: tuple[Path, logs.LogFacts], monkeypatch: pytest.MonkeyPatch, level: Level, live: bool
+    made: tuple[Path, logs.LogFacts],
+    monkeypatch: pytest.MonkeyPatch,
+    level: Level,
+    live: bool,
 ) -> None:
     """Bad blocks by their exact ranges, everything around them read; a store at work is read as well."""
     root, facts = made
-    monkeypatch.setattr(verify, "is_live", lambda _: live)
     found, summary = verified(root, level=level)
     assert serious(found) == []
     assert summary["complete"]
@@ -309,7 +318,7 @@ def test_other_levels_survive_the_same(
 
     last = root / "commitlog" / f"{(SEGMENTS - 1) * SEGMENT:020d}"
     queue = next((root / "consumequeue").rglob("0" * 20))
-    monkeypatch.setattr(os, "preadv", failing_preadv({last: [0, 9], queue: [2]}))
+    break_blocks(monkeypatch, {last: [0, 9], queue: [2]})
     found, summary = verified(root, level=level, safe_io=True)
     told = {(root / one.path, one.position, one.length) for one in found if one.code == "DIR-UNREADABLE"}
     assert told == {(last, 0, BLOCK), (last, 9 * BLOCK, BLOCK), (queue, 2 * BLOCK, BLOCK)}
@@ -326,8 +335,7 @@ def test_other_levels_survive_the_same(
 def test_a_segment_that_expires_after_the_listing(made: tuple[Path, logs.LogFacts], level: Level) -> None:
     root, _ = made
     for live in (True, False):
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(verify, "is_live", lambda _, live=live: live)
+        with held(root) if live else nullcontext(), pytest.MonkeyPatch.context() as patched:
             patched.setattr(verify, "listed_anew", lambda store: store)
             store = Store.open(root)
             segment = root / "commitlog" / f"{0:020d}"
@@ -338,3 +346,15 @@ def test_a_segment_that_expires_after_the_listing(made: tuple[Path, logs.LogFact
             segment.write_bytes(content)
         assert run.summary()["complete"] is live
         assert [one.code for one in loud][:1] == ([] if live else ["DIR-UNREADABLE"])
+
+
+def test_queue_files_that_a_broker_makes_after_the_listing(made: tuple[Path, logs.LogFacts]) -> None:
+    root, _ = made
+    whole, away = root / QUEUE, root / "away"
+    whole.rename(away)
+    with held(root):
+        store = Store.open(root)
+        away.rename(whole)
+        run = Verification(store, Reading())
+        assert serious(list(run.findings())) == []
+    assert run.summary()["live"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
-import sys
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -20,6 +18,7 @@ from rmqtool.check.reading import Reading
 from rmqtool.check.verify import Verification
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
+from tests.helpers import held
 from tests.tiers import sampled
 
 if TYPE_CHECKING:
@@ -58,30 +57,13 @@ def circumstances(mutator: Mutator, root: Path) -> Iterator[None]:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         return really(path, *rest, **more)
 
-    holder = None
-    if mutator.locked:
-        command = [sys.executable, "-c", _HOLD, str(root / "lock")]
-        holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"held\n"
-    try:
-        with ExitStack() as patches:
-            patches.enter_context(mock.patch("os.open", opened))
-            for name, value in mutator.limits:
-                patches.enter_context(mock.patch(name, value))
-            yield
-    finally:
-        if holder is not None:
-            holder.communicate(b"")
-
-
-_HOLD = """
-import fcntl, sys
-file = open(sys.argv[1], "r+b")
-fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
-print("held", flush=True)
-sys.stdin.read()
-"""
+    with ExitStack() as stack:
+        if mutator.locked:
+            stack.enter_context(held(root))
+        stack.enter_context(mock.patch("os.open", opened))
+        for name, value in mutator.limits:
+            stack.enter_context(mock.patch(name, value))
+        yield
 
 
 def at_its_place(one: Finding, code: str, place: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import fixtures
+from fixtures.stores import healthy_store
 from rmqtool.check.reading import Reading
 from rmqtool.check.verify import Verification
 from rmqtool.store.config import config_of
@@ -46,7 +47,8 @@ def findings(path: Path, config: Any = None, jobs: int = 1) -> list[dict[str, An
     run = Verification(Store.open(path, config=config), Reading(jobs=jobs))
     rows = [one.row() for one in run.findings()]
     assert run.summary()["findings"] == len(rows)
-    assert run.summary()["complete"]
+    unread = {"X-ROCKSDB"} & {row["code"] for row in rows} or len(run.store.dledger_segments)
+    assert run.summary()["complete"] == (not unread)
     return rows
 
 
@@ -147,3 +149,28 @@ def test_all_damage_is_found_at_its_place(case: fixtures.DamageCase, tmp_path: P
 def test_jobs_change_nothing(golden: Callable[[str], fixtures.Golden], name: str) -> None:
     path = golden(name).path
     assert findings(path, jobs=1) == findings(path, jobs=4)
+
+
+def test_nothing_that_holds_data_is_left_unchecked(tmp_path: Path) -> None:
+    """An index whose chains nobody can follow, whatever its header counts, is no complete run."""
+    store = healthy_store().write(tmp_path / "store")
+    for file in store.index.files:
+        for number in range(1, 60):
+            store.patch(file.name, store.index.position(number) + 16, b"\x7f\xff\xff\xff")
+        store.patch(file.name, 36, bytes(4))
+        store.patch(file.name, 40, bytes(400))
+    run = Verification(Store.open(tmp_path / "store"), Reading())
+    found = {one.code for one in run.findings()}
+    assert "IDX-GEOMETRY" in found
+    assert run.summary()["incomplete_reason"] == "damage"
+    assert [row["path"] for row in run.covered.not_covered] == [one.name for one in store.index.files]
+
+
+@pytest.mark.parametrize("name", ["b533-dledger", "b533-rocksdb"])
+def test_messages_and_queues_in_forms_that_are_not_read(
+    golden: Callable[[str], fixtures.Golden], name: str
+) -> None:
+    for store in golden(name).stores.values():
+        run = Verification(Store.open(store), Reading())
+        list(run.findings())
+        assert not run.summary()["complete"]

@@ -5,23 +5,14 @@ from __future__ import annotations
 import errno
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 
 from rmqtool.repair import in_place
 from rmqtool.repair.marker import find_marker
-from tests.helpers import rmq
+from tests.disks import refuse
+from tests.helpers import held, rmq
 from tests.repair.smallstore import StopsAt, failing, tree
-
-HOLDER = """
-import fcntl, os, sys
-fd = os.open(sys.argv[1], os.O_RDWR)
-fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
-print("held", flush=True)
-sys.stdin.read()
-"""
 
 
 @pytest.fixture
@@ -46,11 +37,8 @@ def change(golden_store, root, tmp_path):
 
 @pytest.fixture
 def holder(root):
-    command = [sys.executable, "-c", HOLDER, root / "lock"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline() == "held\n"
+    with held(root) as process:
         yield process
-        process.stdin.close()
 
 
 def in_place_args(tmp_path, name="backup"):
@@ -133,11 +121,8 @@ def test_a_held_lock_is_exit_5_with_the_pid(change, root, tmp_path, holder, how,
 def test_undo_of_a_held_store_is_exit_5(change, root, tmp_path):
     change(*in_place_args(tmp_path))
     after = tree(root)
-    command = [sys.executable, "-c", HOLDER, root / "lock"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline() == "held\n"
+    with held(root) as process:
         done = rmq("undo", tmp_path / "backup", "--apply")
-        process.stdin.close()
     assert (done.exit_code, f"process {process.pid}" in done.stderr) == (5, True)
     assert tree(root) == after
 
@@ -151,14 +136,9 @@ def test_an_existing_output_is_refused(change, root, tmp_path):
 
 def test_a_read_only_file_system_is_told(change, root, tmp_path, monkeypatch, store_unchanged):
     store_unchanged(root)
-    real = os.open
-
-    def read_only(path, flags, *rest, **named):
-        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) and str(path).startswith(str(root)):
-            raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
-        return real(path, flags, *rest, **named)
-
-    monkeypatch.setattr(os, "open", read_only)
+    writing = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+    inside = f"{root}/"
+    refuse(monkeypatch, "open", errno.EROFS, lambda path, how, *_: how & writing and path.startswith(inside))
     done = change(*in_place_args(tmp_path))
     assert done.exit_code == 4
     assert done.stderr.splitlines()[-1].endswith("lock: cannot be opened for the lock: Read-only file system")

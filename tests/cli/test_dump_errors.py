@@ -14,6 +14,7 @@ from rmqtool.errors import StoreIOError
 from rmqtool.store.names import parse_base_offset
 from rmqtool.store.segments import Segment
 from tests.cli.dumping import NDJSON, assert_one_line, offsets
+from tests.disks import refuse
 from tests.helpers import Result, rmq, rmq_process
 
 if TYPE_CHECKING:
@@ -278,14 +279,7 @@ def test_a_directory_without_permission(
 ) -> None:
     """Root may read all, so the system call refuses here."""
     store, _ = made
-    usual = os.scandir
-
-    def refuse(path: Any = ".") -> Any:
-        if str(path).rstrip("/").endswith("commitlog"):
-            raise PermissionError(13, "Permission denied", str(path))
-        return usual(path)
-
-    monkeypatch.setattr(os, "scandir", refuse)
+    refuse(monkeypatch, "scandir", when=lambda path: path.rstrip("/").endswith("commitlog"))
     result = rmq("dump", store / "commitlog")
     assert result.exit_code in {3, 4}
     assert_one_line(result, result.exit_code)

@@ -16,7 +16,8 @@ from fixtures.builder import HandmadeLog
 from formats.consumequeue import Unit
 from rmqtool.scan.log import Piece
 from tests.cli.dumping import NDJSON
-from tests.cli.test_said_not_hidden import refuse
+from tests.cli.test_said_not_hidden import unlisted
+from tests.disks import refuse
 from tests.helpers import rmq
 
 SEGMENT = 4096
@@ -264,7 +265,7 @@ def test_show_of_a_sound_store_is_complete(full: Path) -> None:
 
 @pytest.mark.parametrize("name", ["commitlog", "consumequeue", "index", "TopicTx"])
 def test_show_says_what_it_could_not_list(full: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    refuse(monkeypatch, name)
+    unlisted(monkeypatch, name)
     code, told, error = shown(full, 2488)
     assert (code, told["incomplete_reason"]) == (3, "unreadable")
     (row,) = told["not_covered"]
@@ -282,14 +283,7 @@ def test_show_says_what_it_could_not_read(
     if kind == "fifo":
         special(path, "fifo")
     else:
-        usual = os.open
-
-        def refuse_open(name: Any, *args: Any, **options: Any) -> int:
-            if os.fspath(name) == str(path):
-                raise PermissionError(13, "Permission denied", str(path))
-            return usual(name, *args, **options)
-
-        monkeypatch.setattr(os, "open", refuse_open)
+        refuse(monkeypatch, "open", when=lambda name, *_: name == str(path))
     for target in (2488, "7F00000100002A9F00000000000009B8"):
         code, told, error = shown(full, target)
         assert code == 3, error
@@ -315,7 +309,7 @@ def test_show_is_interrupted_while_it_searches(store: Path, monkeypatch: pytest.
 
 
 def test_info_names_a_directory_once(full: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    refuse(monkeypatch, "index")
+    unlisted(monkeypatch, "index")
     for options in ((), ("--quiet",)):
         result = rmq("info", full, "--json", *options)
         assert result.exit_code == 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from fixtures.builder import HandmadeLog
 from formats.consumequeue import PRE_BLANK
 from rmqtool.scan.units import UNIT
 from tests.build.building import files_of, same
-from tests.disks import failing_preadv
+from tests.disks import break_blocks
 from tests.helpers import Entry, Result, differences, rmq, snapshot
 
 if TYPE_CHECKING:
@@ -243,7 +242,7 @@ def test_bytes_that_cannot_be_read_are_exit_3(
     golden: Callable[[str], Golden], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, out = golden("v533-basic"), tmp_path / "out"
-    monkeypatch.setattr(os, "preadv", failing_preadv({one.path / "commitlog" / f"{0:020d}": [2]}))
+    break_blocks(monkeypatch, {one.path / "commitlog" / f"{0:020d}": [2]})
     result = rebuild(one, "--safe-io", "--output", out, "--apply", "--format", "ndjson")
     assert (result.exit_code, summary(result)["incomplete_reason"]) == (3, "unreadable")
     assert summary(result)["blank_units"] > 0

@@ -14,6 +14,7 @@ import pytest
 from fixtures.builder import HandmadeLog
 from rmqtool.errors import UsageError
 from rmqtool.output.times import zone_of
+from tests.disks import refuse
 from tests.helpers import rmq
 
 if TYPE_CHECKING:
@@ -36,23 +37,16 @@ def store(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def refuse(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Directories called `name` cannot be listed. (Root may read all, so the system call refuses here.)"""
-    usual = os.scandir
-
-    def scandir(path: Any = ".") -> Any:
-        if os.path.basename(os.fspath(path).rstrip("/")) == name:
-            raise PermissionError(13, "Permission denied", str(path))
-        return usual(path)
-
-    monkeypatch.setattr(os, "scandir", scandir)
+def unlisted(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Directories called `name` cannot be listed."""
+    refuse(monkeypatch, "scandir", when=lambda path: os.path.basename(path.rstrip("/")) == name)
 
 
 @pytest.mark.parametrize("options", [(), ("--quiet",)])
 def test_a_log_that_cannot_be_listed_is_not_an_empty_one(
     store: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
 ) -> None:
-    refuse(monkeypatch, "commitlog")
+    unlisted(monkeypatch, "commitlog")
     result = rmq("dump", store, *NDJSON, *options)
     assert result.exit_code == 3
     summary = result.rows[-1]
@@ -63,13 +57,13 @@ def test_a_log_that_cannot_be_listed_is_not_an_empty_one(
 
 
 def test_other_directories_are_no_matter_of_the_log(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    refuse(monkeypatch, "config")
+    unlisted(monkeypatch, "config")
     assert rmq("dump", store, *NDJSON).exit_code == 0
 
 
 def test_a_queue_that_cannot_be_listed(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (store / "consumequeue/TopicTest/1").mkdir()
-    refuse(monkeypatch, "1")
+    unlisted(monkeypatch, "1")
     result = rmq("dump", store / "consumequeue", *NDJSON)
     assert result.exit_code == 3
     assert [one["path"] for one in result.rows[-1]["not_covered"]] == ["consumequeue/TopicTest/1"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import os
 import shutil
@@ -12,7 +13,7 @@ import pytest
 
 from fixtures import open_golden
 from fixtures.builder import HandmadeLog
-from tests.disks import failing_preadv
+from tests.disks import break_blocks, refuse, replace
 from tests.helpers import differences, rmq, rmq_process, snapshot
 
 SEGMENT = 4096
@@ -148,7 +149,7 @@ def test_nothing_found_writes_nothing(tmp_path: Path) -> None:
 def test_unreadable_blocks_are_told(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     image = tmp_path / "image"
     image.write_bytes(b"".join(file.read_bytes() for file in sorted(log.iterdir())))
-    monkeypatch.setattr(os, "preadv", failing_preadv({image: [1]}))
+    break_blocks(monkeypatch, {image: [1]})
     result = rmq("salvage", image, "--output", tmp_path / "new", "--safe-io", "--format", "ndjson")
     assert result.exit_code == 3
     summary = result.rows[-1]
@@ -173,10 +174,7 @@ def test_a_hole_of_a_gib_is_not_read(log: Path, tmp_path: Path) -> None:
 
 
 def test_full_disk_leaves_nothing(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> int:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "pwrite", refuse)
+    refuse(monkeypatch, "pwrite", errno.ENOSPC)
     result = rmq("salvage", log, "--output", tmp_path / "new")
     assert result.exit_code == 4
     assert "No space left" in result.stderr
@@ -214,7 +212,7 @@ def test_interrupt_leaves_nothing_but_a_summary(
     def interrupt(*_: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(os, "pwrite", interrupt)
+    replace(monkeypatch, "pwrite", interrupt)
     result = rmq("salvage", log, "--output", tmp_path / "new", "--format", "ndjson")
     assert result.exit_code == 130
     summary = result.rows[-1]

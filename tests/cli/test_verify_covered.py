@@ -13,7 +13,8 @@ from fixtures.stores import HandmadeStore, healthy_store
 from rmqtool.check import verify
 from rmqtool.check.levels import Phase
 from rmqtool.errors import ExitCode
-from tests.cli.test_said_not_hidden import refuse
+from tests.cli.test_said_not_hidden import unlisted
+from tests.disks import refuse
 from tests.helpers import rmq
 
 
@@ -32,7 +33,7 @@ def told(root: Path, *options: object) -> tuple[int, dict[str, Any]]:
 def test_a_directory_that_cannot_be_listed(
     store: HandmadeStore, monkeypatch: pytest.MonkeyPatch, name: str, level: tuple[str, ...]
 ) -> None:
-    refuse(monkeypatch, name.rpartition("/")[2])
+    unlisted(monkeypatch, name.rpartition("/")[2])
     code, summary = told(store.root, *level)
     assert code == ExitCode.INCOMPLETE
     assert (summary["complete"], summary["incomplete_reason"]) == (False, "unreadable")
@@ -60,14 +61,7 @@ def test_an_entry_that_is_no_plain_file(store: HandmadeStore, name: str) -> None
 
 
 def test_a_checkpoint_that_cannot_be_read(store: HandmadeStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    really = os.open
-
-    def opened(path: Any, *rest: Any, **more: Any) -> int:
-        if str(path).endswith("/checkpoint"):
-            raise PermissionError(13, "Permission denied")
-        return really(path, *rest, **more)
-
-    monkeypatch.setattr(os, "open", opened)
+    refuse(monkeypatch, "open", when=lambda path, *_: path.endswith("/checkpoint"))
     code, summary = told(store.root)
     assert (code, [row["path"] for row in summary["not_covered"]]) == (ExitCode.INCOMPLETE, ["checkpoint"])
 

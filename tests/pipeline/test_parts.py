@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from rmqtool.scan.log import LogScan, scan_log
 from rmqtool.store.bytes import BLOCK
 from rmqtool.store.layout import Store
 from rmqtool.store.segments import Segment, SegmentSet
-from tests.disks import failing_preadv
+from tests.disks import break_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -174,7 +173,7 @@ def test_blocks_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     log.write(tmp_path / "commitlog")
     usual = Segment.open
     monkeypatch.setattr(Segment, "open", lambda self, _="auto": usual(self, "pread"))
-    monkeypatch.setattr(os, "preadv", failing_preadv({tmp_path / "commitlog" / f"{0:020d}": bad}))
+    break_blocks(monkeypatch, {tmp_path / "commitlog" / f"{0:020d}": bad})
     assert len(add_up(tmp_path, 512, BLOCK - 100, BLOCK, 2 * BLOCK)) < 180
 
 

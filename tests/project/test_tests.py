@@ -1,4 +1,7 @@
-"""What tests keep to: they ask the behaviour, not the source, and replace nothing that has no public name."""
+"""What tests keep to: they ask the behaviour, not the source, and replace nothing that has no public name.
+
+Calls of the system are replaced in `tests/disks.py` and nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +36,8 @@ def troubles(tree: ast.AST) -> Iterator[str]:
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
         called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         if called in PATCHING:
+            if called == "setattr" and isinstance(call.args[0], ast.Name) and call.args[0].id == "os":
+                yield "setattr of os: see tests/disks.py"
             for argument in call.args[:2]:
                 yield from (f"{called} of private {name}" for name in texts(argument) if is_private(name))
         if called in READS_SOURCE or (
@@ -46,6 +51,8 @@ def test_a_module_of_tests(path: Path) -> None:
     found = list(troubles(ast.parse(path.read_text(encoding="utf-8"))))
     if path.relative_to(ROOT).as_posix().startswith(ABOUT_THE_SOURCE):
         found = [one for one in found if "source" not in one]
+    if path == ROOT / "tests/disks.py":
+        found = [one for one in found if "of os" not in one]
     assert found == []
 
 
@@ -56,6 +63,7 @@ def test_a_module_of_tests(path: Path) -> None:
         'patch.setattr("rmqtool.scan.segment._STEP", 1)',
         'mock.patch("rmqtool.scan.log._advance", None)',
         'mock.patch.object(module, "_held", {})',
+        'monkeypatch.setattr(os, "open", refuse)',
         "inspect.getsource(module)",
         '(ROOT / "rmqtool").rglob("*.py")',
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
 import fixtures
@@ -12,6 +14,7 @@ from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.tail import LogTail
 from rmqtool.scan import moving
 from rmqtool.store.layout import Store
+from tests.helpers import held
 
 COLUMNS = ("physical_offset", "topic")
 
@@ -141,10 +144,10 @@ def torn(root):
 def test_a_torn_record_at_the_end_is_damage(tmp_path, monkeypatch, count, live):
     """Also where a broker holds the store, if it still looks like that after a while."""
     log, path, _ = torn(tmp_path)
-    monkeypatch.setattr(module, "is_live", lambda store: live)
     waits = []
     monkeypatch.setattr(moving.time, "sleep", waits.append)
-    given, tail = last(tmp_path, count)
+    with held(tmp_path) if live else nullcontext():
+        given, tail = last(tmp_path, count)
     assert given == [one.physical_offset for one in log.records[:-1]][len(log.records) - 1 - count :][:count]
     (row,) = [row for row in tail.not_covered() if row["reason"] == "damage"]
     assert (row["path"], row["physical_offset"]) == (
@@ -157,9 +160,9 @@ def test_a_torn_record_at_the_end_is_damage(tmp_path, monkeypatch, count, live):
 
 def test_the_moving_end_is_read_again_first(tmp_path, monkeypatch):
     log, path, whole = torn(tmp_path)
-    monkeypatch.setattr(module, "is_live", lambda store: True)
     monkeypatch.setattr(moving.time, "sleep", lambda seconds: path.write_bytes(whole))
-    given, tail = last(tmp_path, 1000)
+    with held(tmp_path):
+        given, tail = last(tmp_path, 1000)
     assert given == [one.physical_offset for one in log.records]
     assert tail.summary()["complete"] is True
 

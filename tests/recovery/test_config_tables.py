@@ -67,6 +67,6 @@ def test_tables_of_a_store(tmp_path: Path) -> None:
     assert found == {
         "config/consumerFilter.json": (Loads.REFUSES, False),
         "config/consumerOffset.json": (Loads.BAK, True),
-        "config/subscriptionGroup.json": (Loads.EMPTY, False),
+        "config/subscriptionGroup.json": (Loads.EMPTY, True),
         "config/topics.json": (Loads.PRIMARY, False),
     }

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from functools import cache, wraps
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fixtures import damage_case, golden_names
+from fixtures import copy_base, damage_case, golden_names
 from rmqtool.recovery.consequences.catalogue import CATALOGUE
+from rmqtool.recovery.foretell import foretell
+from rmqtool.recovery.outcome import Verdict
 from rmqtool.scan import kernels_python
+from rmqtool.store.layout import Store
 from rmqtool.store.lock import LockState
 from tests.recovery import laws
 from tests.recovery.corpus import damaged_store, foretold
@@ -60,6 +64,7 @@ def of(outcome: Outcome, code: str) -> list[Consequence]:
 ON_CASES: dict[str, tuple[str, dict[str, Any]]] = {
     # facts: what the real store showed (bounds, files, offsets), or the damage itself
     "DR-ABNORMAL": ("v533-none-healthy-abort", {"offset": 327680}),
+    "DR-BAD-BODIES": ("v533-record-body-middle-mid-clean", {"count": 1}),
     "DR-BORDER-RECORD": ("v533-cq-lag-2-clean", {}),
     "DR-CHECKPOINT-FUTURE": ("v533-checkpoint-future-abort", {}),
     "DR-CONFIG-BAK": (
@@ -259,6 +264,17 @@ def test_an_empty_table_counts_what_its_backup_would_have_had(tmp_path: Path) ->
     (root / "config" / "consumerOffset.json.bak").write_text('{"offsetTable":{"T@g":{"0":1},"T@h":{"0":2}}}')
     (found,) = of(start(root), "DR-CONFIG-EMPTY")
     assert (found.facts["what"], found.facts["entries"], found.severity) == ("consumer offsets", 2, "error")
+
+
+@shows("DR-LOG-GONE")
+def test_a_log_that_is_gone_with_its_queues(tmp_path: Path) -> None:
+    root = copy_base("v533-a-clean", tmp_path / "store")
+    for name in ("commitlog", "consumequeue"):
+        shutil.rmtree(root / name)
+    outcome = foretell(Store.open(root), "5.3.3")
+    (found,) = of(outcome, "DR-LOG-GONE")
+    assert outcome.verdict is Verdict.UNSAFE
+    assert found.facts["evidence"].startswith("checkpoint, index/")
 
 
 @shows("DR-LOCK-UNKNOWN")

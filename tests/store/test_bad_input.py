@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import random
 import socket
@@ -17,6 +16,7 @@ from rmqtool.store.bytes import MemorySource
 from rmqtool.store.kinds import CONFIG_NAMES
 from rmqtool.store.layout import FileKind, Store
 from rmqtool.store.sniff import sniff
+from tests.disks import refuse, replace
 
 SEGMENT = "00000000000000000000"
 PLACES = [
@@ -193,18 +193,9 @@ def test_special_files_in_a_store(tmp_path):
     assert len(store.segments) == 0
 
 
-def refuse(real, fragment):
-    def call(path, *args, **kwargs):
-        if fragment in os.fspath(path):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-        return real(path, *args, **kwargs)
-
-    return call
-
-
 def test_directory_without_permission(tmp_path, monkeypatch):
     (tmp_path / "secret").mkdir()
-    monkeypatch.setattr(os, "scandir", refuse(os.scandir, "secret"))
+    refuse(monkeypatch, "scandir", when=lambda path: "secret" in path)
     with pytest.raises(StoreIOError, match="Permission denied") as caught:
         Store.open(tmp_path / "secret")
     assert caught.value.exit_code is ExitCode.INTERNAL
@@ -213,7 +204,7 @@ def test_directory_without_permission(tmp_path, monkeypatch):
 
 def test_file_without_permission(tmp_path, monkeypatch):
     (tmp_path / "secret").write_bytes(b"x")
-    monkeypatch.setattr(os, "open", refuse(os.open, "secret"))
+    refuse(monkeypatch, "open", when=lambda path, *_: "secret" in path)
     with pytest.raises(StoreIOError, match="Permission denied"):
         Store.open(tmp_path / "secret")
 
@@ -222,7 +213,7 @@ def test_unreadable_directory_inside_a_store(tmp_path, monkeypatch):
     (tmp_path / "commitlog").mkdir()
     (tmp_path / f"commitlog/{SEGMENT}").write_bytes(bytes(100))
     (tmp_path / "consumequeue/T/0").mkdir(parents=True)
-    monkeypatch.setattr(os, "scandir", refuse(os.scandir, "consumequeue/T"))
+    refuse(monkeypatch, "scandir", when=lambda path: "consumequeue/T" in path)
     store = Store.open(tmp_path)
     assert [(one.path, one.error) for one in store.directories if one.error] == [
         ("consumequeue/T", "Permission denied")
@@ -234,7 +225,7 @@ def test_unreadable_directory_inside_a_store(tmp_path, monkeypatch):
 def test_unreadable_files_inside_a_store(golden, monkeypatch):
     """Listing, sizes and release still answer when no file can be opened."""
     root = golden("v533-basic").path
-    monkeypatch.setattr(os, "open", refuse(os.open, str(root)))
+    refuse(monkeypatch, "open", when=lambda path, *_: str(root) in path)
     store = Store.open(root)
     assert len(store.files) > 20
     assert store.sizes[FileKind.COMMITLOG].value == 32768
@@ -268,7 +259,7 @@ def test_a_file_that_vanishes_while_it_is_listed(tmp_path, monkeypatch):
             return iter(self.entries)
 
     listed: list[object] = []
-    monkeypatch.setattr(os, "scandir", Listing)
+    replace(monkeypatch, "scandir", Listing)
     store = Store.open(tmp_path)
     assert store.files == ()
     assert store.notes == (f"commitlog/{SEGMENT}: vanished while it was listed",)

@@ -12,6 +12,7 @@ from rmqtool.errors import StoreIOError, UnreadableError, UsageError
 from rmqtool.store.access import open_source
 from rmqtool.store.bytes import BLOCK, MemorySource, PreadSource
 from rmqtool.store.mapped import MappedSource
+from tests.disks import break_blocks, refuse
 
 DATA = bytes(range(256)) * 64
 
@@ -100,20 +101,8 @@ def test_file_that_shrinks_gives_a_short_window(file, mode):
         assert source.window(9000, 10).size == 0
 
 
-def failing_preadv(bad, real=os.preadv):
-    """Fails for every request that touches a byte of `bad`, as some disks do with a large request."""
-
-    def preadv(descriptor, buffers, offset):
-        length = sum(len(buffer) for buffer in buffers)
-        if offset < bad.stop and offset + length > bad.start:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return real(descriptor, buffers, offset)
-
-    return preadv
-
-
 def test_bad_block_is_an_error_with_its_range(file, monkeypatch):
-    monkeypatch.setattr(os, "preadv", failing_preadv(range(2 * BLOCK + 10, 2 * BLOCK + 20)))
+    break_blocks(monkeypatch, {file: [2]})
     with open_source(file, "pread", name="commitlog/0") as source:
         with pytest.raises(UnreadableError, match="Input/output error") as caught:
             source.window(100, len(DATA) - 100)
@@ -127,11 +116,8 @@ def test_bad_block_is_an_error_with_its_range(file, monkeypatch):
 
 
 def test_other_read_errors_are_io_errors(file, monkeypatch):
-    def refuse(*_):
-        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
-
     with open_source(file, "pread") as source:
-        monkeypatch.setattr(os, "preadv", refuse)
+        refuse(monkeypatch, "preadv")
         with pytest.raises(StoreIOError, match="Permission denied"):
             source.window(0, 1)
 
@@ -144,10 +130,7 @@ def test_missing_file_and_directory(tmp_path):
 
 
 def test_permission_denied(file, monkeypatch):
-    def refuse(*_args, **_kwargs):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-    monkeypatch.setattr(os, "open", refuse)
+    refuse(monkeypatch, "open")
     with pytest.raises(StoreIOError, match="Permission denied"):
         open_source(file)
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import fixtures
 from rmqtool.store.config_json import ParseState, load_config_pair, load_json_config, parse_config, topics_of
 from rmqtool.store.layout import FileKind, Store
+from tests.disks import refuse
 
 EXAMPLE = b"""{
 \t"offsetTable":{
@@ -137,10 +138,7 @@ def test_files_that_cannot_be_read(tmp_path, monkeypatch):
     path = tmp_path / "topics.json"
     path.write_bytes(b"{}")
 
-    def refuse(*_args, **_kwargs):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(os, "open", refuse)
+    refuse(monkeypatch, "open")
     parsed = load_json_config(path)
     assert parsed.state is ParseState.UNREADABLE
     assert "Permission denied" in parsed.detail

@@ -11,15 +11,8 @@ import pytest
 from rmqtool.store import lock
 from rmqtool.store.access import open_source
 from rmqtool.store.bytes import MemorySource
-from tests.helpers import ROOT
-
-HOLDER = """
-import fcntl, os, sys, time
-fd = os.open(sys.argv[1], os.O_RDWR)
-fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
-print("held", flush=True)
-sys.stdin.read()
-"""
+from tests.disks import refuse
+from tests.helpers import ROOT, held
 
 TRY = """
 import fcntl, os, sys
@@ -41,17 +34,8 @@ def root(tmp_path):
 @pytest.fixture
 def holder(root):
     """Another process with a lock on byte 0, as the Java broker takes it."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, root / "lock"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout.readline() == "held\n"
-    yield process
-    process.stdin.close()
-    process.wait(10)
-    process.stdout.close()
+    with held(root) as process:
+        yield process
 
 
 @pytest.fixture
@@ -166,10 +150,7 @@ def test_odd_lock_files(tmp_path):
 
 
 def test_lock_that_may_not_be_opened(root, monkeypatch):
-    def refuse(*_args, **_kwargs):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(os, "open", refuse)
+    refuse(monkeypatch, "open")
     state = lock.probe(root)
     assert (state.held, state.pid) == (None, None)
     assert "Permission denied" in state.reason

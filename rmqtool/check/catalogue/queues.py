@@ -163,6 +163,18 @@ ENTRIES = (
         "rmqtool dump STORE lists the records",
     ),
     Code(
+        "X-QUEUE-ID",
+        Severity.ERROR,
+        "the record says queue {found}, its queue offset is missing in queue {expected}",
+        "rmqtool recover STORE puts it right",
+    ),
+    Code(
+        "X-NO-QUEUES",
+        Severity.NOTE,
+        "{found} records have no queues to be compared with: no queue and no topic table is here",
+        "where only a part of a store was sent, ask for consumequeue/ and config/ too",
+    ),
+    Code(
         "X-NO-QUEUE",
         Severity.NOTE,
         "{found} records of a topic without a queue, as after its deletion",

@@ -38,7 +38,11 @@ BEHAVIOURS = (
         "a bad record where recovery reads: the log ends there, queues are cut, files behind are deleted",
         ("DR-LOG-CUT", "DR-MESSAGES-LOST", "DR-SEGMENTS-DELETED", "DR-QUEUE-CUT", "DR-LOOKAHEAD-DELETED"),
     ),
-    Behaviour("start-4", "an empty commitlog directory: all queues are destroyed", ("DR-QUEUES-DESTROYED",)),
+    Behaviour(
+        "start-4",
+        "an empty commitlog directory: all queues are destroyed",
+        ("DR-QUEUES-DESTROYED", "DR-LOG-GONE"),
+    ),
     Behaviour("start-5", "a file of another length than configured: no start", ("DR-REFUSE-LENGTH",)),
     Behaviour(
         "start-6",
@@ -137,6 +141,7 @@ BEHAVIOURS = (
         "properties, a filler in mid-file, damage in files that recovery does not read",
         (
             "DR-GAP",
+            "DR-BAD-BODIES",
             "DR-DISPLACED",
             "DR-ASTRAY",
             "DR-TORN-PROPERTIES",

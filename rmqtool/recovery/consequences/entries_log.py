@@ -36,8 +36,15 @@ LOG = (
     Entry(
         "DR-QUEUES-DESTROYED",
         E,
-        "there is no file of the log: all {count} files of queues are deleted",
-        "is the disk mounted, is it the right path? commitlog/ must not be empty",
+        "commitlog/ holds no file: is the disk mounted? A start would delete all {count} consume queue files",
+        "mount it, or give its place with --commitlog or --store-config; commitlog/ must not be empty",
+    ),
+    Entry(
+        "DR-LOG-GONE",
+        E,
+        "commitlog/ holds no file though {evidence} tells of messages: is the disk mounted? New messages "
+        "would begin at offset 0, and queue offsets would be reused",
+        "mount it, or give its place with --commitlog or --store-config",
     ),
     Entry(
         "DR-EMPTY-FILE-DELETED",
@@ -51,6 +58,13 @@ LOG = (
         W,
         "no file covers the offsets {start} to {end}: the broker does not notice, reads behind it go wrong",
         "look for the missing file in backups and replicas",
+    ),
+    Entry(
+        "DR-BAD-BODIES",
+        W,
+        "{count} records have a body that does not match its CRC, first at {offset}: recovery does not reach "
+        "them",
+        "rmqtool recover STORE puts tombstones in their places",
     ),
     Entry(
         "DR-DISPLACED",

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rmqtool.recovery.consequences.consequence import Consequence, consequence
-from rmqtool.recovery.record import StopReason
+from rmqtool.recovery.existing import missing_files
+from rmqtool.recovery.record import ORDINARY_STOPS
 from rmqtool.recovery.traits import ReputStart
+from rmqtool.store.consumer_offsets import offsets_file, stored_offsets
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rmqtool.recovery.consequences.scene import Scene
+    from rmqtool.recovery.start import Start
 
-_ORDINARY = (StopReason.ZERO_TAIL, StopReason.END, StopReason.BLANK)
-"""ends that are not in the middle of something"""
 _DIGITS = 20
 _GREGORIAN = range(1970, 2300)
 """years that names of index files may begin with; the Thai calendar is 543 ahead"""
@@ -29,7 +29,7 @@ def cuts(scene: Scene) -> Iterator[Consequence]:
     if start.end is None:
         return
     stop, offset = start.loaded[start.end.file].path, start.end.offset
-    if start.end.reason not in _ORDINARY:
+    if start.end.reason not in ORDINARY_STOPS:
         yield consequence("DR-LOG-CUT", stop, offset=offset, reason=start.end.reason.value)
     if loss is not None and loss.messages:
         yield consequence(
@@ -47,8 +47,25 @@ def cuts(scene: Scene) -> Iterator[Consequence]:
 def _without_log(scene: Scene) -> Iterator[Consequence]:
     start = scene.start
     gone = [path for queue in start.queues.values() for path in queue.files.deleted]
-    if start.plan is not None and not start.loaded and gone:
+    if start.plan is None or start.loaded:
+        return
+    if gone:
         yield consequence("DR-QUEUES-DESTROYED", *sorted(gone), count=len(gone))
+        return
+    witnesses = list(_witnesses_of_a_log(start))
+    if witnesses:
+        yield consequence("DR-LOG-GONE", *witnesses, evidence=", ".join(witnesses))
+
+
+def _witnesses_of_a_log(start: Start) -> Iterator[str]:
+    """What only a store with messages has."""
+    if int(start.checkpoint.physic_msg_timestamp) > 0:
+        yield "checkpoint"
+    yield from (path for path in start.index.kept[:1])
+    if start.store.file("consumequeue/CURRENT") is not None:
+        yield "consumequeue/CURRENT"
+    if any(isinstance(one.offset, int) and one.offset > 0 for one in stored_offsets(start.store)):
+        yield f"config/{offsets_file(start.store)}"
 
 
 def _deleted(scene: Scene, offset: int) -> Iterator[Consequence]:
@@ -69,12 +86,10 @@ def _deleted(scene: Scene, offset: int) -> Iterator[Consequence]:
 def unnoticed(scene: Scene) -> Iterator[Consequence]:
     """What lies in the log and is taken as it is."""
     start, witness = scene.start, scene.start.witness
-    for before, after in pairwise(start.loaded):
-        if after.base > before.base + start.log.size:
-            yield consequence(
-                "DR-GAP", before.path, after.path, start=before.base + start.log.size, end=after.base
-            )
+    for first, end, beside in missing_files(start):
+        yield consequence("DR-GAP", *beside, start=first, end=end)
     for code, found in (
+        ("DR-BAD-BODIES", witness.broken),
         ("DR-DISPLACED", witness.displaced),
         ("DR-TORN-PROPERTIES", witness.torn),
         ("DR-POISON-HALF", witness.poison),

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmqtool.repair.content import Inline
-from rmqtool.repair.mend.queue_files import by_base, odd_files, put, removed, spans, units_of
+from rmqtool.repair.mend.queue_files import (
+    by_base,
+    filled_up,
+    odd_files,
+    put,
+    removed,
+    spans,
+    units_of,
+)
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.scan.units import BATCH_UNIT, valid_units
 from rmqtool.store.kinds import FileKind
@@ -142,7 +150,7 @@ class _One:
             good = valid_units(units) & (units["physical_offset"] < self.mender.first_offset)
             count = len(units) if good.all() else int(np.argmin(good))
             self.expired.append(units[:count])
-            if count < len(units):
+            if count < self.mender.whole:
                 return
 
     def _start(self, older: int) -> int:
@@ -165,15 +173,11 @@ class _One:
     def _file(self, number: int, start: int, older: int) -> Iterator[Edit]:
         mender, base = self.mender, number * self.mender.size
         first = number * mender.whole - start
-        wanted = np.zeros(mender.whole, BATCH_UNIT)
-        if first < older:
-            kept = np.concatenate(self.expired)[first : first + mender.whole]
-            wanted[: len(kept)] = kept
-        behind = max(older - first, 0)
+        behind = min(max(older - first, 0), mender.whole)
+        kept = np.concatenate([np.zeros(0, BATCH_UNIT), *self.expired])[first : first + behind]
         from_log = max(first - older, 0)
-        if behind < mender.whole:
-            units = self.built.units(from_log, mender.whole - behind)
-            wanted[behind : behind + len(units)] = units
+        units = self.built.units(from_log, mender.whole - behind)
+        wanted = np.concatenate([kept, units]).astype(BATCH_UNIT)  # joined ones have native byte order
         there = self.files.get(base)
         path = f"batchconsumequeue/{self.key[0]}/{self.key[1]}/{base:020d}"
         if there is None or there.size != mender.size:
@@ -181,6 +185,8 @@ class _One:
             yield put(path, mender.size, wanted, None, time, there)
             return
         held = units_of(there, BATCH_UNIT)[: mender.whole]
+        count = max(len(wanted), len(held))
+        wanted, held = filled_up(wanted, count), filled_up(held, count)
         for span in spans(_compared(wanted) != _compared(held)):
             data = wanted[span[0] : span[-1] + 1]
             slot = int(data["base_offset"][0])

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from formats.commitlog import END_FILE_MIN_BLANK_LENGTH
+from rmqtool.repair.mend.chain import BATCH
+from rmqtool.repair.mend.first_fit import FirstFit
 from rmqtool.repair.place import Place
 from rmqtool.repair.tombstone import smallest
 
@@ -18,8 +20,8 @@ if TYPE_CHECKING:
     from rmqtool.repair.mend.order import Missing
 
 
-_MOST = 0x7FFF
-"""messages of one record in a batch queue"""
+_NONE = -1
+"""room that nothing fits into"""
 
 
 class Placed(NamedTuple):
@@ -85,45 +87,62 @@ def allot(claims: Claims, cells: Sequence[Cell], batches: Collection[str]) -> li
 
     In a batch queue one record takes as many positions as there are.
     """
-    starts = [cell.start for cell in cells]
+    allotment = _Allotment(cells)
     without: list[Missing] = []
     for key in sorted(claims.open):
         for gap in claims.open[key]:
-            left = _allot_one(gap, cells, starts, _MOST if key[0] in batches else 1)
+            left = allotment.put(gap, BATCH if key[0] in batches else 1)
             if left is not None:
                 without.append(left)
     return without
 
 
-def _allot_one(gap: Missing, cells: Sequence[Cell], starts: list[int], most: int) -> Missing | None:
-    low = gap.low
-    for slot in range(gap.first, gap.last + 1, most):
-        count = min(gap.last + 1 - slot, most)
-        place = Place(gap.key[0], gap.key[1], slot, 0, 0, batch_size=count if most > 1 else None)
-        needs = smallest(place), smallest(place, crc_trailer=True)
-        cell = _cell_for(needs, cells, bisect_left(starts, low), gap.high)
-        if cell is None:
-            return type(gap)(gap.key, slot, gap.last, low, gap.high)
-        need = needs[cell.hole.trailer]
-        cell.placed.append(Placed(gap.key, slot, need, count))
-        cell.room -= need
-        low = cell.start
-    return None
+class _Allotment:
+    """Room that cells have: all of them, and those with a broken record to spare."""
 
+    def __init__(self, cells: Sequence[Cell]) -> None:
+        self._cells = cells
+        self._starts = [cell.start for cell in cells]
+        self._any = {trailer: FirstFit(self._rooms(trailer)) for trailer in (False, True)}
+        self._spare = {trailer: FirstFit(self._rooms(trailer, spare=True)) for trailer in (False, True)}
 
-def _cell_for(needs: tuple[int, int], cells: Sequence[Cell], first: int, high: int) -> Cell | None:
-    """The first cell with a broken record to spare, else the first one with room.
+    def _rooms(self, trailer: bool, *, spare: bool = False) -> list[int]:
+        return [
+            cell.room if cell.hole.trailer is trailer and (cell.frames or not spare) else _NONE
+            for cell in self._cells
+        ]
 
-    needs: bytes without and with a `__CRC32#` property.
-    """
-    spare: Cell | None = None
-    for number in range(first, len(cells)):
-        cell = cells[number]
-        if cell.start >= high:
-            break
-        if cell.room < needs[cell.hole.trailer]:
-            continue
-        if len(cell.placed) < len(cell.frames):
-            return cell
-        spare = spare or cell
-    return spare
+    def put(self, gap: Missing, most: int) -> Missing | None:
+        """Cells for the positions of a gap, `most` in one record; those from the first without room on."""
+        low = gap.low
+        for slot in range(gap.first, gap.last + 1, most):
+            count = min(gap.last + 1 - slot, most)
+            place = Place(gap.key[0], gap.key[1], slot, 0, 0, batch_size=count if most > 1 else None)
+            needs = smallest(place), smallest(place, crc_trailer=True)
+            number = self._cell_for(needs, bisect_left(self._starts, low), gap.high)
+            if number is None:
+                return type(gap)(gap.key, slot, gap.last, low, gap.high)
+            cell = self._cells[number]
+            self._take(number, Placed(gap.key, slot, needs[cell.hole.trailer], count))
+            low = cell.start
+        return None
+
+    def _take(self, number: int, placed: Placed) -> None:
+        cell = self._cells[number]
+        cell.placed.append(placed)
+        cell.room -= placed.need
+        self._any[cell.hole.trailer].put(number, cell.room)
+        spare = len(cell.placed) < len(cell.frames)
+        self._spare[cell.hole.trailer].put(number, cell.room if spare else _NONE)
+
+    def _cell_for(self, needs: tuple[int, int], first: int, high: int) -> int | None:
+        """The first cell with a broken record to spare, else the first one with room.
+
+        needs: bytes without and with a `__CRC32#` property.
+        """
+        for rooms in (self._spare, self._any):
+            found = [rooms[trailer].first(first, needs[trailer]) for trailer in (False, True)]
+            number = min((one for one in found if one is not None), default=len(self._cells))
+            if number < len(self._cells) and self._starts[number] < high:
+                return number
+        return None

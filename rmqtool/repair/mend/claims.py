@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 from formats import properties as props
 from formats.commitlog import MESSAGE_MAGIC_CODES, transaction_of
 from formats.java import java_parse_int
+from rmqtool.repair.mend.chain import BATCH
 from rmqtool.repair.mend.headers import text_of
+from rmqtool.repair.mend.offers import Offer, Offers
 from rmqtool.repair.mend.order import Missing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rmqtool.repair.mend.model import Frame, Header, QueueKey, Survey
     from rmqtool.repair.mend.order import Order
 
 _BEYOND = 1 << 62
-_AGREEING = 2
-"""of topic, queue number and queue offset, so many have to be right in a header that names a place"""
 
 
 @dataclass
@@ -56,10 +56,8 @@ class Claimant:
         for frames in made.frames.values():
             for frame in frames:
                 self._claim(frame)
-        for frames in made.frames.values():
-            for frame in frames:
-                if frame.key is None and frame.header is not None and _speaks(frame.header):
-                    self._claim_nearly(frame, frame.header)
+        left = [frame for frames in made.frames.values() for frame in frames if frame.key is None]
+        self._claim_nearly(left)
         self._find_open(made)
         return made
 
@@ -93,11 +91,19 @@ class Claimant:
         if not runs:
             return key in self._known
         if slot > runs[-1].last:
-            return frame.start >= runs[-1].end
+            between = runs[-1].end, frame.start
+            return frame.start >= runs[-1].end and self._room(key, runs[-1].last + 1, slot, between)
         if slot < runs[0].first:
-            return slot >= 0 and last < runs[0].first and frame.end <= runs[0].start
+            between = frame.end, runs[0].start
+            fits = slot >= 0 and last < runs[0].first and frame.end <= runs[0].start
+            return fits and self._room(key, last + 1, runs[0].first, between)
         gap = self._gap_around(key, frame)
         return gap is not None and gap.first <= slot and last <= gap.last
+
+    def _room(self, key: QueueKey, first: int, slot: int, between: tuple[int, int]) -> bool:
+        """Whether records with the slots from `first` on may have been between two places of the log."""
+        most = BATCH if key[0] in self._survey.batches else 1
+        return slot - first <= self._order.room.inside(*between) * most
 
     def _gap_around(self, key: QueueKey, frame: Frame) -> Missing | None:
         """What the queue misses where the frame lies; gaps of a queue are in order and apart."""
@@ -150,52 +156,86 @@ class Claimant:
         claimed, slots = self._claimed[key], self._slots[key]
         if slot in claimed:
             return False
-        at = bisect_left(slots, slot)
-        if at:
-            before = claimed[slots[at - 1]]
-            if before.start >= frame.start or slots[at - 1] + before.count > slot:
+        at, end = bisect_left(slots, slot), slot + frame.count
+        before = claimed[slots[at - 1]] if at else None
+        behind = claimed[slots[at]] if at < len(slots) else None
+        if before is not None and (before.start >= frame.start or slots[at - 1] + before.count > slot):
+            return False
+        if behind is not None and (behind.start <= frame.start or end > slots[at]):
+            return False
+        if self._order.chosen.get(key):
+            return True  # how far it may be from what is intact is known
+        if before is not None:
+            follows = slots[at - 1] + before.count
+            if not self._room(key, follows, slot, (before.end, frame.start)):
                 return False
-        if at == len(slots):
-            return True
-        return claimed[slots[at]].start > frame.start and slot + frame.count <= slots[at]
+        return behind is None or self._room(key, end, slots[at], (frame.end, behind.start))
 
     def _take(self, key: QueueKey, slot: int, frame: Frame) -> None:
         frame.key, frame.slot = key, slot
         self._claimed[key][slot] = frame
         insort(self._slots[key], slot)
 
-    def _claim_nearly(self, frame: Frame, header: Header) -> None:
-        """By a header of which one part is wrong: the queue that misses something there tells which."""
-        best: tuple[int, QueueKey, int] | None = None
-        ties = 0
-        for key, slot in self._candidates(frame, header):
-            topic = text_of(header.topic)
-            points = (topic == key[0]) + (header.queue_id == key[1]) + (header.queue_offset == slot)
-            if points < _AGREEING or not self._in_order(key, slot, frame):
-                continue
-            if best is None or points > best[0]:
-                best, ties = (points, key, slot), 0
-            elif points == best[0] and (key, slot) != best[1:]:
-                ties += 1
-        if best is None or ties:
+    def _claim_nearly(self, frames: Sequence[Frame]) -> None:
+        """By headers of which one part is wrong: the queue that misses something there tells which."""
+        spoken = [(one, one.header) for one in frames if one.header is not None and _speaks(one.header)]
+        if not spoken:
             return
-        self._take(best[1], best[2], frame)
+        offers = Offers(
+            (half, header.queue_offset)
+            for _, header in spoken
+            for half in (text_of(header.topic), header.queue_id)
+            if half is not None
+        )
+        for offer in self._offers():
+            offers.add(offer)
+        for frame, header in spoken:
+            self._claim_one_nearly(frame, header, offers)
 
-    def _candidates(self, frame: Frame, header: Header) -> list[tuple[QueueKey, int]]:
-        found: list[tuple[QueueKey, int]] = []
+    def _claim_one_nearly(self, frame: Frame, header: Header, offers: Offers) -> None:
+        """Two parts of three have to be right, in one queue only; the queue's own header is right in all."""
+        topic, slot = text_of(header.topic), header.queue_offset
+        own = None if topic is None else (topic, header.queue_id)
+        found = set(self._own_slots(own, slot, frame)) if own is not None else set()
+        if own is not None and (own, slot) in found:
+            found = {(own, slot)}
+        else:
+            for half in (topic, header.queue_id):
+                others = offers.at(half, slot, frame.start, frame.end, own) if half is not None else ()
+                found |= {(one.key, slot) for one in others}
+        if len(found) != 1:
+            return
+        ((key, slot),) = found
+        self._take(key, slot, frame)
+        offers.take(key, slot, frame.start, frame.end)
+
+    def _own_slots(self, key: QueueKey, stated: int, frame: Frame) -> list[tuple[QueueKey, int]]:
+        """What the queue may have had there: the stated slot, the ends of what it misses, the next one."""
+        if key[0] in self._survey.batches:
+            return []
+        slots: list[int] = []
+        gap = self._gap_around(key, frame)
+        if gap is not None:
+            slots += [stated] if gap.first <= stated <= gap.last else []
+            slots += [gap.first, gap.last]
+        runs = self._order.chosen.get(key)
+        if runs and frame.start >= runs[-1].end and key not in self._order.twice:
+            slots.append(self._next(key))
+        return [(key, slot) for slot in slots if self._in_order(key, slot, frame)]
+
+    def _offers(self) -> Iterator[Offer]:
+        """All positions that queues miss and nothing claims, and what would be the next ones behind them."""
         batches = self._survey.batches
-        for key in self._missing:
-            gap = self._gap_around(key, frame) if key[0] not in batches else None
-            if gap is not None:
-                if gap.first <= header.queue_offset <= gap.last:
-                    found.append((key, header.queue_offset))
-                found += [(key, gap.first), (key, gap.last)]
+        for key, gaps in self._missing.items():
+            for gap in gaps if key[0] not in batches else ():
+                for one in self._unclaimed(gap):
+                    yield Offer(key, one.first, one.last, one.low, one.high)
         for key, runs in self._order.chosen.items():
-            if key[0] in batches:
-                continue
-            if runs and frame.start >= runs[-1].end and key not in self._order.twice:
-                found.append((key, self._next(key)))
-        return found
+            if runs and key[0] not in batches and key not in self._order.twice:
+                slots = self._slots.get(key)
+                low = max(runs[-1].end, self._claimed[key][slots[-1]].start + 1 if slots else 0)
+                following = self._next(key)
+                yield Offer(key, following, following, low, _BEYOND, goes_on=True)
 
     def _find_open(self, made: Claims) -> None:
         """What is missing and not claimed, between the claims around it."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from formats.index import Header
-from rmqtool.build.builder import Builder, QueueBuilder
+from rmqtool.build.builder import Builder, QueueBuilder, Queues
 from rmqtool.build.files import DerivedFiles
 from rmqtool.build.index import IndexFiles, IndexNames
 from rmqtool.build.log import LogReading, build_log
@@ -21,30 +21,33 @@ from rmqtool.check.log_reading import LogReader
 from rmqtool.check.ranges import Ranges
 from rmqtool.check.reading import Reading
 from rmqtool.recovery.queue_ends import is_somebodys
-from rmqtool.repair.content import CHUNK, FromFile
+from rmqtool.repair.content import FromFile
 from rmqtool.repair.mend.batch_files import BatchMender
 from rmqtool.repair.mend.extension import ExtensionMender
-from rmqtool.repair.mend.headers import SMALLEST_RECORD
 from rmqtool.repair.mend.queues import QueueMender
 from rmqtool.repair.mend.rocksdb import has_rocksdb_queues
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.repair.rebuild_rules import rules_of
+from rmqtool.repair.same_bytes import same_bytes
 from rmqtool.scan.events import Gap, Records, Unreadable
 from rmqtool.scan.keys import hash_kernels
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from types import ModuleType
+
+    import numpy as np
+    import numpy.typing as npt
 
     from rmqtool.build.rules import Rules
     from rmqtool.check.index_match import Keys
     from rmqtool.store.access import Access
-    from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import Segment
 
     Key = tuple[str, int]
+    Ints = npt.NDArray[np.int64]
 
 
 @dataclass
@@ -79,15 +82,15 @@ class _Run:
 class DerivedMender:
     """Make it for one store, call `mend` once.
 
-    store: with the mended log. end: of that log. left: queues that stay as they are. blanks: positions that
-    light queues miss for good. work: an empty directory for what is built.
+    store: with the mended log. end: of that log. left: queues that stay as they are. blanks: how many
+    positions queues miss for good. work: an empty directory for what is built.
     """
 
     store: Store
     release: str
     end: int
     left: frozenset[Key]
-    blanks: int
+    blanks: Mapping[Key, int]
     kernels: ModuleType
     work: str
     access: Access
@@ -103,39 +106,28 @@ class DerivedMender:
         queues_in = Path(self.work) / "queues"
         queues_in.mkdir()
         files = DerivedFiles(queues_in)
-        builder = QueueBuilder(rules, files, self.kernels, self._wanted)
-        if self.blanks:
-            builder.damage(self.blanks * SMALLEST_RECORD)
+        queues = _WithBlanks(Queues(rules, files, self.kernels), self.blanks)
+        builder = QueueBuilder(rules, files, self.kernels, _wanted(store), queues)
         sound = self._read(store, None if rocksdb else builder)
         if rocksdb:
             made.notes.append("the consume queues are in RocksDB: they are left to the broker")
         else:
-            made.edits += self._queues(store, rules, files, builder)
+            made.edits += self._queues(store, rules, files, queues.made)
         if store.config is None or store.config.message_index_enable:
             made.edits += [] if sound else self._index(store, rules)
         made.full_index_timestamp = _full_index(store, made.edits)
         made.edits = _with_directories(store, _once(made.edits))
         return made
 
-    def _queues(
-        self, store: Store, rules: Rules, files: DerivedFiles, builder: QueueBuilder
-    ) -> Iterator[Edit]:
+    def _queues(self, store: Store, rules: Rules, files: DerivedFiles, made: Queues) -> Iterator[Edit]:
         """Where units may point depends on what stays of extension files, and the other way round."""
-        first, built = store.segments.first_offset, dict(builder.queues)
+        first, built = store.segments.first_offset, made.made
         with ExtensionMender(store, rules.extension_size) as extension:
             size = rules.consume_queue_size
             mender = QueueMender(store, files, size, first, built, self.left, extension.lookup)
             yield from mender.edits()
             yield from extension.edits(mender.highest)
         yield from BatchMender(store, files, rules.batch_queue_size, first, built, self.left).edits()
-
-    def _wanted(self, topic: str, queue_id: int) -> bool:
-        """Queues of topics that were deleted are not made anew."""
-        if is_somebodys(self.store.topics, topic):
-            return True
-        kinds = FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE
-        queues = [one for kind in kinds for one in self.store.queues(kind)]
-        return any((one.topic, one.queue_id) == (topic, queue_id) for one in queues)
 
     def _read(self, store: Store, builder: QueueBuilder | None) -> bool:
         """One pass over the log: units are built, items compared. Whether the index is right."""
@@ -173,7 +165,7 @@ class DerivedMender:
         for path in sorted(files.times):
             built = place / path
             size = built.stat().st_size
-            if _same(built, store.file(path)):
+            if same_bytes(built, store.file(path)):
                 continue
             time = files.times[path]
             change = Change(
@@ -192,6 +184,29 @@ class DerivedMender:
                 yield Edit(Change(action=Action.REMOVE, path=file.shown, why="index", message=message))
 
 
+@dataclass(frozen=True, slots=True)
+class _WithBlanks:
+    """Queues in which positions that no record of the log has stay free, so many in each."""
+
+    made: Queues
+    blanks: Mapping[Key, int]
+
+    def plain(self, key: Key, columns: Ints, chosen: Ints, lost: int, own: Ints | None = None) -> None:
+        """See `PlainQueue.append`."""
+        self.made.plain(key, columns, chosen, lost + self.blanks.get(key, 0), own)
+
+    def batches(self, key: Key, columns: Ints, chosen: Ints, counts: Ints) -> None:
+        """See `BatchQueue.append`."""
+        self.made.batches(key, columns, chosen, counts)
+
+
+def _wanted(store: Store) -> Callable[[str, int], bool]:
+    """Queues of topics that were deleted are not made anew."""
+    kinds = FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE
+    there = {(one.topic, one.queue_id) for kind in kinds for one in store.queues(kind)}
+    return lambda topic, queue_id: is_somebodys(store.topics, topic) or (topic, queue_id) in there
+
+
 def _full_index(store: Store, edits: list[Edit]) -> int:
     """`indexMsgTimestamp`: the end time of the newest file but the last (`IndexService`)."""
     changed = {edit.change.path: edit for edit in edits if edit.change.path.startswith("index/")}
@@ -207,17 +222,6 @@ def _full_index(store: Store, edits: list[Edit]) -> int:
         return 0
     with file.open("pread") as source:
         return int(Header.parse(source.window(0, 40).tobytes()).end_timestamp)
-
-
-def _same(built: Path, file: StoreFile | None) -> bool:
-    """Whether a file of the store has just the bytes that were built."""
-    if file is None or not file.regular or file.size != built.stat().st_size:
-        return False
-    with built.open("rb") as new, file.open("pread") as old:
-        for start in range(0, file.size, CHUNK):
-            if new.read(CHUNK) != old.window(start, CHUNK).tobytes():
-                return False
-    return True
 
 
 def _counts(one: Any) -> bool:

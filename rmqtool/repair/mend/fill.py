@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from formats import properties as props
-from formats.commitlog import END_FILE_MIN_BLANK_LENGTH, Blank, SysFlag
+from formats.commitlog import END_FILE_MIN_BLANK_LENGTH, MAX_PROPERTIES_LENGTH, Blank, SysFlag
 from formats.properties import decode_pairs, is_lossless
 from rmqtool.repair.filler import SMALLEST_FILLER, filler, split
 from rmqtool.repair.mend.cells import Cell
@@ -19,7 +19,7 @@ from rmqtool.repair.mend.restore import padded, restored
 from rmqtool.repair.mend.stencil import Stencils
 from rmqtool.repair.mend.tiles import Tiles
 from rmqtool.repair.place import Place
-from rmqtool.repair.tombstone import tombstone
+from rmqtool.repair.tombstone import smallest, tombstone
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,7 +117,7 @@ class Filling:
         record = self.log.read(frame.start, frame.length)
         found = restored(frame, record, correct_crc=self.keep_bodies)
         if found is not None:
-            self.lights.of(*frame.key, frame.start, header.properties)
+            self.lights.of(*frame.key, frame.start, header.properties, 0)
         return found
 
     def _tombstone(
@@ -133,7 +133,7 @@ class Filling:
         place = _place(hole, key, slot, start, header)
         if key[0] in self.batches:
             place = replace(place, batch_size=count)
-        kept = self._kept(key, start, header)
+        kept = self._kept(place, length, header, crc_trailer=hole.trailer)
         by_place = header is None and not kept and not hole.trailer and place.batch_size is None
         if by_place:
             make = partial(self._stencils.make, place, length)
@@ -153,10 +153,16 @@ class Filling:
             made.tiles.add(start, length, partial(bytes, data) if few else _sure(make))
         made.tombstones.add(key, slot, count, start, length)
 
-    def _kept(self, key: QueueKey, start: int, header: Header | None) -> bytes | dict[str, str] | None:
+    def _kept(
+        self, place: Place, length: int, header: Header | None, *, crc_trailer: bool
+    ) -> bytes | dict[str, str] | None:
         """Properties that the tombstone takes over, with the positions in further queues that are true."""
         raw = _readable(header)
-        found = self.lights.of(*key, start, raw)
+        room = 0
+        if self.lights.active:
+            room = length - smallest(place, crc_trailer=crc_trailer) - len(raw or b"")
+        key = place.topic, place.queue_id
+        found = self.lights.of(*key, place.physical_offset, raw, min(room, MAX_PROPERTIES_LENGTH))
         if raw is None:
             return pairs_of(found) or None
         raw = props.without(props.without(raw, props.INNER_NUM), props.INNER_BASE)

@@ -7,13 +7,12 @@ where they can be trusted, as units say that point at it, or as the queue misses
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
-from collections import defaultdict
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
 
 from formats import properties as props
 from formats.java import java_parse_int, java_split
+from rmqtool.repair.mend.light_gaps import Further, Gaps, OpenGaps
 from rmqtool.repair.mend.order import light_missing
 from rmqtool.scan.multi import LMQ_PREFIX, MultiDispatch, is_exempt
 
@@ -22,25 +21,9 @@ if TYPE_CHECKING:
 
     from rmqtool.build.rules import Rules
     from rmqtool.repair.mend.model import Frame, QueueKey, Survey
-    from rmqtool.repair.mend.order import Missing
 
 _NAMES, _SLOTS = props.INNER_MULTI_DISPATCH, props.INNER_MULTI_QUEUE_OFFSET
-
-
-class Further(NamedTuple):
-    """One position in one further queue."""
-
-    key: QueueKey
-    slot: int
-
-
-@dataclass
-class _Gap:
-    """Positions [first, last] that a queue misses between two physical offsets; pointed: (start, slot)."""
-
-    missing: Missing
-    next_slot: int
-    pointed: list[tuple[int, int]] = field(default_factory=list)
+_FRAME = len(_NAMES) + len(_SLOTS) + 4
 
 
 class Lights:
@@ -51,15 +34,16 @@ class Lights:
 
     def __init__(self, survey: Survey, rules: Rules, units: Sequence[Frame]) -> None:
         self._rule, self._lmq = rules.multi_dispatch, rules.lmq
-        self._pointed: dict[int, list[Further]] = {}
+        self._pointed: dict[int, dict[Further, None]] = {}
         self._taken: dict[QueueKey, set[int]] = defaultdict(set)
         self._highest: dict[QueueKey, int] = {}
         self._ends = {key: runs[-1] for key, runs in survey.light.items() if runs}
         missing, self._apart = light_missing(survey)
-        self._gaps = {key: [_Gap(one, one.first) for one in gaps] for key, gaps in missing.items()}
+        self._gaps = Gaps(missing)
         for frame in units if rules.multi_dispatch is not MultiDispatch.NONE else ():
             if frame.key is not None and frame.slot is not None:
                 self._point(Further(frame.key, frame.slot), frame.start)
+        self._open = OpenGaps(self._gaps.besides(self._apart), self._taken, lmq=self._lmq)
 
     @property
     def active(self) -> bool:
@@ -67,47 +51,53 @@ class Lights:
         return self._rule is not MultiDispatch.NONE
 
     def _point(self, one: Further, start: int) -> None:
-        gap = self._gap(one, start)
-        self._pointed.setdefault(start, []).append(one)
+        self._pointed.setdefault(start, {})[one] = None
         if not self._fits(one, start):
             self._apart.add(one.key)
-        if gap is not None:
-            insort(gap.pointed, (start, one.slot))
-
-    def _gap(self, one: Further, start: int) -> _Gap | None:
-        for gap in self._gaps.get(one.key, ()):
-            if gap.missing.low <= start < gap.missing.high and (
-                gap.missing.first <= one.slot <= gap.missing.last
-            ):
-                return gap
-        return None
+        self._gaps.point(one, start)
 
     def _fits(self, one: Further, start: int) -> bool:
         """Whether the queue misses the position there, or may go on with it."""
-        if self._gap(one, start) is not None:
+        if self._gaps.around(one, start) is not None:
             return True
         end = self._ends.get(one.key)
         if end is None:
             return one.slot >= 0
         return one.slot > end.last and start >= end.end
 
-    def of(self, topic: str, queue_id: int, start: int, own: bytes | None) -> list[Further]:
+    def of(self, topic: str, queue_id: int, start: int, own: bytes | None, room: int) -> list[Further]:
         """The positions of the record at a physical offset. own: its properties, where they were read.
 
-        Called in the order of the log, once a record.
+        room: bytes for the names of queues that nothing but what they miss tells. Called in the order of the
+        log, once a record.
         """
         if self._rule is MultiDispatch.NONE or is_exempt(topic, self._rule):
             return []
         stated = self.stated(queue_id, own)
-        known = self._pointed.get(start, [])
+        known = self._pointed.get(start, {})
         trusted = bool(stated) and all(self._free(one, start) for one in stated)
         found = stated if trusted else list(known)
         if not stated:
-            names = {one.key for one in found}
-            found += [one for one in self._guessed(queue_id, start) if one.key not in names]
+            found += self._guessed(queue_id, start, found, room - _FRAME)
         for one in found:
             self._taken[one.key].add(one.slot)
             self._highest[one.key] = max(self._highest.get(one.key, -1), one.slot)
+        return found
+
+    def _guessed(self, queue_id: int, start: int, known: list[Further], room: int) -> list[Further]:
+        """The next positions that queues miss here, as far as there is room to name them."""
+        found: list[Further] = []
+        names = {one.key for one in known}
+        room -= sum(_width(one) for one in known)
+        if room <= 0:
+            return found
+        for one in self._open.at(start, queue_id):
+            if one.key in names:
+                continue
+            room -= _width(one)
+            if room < 0:
+                break
+            found.append(one)
         return found
 
     def stated(self, queue_id: int, own: bytes | None) -> list[Further]:
@@ -128,44 +118,23 @@ class Lights:
 
     def _free(self, one: Further, start: int) -> bool:
         """Whether nobody else has the position, and the order of the queue stays that of the log."""
-        if one in self._pointed.get(start, ()):
+        if one in self._pointed.get(start, {}):
             return True
         if not self._fits(one, start):
             return False
         return self._highest.get(one.key, -1) < one.slot
 
-    def _guessed(self, queue_id: int, start: int) -> list[Further]:
-        """The next positions that queues miss here and nothing points at."""
-        found = []
-        for key, gaps in self._gaps.items():
-            if key in self._apart or self._queue_id(key[0], queue_id) != key[1]:
-                continue
-            for gap in gaps:
-                if not gap.missing.low <= start < gap.missing.high:
-                    continue
-                slot = self._next(gap)
-                later = gap.pointed[bisect_right(gap.pointed, (start, 1 << 62)) :]
-                if slot <= gap.missing.last and not any(one[1] <= slot for one in later):
-                    found.append(Further(key, slot))
-        return found
+    def without(self) -> Counter[QueueKey]:
+        """How many positions of each queue no record took."""
+        found: Counter[QueueKey] = Counter()
+        for key, count in self._gaps.untaken(self._apart, self._taken):
+            found[key] += count
+        return +found
 
-    def _next(self, gap: _Gap) -> int:
-        taken = self._taken[gap.missing.key]
-        while gap.next_slot in taken:
-            gap.next_slot += 1
-        return gap.next_slot
 
-    def without(self) -> int:
-        """Positions that no record took."""
-        left = 0
-        for key, gaps in self._gaps.items():
-            if key in self._apart:
-                continue
-            taken = self._taken[key]
-            left += sum(
-                slot not in taken for gap in gaps for slot in range(gap.missing.first, gap.missing.last + 1)
-            )
-        return left
+def _width(one: Further) -> int:
+    """Bytes that the lists of names and numbers have for it."""
+    return len(one.key[0].encode()) + len(str(one.slot)) + 2
 
 
 def pairs_of(found: Sequence[Further]) -> dict[str, str]:

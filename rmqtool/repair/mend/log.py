@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rmqtool.repair.mend.blanks import filler_places, open_pointed
@@ -11,6 +12,7 @@ from rmqtool.repair.mend.claims import Claimant
 from rmqtool.repair.mend.donor import Donors
 from rmqtool.repair.mend.fill import Filling
 from rmqtool.repair.mend.frames import frames_by_header, frames_by_unit
+from rmqtool.repair.mend.headers import SMALLEST_RECORD
 from rmqtool.repair.mend.light import Lights
 from rmqtool.repair.mend.logbytes import LogBytes
 from rmqtool.repair.mend.model import Hole
@@ -24,6 +26,7 @@ from rmqtool.store.kinds import FileKind
 from rmqtool.store.patched import PatchedSource
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Callable, Sequence
     from types import ModuleType
 
@@ -60,8 +63,9 @@ class MendedLog:
     """Segments in order with their patches.
 
     end: behind the last record. without: positions of queues that no hole has room for. twice: queues whose
-    offsets were given out twice, left as they are. light_without: positions of light
-    queues that no record took.
+    offsets were given out twice, left as they are. jumps: those of them that skip queue offsets. blanks: how
+    many positions of each queue no record took, and stay as blank units. crowded: queues that miss more of
+    them than the log ever had room for, left as they are too.
     """
 
     slabs: list[Slab]
@@ -70,11 +74,30 @@ class MendedLog:
     mended: list[Mended] = field(default_factory=list)
     without: list[Missing] = field(default_factory=list)
     twice: list[QueueKey] = field(default_factory=list)
-    light_without: int = 0
+    jumps: set[QueueKey] = field(default_factory=set)
+    blanks: dict[QueueKey, int] = field(default_factory=dict)
+    crowded: list[QueueKey] = field(default_factory=list)
+
+    @property
+    def left(self) -> frozenset[QueueKey]:
+        """Queues that stay as they are."""
+        return frozenset((*self.twice, *self.crowded))
+
+    @cached_property
+    def by_base(self) -> dict[int, list[Mended]]:
+        """What was mended of each segment. Ask when all is."""
+        found: dict[int, list[Mended]] = {}
+        for one in self.mended:
+            found.setdefault(one.hole.slab.base, []).append(one)
+        return found
+
+    def of(self, slab: Slab) -> list[Mended]:
+        """What was mended of one segment."""
+        return self.by_base.get(slab.base, [])
 
     def patches(self, slab: Slab) -> tuple[Patch, ...]:
         """The patches of one segment."""
-        return tuple(one.patch for one in self.mended if one.hole.slab is slab)
+        return tuple(one.patch for one in self.of(slab))
 
 
 @dataclass(frozen=True)
@@ -113,7 +136,11 @@ class LogMender:
             claims = Claimant(survey, order, known).claims(headers, units)
             end = self._end(survey, claims, solid)
             made = MendedLog(
-                [slab for slab in survey.slabs if slab.base < end], end, survey, twice=sorted(order.twice)
+                [slab for slab in survey.slabs if slab.base < end],
+                end,
+                survey,
+                twice=sorted(order.twice),
+                jumps=order.jumps,
             )
             made.mended += [Mended(one.hole, one.patch, None, one) for one in gifts]
             cells = self._cells(survey, claims, end)
@@ -123,7 +150,7 @@ class LogMender:
             for number, hole in enumerate(survey.holes):
                 if hole.start < end:
                     made.mended += self._filled(hole, claims.frames[number], cells[number], end, filling)
-            made.light_without = lights.without()
+            _leave_blank(made, lights.without())
         self._clear_tail(made)
         return made
 
@@ -157,10 +184,13 @@ class LogMender:
             gifts = Donors(self.donors, self.kernels, self.mode).gifts(holes, log)
         if not gifts:
             return survey, []
-        slabs = []
-        for slab in survey.slabs:
-            given = [one.patch for one in gifts if one.hole.slab is slab]
-            slabs.append(replace(slab, given=tuple(given)) if given else slab)
+        given: dict[int, list[Patch]] = {}
+        for one in gifts:
+            given.setdefault(one.hole.slab.base, []).append(one.patch)
+        slabs = [
+            replace(slab, given=tuple(given[slab.base])) if slab.base in given else slab
+            for slab in survey.slabs
+        ]
         by_base = {slab.base: slab for slab in slabs}
         for one in gifts:
             one.hole.slab = by_base[one.hole.slab.base]
@@ -216,6 +246,21 @@ class LogMender:
         if hole is None:
             return
         made.mended.append(Mended(hole, Patch(first, Zeros(last - first)), None))
+
+
+def _leave_blank(made: MendedLog, light: Counter[QueueKey]) -> None:
+    """Counts blank units; all of them together are no more than records that holes may have held."""
+    wanted = light.copy()
+    for one in made.without:
+        if one.key[0] not in made.survey.batches:  # whose units are found by search, not by place
+            wanted[one.key] += one.count
+    room = sum(hole.length for hole in made.survey.holes) // SMALLEST_RECORD
+    for key, count in sorted(wanted.items(), key=lambda item: (item[1], item[0])):
+        room -= count
+        if room < 0:
+            made.crowded.append(key)
+        else:
+            made.blanks[key] = count
 
 
 def _solid_end(survey: Survey) -> int:

@@ -37,19 +37,10 @@ class Missing:
     low: int
     high: int
 
-
-@dataclass
-class Order:
-    """What was found out about all queues.
-
-    chosen: runs by queue that are in order. outliers: short runs that are not. twice: queues with long ones,
-    which are left as they are. missing: positions that no record has, between chosen runs.
-    """
-
-    chosen: dict[QueueKey, list[Run]] = field(default_factory=dict)
-    outliers: list[Run] = field(default_factory=list)
-    twice: set[QueueKey] = field(default_factory=set)
-    missing: list[Missing] = field(default_factory=list)
+    @property
+    def count(self) -> int:
+        """Queue offsets."""
+        return self.last - self.first + 1
 
 
 class Room:
@@ -71,9 +62,38 @@ class Room:
         """Records that fit into what begins in [low, high)."""
         return max(self.until(high) - self.until(low), 0)
 
+    def inside(self, low: int, high: int) -> int:
+        """Records that fit into what lies between two places in holes."""
+        return max(self._in_front(high) - self._in_front(low), 0) + 1
+
+    def _in_front(self, place: int) -> int:
+        at = bisect_left(self._starts, place)
+        if not at:
+            return 0
+        part = (place - self._starts[at - 1]) // SMALLEST_RECORD
+        return min(self._sums[at - 1] + part, self._sums[at])
+
     def until(self, high: int) -> int:
         """Records that fit into what begins in front of `high`."""
         return self._sums[bisect_left(self._starts, high)]
+
+
+@dataclass
+class Order:
+    """What was found out about all queues.
+
+    chosen: runs by queue that are in order. outliers: short runs that are not. twice: queues with long ones,
+    which are left as they are. jumps: those of them whose offsets ascend, but skip more than the log has room
+    for. missing: positions that no record has, between chosen runs.
+    """
+
+    room: Room
+
+    chosen: dict[QueueKey, list[Run]] = field(default_factory=dict)
+    outliers: list[Run] = field(default_factory=list)
+    twice: set[QueueKey] = field(default_factory=set)
+    jumps: set[QueueKey] = field(default_factory=set)
+    missing: list[Missing] = field(default_factory=list)
 
 
 def lonely_runs(survey: Survey) -> list[Run]:
@@ -90,7 +110,6 @@ def order_of(survey: Survey, pointed: Mapping[int, Sequence[QueueKey]] | None = 
 
     pointed: queues with a unit for a lonely record at its own queue offset, by its physical offset.
     """
-    order = Order()
     batches = survey.batches
     broken = {
         key: list(runs) if key[0] in batches else _parts(runs)
@@ -100,6 +119,7 @@ def order_of(survey: Survey, pointed: Mapping[int, Sequence[QueueKey]] | None = 
     loose = [part for parts in broken.values() for part in parts if part.count <= SHORT]
     lonely = lonely_runs(survey)
     room = Room(survey.holes, loose + lonely)
+    order = Order(room)
     begin = survey.slabs[0].base if survey.slabs else 0
     for key, runs in survey.runs.items():
         if key not in broken:
@@ -181,6 +201,8 @@ def _put_in_order(
     order.chosen[key] = [parts[number] for number in chain]
     if any(batch or part.count > SHORT for part in left):
         order.twice.add(key)
+        if all(a.last < b.first for a, b in pairwise(parts)):
+            order.jumps.add(key)
     else:
         order.outliers += left
 
@@ -212,19 +234,18 @@ def _find_missing(order: Order, key: QueueKey, room: Room, begin: int, *, batch:
 def light_missing(survey: Survey) -> tuple[dict[QueueKey, list[Missing]], set[QueueKey]]:
     """Positions that queues of other topics' records miss where the log has a hole, by queue.
 
-    And queues whose records count differently from their units: those that miss positions without a hole (5.x
-    names queues of other names than LMQ's, and then gives none of that record's positions), those whose
-    positions do not ascend, and those that have records of their own.
+    And queues whose records count differently from their units: those that miss positions that no hole has
+    room for (5.x names queues of other names than LMQ's, and then gives none of that record's positions),
+    those whose positions do not ascend, and those that have records of their own.
     """
-    holes = sorted(hole.start for hole in survey.holes)
+    room = Room(survey.holes, ())
     found: dict[QueueKey, list[Missing]] = {}
     apart: set[QueueKey] = set()
     for key, runs in survey.light.items():
         gaps = [Missing(key, a.last + 1, b.first - 1, a.end, b.start) for a, b in pairwise(runs)]
         if runs and survey.slabs[0].base == 0 and runs[0].first:
             gaps.insert(0, Missing(key, 0, runs[0].first - 1, 0, runs[0].start))
-        damaged = all(bisect_left(holes, one.low) < bisect_left(holes, one.high) for one in gaps)
-        if key not in survey.runs and damaged and all(one.first <= one.last for one in gaps):
+        if key not in survey.runs and all(0 < one.count <= room.between(one.low, one.high) for one in gaps):
             found[key] = gaps
         else:
             apart.add(key)

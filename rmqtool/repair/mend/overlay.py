@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -103,6 +104,8 @@ class OverlaySource:
         self._patches = patches
         self._extents = _extents(patches)
         self._starts = [start for start, _ in self._extents]
+        self._order = sorted(range(len(patches)), key=lambda number: patches[number].position)
+        self._reach = list(accumulate((patches[number].end for number in self._order), max))
 
     @property
     def window_bytes(self) -> int:
@@ -155,13 +158,11 @@ class OverlaySource:
 
     def _over(self, start: int, end: int) -> Iterator[Patch]:
         """The patches that touch a range, in the order of making."""
-        number = bisect_right(self._starts, start) - 1
-        touched = number >= 0 and self._extents[number][1] > start
-        if not touched and (number + 1 == len(self._starts) or self._starts[number + 1] >= end):
-            return
-        for patch in self._patches:
-            if patch.position < end and patch.end > start:
-                yield patch
+        first = bisect_right(self._reach, start)
+        last = bisect_left(self._order, end, key=lambda number: self._patches[number].position)
+        for number in sorted(self._order[first:last]):
+            if self._patches[number].end > start:
+                yield self._patches[number]
 
     def close(self) -> None:
         """Closes what lies below."""

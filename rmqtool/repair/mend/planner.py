@@ -104,8 +104,8 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         after,
         options.release,
         log.end,
-        frozenset(log.twice),
-        log.light_without,
+        log.left,
+        log.blanks,
         kernels,
         work,
         options.access,
@@ -179,12 +179,15 @@ def _lost(log: MendedLog) -> Cost:
 
 
 def _notes(log: MendedLog) -> list[str]:
+    why = "were given out twice", "are skipped that no hole has room for"
     notes = [
-        f"queue {topic}/{queue}: queue offsets were given out twice, the queue stays as it is"
-        for topic, queue in log.twice
+        f"queue {key[0]}/{key[1]}: queue offsets {why[key in log.jumps]}, the queue stays as it is"
+        for key in log.twice
     ]
+    kept = "the queue stays as it is", "blank units keep them"
     notes += [
-        f"queue {one.key[0]}/{one.key[1]}: no room in the log for queue offsets {one.first} to {one.last}"
+        f"queue {one.key[0]}/{one.key[1]}: no room in the log for queue offsets {one.first} to {one.last}, "
+        f"{kept[one.key in log.blanks]}"
         for one in log.without
     ]
     return notes

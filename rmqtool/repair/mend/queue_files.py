@@ -9,6 +9,8 @@ import numpy as np
 from rmqtool.errors import RmqtoolError
 from rmqtool.repair.content import FromFile, Inline
 from rmqtool.repair.plan import Action, Change, Edit
+from rmqtool.scan.units import data_end
+from rmqtool.store.access import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from rmqtool.store.bytes import ByteSource
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Queue
 
@@ -35,13 +38,35 @@ def by_base(queue: Queue, size: int) -> dict[int, StoreFile]:
 
 
 def units_of(file: StoreFile, dtype: np.dtype[Any]) -> Units:
-    """All whole units of a file; zeros where they cannot be read."""
+    """The whole units of a file up to its last that is not zero; none where it cannot be read.
+
+    Files have room for 300,000 units from the begin on, and most of many are nearly empty.
+    """
     try:
         with file.open("pread") as source:
-            data = source.window(0, file.size).tobytes()
+            return _units(source, dtype)
     except RmqtoolError:
-        data = bytes(file.size)
-    return np.frombuffer(data[: len(data) // dtype.itemsize * dtype.itemsize], dtype)
+        return np.zeros(0, dtype)
+
+
+def built_units(path: Path, dtype: np.dtype[Any]) -> Units:
+    """As `units_of`, of a file that was built; none when it was not."""
+    if not path.exists():
+        return np.zeros(0, dtype)
+    with open_source(path, "pread") as source:
+        return _units(source, dtype)
+
+
+def _units(source: ByteSource, dtype: np.dtype[Any]) -> Units:
+    window = source.window(0, data_end(source, dtype.itemsize))
+    return window[: len(window) // dtype.itemsize * dtype.itemsize].view(dtype)
+
+
+def filled_up(units: Units, count: int) -> Units:
+    """So many units: a copy, with zeros behind them."""
+    whole = np.zeros(count, units.dtype)
+    whole[: len(units)] = units[:count]
+    return whole
 
 
 def spans(different: Mask) -> list[npt.NDArray[np.intp]]:

@@ -9,7 +9,16 @@ import numpy as np
 
 from formats.consumequeue import EXT_MAX_ADDRESS, PRE_BLANK_SIZE
 from rmqtool.repair.content import Inline
-from rmqtool.repair.mend.queue_files import by_base, odd_files, put, removed, spans, units_of
+from rmqtool.repair.mend.queue_files import (
+    built_units,
+    by_base,
+    filled_up,
+    odd_files,
+    put,
+    removed,
+    spans,
+    units_of,
+)
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.scan.units import UNIT
 from rmqtool.store.kinds import FileKind
@@ -95,16 +104,17 @@ class QueueMender:
 
     def _file(self, key: Key, path: str, base: int, first: int, there: StoreFile | None) -> Iterator[Edit]:
         built = self.files.root / path
-        wanted = np.fromfile(built, UNIT) if built.exists() else np.zeros(self.size // UNIT.itemsize, UNIT)
-        made = wanted.copy()
+        made, whole = built_units(built, UNIT), self.size // UNIT.itemsize
+        held = units_of(there, UNIT)[:whole] if there is not None else made[:0]
+        wanted = filled_up(made, max(len(made), len(held)))
+        held = filled_up(held, len(wanted))
         if there is not None:
-            before = max(first - base // UNIT.itemsize, 0)
-            self._keep(key, wanted, units_of(there, UNIT)[: len(wanted)], before)
+            self._keep(key, wanted, held, max(first - base // UNIT.itemsize, 0))
         if there is None or there.size != self.size:
-            as_built = built if built.exists() and bool((wanted == made).all()) else None
+            same = built.exists() and bool((wanted == filled_up(made, len(wanted))).all())
+            as_built = built if same else None
             yield put(path, self.size, wanted, as_built, self.files.times.get(path), there)
             return
-        held = units_of(there, UNIT)
         for span in spans(wanted != held):
             data = wanted[span[0] : span[-1] + 1].tobytes()
             slot = base // UNIT.itemsize + int(span[0])
@@ -124,11 +134,8 @@ class QueueMender:
         harmless = np.zeros(len(wanted), np.bool_)
         count = min(before, len(held))
         harmless[:count] = self._harmless(held[:count])
-        wanted[harmless] = held[harmless[: len(held)]]
-        both = min(len(held), len(wanted))
-        same = (wanted["physical_offset"][:both] == held["physical_offset"]) & (
-            wanted["size"][:both] == held["size"]
-        )
+        wanted[harmless] = held[harmless]
+        same = (wanted["physical_offset"] == held["physical_offset"]) & (wanted["size"] == held["size"])
         extended = np.flatnonzero(same & (held["tags_code"] <= EXT_MAX_ADDRESS))
         lookup = self.lookup(*key) if extended.size else None
         for number in extended.tolist():
@@ -153,7 +160,7 @@ class QueueMender:
                     removed(one, "points at nothing that is in the log") for _, one in ordered[number:]
                 )
                 return
-            if end == len(units):
+            if end == self.size // UNIT.itemsize:
                 continue
             rest = np.ascontiguousarray(units[end:]).view(np.uint8)
             if rest.any():

@@ -77,7 +77,7 @@ def _put(slab: Slab, below: StoreFile | None, mended: MendedLog) -> Edit:
         if below is not None
         else "has no file: records without content keep the offsets behind it true"
     )
-    facts = _facts([one for one in mended.mended if one.hole.slab is slab])
+    facts = _facts(mended.of(slab))
     change = Change(
         action=Action.PUT,
         path=slab.path,
@@ -92,7 +92,7 @@ def _put(slab: Slab, below: StoreFile | None, mended: MendedLog) -> Edit:
 
 
 def _time(mended: MendedLog, slab: Slab) -> int | None:
-    hole = next((one.hole for one in mended.mended if one.hole.slab is slab), None)
+    hole = next((one.hole for one in mended.of(slab)), None)
     return None if hole is None or hole.timestamp <= 0 else hole.timestamp * 1_000_000
 
 
@@ -108,9 +108,8 @@ def _in_place(slab: Slab, there: StoreFile | None, mended: MendedLog) -> Iterato
                 message=f"segment {slab.base} has {there.size} bytes instead of {slab.size}",
             )
         )
-    for one in mended.mended:
-        if one.hole.slab is slab:
-            yield _write(slab, one)
+    for one in mended.of(slab):
+        yield _write(slab, one)
 
 
 def _write(slab: Slab, one: Mended) -> Edit:

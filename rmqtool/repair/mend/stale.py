@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from rmqtool.repair.mend.model import Frame, Hole, joined
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rmqtool.repair.mend.model import Run, Survey
     from rmqtool.repair.mend.order import Order
 
@@ -20,19 +24,28 @@ def cut_stale(survey: Survey) -> None:
     if not survey.slabs:
         return
     last = survey.slabs[-1]
-    for hole in survey.holes:
-        if hole.slab is not last or hole.behind is None or hole.behind >= hole.timestamp:
-            continue
-        if any(_goes_back(runs, hole) for runs in survey.runs.values()):
+    older = [
+        one
+        for one in survey.holes
+        if one.slab is last and one.behind is not None and one.behind < one.timestamp
+    ]
+    back = sorted(place for runs in survey.runs.values() for place in _returns(runs)) if older else []
+    reach = list(accumulate((end for _, end in back), max))
+    for hole in older:
+        at = bisect_left(back, (hole.start,))
+        if at and reach[at - 1] >= hole.end:
             _cut(survey, hole.start)
             return
 
 
-def _goes_back(runs: list[Run], hole: Hole) -> bool:
-    """Whether a queue has a lower offset behind the hole than in front of it."""
-    before = [run.last for run in runs if run.start < hole.start]
-    after = [run.first for run in runs if run.start >= hole.end]
-    return bool(before and after) and min(after) <= max(before)
+def _returns(runs: list[Run]) -> Iterator[tuple[int, int]]:
+    """Starts of neighbours between which a queue goes back: it has a lower offset behind than in front."""
+    ordered = sorted(runs, key=lambda run: run.start)
+    highest = accumulate((run.last for run in ordered), max)
+    lowest = list(accumulate((run.first for run in reversed(ordered)), min))[::-1]
+    for (one, following), high, low in zip(pairwise(ordered), highest, lowest[1:], strict=False):
+        if low <= high:
+            yield one.start, following.start
 
 
 def _cut(survey: Survey, start: int) -> None:
@@ -54,11 +67,11 @@ def _cut(survey: Survey, start: int) -> None:
 
 def loosen(survey: Survey, order: Order) -> None:
     """Records out of the order of their queue become holes, each with the one frame that it is."""
-    slabs = survey.slabs
+    slabs, bases = survey.slabs, [slab.base for slab in survey.slabs]
     for run in order.outliers:
         places = [(run.start, run.last_start), (run.last_start, run.end)]
         for start, end in places if run.last_start > run.start else [(run.start, run.end)]:
-            slab = next(one for one in slabs if one.base <= start < one.end)
+            slab = slabs[bisect_right(bases, start) - 1]
             hole = Hole(slab, start, end, None, survey.last_timestamp)
             hole.frames.append(Frame(start, end, suspect=True))
             hole.reasons.add("out-of-order")

@@ -130,6 +130,14 @@ def test_one_record_that_lies_is_told_from_its_queue() -> None:
     assert order.twice == set()
 
 
+def test_a_record_far_ahead_of_its_queue_lies_where_the_log_has_no_room_for_those_between() -> None:
+    order = order_of(survey(run(0, 9, 0), run(500, 500, 1000)))
+    assert [(one.first, one.last) for one in order.outliers] == [(500, 500)]
+    order = order_of(survey(run(0, 9, 0), run(12, 12, 50_000), holes=((1000, 50_000),)))
+    assert order.outliers == []
+    assert [(one.first, one.last) for one in order.missing] == [(10, 11)]
+
+
 def test_a_queue_that_was_numbered_twice_is_left_alone() -> None:
     order = order_of(survey(run(0, 9, 0), run(0, 9, 1000)))
     assert order.twice == {("T", 0)}

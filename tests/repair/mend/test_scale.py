@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+import time
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 
 from fixtures.many import Many
 from rmqtool.check.verify import Reading, Verification
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
+from tests.repair.mend import strict
 from tests.repair.mend.laws import kept, mend
 
 if TYPE_CHECKING:
@@ -28,3 +32,58 @@ def test_seven_hundred_bad_bodies_in_one_queue(tmp_path: Path) -> None:
     store = Store.open(target, config=config_of(many.settings))
     assert list(Verification(store, Reading(1)).findings()) == []
     assert kept(target, RELEASE, many.settings).changes == ()
+
+
+def skipping(root: Path) -> Many:
+    """A queue that misses one more queue offset than the hole in its log has room for."""
+    many = Many(1, 1, 40, queue_file=4000, body=1)
+    many.write(root)
+    size, lost, first = many.record_size, 10, 24
+    segment = root / "commitlog" / f"{0:020d}"
+    data = bytearray(segment.read_bytes())
+    data[lost * size : first * size] = bytes((first - lost) * size)
+    for number in range(first, 40):
+        data[number * size + 20 : number * size + 28] = (number + 1).to_bytes(8, "big")
+    segment.write_bytes(data)
+    queue = root / "consumequeue" / "T000000" / "0" / f"{0:020d}"
+    units = queue.read_bytes()
+    queue.write_bytes(units[: first * 20] + bytes(20) + units[first * 20 : -20])
+    return many
+
+
+@pytest.mark.parametrize("with_queue", [True, False])
+def test_a_place_without_room_keeps_a_blank_unit(tmp_path: Path, with_queue: bool) -> None:
+    root, target = tmp_path / "store", tmp_path / "mended"
+    many = skipping(root)
+    if not with_queue:
+        shutil.rmtree(root / "consumequeue")
+    plan = mend(root, RELEASE, target, many.settings)
+    assert plan.notes == (
+        "queue T000000/0: no room in the log for queue offsets 24 to 24, blank units keep them",
+    )
+    units = strict.units(target)
+    assert units["T000000", 0, 24] == strict.PRE_BLANK
+    for place, one in strict.walk(target)[0].items():
+        assert units[one.slot] == (place, one.size)
+    again = kept(target, RELEASE, many.settings)
+    assert again.changes == ()
+    assert again.notes == (
+        "queue T000000/0: queue offsets are skipped that no hole has room for, the queue stays as it is",
+    )
+
+
+@pytest.mark.parametrize("forged", [10**6, 10**12, (1 << 62) // 20])
+def test_the_name_of_a_queue_file_does_not_decide_how_long_it_takes(tmp_path: Path, forged: int) -> None:
+    many = Many(1, 1, 40, queue_file=4000)
+    root = many.write(tmp_path / "store")
+    segment = root / "commitlog" / f"{0:020d}"
+    data = bytearray(segment.read_bytes())
+    data[10 * many.record_size : 20 * many.record_size] = bytes(10 * many.record_size)
+    segment.write_bytes(data)
+    queue = root / "consumequeue" / "T000000" / "0"
+    far = forged // 200 * 4000
+    (queue / f"{far:020d}").write_bytes((queue / f"{0:020d}").read_bytes())
+    began = time.process_time()
+    plan = kept(root, RELEASE, many.settings)
+    assert plan.lost.messages == 10
+    assert time.process_time() - began < 5

@@ -1,0 +1,46 @@
+"""What of a store no check reads: messages and queues that make a run incomplete, and files that it names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rmqtool.check.topics import in_rocksdb
+from rmqtool.store.coverage import Incomplete, unreadable
+from rmqtool.store.kinds import QUEUE_KINDS, FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rmqtool.check.findings import Finding
+    from rmqtool.store.coverage import Row
+    from rmqtool.store.layout import Store
+
+_NAMED = {
+    FileKind.TIMERWHEEL: "timer wheel",
+    FileKind.TIMERLOG: "timer log",
+    FileKind.COMPACTION_LOG: "compaction log",
+    FileKind.COMPACTION_CQ: "compaction queues",
+    FileKind.DLEDGER_INDEX: "DLedger index",
+    FileKind.TRANSACTION_STATE: "transaction state",
+    FileKind.ROCKSDB: "RocksDB",
+}
+
+
+def unchecked_rows(store: Store) -> Iterator[Row]:
+    """Rows of `not_covered` for messages and queues in forms that are not read."""
+    ledger = [file for file in store.of_kind(FileKind.DLEDGER_DATA) if file.size]
+    if ledger:
+        words = f"{len(ledger)} files of a DLedger log, whose records are not checked"
+        yield unreadable(ledger[0].path.partition("/")[0], words)
+    if in_rocksdb(store) and not any(file.size for file in store.of_kind(*QUEUE_KINDS)):
+        yield unreadable("consumequeue", "the queues lie in RocksDB and are not checked")
+
+
+def unchecked_names(store: Store) -> list[str]:
+    """Kinds of file with derived or passing state that lie there and are not looked at."""
+    return [name for kind, name in _NAMED.items() if any(file.size for file in store.of_kind(kind))]
+
+
+def unchecked_index(one: Finding) -> Row:
+    """The row of an index file with items whose slots nobody can tell (IDX-GEOMETRY)."""
+    return {"path": one.path, "reason": Incomplete.DAMAGE.value, "error": one.message}

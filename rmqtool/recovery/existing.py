@@ -1,0 +1,75 @@
+"""Damage that lies in a store before a start, and that the start neither mends nor makes worse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from rmqtool.recovery.record import ORDINARY_STOPS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rmqtool.recovery.config_tables import ConfigOutcome
+    from rmqtool.recovery.lookback import Looked
+    from rmqtool.recovery.passed_over import PassedOver
+    from rmqtool.recovery.start import Start
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingDamage:
+    """What cannot be read, or not as it was sent.
+
+    bytes: of the log, which hold no record or a damaged one. paths: files concerned. config: tables that were
+    lost before.
+    """
+
+    messages: int = 0
+    bytes: int = 0
+    paths: tuple[str, ...] = ()
+    config: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.messages or self.bytes or self.paths or self.config)
+
+
+@dataclass
+class _Sum:
+    messages: int = 0
+    bytes: int = 0
+    paths: set[str] = field(default_factory=set)
+
+    def add(self, messages: int, length: int, paths: Iterable[str]) -> None:
+        self.messages += messages
+        self.bytes += length
+        self.paths.update(paths)
+
+
+def existing_damage(
+    start: Start, looked: Looked, passed_over: Iterable[PassedOver], config: Iterable[ConfigOutcome]
+) -> ExistingDamage:
+    """What the start read, what was read besides, and the tables that are lost already."""
+    found = _Sum()
+    for first, end, paths in missing_files(start):
+        found.add(0, end - first, paths)
+    for path, _, length in looked.gaps:
+        found.add(0, length, (path,))
+    harmed = start.witness.harmed
+    bases = {one.base: one.path for one in start.loaded}
+    found.add(harmed.count, harmed.bytes, (bases[base] for base in harmed.bases if base in bases))
+    for one in passed_over:
+        found.add(one.messages, one.bytes, (one.path,))
+    if start.end is not None and start.clean and start.end.reason not in ORDINARY_STOPS:
+        # after a crash a record that was not written to its end is ordinary
+        found.add(0, 0, (start.loaded[start.end.file].path,))
+    lost = tuple(one.path for one in config if one.loses)
+    return ExistingDamage(found.messages, found.bytes, tuple(sorted(found.paths)), lost)
+
+
+def missing_files(start: Start) -> Iterator[tuple[int, int, tuple[str, str]]]:
+    """Physical offsets [first, end) between two files of the log that no file covers, and those files."""
+    for before, after in pairwise(start.loaded):
+        first = before.base + start.log.size
+        if after.base > first:
+            yield first, after.base, (before.path, after.path)

@@ -1,0 +1,138 @@
+"""The verdict of `doctor`: damage that is there already, every kind of loss, unknown releases."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fixtures import broker_conf, damage_case
+from tests.helpers import rmq
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+HEALTHY = "v533-none-healthy-clean"
+
+
+def told(root: Path, *options: str) -> tuple[int, dict[str, Any], str]:
+    """Exit code, the document, and the headline as one line."""
+    conf = root.parent / "broker.conf"
+    if not conf.exists():
+        conf.write_text(broker_conf(damage_case(HEALTHY).settings))
+    words = ("doctor", root, "--store-config", conf, *options)
+    done = rmq(*words, "--json")
+    page = rmq(*words).stdout
+    return done.exit_code, json.loads(done.stdout), " ".join(page.split("\n\n")[0].split())
+
+
+@pytest.mark.parametrize(
+    ("case_id", "messages", "size"),
+    [
+        ("v533-record-body-middle-mid-clean", 1, range(1, 1000)),
+        ("v533-layout-missing-middle-clean", None, range(65536, 65537)),
+        ("v533-record-magic-flip-middle-mid-clean", None, range(1, 1000)),
+    ],
+)
+def test_damage_that_no_start_makes_worse(
+    damaged: Callable[[str], Path], case_id: str, messages: int | None, size: range
+) -> None:
+    exit_code, document, headline = told(damaged(case_id), "--as-version", "5.3.3")
+    assert (exit_code, document["verdict"], document["safe_to_start"]) == (1, "damaged", True)
+    found = document["already_damaged"]
+    assert found["bytes"] in size
+    assert messages is None or found["messages"] == messages
+    assert found["paths"]
+    assert headline.startswith("DAMAGED: ")
+    assert document["advice"][0]["command"].startswith("rmqtool recover ")
+
+
+def test_a_segment_of_zeros(damaged: Callable[[str], Path]) -> None:
+    root = damaged(HEALTHY)
+    (root / "commitlog/00000000000000131072").write_bytes(bytes(65536))
+    exit_code, document, headline = told(root, "--as-version", "5.3.3")
+    assert (exit_code, document["verdict"]) == (1, "damaged")
+    assert document["already_damaged"]["bytes"] == 65536
+    assert "64.0 KiB of the log" in headline
+
+
+def test_a_sound_store(damaged: Callable[[str], Path]) -> None:
+    exit_code, document, headline = told(damaged(HEALTHY), "--as-version", "5.3.3")
+    assert (exit_code, document["verdict"], document["version_known"]) == (0, "safe", True)
+    assert document["already_damaged"] == {"messages": 0, "bytes": 0, "paths": [], "config": []}
+    assert headline == "Safe to start: nothing is lost, and no queue offset will be reused."
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("consumerOffset.json", "consumer offsets (config/consumerOffset.json)"),
+        ("delayOffset.json", "delay offsets (config/delayOffset.json)"),
+        ("consumerFilter.json", "the config table (config/consumerFilter.json)"),
+    ],
+)
+def test_an_empty_table_without_a_backup_is_a_loss(
+    damaged: Callable[[str], Path], name: str, words: str
+) -> None:
+    root = damaged(HEALTHY)
+    (root / "config").mkdir(exist_ok=True)
+    (root / "config" / name).write_bytes(b"")
+    (root / "config" / f"{name}.bak").unlink(missing_ok=True)
+    exit_code, document, headline = told(root, "--as-version", "5.3.3")
+    assert (exit_code, document["verdict"], document["safe_to_start"]) == (1, "unsafe", False)
+    assert document["already_damaged"]["config"] == [f"config/{name}"]
+    assert headline == f"DO NOT START: {words} would load as an empty table."
+
+
+def test_tables_that_a_broker_writes_empty_are_no_loss(damaged: Callable[[str], Path]) -> None:
+    root = damaged(HEALTHY)
+    (root / "config").mkdir(exist_ok=True)
+    (root / "config/consumerFilter.json").write_text("{}")
+    (root / "config/consumerFilter.json.bak").write_bytes(b"")
+    assert told(root, "--as-version", "5.3.3")[1]["verdict"] == "safe"
+
+
+@pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
+def test_every_kind_of_loss_is_in_the_headline(damaged: Callable[[str], Path], release: str) -> None:
+    root = damaged("v533-record-body-middle-first-abort0")
+    (root / "config").mkdir(exist_ok=True)
+    (root / "config/consumerOffset.json").write_bytes(b"")
+    headline = told(root, "--as-version", release)[2]
+    for words in ("intact messages", "queue offsets", "consumer offsets"):
+        assert words in headline
+
+
+@pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
+def test_an_empty_commitlog_asks_for_the_disk(damaged: Callable[[str], Path], release: str) -> None:
+    root = damaged(HEALTHY)
+    for segment in (root / "commitlog").iterdir():
+        segment.unlink()
+    exit_code, document, headline = told(root, "--as-version", release)
+    files = sum(path.is_file() for path in (root / "consumequeue").rglob("*"))
+    assert (exit_code, document["verdict"]) == (1, "unsafe")
+    assert headline == (
+        "DO NOT START: commitlog/ holds no file: is the disk mounted? "
+        f"A start would delete all {files} consume queue files."
+    )
+    shutil.rmtree(root / "commitlog")
+    assert told(root, "--as-version", release)[2] == headline
+
+
+@pytest.mark.parametrize("release", ["9.9.9", "5.3.4"])
+def test_a_release_that_is_newer_than_all_known(damaged: Callable[[str], Path], release: str) -> None:
+    exit_code, document, headline = told(damaged(HEALTHY), "--as-version", release)
+    assert (exit_code, document["verdict"], document["safe_to_start"]) == (3, "uncertain", None)
+    assert document["version_known"] is False
+    assert headline.startswith(f"Not certain: release {release} is not known here")
+
+
+def test_what_was_not_read_is_in_the_headline(
+    damaged: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rmqtool.recovery.consultation.ALLOWANCE", 70_000)
+    exit_code, document, headline = told(damaged(HEALTHY), "--as-version", "5.3.3")
+    assert (exit_code, document["verdict"]) == (3, "uncertain")
+    assert f"not read: {document['not_looked_at'][0]}" in headline

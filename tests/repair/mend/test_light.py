@@ -1,0 +1,87 @@
+"""Positions in light queues: what is handed out, and that no number in the data decides how long it takes."""
+
+from __future__ import annotations
+
+import time
+
+from rmqtool.build.rules import Rules
+from rmqtool.repair.mend.light import Lights
+from rmqtool.repair.mend.light_gaps import Further
+from rmqtool.repair.mend.model import Frame, Hole, Run, Survey
+from rmqtool.repair.mend.placing import Slab
+from rmqtool.scan.multi import MultiDispatch
+
+RULES = Rules(multi_dispatch=MultiDispatch.ALL_TOPICS, lmq=True)
+RECORD = 200
+ENOUGH = 30_000
+
+
+def name(number: int) -> tuple[str, int]:
+    return f"%LMQ%q{number}", 0
+
+
+def survey(hole: tuple[int, int], runs: dict[tuple[str, int], list[tuple[int, int, int]]]) -> Survey:
+    """runs: first, last and physical offset of the first, a record a slot."""
+    slab = Slab(0, 1 << 40, "x", None)
+    made = Survey([slab], holes=[Hole(slab, *hole)])
+    for key, there in runs.items():
+        made.light[key] = [
+            Run(key, first, last, at, at + (last - first) * RECORD, at + (last + 1 - first) * RECORD)
+            for first, last, at in there
+        ]
+    return made
+
+
+def units(*pointed: tuple[int, int, int]) -> list[Frame]:
+    """Number of the queue, slot, physical offset."""
+    return [Frame(at, at + RECORD, None, name(number), slot, by_unit=True) for number, slot, at in pointed]
+
+
+def test_a_forged_position_does_not_decide_how_long_it_takes() -> None:
+    for forged in (10**12, (1 << 63) - 1):
+        log = survey((1000, 2000), {name(0): [(0, 4, 0), (forged, forged, 2000)]})
+        lights = Lights(log, RULES, ())
+        assert lights.of("T", 0, 1000, None, ENOUGH) == []
+        assert lights.without() == {}
+
+
+def test_what_is_missing_is_given_to_what_lies_there() -> None:
+    log = survey((1000, 2000), {name(0): [(0, 4, 0), (7, 9, 2000)], name(1): [(0, 4, 0), (6, 9, 2000)]})
+    lights = Lights(log, RULES, ())
+    assert lights.of("T", 3, 1000, None, ENOUGH) == [Further(name(0), 5), Further(name(1), 5)]
+    assert lights.of("T", 3, 1200, None, ENOUGH) == [Further(name(0), 6)]
+    assert lights.of("T", 3, 1400, None, ENOUGH) == []
+    assert lights.without() == {}
+
+
+def test_what_a_unit_takes_further_on_is_left_to_it() -> None:
+    log = survey((1000, 2000), {name(0): [(0, 4, 0), (8, 9, 2000)]})
+    lights = Lights(log, RULES, units((0, 5, 1400)))
+    assert [lights.of("T", 3, at, None, ENOUGH) for at in (1000, 1200)] == [[], []]
+    assert lights.of("T", 3, 1400, None, ENOUGH) == [Further(name(0), 5)]
+    assert lights.of("T", 3, 1600, None, ENOUGH) == [Further(name(0), 6)]
+    assert lights.without() == {name(0): 1}
+
+
+def test_no_more_names_than_there_is_room_for() -> None:
+    log = survey((1000, 2000), {name(n): [(0, 4, 0), (6, 9, 2000)] for n in range(5)})
+    lights = Lights(log, RULES, ())
+    given = [lights.of("T", 3, at, None, 70) for at in (1000, 1200, 1400)]
+    assert [len(one) for one in given] == [2, 2, 1]
+    assert lights.without() == {}
+
+
+def test_many_tombstones_and_many_queues_take_no_product_of_both() -> None:
+    def seconds(count: int) -> float:
+        end = 1000 + count * RECORD
+        runs = {name(n): [(0, 0, 0), (count + 1, count + 1, end)] for n in range(count)}
+        log = survey((1000, end), runs)
+        began = time.process_time()
+        lights = Lights(log, RULES, ())
+        for number in range(count):
+            assert len(lights.of("T", 0, 1000 + number * RECORD, None, 100)) >= 1
+        assert lights.without()
+        return time.process_time() - began
+
+    seconds(100)
+    assert seconds(8000) < 12 * max(seconds(2000), 0.005)
