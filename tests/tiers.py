@@ -39,6 +39,10 @@ ON_SPARK = ("tests/pipeline/", "tests/interop/test_stream_interop.py")
 GOLDEN = re.compile(r"\b[bv]\d{3}-([a-z0-9-]+)")
 FEW = 5
 
+HERE = Path(__file__).parent
+LONGEST = ("pipeline", "interop", "laws", "repair", "cli")
+"""rooms whose files take longest; they come first, so that no process is alone with them at the end"""
+
 DONE = pytest.StashKey[set[str]]()
 
 
@@ -114,9 +118,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = {item.nodeid for item in items if item.nodeid in done}
     if config.getoption("few"):
         left_out |= beyond_a_few([item.nodeid for item in items])
+    items.sort(key=lambda item: _turn(item.path.parts[len(HERE.parts)]))
     if left_out:
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
         items[:] = [item for item in items if item.nodeid not in left_out]
+
+
+def _turn(room: str) -> int:
+    return LONGEST.index(room) if room in LONGEST else len(LONGEST)
 
 
 def beyond_a_few(names: list[str]) -> set[str]:
@@ -135,9 +144,10 @@ def beyond_a_few(names: list[str]) -> set[str]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
-    """`--dist loadfile`, but all tests on Spark go to one process."""
+    """`--dist loadfile`, but all tests on Spark go to one process, and files in the order of `LONGEST`."""
     if config.getvalue("dist") != "loadfile":
         return None
+    config.option.loadscopereorder = False
     from xdist.scheduler import LoadFileScheduling
 
     class OneSession(LoadFileScheduling):

@@ -77,6 +77,7 @@ def command(
     from rmqtool.cli.left_out import damaged_settings
     from rmqtool.cli.records import listing_code
     from rmqtool.query.duplicates.hashes import Repeated
+    from rmqtool.query.lost_end import lost_end
     from rmqtool.query.stats.report import LogStatistics
     from rmqtool.query.stats.retention import Needs
     from rmqtool.store.consumer_offsets import offsets_file
@@ -98,9 +99,13 @@ def command(
         repeated = Repeated(by_key) if duplicates else None
         reading = read.of_log(opened, progress.advance)
         found = LogStatistics(opened, wanted, grouped, reading, plain, needs, repeated)
+<<<<<<< HEAD
         found.not_covered += unread
         if needs is not None:
             found.not_covered += damaged_settings(opened, context, offsets_file(opened))
+=======
+        found.not_covered += [*unread, *lost_end(opened, wanted)]
+>>>>>>> main
         found.read()
     listed = listed_rows(opened, found, names, retention=retention)
     twice = ({"type": "duplicate", **row} for row in found.duplicates())

@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept. It is machine code: nothing that another user may have put there is loaded."""
+"""Where compiled kernels are kept: machine code, not loaded where another user may have put it."""
 
 from __future__ import annotations
 
