@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from rmqtool.query.lost_end import lost_end
 from rmqtool.store.config_json import ParseState
 from rmqtool.store.consumer_offsets import offsets_file
 from rmqtool.store.coverage import Incomplete, unreadable
@@ -88,7 +89,7 @@ def tables_left_out(store: Store, context: Context, statement: str) -> list[Row]
     return [
         *unlisted(store, context),
         *undecoded_beside_log(store, context),
-        *(log_gone(store, context) if "messages" in named else ()),
+        *([*log_gone(store, context), *lost_end(store)] if "messages" in named else ()),
         *damaged_settings(store, context, *(name for table, name in settings.items() if table in named)),
         *(unreadable(one.shown, "is not decoded by this release") for one in dledger),
     ]

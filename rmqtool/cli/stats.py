@@ -99,13 +99,9 @@ def command(
         repeated = Repeated(by_key) if duplicates else None
         reading = read.of_log(opened, progress.advance)
         found = LogStatistics(opened, wanted, grouped, reading, plain, needs, repeated)
-<<<<<<< HEAD
-        found.not_covered += unread
+        found.not_covered += [*unread, *lost_end(opened, wanted)]
         if needs is not None:
             found.not_covered += damaged_settings(opened, context, offsets_file(opened))
-=======
-        found.not_covered += [*unread, *lost_end(opened, wanted)]
->>>>>>> main
         found.read()
     listed = listed_rows(opened, found, names, retention=retention)
     twice = ({"type": "duplicate", **row} for row in found.duplicates())
