@@ -12,9 +12,10 @@ import pytest
 from fixtures import strict
 from fixtures.many import Many
 from rmqtool.check.verify import Reading, Verification
+from rmqtool.recovery.foretell import foretell
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
-from tests.repair.mend.laws import kept, mend, planned
+from tests.repair.mend.laws import NOBODY, kept, mend, planned
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,6 +66,8 @@ def test_a_place_without_room_keeps_a_blank_unit(tmp_path: Path, with_queue: boo
     assert units["T000000", 0, 24] == strict.PRE_BLANK
     for place, one in strict.walk(target)[0].items():
         assert units[one.slot] == (place, one.size)
+    store = Store.open(target, config=config_of(many.settings))
+    assert all(foretell(store, one, lock=NOBODY).safe_to_start for one in ("4.9.8", "5.3.3"))
     again = kept(target, RELEASE, many.settings)
     assert again.changes == ()
     assert again.notes == (
