@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fixtures.compound import make
 from tests.laws.asking import Asked, document
 from tests.laws.java import judge_with_java
+from tests.laws.real import written
 from tests.laws.truth import Truth, kept, lost_tables, tree, truth
 
 if TYPE_CHECKING:
@@ -19,13 +20,16 @@ if TYPE_CHECKING:
     from tests.laws.java import Judge
 
 RELEASES = ("4.9.8", "5.3.3")
+_REAL_EACH = 5
+"""of so many seeds judged by real stores one begins with a store that a real one writes"""
 
 
 def judged(seed: int, judges: dict[str, Judge] | None = None) -> tuple[str, list[str]]:
     """What was done to the store of a seed, and the laws that it breaks."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as place:
-        made = make(seed, Path(place) / "case")
+        real = bool(judges) and seed % _REAL_EACH == 0
+        made = make(seed, Path(place) / "case", written if real else None)
         work = Path(place) / "out"
         work.mkdir()
         return f"{made.ground} | {' | '.join(made.done)}", judge(made, work, judges)
