@@ -141,3 +141,18 @@ def test_a_queue_directory_whose_name_only_parses_as_a_number_is_none(tmp_path: 
     assert "consumequeue/Orders/00" in rmq("verify", store.root).stdout
     assert rmq("recover", store.root, "--json").exit_code == 0
     assert rmq("doctor", store.root, "--json", "--as-version", "4.9.8").exit_code == 0
+
+
+def test_what_lay_in_a_missing_segment_or_behind_the_lost_end_is_not_just_not_found(tmp_path: Path) -> None:
+    store = orders(tmp_path / "store", 90)
+    gone, last = store.inside(1)[3], store.stored[-1]
+    store.remove("commitlog/00000000000000004096")
+    for path in store.root.glob("index/*"):
+        path.unlink()
+    store.patch(*store.segment(last.offset), bytes(last.size))
+    for one in (gone, last):
+        told = rmq("query-id", store.root, f"0A00000200002A9F{one.offset:016X}", "--json")
+        assert told.exit_code == 3
+        assert '"incomplete_reason":"damage"' in told.stdout
+    key = f"0A000001{store.stored.index(gone):024X}"
+    assert rmq("query-key", store.root, "Orders", key, "--json").exit_code == 3
