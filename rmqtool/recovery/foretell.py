@@ -145,7 +145,7 @@ class Foretelling:
             self._after_load()
         refusal = self._refused_by_table((DELAY_TABLE,))
         if refusal is not None:
-            raise RefusedError(refusal.code, refusal.message, refusal.path)
+            raise RefusedError(refusal.code, refusal.message, refusal.path, refusal.setting)
         if self.lock.held:
             raise RefusedError("lock-held", "another process holds the lock: MQ already started", "lock")
         start.catch_up()

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
 
 AnyQueue: TypeAlias = QueueModel | BatchQueueModel
+_WITHOUT_LISTS = "enableMultiDispatch=false"
 _KINDS = ("consumequeue", "batchconsumequeue")
 
 
@@ -221,7 +222,8 @@ class Start:
         try:
             end = recover_log(files, self.first_file, self.log.size, rules, self.reading, take)
         except MultiDispatchError as error:
-            raise RefusedError("multi-dispatch", f"no queue offset for {error}: dispatching throws") from None
+            message = f"no queue offset for {error}: dispatching throws"
+            raise RefusedError("multi-dispatch", message, setting=_WITHOUT_LISTS) from None
         self.end = end
         if end.reason is StopReason.TOO_LARGE:
             raise RefusedError(
@@ -262,14 +264,17 @@ class Start:
         waits = self.traits.reput_start is ReputStart.QUEUES
         reput = Reput(self.log, begin, end, rules, self.reading, self.dispatcher.take, bounded=not waits)
         self.reput = reput
+        setting = None
         try:
             reput.run()
         except MultiDispatchError:
-            reput.stuck = True
+            reput.stuck, setting = True, _WITHOUT_LISTS
         self.dispatcher.flush()
         if reput.stuck or (waits and reput.offset < self.log.max_offset):
             raise RefusedError(
-                "dispatch-stuck", "dispatching cannot reach the end of the log: the start waits"
+                "dispatch-stuck",
+                "dispatching cannot reach the end of the log: the start waits",
+                setting=setting,
             )
         if waits or self._rechecks:
             self._correct_min()
