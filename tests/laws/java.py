@@ -133,9 +133,14 @@ def judge_with_java(asked: Asked, judges: dict[str, Judge]) -> None:
         wrong = judge.start(copied(made.root, work / f"real-{release}"), made)
         shutil.rmtree(work / f"real-{release}")
         same_as_broker(asked, judge)
-        if told.get("safe_to_start") and wrong:
-            verdict = told.get("verdict", "safe")
-            asked.breaks("java-safe", f"{release} {verdict}: {len(wrong)} not served, {wrong[0]}")
+        if told.get("verdict") == "safe" and wrong:
+            asked.breaks("java-safe", f"{release}: {len(wrong)} not served, {wrong[0]}")
+        elif told.get("verdict") == "damaged":
+            counted = told["already_damaged"]["messages"]
+            if counted is not None and counted < len(wrong):
+                asked.breaks(
+                    "java-damaged", f"{release}: {counted} counted, {len(wrong)} not served, {wrong[0]}"
+                )
         refused = wrong == ["does not load"]
         if told.get("starts") is False and not refused and "config" not in str(told.get("refusal")):
             asked.breaks("java-starts", f"{release}: starts, against {told.get('refusal')}")

@@ -91,6 +91,7 @@ def _nothing_hidden(asked: Asked, true: Truth, command: str, *, bodies: bool = T
 
 def _doctor(asked: Asked, true: Truth) -> None:
     made = asked.made
+    before = kept(made.root, made, dispatched=False)
     for release in RELEASES:
         result = asked.ask("doctor", made.root, "--json", "--as-version", release)
         told = document(result)
@@ -112,8 +113,15 @@ def _doctor(asked: Asked, true: Truth) -> None:
                 text = f"{release}: broker policy exit {done.exit_code} {done.stderr[-200:]}"
                 asked.breaks("safe-serves", text)
             continue
-        if wrong := kept(target, made, dispatched=False):
-            text = f"{release} {told.get('verdict', 'safe')}: {len(wrong)} not served, {wrong[0]}"
+        verdict, wrong = told["verdict"], kept(target, made, dispatched=False)
+        if verdict == "damaged":  # what is not served now was not served before, and is counted
+            wrong = [one for one in wrong if one not in before]
+            counted = told["already_damaged"]["messages"]
+            if counted is not None and counted < len(before):
+                text = f"{release}: {counted} counted, {len(before)} whole ones are not served: {before[0]}"
+                asked.breaks("already-damaged", text)
+        if wrong:
+            text = f"{release} {verdict}: {len(wrong)} not served, {wrong[0]}"
             asked.breaks("safe-serves", text)
 
 

@@ -156,3 +156,20 @@ def test_what_lay_in_a_missing_segment_or_behind_the_lost_end_is_not_just_not_fo
         assert '"incomplete_reason":"damage"' in told.stdout
     key = f"0A000001{store.stored.index(gone):024X}"
     assert rmq("query-key", store.root, "Orders", key, "--json").exit_code == 3
+
+
+def test_a_query_that_meets_a_lost_message_or_a_bad_body_is_not_complete(tmp_path: Path) -> None:
+    """Also where a pull skips the message, or the end of its queue would be cut at the next start."""
+    store = orders(tmp_path / "store", 90)
+    gone, bad, last = store.inside(1)[3], store.inside(2)[3], store.stored[-1]
+    store.remove("commitlog/00000000000000004096")
+    path, position = store.segment(bad.offset)
+    store.patch(path, position + 90, b"?")
+    store.patch(*store.segment(last.offset), bytes(last.size))
+    for one in (gone, bad, last):
+        told = rmq("query-offset", store.root, "Orders", one.queue_id, one.queue_offset, "--json")
+        assert told.exit_code == 3, one
+        assert '"reason":"damage"' in told.stdout
+    number = f"{store.stored.index(bad):024X}"
+    assert rmq("query-key", store.root, "Orders", f"0A000001{number}", "--json").exit_code == 3
+    assert rmq("query-id", store.root, f"0A00000200002A9F{bad.offset:016X}", "--json").exit_code == 3
