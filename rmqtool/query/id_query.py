@@ -7,10 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.query.message_filter import MessageFilter
-from rmqtool.query.not_read import BAD_BODY_COLUMNS, bad_bodies
 from rmqtool.query.select_found import passing
 from rmqtool.query.target import readings_of
-from rmqtool.scan.picked import Missing, pick
+from rmqtool.scan.picked import Damaged, Missing, pick
 from rmqtool.store.coverage import coverage
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ class IdQuery:
     chosen: MessageFilter = field(default_factory=MessageFilter)
     unread: Sequence[Row] = ()
     missing: list[Missing] = field(default_factory=list)
-    spoiled: list[Row] = field(default_factory=list)
+    damaged: list[Damaged] = field(default_factory=list)
 
     @cached_property
     def answers(self) -> list[Answer]:
@@ -55,12 +54,11 @@ class IdQuery:
         """The records, and how each was found."""
         offsets, lost = passing(self.store.segments, list(self.found_by), self.chosen)
         self.missing += lost
-        wanted = tuple(dict.fromkeys((*columns, *BAD_BODY_COLUMNS)))
-        for part in pick(self.store.segments, offsets, wanted):
+        wanted = tuple(dict.fromkeys((*columns, "physical_offset")))
+        for part in pick(self.store.segments, offsets, wanted, damaged=self.damaged):
             if isinstance(part, Missing):
                 self.missing.append(part)
             else:
-                self.spoiled += bad_bodies(part)
                 places = part["physical_offset"].to_pylist()
                 yield part.select(list(columns)), [self.found_by[place] for place in places]
 
@@ -88,5 +86,5 @@ class IdQuery:
             *self.unread,
             *(row for one in self.answers for row in one.unreadable),
             *map(Missing.row, self.missing),
-            *self.spoiled,
+            *map(Damaged.row, self.damaged),
         ]

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from rmqtool.query.by_key import KeySource, find_keys
 from rmqtool.query.lost_place import known_place
 from rmqtool.query.message_filter import MessageFilter
-from rmqtool.query.not_read import BAD_BODY_COLUMNS, bad_bodies
 from rmqtool.query.select_found import passing
-from rmqtool.scan.picked import Missing, pick
+from rmqtool.scan.picked import Damaged, Missing, pick
 from rmqtool.store.coverage import Incomplete, coverage
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ class KeyQuery:
     twice: Twice | None = None
     unread: Sequence[Row] = ()
     missing: list[Missing] = field(default_factory=list)
-    spoiled: list[Row] = field(default_factory=list)
+    damaged: list[Damaged] = field(default_factory=list)
 
     @cached_property
     def answer(self) -> KeyAnswer:
@@ -87,12 +86,11 @@ class KeyQuery:
 
     def batches(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, dict[str, list[list[str]]]]]:
         """The records in physical order, and for each its `matched_keys` and, with `twice`, `shared_keys`."""
-        wanted = tuple(dict.fromkeys((*columns, *BAD_BODY_COLUMNS)))
-        for part in pick(self.store.segments, self.offsets, wanted):
+        wanted = tuple(dict.fromkeys((*columns, "physical_offset")))
+        for part in pick(self.store.segments, self.offsets, wanted, damaged=self.damaged):
             if isinstance(part, Missing):
                 self.missing.append(part)
                 continue
-            self.spoiled += bad_bodies(part)
             places = part["physical_offset"].to_pylist()
             keys = {"matched_keys": [sorted(self.answer.matches[place]) for place in places]}
             if self.twice is not None:
@@ -134,4 +132,4 @@ class KeyQuery:
         left_out = len(self.kept) - len(self.offsets)
         if left_out:
             rows.append({"path": "commitlog", "messages": left_out, "reason": Incomplete.LIMIT})
-        return [*rows, *map(Missing.row, self.missing), *self.spoiled]
+        return [*rows, *map(Missing.row, self.missing), *map(Damaged.row, self.damaged)]

@@ -8,27 +8,9 @@ from rmqtool.scan.events import Doubtful, Gap, Tail, TailContent, Unreadable
 from rmqtool.store.coverage import Incomplete, rest_of_log, unreadable
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from rmqtool.store.segments import Segment
 
 Row = dict[str, Any]
-
-BAD_BODY_COLUMNS = ("path", "position", "physical_offset", "store_size", "crc")
-
-
-def bad_bodies(batch: pa.RecordBatch) -> list[Row]:
-    """A row for each record of a batch with `BAD_BODY_COLUMNS` whose body fails its CRC."""
-    import pyarrow.compute as pc
-
-    bad = batch.select(list(BAD_BODY_COLUMNS)).filter(pc.fill_null(pc.equal(batch["crc"], "bad"), False))
-    why = {"reason": Incomplete.DAMAGE.value, "error": "the body fails its CRC; given as it lies there"}
-    return [
-        {name: row[name] for name in ("path", "position", "physical_offset")}
-        | {"length": row["store_size"]}
-        | why
-        for row in bad.to_pylist()
-    ]
 
 
 def why_doubtful(records: int, *, misplaced: bool) -> str:

@@ -13,12 +13,11 @@ from rmqtool.query.by_offset import pull_on
 from rmqtool.query.client_decode import client_view
 from rmqtool.query.lost_units import lost_units
 from rmqtool.query.message_filter import MessageFilter
-from rmqtool.query.not_read import BAD_BODY_COLUMNS, bad_bodies
 from rmqtool.query.select_found import FoundFilter
 from rmqtool.query.subscription import FilterType
 from rmqtool.query.unit_tags import UnitTags
 from rmqtool.query.verdict import Cause, Verdict, judge
-from rmqtool.scan.picked import Missing, pick
+from rmqtool.scan.picked import Damaged, Missing, pick
 from rmqtool.store.coverage import Incomplete, coverage
 from rmqtool.store.names import escape_name
 
@@ -61,7 +60,7 @@ class OffsetQuery:
     kept_back: int = 0
     foreign: int = 0
     missing: list[Missing] = field(default_factory=list)
-    spoiled: list[Row] = field(default_factory=list)
+    damaged: list[Damaged] = field(default_factory=list)
     _first: Pull | None = None
     _reached: int = 0
     _left_out: int = 0
@@ -83,13 +82,12 @@ class OffsetQuery:
         self._first, self._reached = first, self.asked.offset
         subscription = self.subscription
         own = subscription.columns if subscription else ()
-        wanted = tuple(dict.fromkeys((*columns, *own, *judge.columns, *BAD_BODY_COLUMNS)))
+        wanted = tuple(dict.fromkeys((*columns, *own, *judge.columns)))
         while some := list(islice(delivered, _AT_ONCE)):
             self._reached = some[-1].queue_offset + some[-1].messages
             for part, found in self._picked(some, wanted):
                 judged, more = self._judged(part, found, tags)
                 batch, more = _chosen(judged, more, judge)
-                self.spoiled += bad_bodies(batch)
                 self._left_out += judged.num_rows - batch.num_rows
                 if judge.columns and self.listed + batch.num_rows >= count:
                     batch, more = _sliced(batch, more, count - self.listed)
@@ -107,7 +105,8 @@ class OffsetQuery:
         own = [one for one in some if not one.foreign]
         self.foreign += len(some) - len(own)
         lost: set[int] = set()
-        for part in pick(self.store.segments, [one.physical_offset for one in own], columns):
+        places = [one.physical_offset for one in own]
+        for part in pick(self.store.segments, places, columns, damaged=self.damaged):
             if isinstance(part, Missing):
                 lost.add(part.physical_offset)
                 self.missing.append(part)
@@ -226,9 +225,8 @@ class OffsetQuery:
 
     def not_covered(self) -> list[Row]:
         """Messages behind the last one listed, and records that could not be shown."""
-        start, end = self.asked.offset, max(self._reached, self.asked.offset + 1)
-        rows: list[Row] = [*self.unread, *map(Missing.row, self.missing), *self.spoiled]
-        rows += lost_units(self.view, start, end)
+        rows: list[Row] = [*self.unread, *map(Missing.row, self.missing), *map(Damaged.row, self.damaged)]
+        rows += lost_units(self.view, self.asked.offset, max(self._reached, self.asked.offset + 1))
         end = self._first.max_offset if self._first is not None else 0
         if self._reached != self.asked.offset and self._reached < end:
             row = {"path": self.view.path, "queue_offset": self._reached, "messages": end - self._reached}

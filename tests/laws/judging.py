@@ -136,7 +136,7 @@ def _reading(asked: Asked, true: Truth) -> None:
     done = asked.ask("export", made.root, "--to", target)
     if done.exit_code == 0:
         _nothing_hidden(asked, true, "export")
-    elif done.exit_code == 2:
+    elif done.exit_code == 2 and any((made.root / "commitlog").glob("0*")):
         asked.breaks("answers", f"export: {done.stderr[-200:]}")
     if target.exists():
         rows = [json.loads(line) for line in target.read_text().splitlines()]

@@ -40,15 +40,15 @@ def _live(root: Path, release: str, random: Random, life: int) -> str:
     root.mkdir(exist_ok=True)
     java = JavaProcess(release, root.parent, f"life-{life}")
     killed = random.randrange(3) > 0
-    timer = threading.Timer(random.uniform(0.05, 1.5), java.kill)
-    count = 0
+    timer = threading.Timer(random.uniform(0, 0.05), java.kill)
+    most, count = random.randrange(20, MOST), 0
     try:
         if not java.call("open", root=str(root), start=True, settings=SETTINGS)["loaded"]:
             return f"{release} did not load"
-        if killed:
-            timer.start()
         with suppress(JavaError, ValueError):  # a call that meets the end of the process
-            for count in range(random.randrange(20, MOST)):
+            for count in range(most + 1000 * killed):
+                if killed and count == most:
+                    timer.start()
                 _put(java, random, f"{life}-{count}")
         if not killed and java.alive:
             java.call("drain")

@@ -12,7 +12,7 @@ from rmqtool.output.export.shield import whole_step
 from rmqtool.query.anchor import anchor
 from rmqtool.query.counts import LogCounts
 from rmqtool.query.log_listing import LogListing
-from rmqtool.query.not_read import BAD_BODY_COLUMNS, bad_bodies, why_doubtful
+from rmqtool.query.not_read import why_doubtful
 from rmqtool.query.scope import Scope
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import choose_kernels
@@ -35,9 +35,10 @@ SCHEMA = "rmqtool.export/1"
 MOMENTS = ("store_from", "store_to", "born_from", "born_to")
 """bounds of the filter that may be given as ages, and mean the same moment when an export goes on"""
 
-_NEEDED = (*BAD_BODY_COLUMNS, "stored_physical_offset")
+_NEEDED = ("path", "position", "physical_offset", "stored_physical_offset", "store_size", "crc")
 _LISTED = 1000
 """ranges of damage that the summary lists one by one"""
+_BAD_BODY = "the body fails its CRC; exported as it lies there"
 
 
 class Writer(Protocol):
@@ -178,10 +179,14 @@ class ExportRun:
             self._beside(row)
 
     def _bad_bodies(self, batch: pa.RecordBatch) -> None:
-        bad = bad_bodies(batch)
-        self._done.bad_crc += len(bad)
-        for row in bad:
-            self._done.lacks(row)
+        import pyarrow.compute as pc
+
+        bad = batch.select(_NEEDED).filter(pc.fill_null(pc.equal(batch["crc"], "bad"), False))
+        self._done.bad_crc += bad.num_rows
+        for row in bad.to_pylist():
+            place = {name: row[name] for name in ("path", "position", "physical_offset")}
+            reason = {"length": row["store_size"], "reason": Incomplete.DAMAGE.value, "error": _BAD_BODY}
+            self._done.lacks(place | reason)
 
     def _misplaced(self, batch: pa.RecordBatch) -> None:
         """Records that lie where others were: one range from the first of them to behind the last."""
