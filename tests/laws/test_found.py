@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
+from fixtures.compound import make
 from fixtures.stores import HandmadeStore
 from tests.helpers import rmq
 
@@ -173,3 +174,13 @@ def test_a_query_that_meets_a_lost_message_or_a_bad_body_is_not_complete(tmp_pat
     number = f"{store.stored.index(bad):024X}"
     assert rmq("query-key", store.root, "Orders", f"0A000001{number}", "--json").exit_code == 3
     assert rmq("query-id", store.root, f"0A00000200002A9F{bad.offset:016X}", "--json").exit_code == 3
+
+
+def test_an_index_file_that_a_start_makes_anew_as_it_was_is_no_problem(tmp_path: Path) -> None:
+    """Seed 60: the plan of the broker's policy leaves the file alone, and is not refused for that."""
+    made = make(60, tmp_path / "case")
+    target = tmp_path / "out"
+    policy = ("--policy", "broker", "--as-version", "5.3.3", "--store-config", made.conf)
+    told = rmq("recover", made.root, *policy, "--output", target, "--apply")
+    assert "Not proven" not in told.stdout
+    assert target.is_dir()
