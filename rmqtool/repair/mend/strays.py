@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from rmqtool.recovery.traits import traits_of
@@ -9,7 +10,7 @@ from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from rmqtool.store.layout import Store
 
@@ -31,6 +32,19 @@ def stray_edits(store: Store, release: str) -> Iterator[Edit]:
         parent = one.path.rpartition("/")[0]
         if not one.entries and (parent == "commitlog" or parent in queues):
             message = f"{one.path}: brokers refuse a directory among mapped files"
+            yield Edit(
+                Change(action=Action.REMOVE_DIRECTORY, path=one.path, why="stray-directory", message=message)
+            )
+
+
+def emptied_twins(store: Store, edits: Iterable[Edit]) -> Iterator[Edit]:
+    """Directories that name a queue's number differently, like `00`, when all in them goes."""
+    gone = Counter(one.change.path.rpartition("/")[0] for one in edits if one.change.action is Action.REMOVE)
+    for one in store.directories:
+        if one.queue_id is None or one.path.endswith(f"/{one.queue_id}") or one.error is not None:
+            continue
+        if one.path.startswith(_QUEUES) and one.entries == gone[one.path]:
+            message = f"{one.path}: brokers read this queue in {one.queue_id}"
             yield Edit(
                 Change(action=Action.REMOVE_DIRECTORY, path=one.path, why="stray-directory", message=message)
             )
