@@ -36,6 +36,7 @@ GAP_CODES = {
     Stop.BAD_PROPERTIES_LENGTH: "CL-LENGTH",
     Stop.SHORT: "CL-SHORT",
     Stop.END: "CL-SHORT",
+    Stop.BLANK: "CL-BLANK",
     Stop.BLANK_LENGTH: "CL-BLANK",
 }
 
@@ -48,6 +49,7 @@ _PARTS = {
     Stop.BAD_BODY_LENGTH: "body_length",
     Stop.BAD_TOPIC_LENGTH: "topic_length",
     Stop.BAD_PROPERTIES_LENGTH: "properties_length",
+    Stop.BLANK: "magic",
     Stop.BLANK_LENGTH: "total_size",
 }
 

@@ -109,6 +109,7 @@ class LogReader(Generic[Made]):
             source,
             segment.base,
             active=self.segments.is_active(segment),
+            false_blanks=True,
             batch_rows=BATCH_ROWS,
             kernels=self.kernels,
             moving=moving,

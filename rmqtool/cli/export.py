@@ -91,6 +91,7 @@ def command(
     """
     from rmqtool.cli.left_out import undecoded_beside_log, unlisted
     from rmqtool.output.export.run import ExportRun
+    from rmqtool.query.lost_end import lost_end
 
     form, target = _target(to, output, partition)
     from rmqtool.store.required import require_log
@@ -108,7 +109,11 @@ def command(
     given = asdict(filters) | asdict(subscription) | asdict(bodies)
     told = {"format": form, "partition": partition, "compression": compression}
     options = given | told | {"int64_as_string": output.int64_as_string, "tz": output.tz}
-    missing = [*unlisted(opened, context, commitlog=True), *undecoded_beside_log(opened, context)]
+    missing = [
+        *unlisted(opened, context, commitlog=True),
+        *undecoded_beside_log(opened, context),
+        *lost_end(opened, wanted),
+    ]
     state = target.begin(force=force, resume=resume, options=options)
     with context.progress("exporting", sum(one.size for one in opened.segments)) as progress:
         run = ExportRun(opened, wanted, read.of_log(opened, progress.advance), destination, target)

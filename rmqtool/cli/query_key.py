@@ -122,6 +122,8 @@ def command(
         with RecordOut(context, SCHEMA, bodies, more := _more(query, bodies)) as out:
             for batch, keys in query.batches(out.columns):
                 out.write(batch, {name: keys[name] for name in more})
+            for note in query.notes():
+                context.talk.note(note)
             out.finish(query.summary(out.messages, hide=bodies.redacted))
     _say(context, query)
     return answer_code(out.messages, query.not_covered())

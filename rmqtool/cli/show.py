@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,7 @@ from rmqtool.cli.opened import open_store
 from rmqtool.cli.options import FORMATS, OutputOptions, ReadOptions, StoreOptions
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, NewerFormatError, UsageError
+from rmqtool.store.coverage import Incomplete
 
 if TYPE_CHECKING:
     from rmqtool.query.target import Answer
@@ -81,12 +82,18 @@ def _with_unread(context: Context, opened: Store, answer: Answer) -> Answer:
     record = answer.record()
     beside = unread_beside(opened, record) if record is not None and record.place.is_record else []
     for one in (*answer.unreadable, *beside):
-        told = one.get("error", "not read, interrupted")
+        told = one.get("error") or _why(one)
         if not noted(context, opened, one["path"]):
             context.talk.warn(told if one["path"] in told else f"{one['path']}: {told}")
     log = [*unlisted(opened, context, commitlog=True), *undecoded_beside_log(opened, context)]
     rows = {(row["path"], row.get("error")): row for row in (*log, *answer.unreadable, *beside)}
     return replace(answer, unreadable=tuple(rows.values()))
+
+
+def _why(row: dict[str, Any]) -> str:
+    if row["reason"] == Incomplete.DAMAGE and "physical_offset" in row:
+        return f"{row['length']} bytes from {row['physical_offset']} on are damaged"
+    return "not read, interrupted"
 
 
 def _require_form(target: str) -> None:

@@ -55,6 +55,7 @@ def command(
     from rmqtool.cli.left_out import log_gone, undecoded_beside_log, unlisted
     from rmqtool.cli.records import answer_code
     from rmqtool.output.text import is_terminal
+    from rmqtool.query.lost_end import lost_end
     from rmqtool.store.coverage import unreadable
     from rmqtool.store.layout import FileKind
     from rmqtool.store.required import require_log
@@ -70,7 +71,7 @@ def command(
     missing = [
         *unlisted(opened, context),
         *undecoded_beside_log(opened, context),
-        *(log_gone(opened, context) if "messages" in statement.lower() else ()),
+        *([*log_gone(opened, context), *lost_end(opened)] if "messages" in statement.lower() else ()),
         *(unreadable(one.shown, "is not decoded by this release") for one in dledger),
     ]
     with (

@@ -76,6 +76,7 @@ def command(
     """
     from rmqtool.cli.records import listing_code
     from rmqtool.query.duplicates.hashes import Repeated
+    from rmqtool.query.lost_end import lost_end
     from rmqtool.query.stats.report import LogStatistics
     from rmqtool.query.stats.retention import Needs
 
@@ -96,7 +97,7 @@ def command(
         repeated = Repeated(by_key) if duplicates else None
         reading = read.of_log(opened, progress.advance)
         found = LogStatistics(opened, wanted, grouped, reading, plain, needs, repeated)
-        found.not_covered += unread
+        found.not_covered += [*unread, *lost_end(opened, wanted)]
         found.read()
     listed = listed_rows(opened, found, names, retention=retention)
     twice = ({"type": "duplicate", **row} for row in found.duplicates())

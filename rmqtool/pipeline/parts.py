@@ -106,6 +106,7 @@ class LogPart:
                 self.segment.base,
                 checks=Check.FRAME,
                 active=self.active,
+                false_blanks=True,
                 start=origin,
                 moving=live or changed,
             ):

@@ -5,6 +5,7 @@ Every candidate is read and compared by its real topic and keys; a hash alone pr
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -54,7 +55,7 @@ class KeyAnswer:
     """Records with wanted keys.
 
     matches: physical offset → the wanted keys that the record has. source: `index`, `scan`, or `index+scan`.
-    candidates: records that were compared. collisions: those with the hash but without the key.
+    candidates: records of the window that were compared. collisions: those with the hash but without the key.
     window: [from, to) in store time (ms), None without bound. topics: how many the index was asked for.
     files: index files asked. scanned: ranges of physical offsets that were read, rest: those that no index
     answers for. setbacks: path → why an
@@ -72,6 +73,12 @@ class KeyAnswer:
     setbacks: dict[str, str] = field(default_factory=dict)
     missing: list[Missing] = field(default_factory=list)
     not_covered: list[Row] = field(default_factory=list)
+
+    def outside_rest(self) -> dict[int, frozenset[str]]:
+        """The matches without those that a scan of `rest` finds, too."""
+        starts = [start for start, _ in self.rest]
+        ends = [0, *(end for _, end in self.rest)]
+        return {at: keys for at, keys in self.matches.items() if at >= ends[bisect_right(starts, at)]}
 
     @property
     def source(self) -> str:
@@ -102,6 +109,9 @@ def find_keys(
     )
     rest = answer.rest = covered.uncovered(low, high)
     if source is KeySource.INDEX:
+        answer.not_covered += [
+            one.row() for one in answer.missing if one.physical_offset >= store.segments.first_offset
+        ]
         for start, end in rest:
             answer.not_covered += rest_of_log(list(store.segments), start, Incomplete.LIMIT, end=end)
     elif rest:
@@ -222,12 +232,23 @@ def _compare(
             if part.physical_offset >= store.segments.first_offset:
                 astray.add(part.physical_offset)
             continue
-        answer.candidates += part.num_rows
         astray |= _without_hash(part, asked)
-        for offset, keys in matching(part, wanted, answer.window):
+        inside = _inside(part, answer.window)
+        answer.candidates += inside.num_rows
+        for offset, keys in matching(inside, wanted, answer.window):
             answer.matches[offset] = keys
     answer.collisions += answer.candidates - len(answer.matches)
     return astray
+
+
+def _inside(batch: pa.RecordBatch, window: tuple[int | None, int | None]) -> pa.RecordBatch:
+    """The records of the window: an item tells the second only, or nothing."""
+    import pyarrow as pa
+
+    low, high = window
+    times = batch["store_timestamp"].to_numpy()
+    kept = np.ones(len(times), np.bool_) if low is None else times >= low
+    return batch.filter(pa.array(kept if high is None else kept & (times < high)))
 
 
 def _without_hash(batch: pa.RecordBatch, asked: frozenset[int]) -> set[int]:

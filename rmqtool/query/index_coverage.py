@@ -23,13 +23,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class IndexFileView:
-    """One file that answers: for records from `first_offset` up to `end_offset`; their store times (ms)."""
+    """One file that answers: for records from `first_offset` up to `end_offset`; their store times (ms).
+
+    The record at `first_offset` may have keys in the file before, that at `last_offset`, where the file is
+    `full`, in the next one (`IndexService#putKey`).
+    """
 
     file: StoreFile
     first_offset: int
+    last_offset: int
     end_offset: int
+    full: bool
     first_timestamp: int
     last_timestamp: int
+
+    @property
+    def range(self) -> tuple[int | bool, ...]:
+        """All but the file."""
+        return tuple(getattr(self, name) for name in self.__slots__ if name != "file")
 
 
 @dataclass
@@ -40,18 +51,29 @@ class Coverage:
     setbacks: dict[str, str] = field(default_factory=dict)
 
     def uncovered(self, low: int, high: int) -> list[tuple[int, int]]:
-        """Ranges [start, end) of [low, high) without an index.
+        """Ranges [start, end) of [low, high) in which records begin for which no index answers.
 
-        Each begins at `low`, or behind the last record of a file: that is where a record surely begins.
+        Each begins at `low`, or where or behind where the last record of a file begins. The record at the end
+        of a file is among them where keys of it may be in a file that does not answer.
         """
         ranges: list[tuple[int, int]] = []
-        at = low
+        at = start = low
         for one in sorted(self.files, key=lambda view: view.first_offset):
             if one.first_offset > at:
-                ranges.append((at, min(one.first_offset, high)))
-            at = max(at, one.end_offset)
-        ranges.append((at, high))
-        return [(start, end) for start, end in ranges if start < end]
+                _add(ranges, start, min(one.first_offset + 1, high))
+            if one.end_offset >= at:
+                at = one.end_offset
+                start = one.last_offset if one.full else at
+        _add(ranges, max(start, low), high)
+        return ranges
+
+
+def _add(ranges: list[tuple[int, int]], start: int, end: int) -> None:
+    """One range more, joined with the one before where both have the same record."""
+    if ranges and start < ranges[-1][1]:
+        start = ranges.pop()[0]
+    if start < end:
+        ranges.append((start, end))
 
 
 def coverage(store: Store, log_end: int, known: dict[int, IndexGeometry]) -> Coverage:
@@ -93,14 +115,14 @@ def _view(
     last = reader.item(count - 1)
     if last is None or last.physical_offset != high:
         return "its last item is not the one that the header names"
-    return _held_against_records(
-        store, IndexFileView(file, low, high, reader.begin_timestamp, int(header.end_timestamp))
-    )
+    times = reader.begin_timestamp, int(header.end_timestamp)
+    view = IndexFileView(file, low, high, high, count >= reader.items, *times)
+    return _held_against_records(store, view)
 
 
 def _held_against_records(store: Store, view: IndexFileView) -> IndexFileView | str:
     """The view up to behind its last record, or how the records at its ends, where they are left, differ."""
-    low, high = view.first_offset, view.end_offset
+    low, high = view.first_offset, view.last_offset
     kept_from = store.segments.first_offset
     first = _record(store, low) if low >= kept_from else None
     if first is not None and first[Field.STORE_TIMESTAMP] != view.first_timestamp:

@@ -7,9 +7,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.query.by_key import KeySource, find_keys
+from rmqtool.query.lost_place import known_place
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.select_found import passing
-from rmqtool.scan.picked import Missing, pick
+from rmqtool.scan.picked import Damaged, Missing, pick
 from rmqtool.store.coverage import Incomplete, coverage
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ Row = dict[str, Any]
 
 _NAMED = 1000
 """keys without a message that the summary names; the rest is counted"""
+_LOOKED_AT = 10
+"""places without a record that are looked at; the rest is counted"""
 
 
 @dataclass
@@ -46,6 +49,7 @@ class KeyQuery:
     twice: Twice | None = None
     unread: Sequence[Row] = ()
     missing: list[Missing] = field(default_factory=list)
+    damaged: list[Damaged] = field(default_factory=list)
 
     @cached_property
     def answer(self) -> KeyAnswer:
@@ -60,6 +64,21 @@ class KeyQuery:
         self.missing += lost
         return found if self.twice is None else self.twice.among(found)
 
+    @cached_property
+    def known_places(self) -> list[tuple[str, Row]]:
+        """What lies where the index knew a message and none is, in words and as rows of the summary."""
+        wanted = sorted({one.physical_offset for one in self.answer.missing})[:_LOOKED_AT]
+        return [known_place(self.store.segments, offset) for offset in wanted]
+
+    def notes(self) -> Iterator[str]:
+        """What comes before everything else that is said of the answer."""
+        verb = "the index knows one more" if self.answer.matches else "not found, but the index knew it"
+        for words, _ in self.known_places:
+            yield f"{verb}: {words}"
+        more = len(self.answer.missing) - len(self.known_places)
+        if more:
+            yield f"the index knows {more} further places without a record"
+
     @property
     def offsets(self) -> list[int]:
         """Those that are listed."""
@@ -68,7 +87,7 @@ class KeyQuery:
     def batches(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, dict[str, list[list[str]]]]]:
         """The records in physical order, and for each its `matched_keys` and, with `twice`, `shared_keys`."""
         wanted = tuple(dict.fromkeys((*columns, "physical_offset")))
-        for part in pick(self.store.segments, self.offsets, wanted):
+        for part in pick(self.store.segments, self.offsets, wanted, damaged=self.damaged):
             if isinstance(part, Missing):
                 self.missing.append(part)
                 continue
@@ -94,6 +113,7 @@ class KeyQuery:
             "index_files": answer.files,
             "index_files_not_used": answer.setbacks,
             "index_items_without_record": len(answer.missing),
+            "index_knew": [row for _, row in self.known_places],
             "scanned": [list(one) for one in answer.scanned],
         }
         if not self.chosen.selects_all or self.twice is not None:
@@ -112,4 +132,4 @@ class KeyQuery:
         left_out = len(self.kept) - len(self.offsets)
         if left_out:
             rows.append({"path": "commitlog", "messages": left_out, "reason": Incomplete.LIMIT})
-        return [*rows, *map(Missing.row, self.missing)]
+        return [*rows, *map(Missing.row, self.missing), *map(Damaged.row, self.damaged)]

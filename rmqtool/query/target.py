@@ -10,6 +10,7 @@ from formats.message_id import OffsetMessageId
 from formats.primitives import host_text
 from rmqtool.query.by_id import Matches, find_uniq_key
 from rmqtool.query.locate import Place, What, look_at
+from rmqtool.query.lost_place import damage_rows, known_place
 from rmqtool.query.meaning import unique_id_parts
 from rmqtool.query.one_record import OneRecord, read_record
 
@@ -68,13 +69,15 @@ def by_id(store: Store, given: str, reading: Reading) -> Answer:
     Otherwise a UNIQ_KEY of these digits counts for more than an offset that happens to be that of a record.
     """
     offset = _by_offset_id(store, given)
-    if offset is not None and (offset.id_parts or {})["host_agrees"]:
+    if offset is not None and (offset.id_parts or {}).get("host_agrees"):
         return offset
-    unique = _by_uniq_key(store, given, reading, thorough=offset is None)
+    unique = _by_uniq_key(store, given, reading, thorough=offset is None or not offset.matches)
     if offset is None:
         return unique
     if not unique.matches:
-        return replace(offset, unreadable=unique.unreadable)
+        return _without_unique(offset, unique)
+    if not offset.matches:
+        return unique
     other = f"read as an offset message id it names the record at {offset.matches[0]}"
     return replace(unique, notes=[*unique.notes, other])
 
@@ -85,12 +88,20 @@ def readings_of(store: Store, given: str, reading: Reading) -> list[Answer]:
     Those that find something, the offset first; when none does, the UNIQ_KEY that nobody has.
     """
     offset = _by_offset_id(store, given)
-    unique = _by_uniq_key(store, given, reading, thorough=offset is None)
-    if offset is None:
+    unique = _by_uniq_key(store, given, reading, thorough=offset is None or not offset.matches)
+    if offset is None or (unique.matches and not offset.matches):
         return [unique]
     if unique.matches:
         return [offset, unique]
-    return [replace(offset, unreadable=unique.unreadable)]
+    return [_without_unique(offset, unique)]
+
+
+def _without_unique(offset: Answer, unique: Answer) -> Answer:
+    """The answer by offset, where the search for a UNIQ_KEY found none and may have met the same damage."""
+    rows = {
+        (row["path"], row.get("physical_offset")): row for row in (*offset.unreadable, *unique.unreadable)
+    }
+    return replace(offset, unreadable=tuple(rows.values()))
 
 
 def _by_uniq_key(store: Store, given: str, reading: Reading, *, thorough: bool) -> Answer:
@@ -107,7 +118,11 @@ def _by_uniq_key(store: Store, given: str, reading: Reading, *, thorough: bool) 
 
 
 def _by_offset_id(store: Store, given: str) -> Answer | None:
-    """None when the text can be no offset message id of this store."""
+    """None when the text can be no offset message id of this store.
+
+    A client id hardly ever has such a port and an offset that the log has come to: process and time stand
+    there. So a place without a record is told, and not the process and time that the digits would mean.
+    """
     if not is_id(given):
         return None
     one = OffsetMessageId.decode(given)
@@ -115,7 +130,13 @@ def _by_offset_id(store: Store, given: str) -> Answer | None:
         return None
     place = look_at(store.segments, one.offset)
     if place.what is not What.RECORD:
-        return None
+        if not one.port or one.offset >= store.segments.end_offset:
+            return None
+        parts: dict[str, Any] = {"host": one.host, "offset": one.offset}
+        words, _ = known_place(store.segments, one.offset)
+        lost = tuple(damage_rows(place))
+        note = f"not found: the id names host {one.host}, {words}"
+        return Answer(given, "offset_msg_id", place, (), "offset", parts, [note], lost)
     host = read_record(place).values["store_host"]
     stored = host_text(host.ip, host.port)
     notes = [] if stored == one.host else [f"the id names host {one.host}, the record was stored by {stored}"]

@@ -123,6 +123,7 @@ def _scan_one(
                 segment.base,
                 checks=how.checks,
                 active=active,
+                false_blanks=True,
                 kernels=kernels,
                 start=done,
                 moving=how.live or changed,

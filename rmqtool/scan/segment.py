@@ -44,9 +44,11 @@ class SegmentScan:
     store timestamp (ms) of the last record before this segment, when known. keep_stale: yield records behind
     the end of the active segment as records instead of one `Tail`. past_blanks: where a record lies at its
     own place behind a filler of the right length, the filler is a `Gap` (reason `Stop.BLANK`) and the scan
-    goes on with that record: who asks for it decides which of the two is right. moving: a broker may be
-    writing, so what looks bad in the active segment is read again before it is told (`moving.PATIENCE`).
-    stop: once set, the scan ends with `Stopped`. step: bytes of a search for the next record.
+    goes on with that record: who asks for it decides which of the two is right. false_blanks: the same, but
+    only where that record is no older than the last one in front; older ones are left of a log that was cut
+    there and went on. moving: a broker may be writing, so what looks bad in the active segment is read again
+    before it is told (`moving.PATIENCE`). stop: once set, the scan ends with `Stopped`. step: bytes of a
+    search for the next record.
     """
 
     def __init__(  # noqa: PLR0913 - all but two are options
@@ -59,6 +61,7 @@ class SegmentScan:
         previous_timestamp: int | None = None,
         keep_stale: bool = False,
         past_blanks: bool = False,
+        false_blanks: bool = False,
         start: int = 0,
         batch_rows: int = BATCH_ROWS,
         kernels: ModuleType | None = None,
@@ -80,6 +83,7 @@ class SegmentScan:
         self._shift = 0
         self._keep_stale = keep_stale
         self._past_blanks = past_blanks
+        self._false_blanks = false_blanks
         self._start = start
         self._moving = moving and active
         self._settling = Settling()
@@ -118,7 +122,7 @@ class SegmentScan:
                 continue
             if stop is Stop.END or filler:
                 if filler:
-                    behind = self._own_behind(position) if self._past_blanks else None
+                    behind = self._live_behind(position, stop)
                     if behind is not None:
                         yield Gap(position, behind - position, stop, expected, found)
                         position = behind
@@ -199,6 +203,14 @@ class SegmentScan:
             return Tail(position, rest, TailContent.STALE, count, stop, expected, found), self._size
         reason = Stop.BLANK_LENGTH if stop is Stop.BLANK else stop
         return Gap(position, place - position, reason, expected, found), place
+
+    def _live_behind(self, blank: int, stop: Stop) -> int | None:
+        """The next record behind a filler that makes it a gap, for who asked for that."""
+        if not (self._past_blanks or self._false_blanks):
+            return None
+        behind = self._own_behind(blank)
+        old = behind is not None and not self._past_blanks and self._is_stale(Stop.ROWS_FULL, stop)
+        return None if old else behind
 
     def _own_behind(self, blank: int) -> int | None:
         """The next whole record at its own place behind a filler."""

@@ -177,7 +177,7 @@ def _queue_role(kind: FileKind, below: tuple[str, ...]) -> Role:
         # Empty components stand for a queue directory that was copied away and lost its name.
         queue_id = parse_queue_id(below[1])
         if queue_id is None and below[1]:
-            return Role(topic=below[0], reason="the name of the queue directory is not a number")
+            return Role(topic=below[0], reason="the name of the queue directory is no queue number")
         return Role(numbered=kind, topic=below[0] or None, queue_id=queue_id)
     if not below:
         return Role(rocksdb=kind is FileKind.CONSUMEQUEUE, reason="only topic directories belong here")

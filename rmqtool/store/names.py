@@ -27,8 +27,13 @@ def parse_base_offset(name: str) -> int | None:
 
 
 def parse_queue_id(name: str) -> int | None:
-    """Queue number that a directory name means (`Integer.parseInt`), None when loading ignores it."""
-    return java_parse_int(name)
+    """Queue number that a directory name means, None when nothing in it is ever read.
+
+    Loading parses the name (`Integer.parseInt`), but opens the directory that the number spells
+    (`ConsumeQueue`): files in `00` or `+1` are not those of queue 0 or 1.
+    """
+    value = java_parse_int(name)
+    return value if name == str(value) else None
 
 
 def escape_name(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 from fixtures.stores import HandmadeStore
@@ -49,3 +50,94 @@ def test_sql_tells_of_bodies_that_fail_their_crc(tmp_path: Path) -> None:
     assert told.exit_code == 3
     assert "1 body fails its CRC" in told.stdout
     assert '"not_looked_at":["bodies"]' in rmq("stats", store.root, "--json").stdout
+
+
+def test_a_message_whose_keys_lie_in_two_index_files_one_of_them_lost(tmp_path: Path) -> None:
+    """The last record of a full file and the first of the next are one: the scan has to look at it, too."""
+    store = HandmadeStore()
+    store.put("Orders", b"", keys="first")
+    for number in range(40):
+        store.put("Orders", b"body", keys=f"k{number}a k{number}b")
+    store.write(tmp_path / "store")
+    shared = [one for one in store.stored if len({path for path, _ in one.items}) > 1]
+    assert shared
+    for one in shared:
+        for lost in {path for path, _ in one.items}:
+            kept = store.read(lost)
+            store.resize(lost, 900)
+            for key in (
+                f"0A000001{store.stored.index(one):024X}",
+                *(f"k{store.stored.index(one) - 1}{s}" for s in "ab"),
+            ):
+                told = rmq("query-key", store.root, "Orders", key, "--json")
+                assert told.exit_code == 0, (key, lost)
+                assert told.stdout.count('"type":"message"') == 1
+            store.add(lost, kept)
+
+
+def test_queues_that_lead_behind_the_end_of_the_log(tmp_path: Path) -> None:
+    """A power cut that spared the queues: what is there is listed, and that more was there is said."""
+    store = orders(tmp_path / "store")
+    last = store.stored[-2:]
+    path, position = store.segment(last[0].offset)
+    store.patch(path, position, bytes(last[0].size + last[1].size))
+    for command in (("stats",), ("sql", "select count(*) from messages")):
+        told = rmq(command[0], store.root, *command[1:], "--json")
+        assert told.exit_code == 3
+        assert f'"physical_offset":{last[0].offset},"length":{last[0].size + last[1].size}' in told.stdout
+        assert "the end of the log is lost" in told.stdout
+    assert rmq("export", store.root, "--to", tmp_path / "all.ndjson").exit_code == 3
+    until = ("--offset-range", f"0:{last[0].offset}")
+    assert rmq("export", store.root, "--to", tmp_path / "part.ndjson", *until).exit_code == 0
+
+
+def with_false_blank(root: Path) -> HandmadeStore:
+    """An end-of-file blank whose length is right over the head of a record in the middle of a segment."""
+    store = orders(root, 90)
+    one = store.inside(1)[4]
+    path, position = store.segment(one.offset)
+    store.patch(path, position, (4096 - position).to_bytes(4, "big") + bytes.fromhex("CBD43194"))
+    return store
+
+
+def test_a_blank_over_a_record_hides_nothing(tmp_path: Path) -> None:
+    store = with_false_blank(tmp_path / "store")
+    told = rmq("stats", store.root, "--json")
+    assert told.exit_code == 3
+    assert '"messages":89,' in told.stdout
+    assert rmq("export", store.root, "--to", tmp_path / "out.ndjson").exit_code == 3
+    assert (tmp_path / "out.ndjson").read_text().count('"type":"message"') == 89
+    assert "CL-BLANK " in rmq("verify", store.root).stdout
+
+
+def test_a_blank_with_older_records_behind_it_is_one(tmp_path: Path) -> None:
+    """A log that was cut in the middle of a segment and went on: what it had before lies behind its blank."""
+    store = orders(tmp_path / "store", 90)
+    one = store.inside(1)[-1]
+    path, position = store.segment(one.offset)
+    old = bytearray(one.placed.data)
+    old[56:64] = (one.time - 3_600_000).to_bytes(8, "big")
+    blank = (4096 - position).to_bytes(4, "big") + bytes.fromhex("CBD43194")
+    front = store.inside(1)[-2]
+    at = store.segment(front.offset)[1]
+    lies = front.offset + 8 + 60
+    old[28:36] = lies.to_bytes(8, "big")
+    room = 4096 - at - 68
+    assert len(old) <= room
+    store.patch(
+        path, at, (4096 - at).to_bytes(4, "big") + blank[4:] + bytes(60) + bytes(old) + bytes(room - len(old))
+    )
+    told = rmq("dump", path := store.root / path, "--format", "ndjson")
+    assert '"type":"gap"' not in told.stdout
+    assert told.stdout.count('"type":"blank"') == 1
+
+
+def test_a_queue_directory_whose_name_only_parses_as_a_number_is_none(tmp_path: Path) -> None:
+    """Brokers parse `00` as 0 and then open `0`: a copy under that name adds nothing to queue 0."""
+    store = orders(tmp_path / "store")
+    shutil.copytree(store.root / "consumequeue/Orders/1", store.root / "consumequeue/Orders/00")
+    told = rmq("query-offset", store.root, "Orders", 0, 3, "--json")
+    assert f'"physical_offset":{store.of("Orders")[3].offset},' in told.stdout
+    assert "consumequeue/Orders/00" in rmq("verify", store.root).stdout
+    assert rmq("recover", store.root, "--json").exit_code == 0
+    assert rmq("doctor", store.root, "--json", "--as-version", "4.9.8").exit_code == 0

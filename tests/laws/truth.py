@@ -35,13 +35,14 @@ class Truth:
 
 
 def truth(made: Compound) -> Truth:
-    """Of the damaged store as it lies."""
+    """Of the damaged store as it lies. What is missing in front looks like what has expired."""
     here, units = strict.carve(made.root), strict.units(made.root)
     last = max(made.intact, default=-1)
+    first = min((base for base, _ in strict.segments(made.root)), default=0)
     lost = [
         one
         for at, one in made.lost.items()
-        if at not in here and (at < last or units.get(one.slot) == (at, one.size))
+        if at not in here and at >= first and (at < last or units.get(one.slot) == (at, one.size))
     ]
     plain = [one for one in made.intact.values() if one.placed and not one.sys_flag & _BATCH]
     served = [one.offset for one in plain if units.get(one.slot) == (one.offset, one.size)]

@@ -143,9 +143,11 @@ class Kind:
     """has a key with the code"""
     RECORD = 1
     """was read, and is a candidate whatever its keys are"""
-    MISSING = 2
+    BEYOND = 2
+    """was read, and lies outside of the window"""
+    MISSING = 3
     """is not there, and lies in front of the log"""
-    ASTRAY = 3
+    ASTRAY = 4
     """is not there although the log reaches so far back"""
 
 

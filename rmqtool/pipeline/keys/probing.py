@@ -120,8 +120,11 @@ class CompareItems(Probing):
                 yield _rows(np.array([made.physical_offset]), kind, **place)
                 continue
             keys = _Keys.of(made, blank=True)
-            yield _rows(keys.offsets, Kind.RECORD, **place)
-            wanted = keys.wanted(sieve) & keys.within(asked.window)
+            inside = keys.within(asked.window)
+            for kind, chosen in ((Kind.RECORD, inside), (Kind.BEYOND, ~inside)):
+                if chosen.any():
+                    yield _rows(keys.offsets[chosen], kind, **place)
+            wanted = keys.wanted(sieve) & inside
             for topic, some in keys.by_topic():
                 yield from keys.rows(topics, some, sieve, wanted, place)
                 if topic is not None and sieve.topic is None and topic not in topics:

@@ -107,7 +107,7 @@ class ShuffleJoin:
         settled = self._settled(picked.rows, "store", "physical_offset")
         self._count(settled)
         astray = settled.where(
-            (f.col("kind") == Kind.ASTRAY) | (f.col("kind") == Kind.RECORD) & ~f.col("hit")
+            (f.col("kind") == Kind.ASTRAY) | (f.col("kind") < Kind.MISSING) & ~f.col("hit")
         ).select("store", "physical_offset")
         wrong = found.join(astray, ["store", "physical_offset"]).groupBy("file").agg(f.min("physical_offset"))
         errors = {names[file]: error for file, error in broken.items()}
@@ -156,8 +156,9 @@ class ShuffleJoin:
         from pyspark.sql import functions as f
 
         absent = f.col("kind") >= Kind.MISSING
-        foreign = ~absent & (f.size("matched_keys") == 0)
-        sums = [f.count_if(one) for one in (~absent, foreign, absent)]
+        compared = f.col("kind") < Kind.BEYOND
+        foreign = compared & (f.size("matched_keys") == 0)
+        sums = [f.count_if(one) for one in (compared, foreign, absent)]
         for number, *counts in settled.groupBy("store").agg(*sums).collect():
             names = ("candidates", "collisions", "missing")
             self.told[self._paths[number]].add(dict(zip(names, counts, strict=True)))

@@ -46,7 +46,8 @@ class KeyTask:
         store = open_any(unit.store, config=self.options.config)
         reading = Reading(live=is_live(store))
         answer = find_keys(store, asked.wanted, window=asked.window, source=KeySource.INDEX, reading=reading)
-        yield from _hits(store, unit, answer.matches, asked)
+        matches = answer.matches if asked.source is KeySource.INDEX else answer.outside_rest()
+        yield from _hits(store, unit, matches, asked)
         told: Row = {
             "candidates": answer.candidates,
             "collisions": answer.collisions,
@@ -89,10 +90,7 @@ class PlanTask:
             covered = coverage(store, high, {})
             told["topics"] = len(index_topics(store, self.asked.value.topic))
             told["not_used"] = covered.setbacks
-            told["files"] = [
-                [one.file.path, one.first_offset, one.end_offset, one.first_timestamp, one.last_timestamp]
-                for one in covered.files
-            ]
+            told["files"] = [[one.file.path, *one.range] for one in covered.files]
         yield noted(unit.about(told))
 
 

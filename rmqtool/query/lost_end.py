@@ -1,0 +1,53 @@
+"""Whether queues know more than the log holds: its end was lost, as in a power cut that spared the queues."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.errors import RmqtoolError
+from rmqtool.query.by_key import log_span
+from rmqtool.query.queue_ends import file_ends
+from rmqtool.query.scope import Scope
+from rmqtool.store.coverage import Incomplete
+from rmqtool.store.kinds import FileKind
+
+if TYPE_CHECKING:
+    from rmqtool.query.message_filter import MessageFilter
+    from rmqtool.store.layout import Store
+
+Row = dict[str, Any]
+
+
+def lost_end(store: Store, wanted: MessageFilter | None = None) -> list[Row]:
+    """No row of `not_covered`, or the one for messages behind the end of the log to which a queue leads.
+
+    Queues are looked at before the log: a broker that runs writes the log first. wanted: none where the end
+    of the log is outside of what is wanted.
+    """
+    last = store.segments.last_with_data()
+    if last is None or (wanted is not None and not Scope(store.segments, wanted).may_hold(last)):
+        return []
+    end, path = _furthest(store)
+    _, high = log_span(store)
+    asked = high if wanted is None or wanted.offset_to is None else wanted.offset_to - 1
+    if end <= high or asked < high:
+        return []
+    place = {"path": last.file.shown, "position": high - last.base, "physical_offset": high}
+    why = f"{path} leads to messages up to offset {end}: the end of the log is lost"
+    return [place | {"length": end - high, "reason": Incomplete.DAMAGE.value, "error": why}]
+
+
+def _furthest(store: Store) -> tuple[int, str]:
+    """Physical offset behind the last message of any queue, and the file that says so."""
+    found = [(0, "")]
+    for kind in (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE):
+        for queue in store.queues(kind):
+            for file in reversed(queue.files):
+                try:
+                    last = file_ends(file).last
+                except RmqtoolError:
+                    break  # what cannot be read leads nowhere; who lists queues says so
+                if last is not None:
+                    found.append((last["physical_offset"] + last["size"], file.shown))
+                    break
+    return max(found)

@@ -1,0 +1,67 @@
+"""What lies at an offset that an index item or a message id names and where no message is found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.errors import RmqtoolError
+from rmqtool.query.locate import What, look_at
+from rmqtool.store.coverage import Incomplete, rest_of_log
+
+if TYPE_CHECKING:
+    from rmqtool.query.locate import Place
+    from rmqtool.store.segments import SegmentSet
+
+    Row = dict[str, Any]
+
+DAMAGE = frozenset({What.DAMAGED, What.GARBAGE, What.STALE})
+
+
+def damaged_range(place: Place) -> tuple[int, int] | None:
+    """Physical offsets [from, to) of the damage that a place lies in, None where it is no damage."""
+    if place.segment is None or place.what not in DAMAGE:
+        return None
+    start = place.segment.base + place.start
+    return start, start + place.length
+
+
+def in_words(place: Place) -> str:
+    """The offset and what lies there."""
+    offset = f"offset {place.physical_offset}"
+    damaged = damaged_range(place)
+    if damaged is not None:
+        return f"{offset}, inside the damaged range {damaged[0]}–{damaged[1]}"
+    if place.what is What.NO_FILE:
+        return f"{offset}, where no file of the log lies"
+    if place.what is What.INSIDE and place.segment is not None:
+        return f"{offset}, inside the record at {place.segment.base + place.start}"
+    if place.what is What.BLANK:
+        return f"{offset}, in the filler at the end of a segment"
+    if place.what is What.ZERO:
+        return f"{offset}, behind the end of the log"
+    return f"{offset}, where a record states another place"
+
+
+def known_place(segments: SegmentSet, physical_offset: int) -> tuple[str, Row]:
+    """Words and a row of the summary about an offset that the index knew."""
+    if physical_offset < segments.first_offset:
+        words = f"offset {physical_offset}, which has expired"
+        return words, {"physical_offset": physical_offset, "state": "expired"}
+    try:
+        place = look_at(segments, physical_offset)
+    except RmqtoolError as error:
+        words = f"offset {physical_offset}, which cannot be read: {error}"
+        return words, {"physical_offset": physical_offset, "state": "unreadable"}
+    row: Row = {"physical_offset": physical_offset, "state": str(place.what)}
+    damaged = damaged_range(place)
+    if damaged is not None:
+        row |= {"damaged_from": damaged[0], "damaged_to": damaged[1]}
+    return in_words(place), row
+
+
+def damage_rows(place: Place) -> list[Row]:
+    """Rows of `not_covered` for the damage around a place."""
+    damaged = damaged_range(place)
+    if damaged is None or place.segment is None:
+        return []
+    return rest_of_log([place.segment], damaged[0], Incomplete.DAMAGE, end=damaged[1])
