@@ -38,11 +38,13 @@ LONGEST = ("pipeline", "interop", "laws", "repair", "cli")
 DONE = pytest.StashKey[set[str]]()
 
 
-def sampled(cases: Iterable[Any], kind: Callable[[Any], Hashable], each: int = 1) -> list[Any]:
+def sampled(
+    cases: Iterable[Any], kind: Callable[[Any], Hashable], each: int = 1, *, unpack: bool = False
+) -> list[Any]:
     """All cases as parameters: `each` of every kind run always, the others with `-m full` only.
 
     Of the n-th kind it is the n-th case, so that releases, modes and sizes take turns; behind the last comes
-    the first again.
+    the first again. With `unpack`, a case is the values of several parameters.
     """
     listed = list(cases)
     kinds: dict[Hashable, list[int]] = {}
@@ -53,7 +55,7 @@ def sampled(cases: Iterable[Any], kind: Callable[[Any], Hashable], each: int = 1
         some = min(each, len(places))
         always |= {places[(number + one * len(places) // some) % len(places)] for one in range(some)}
     return [
-        case if place in always else pytest.param(case, marks=pytest.mark.full)
+        case if place in always else pytest.param(*(case if unpack else (case,)), marks=pytest.mark.full)
         for place, case in enumerate(listed)
     ]
 

@@ -88,11 +88,12 @@ print(kernels.crc_at(at, 9), kernels.utf8_ok(at, 9), kernels.first_nonzero(data,
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("code", "answer"),
     [
         pytest.param(SMALL, f"{0xCBF43926 & 0x7FFFFFFF} True 109\n", id="small kernels"),
-        pytest.param(WALK, WALKED, id="walk", marks=pytest.mark.full),
+        pytest.param(WALK, WALKED, id="walk"),
     ],
 )
 def test_eight_processes_start_cold_at_once(tmp_path: Path, code: str, answer: str) -> None:
