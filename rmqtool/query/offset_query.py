@@ -11,12 +11,13 @@ import pyarrow as pa
 
 from rmqtool.query.by_offset import pull_on
 from rmqtool.query.client_decode import client_view
+from rmqtool.query.lost_units import lost_units
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.select_found import FoundFilter
 from rmqtool.query.subscription import FilterType
 from rmqtool.query.unit_tags import UnitTags
 from rmqtool.query.verdict import Cause, Verdict, judge
-from rmqtool.scan.picked import Missing, pick
+from rmqtool.scan.picked import Damaged, Missing, pick
 from rmqtool.store.coverage import Incomplete, coverage
 from rmqtool.store.names import escape_name
 
@@ -59,6 +60,7 @@ class OffsetQuery:
     kept_back: int = 0
     foreign: int = 0
     missing: list[Missing] = field(default_factory=list)
+    damaged: list[Damaged] = field(default_factory=list)
     _first: Pull | None = None
     _reached: int = 0
     _left_out: int = 0
@@ -103,7 +105,8 @@ class OffsetQuery:
         own = [one for one in some if not one.foreign]
         self.foreign += len(some) - len(own)
         lost: set[int] = set()
-        for part in pick(self.store.segments, [one.physical_offset for one in own], columns):
+        places = [one.physical_offset for one in own]
+        for part in pick(self.store.segments, places, columns, damaged=self.damaged):
             if isinstance(part, Missing):
                 lost.add(part.physical_offset)
                 self.missing.append(part)
@@ -222,7 +225,8 @@ class OffsetQuery:
 
     def not_covered(self) -> list[Row]:
         """Messages behind the last one listed, and records that could not be shown."""
-        rows: list[Row] = [*self.unread, *map(Missing.row, self.missing)]
+        rows: list[Row] = [*self.unread, *map(Missing.row, self.missing), *map(Damaged.row, self.damaged)]
+        rows += lost_units(self.view, self.asked.offset, max(self._reached, self.asked.offset + 1))
         end = self._first.max_offset if self._first is not None else 0
         if self._reached != self.asked.offset and self._reached < end:
             row = {"path": self.view.path, "queue_offset": self._reached, "messages": end - self._reached}
