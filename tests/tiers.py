@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
@@ -23,8 +23,16 @@ if TYPE_CHECKING:
     from xdist.scheduler import Scheduling
     from xdist.workermanage import WorkerController
 
-settings.register_profile("fixed", derandomize=True, database=None, print_blob=True)
-settings.register_profile("random", derandomize=False, database=None, print_blob=True)
+for _name, _fixed in (("fixed", True), ("random", False)):
+    # too_slow is about the machine: nothing in a run may depend on what else it has to do
+    settings.register_profile(
+        _name,
+        derandomize=_fixed,
+        database=None,
+        print_blob=True,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
 
 ON_SPARK = ("tests/pipeline/", "tests/interop/test_stream_interop.py")
 """tests that share a session of Spark, which takes longer to start than most of them"""
