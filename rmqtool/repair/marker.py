@@ -47,7 +47,10 @@ def find_marker(root: str | os.PathLike[str]) -> Marker | None:
     try:
         with open(path, "rb") as file:
             found = json.loads(file.read(65536))
-        return Marker(path, found["journal"], found["journal_id"])
+        journal, journal_id = found["journal"], found["journal_id"]
+        if not all(one is None or isinstance(one, str) for one in (journal, journal_id)):
+            raise TypeError
+        return Marker(path, journal, journal_id)
     except (FileNotFoundError, NotADirectoryError):
         return Marker(path, None, None, torn=True) if os.path.lexists(path + _PART) else None
     except OSError as error:
