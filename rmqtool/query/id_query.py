@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.select_found import passing
 from rmqtool.query.target import readings_of
-from rmqtool.scan.picked import Missing, pick
+from rmqtool.scan.picked import Damaged, Missing, pick
 from rmqtool.store.coverage import coverage
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ class IdQuery:
     chosen: MessageFilter = field(default_factory=MessageFilter)
     unread: Sequence[Row] = ()
     missing: list[Missing] = field(default_factory=list)
+    damaged: list[Damaged] = field(default_factory=list)
 
     @cached_property
     def answers(self) -> list[Answer]:
@@ -54,7 +55,7 @@ class IdQuery:
         offsets, lost = passing(self.store.segments, list(self.found_by), self.chosen)
         self.missing += lost
         wanted = tuple(dict.fromkeys((*columns, "physical_offset")))
-        for part in pick(self.store.segments, offsets, wanted):
+        for part in pick(self.store.segments, offsets, wanted, damaged=self.damaged):
             if isinstance(part, Missing):
                 self.missing.append(part)
             else:
@@ -85,4 +86,5 @@ class IdQuery:
             *self.unread,
             *(row for one in self.answers for row in one.unreadable),
             *map(Missing.row, self.missing),
+            *map(Damaged.row, self.damaged),
         ]

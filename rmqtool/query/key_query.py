@@ -10,7 +10,7 @@ from rmqtool.query.by_key import KeySource, find_keys
 from rmqtool.query.lost_place import known_place
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.select_found import passing
-from rmqtool.scan.picked import Missing, pick
+from rmqtool.scan.picked import Damaged, Missing, pick
 from rmqtool.store.coverage import Incomplete, coverage
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class KeyQuery:
     twice: Twice | None = None
     unread: Sequence[Row] = ()
     missing: list[Missing] = field(default_factory=list)
+    damaged: list[Damaged] = field(default_factory=list)
 
     @cached_property
     def answer(self) -> KeyAnswer:
@@ -86,7 +87,7 @@ class KeyQuery:
     def batches(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, dict[str, list[list[str]]]]]:
         """The records in physical order, and for each its `matched_keys` and, with `twice`, `shared_keys`."""
         wanted = tuple(dict.fromkeys((*columns, "physical_offset")))
-        for part in pick(self.store.segments, self.offsets, wanted):
+        for part in pick(self.store.segments, self.offsets, wanted, damaged=self.damaged):
             if isinstance(part, Missing):
                 self.missing.append(part)
                 continue
@@ -131,4 +132,4 @@ class KeyQuery:
         left_out = len(self.kept) - len(self.offsets)
         if left_out:
             rows.append({"path": "commitlog", "messages": left_out, "reason": Incomplete.LIMIT})
-        return [*rows, *map(Missing.row, self.missing)]
+        return [*rows, *map(Missing.row, self.missing), *map(Damaged.row, self.damaged)]

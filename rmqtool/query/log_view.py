@@ -75,6 +75,11 @@ class LogView:
         found = self.segments.locate(physical_offset)
         return found is not None and physical_offset + size <= min(found[0].end, self.high)
 
+    def read(self, physical_offset: int, size: int) -> bytes:
+        """The bytes that `CommitLog#getMessage` returns for these, whatever they are; b"" where none lie."""
+        found = self.segments.locate(physical_offset)
+        return b"" if found is None else self._source(found[0]).window(found[1], size).tobytes()
+
     def file_behind(self, physical_offset: int) -> int:
         """Base of the next file (`CommitLog#rollNextFile`), by the size of the files that there are."""
         size = max(self.segments[0].size, 1) if len(self.segments) else 1

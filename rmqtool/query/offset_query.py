@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from rmqtool.query.by_offset import pull_on
+from rmqtool.query.client_decode import client_view
+from rmqtool.query.lost_units import lost_units
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.select_found import FoundFilter
 from rmqtool.query.subscription import FilterType
 from rmqtool.query.unit_tags import UnitTags
 from rmqtool.query.verdict import Cause, Verdict, judge
-from rmqtool.scan.picked import Missing, pick
+from rmqtool.scan.picked import Damaged, Missing, pick
 from rmqtool.store.coverage import Incomplete, coverage
+from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rmqtool.query.client_decode import ClientView
     from rmqtool.query.pull import Delivered, Passes, Pull
     from rmqtool.query.queue_view import QueueView
     from rmqtool.query.reading import Reading
@@ -55,6 +60,7 @@ class OffsetQuery:
     kept_back: int = 0
     foreign: int = 0
     missing: list[Missing] = field(default_factory=list)
+    damaged: list[Damaged] = field(default_factory=list)
     _first: Pull | None = None
     _reached: int = 0
     _left_out: int = 0
@@ -99,7 +105,8 @@ class OffsetQuery:
         own = [one for one in some if not one.foreign]
         self.foreign += len(some) - len(own)
         lost: set[int] = set()
-        for part in pick(self.store.segments, [one.physical_offset for one in own], columns):
+        places = [one.physical_offset for one in own]
+        for part in pick(self.store.segments, places, columns, damaged=self.damaged):
             if isinstance(part, Missing):
                 lost.add(part.physical_offset)
                 self.missing.append(part)
@@ -166,13 +173,44 @@ class OffsetQuery:
             told["kept_back"] = self.kept_back
         if self.chosen != MessageFilter():
             told["left_out"] = self._left_out
+        if first.delivered:
+            view = self.client
+            told["pull"] = {"bytes": view.bytes, "messages": view.messages, "decoded": len(view.decoded)}
         if self.foreign:
             told["foreign_records"] = self.foreign
         return told | coverage(self.not_covered())
 
+    @cached_property
+    def client(self) -> ClientView:
+        """What a consumer makes of the bytes of the first pull."""
+        delivered = self._first.delivered if self._first is not None else []
+        return client_view(self.view.log, delivered, five=self.rules.five)
+
+    def _damaged(self, first: Pull) -> Iterator[Verdict]:
+        """The broker looks at no record that it sends, and the client at little."""
+        seen, slots = self.client, [one.queue_offset for one in first.delivered]
+        if seen.lost is not None:
+            gone = f"from offset {slots[seen.lost]} on: it drops {seen.messages - seen.lost} without an error"
+            yield Verdict(
+                Cause.UNDECODABLE,
+                f"a pull from offset {self.asked.offset} returns {first.status} with {seen.bytes} bytes of "
+                f"{seen.messages} messages, which a consumer cannot decode {gone} and goes on at offset "
+                f"{first.next_begin_offset}",
+            )
+        if seen.altered is not None:
+            number, one = seen.altered
+            yield Verdict(
+                Cause.ALTERED,
+                f"at offset {slots[number]} a consumer decodes bytes that are not the message: it gets topic "
+                f"'{escape_name(one.topic)}', queue offset {one.queue_offset}",
+            )
+
     def _verdicts(self, first: Pull, reading: Reading) -> Iterator[Verdict]:
         """The filter speaks when the pull itself delivers, or finds nothing that passes the unit's hash."""
         judged = list(judge(self.store, self.view, self.asked, first, reading))
+        damaged = list(self._damaged(first))
+        if damaged:
+            judged = [*damaged, *(one for one in judged if one.cause is not Cause.DELIVERED)]
         wanted = self.subscription
         if wanted is None or self.report or self.listed or self._left_out or first.status not in _SCANNED:
             yield from judged
@@ -187,7 +225,8 @@ class OffsetQuery:
 
     def not_covered(self) -> list[Row]:
         """Messages behind the last one listed, and records that could not be shown."""
-        rows: list[Row] = [*self.unread, *map(Missing.row, self.missing)]
+        rows: list[Row] = [*self.unread, *map(Missing.row, self.missing), *map(Damaged.row, self.damaged)]
+        rows += lost_units(self.view, self.asked.offset, max(self._reached, self.asked.offset + 1))
         end = self._first.max_offset if self._first is not None else 0
         if self._reached != self.asked.offset and self._reached < end:
             row = {"path": self.view.path, "queue_offset": self._reached, "messages": end - self._reached}

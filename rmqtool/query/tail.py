@@ -19,8 +19,9 @@ from rmqtool.query.not_read import not_read
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import SMALL_INPUT, choose_kernels
 from rmqtool.scan.events import Blank, Records, Unreadable
-from rmqtool.scan.fields import Check, Field
+from rmqtool.scan.fields import Check, CrcState, Field
 from rmqtool.scan.parts import cut
+from rmqtool.scan.picked import Damaged
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.scan.table import to_batch
 from rmqtool.store.coverage import Incomplete, coverage, rest_of_log
@@ -206,7 +207,9 @@ class LogTail:
                 self.damage += held
                 held = []
                 for some in cut(event):
-                    yield self._batch(self._choose(some, segment), segment, columns)
+                    chosen = self._choose(some, segment)
+                    self.damage += _damaged(chosen, segment)
+                    yield self._batch(chosen, segment, columns)
                     self.at = segment.base + int(
                         some.rows[-1, Field.POSITION] + some.rows[-1, Field.STORE_SIZE]
                     )
@@ -256,6 +259,15 @@ class LogTail:
     def _kernels(self) -> Any:
         """The compiled ones, which take a while to load, only for who reads much."""
         return choose_kernels(None if self._scanned > SMALL_INPUT else 0)
+
+
+def _damaged(records: Records, segment: Segment) -> list[Row]:
+    """Rows for records that are listed with a body that fails its CRC."""
+    bad = records.rows[records.rows[:, Field.CRC_STATE] == CrcState.BAD]
+    return [
+        Damaged(segment.file.shown, start, segment.base + start, size).row()
+        for start, size in bad[:, [Field.POSITION, Field.STORE_SIZE]].tolist()
+    ]
 
 
 def _end(segments: SegmentSet, segment: Segment) -> int:

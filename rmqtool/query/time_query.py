@@ -11,7 +11,7 @@ from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.pull import pull
 from rmqtool.query.select_found import passing
 from rmqtool.query.time_search import Boundary, broker_offset
-from rmqtool.scan.picked import Missing, pick
+from rmqtool.scan.picked import Damaged, Missing, pick
 from rmqtool.store.coverage import Incomplete, coverage
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class TimeQuery:
     chosen: MessageFilter = field(default_factory=MessageFilter)
     unread: Sequence[Row] = ()
     missing: list[Missing] = field(default_factory=list)
+    damaged: list[Damaged] = field(default_factory=list)
 
     @cached_property
     def exact(self) -> ExactOffset:
@@ -87,7 +88,7 @@ class TimeQuery:
         if self.place is None:
             return
         physical_offset, slot = self.place
-        for part in pick(self.store.segments, [physical_offset], columns):
+        for part in pick(self.store.segments, [physical_offset], columns, damaged=self.damaged):
             if isinstance(part, Missing):
                 self.missing.append(part)
             else:
@@ -118,7 +119,7 @@ class TimeQuery:
         if self.exact.unknown:
             why = f"{self.exact.unknown} units without a record, whose time is not known"
             rows.append({"path": self.view.path, "reason": Incomplete.DAMAGE, "error": why})
-        return [*rows, *map(Missing.row, self.missing)]
+        return [*rows, *map(Missing.row, self.missing), *map(Damaged.row, self.damaged)]
 
     def notes(self) -> Iterator[str]:
         """What people should know about the answer."""

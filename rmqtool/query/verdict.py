@@ -33,6 +33,8 @@ class Cause(StrEnum):
     BEYOND_READ_QUEUES = "beyond_read_queues"
     NO_TOPIC = "no_topic"
     GROUP_DISABLED = "group_disabled"
+    UNDECODABLE = "undecodable"
+    ALTERED = "altered"
     DELIVERED = "delivered"
 
 

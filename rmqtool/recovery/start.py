@@ -12,6 +12,7 @@ from rmqtool.recovery.dispatch import Dispatcher, MultiDispatchError
 from rmqtool.recovery.listing import Listing
 from rmqtool.recovery.load import IndexLoad, RefusedError, load_files, load_index, queue_directories
 from rmqtool.recovery.mapped import MappedFile, MappedFiles
+from rmqtool.recovery.matching import UnitMatcher
 from rmqtool.recovery.outcome import Mode, StartPlan
 from rmqtool.recovery.queues import NegativePositionError, QueueModel
 from rmqtool.recovery.record import Rules, StopReason
@@ -73,11 +74,17 @@ class Start:
         """A run of records of the log, whether it is dispatched or not."""
         self.spans.take(run, base)
         self.witness.take(run, base)
+        self.matcher.take(run, base)
 
     def _indexed(self, key: Key) -> int:
         """Where a queue ended before anything was dispatched to it."""
         queue = self.queues.get(key)
         return 0 if queue is None else queue.recovered_max
+
+    @cached_property
+    def matcher(self) -> UnitMatcher:
+        """Holds what `see` is told against the queues as they were loaded."""
+        return UnitMatcher(self)
 
     @property
     def dispatched(self) -> int:
@@ -201,6 +208,7 @@ class Start:
     def _recover_log(self) -> None:
         rules = Rules(self.traits, self.settings, check_crc=self.settings.check_crc, read_body=True)
         files = self.log.files
+        _ = self.matcher  # before anything is appended or truncated
         before = self.log.max_offset
         known, confirmed = self.known, self.confirm
         misses = self.clean and has_border(self.queues.values(), known, self.traits)

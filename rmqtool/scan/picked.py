@@ -5,7 +5,7 @@ For answers that name their records. Whoever wants a large part of a log scans i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import pyarrow as pa
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan import kernels_python
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import Check, Field
+from rmqtool.scan.fields import Check, CrcState, Field
 from rmqtool.scan.one import RecordReader
 from rmqtool.scan.table import table_schema, to_batch
 from rmqtool.store.coverage import Incomplete
@@ -53,6 +53,20 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
+class Damaged:
+    """A record that is given, and whose body fails its CRC."""
+
+    path: str
+    position: int
+    physical_offset: int
+    length: int
+
+    def row(self) -> dict[str, Any]:
+        """As a row of `not_covered`."""
+        return {**asdict(self), "reason": Incomplete.DAMAGE, "error": "1 body fails its CRC"}
+
+
+@dataclass(frozen=True, slots=True)
 class _Found:
     """A record, its row and the place in the answer."""
 
@@ -68,21 +82,39 @@ class _Found:
     def end(self) -> int:
         return self.row[Field.POSITION] + self.row[Field.STORE_SIZE]
 
+    def as_damaged(self) -> Damaged:
+        return Damaged(
+            self.segment.file.shown,
+            self.start,
+            self.segment.base + self.start,
+            self.row[Field.STORE_SIZE],
+        )
+
 
 def pick(
-    segments: SegmentSet, offsets: Sequence[int], columns: Sequence[str], *, checks: Check = Check.ALL
+    segments: SegmentSet,
+    offsets: Sequence[int],
+    columns: Sequence[str],
+    *,
+    checks: Check = Check.ALL,
+    damaged: list[Damaged] | None = None,
 ) -> Iterator[pa.RecordBatch | Missing]:
     """The records that begin at `offsets`, in that order; what is not there comes before the batch around it.
 
     The broker does not ask whether a record begins at an offset (`CommitLog#lookMessageByOffset`); here a
-    frame that does not hold together, or one that says it lies elsewhere, is `Missing`.
+    frame that does not hold together, or one that says it lies elsewhere, is `Missing`. damaged: takes those
+    that are given with a wrong body.
     """
     for start in range(0, len(offsets), _AT_ONCE):
-        yield from _pick_some(segments, offsets[start : start + _AT_ONCE], columns, checks)
+        yield from _pick_some(segments, offsets[start : start + _AT_ONCE], columns, checks, damaged)
 
 
 def _pick_some(
-    segments: SegmentSet, offsets: Sequence[int], columns: Sequence[str], checks: Check
+    segments: SegmentSet,
+    offsets: Sequence[int],
+    columns: Sequence[str],
+    checks: Check,
+    damaged: list[Damaged] | None,
 ) -> Iterator[pa.RecordBatch | Missing]:
     found: list[_Found] = []
     parts: list[pa.RecordBatch] = []
@@ -102,6 +134,8 @@ def _pick_some(
     finally:
         for source in sources.values():
             source.close()
+    if damaged is not None:
+        damaged += [one.as_damaged() for one in found if one.row[Field.CRC_STATE] == CrcState.BAD]
     if parts:
         table = pa.Table.from_batches(parts, table_schema(columns))
         yield from table.take(np.argsort(ranks)).combine_chunks().to_batches()

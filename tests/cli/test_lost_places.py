@@ -87,3 +87,28 @@ def test_hits_of_another_time_are_no_collisions(tmp_path: Path) -> None:
     shutil.rmtree(store.root / "index")
     scanned = rmq("query-key", store.root, "Orders", "even", "--from", time + 1, "--to", time + 100, *NDJSON)
     assert scanned.rows[-1]["rejected_collisions"] == 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "query-offset STORE Orders 0 47",
+        "query-time STORE Orders 0 TIME",
+        "query-key STORE Orders k94",
+        "query-key STORE Orders k94 --source scan",
+        "query-id STORE ID",
+        "tail STORE -n 5",
+    ],
+)
+def test_a_listed_message_with_a_wrong_body_is_damage(tmp_path: Path, command: str) -> None:
+    store = healthy_store().write(tmp_path / "store")
+    record = store.of("Orders")[47]
+    path, position = store.segment(record.offset)
+    store.patch(path, position + 95, b"??")
+    words = {"STORE": str(store.root), "TIME": str(record.time), "ID": offset_id(record.offset)}
+    result = rmq(*(words.get(one, one) for one in command.split()), *NDJSON)
+    assert result.exit_code == 3
+    assert record.offset in [row["physical_offset"] for row in result.of_type("message")]
+    (row,) = [row for row in result.rows[-1]["not_covered"] if row["reason"] == "damage"]
+    assert (row["path"], row["position"], row["length"]) == (path, position, record.size)
+    assert row["error"] == "1 body fails its CRC"

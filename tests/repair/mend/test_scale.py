@@ -14,7 +14,7 @@ from fixtures.many import Many
 from rmqtool.check.verify import Reading, Verification
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
-from tests.repair.mend.laws import kept, mend
+from tests.repair.mend.laws import kept, mend, planned
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,3 +87,22 @@ def test_the_name_of_a_queue_file_does_not_decide_how_long_it_takes(tmp_path: Pa
     plan = kept(root, RELEASE, many.settings)
     assert plan.lost.messages == 10
     assert time.process_time() - began < 5
+
+
+def seconds(place: Path, many: Many, every: int) -> float:
+    """Time of the processor for a plan; one record of so many has a bad body."""
+    root = many.write(place)
+    many.spoil(root, np.arange(1, many.messages - 1, every))
+    work = place.with_suffix(".work")
+    work.mkdir()
+    began = time.process_time()
+    planned(root, RELEASE, str(work), many.settings)
+    return time.process_time() - began
+
+
+@pytest.mark.parametrize("grows", ["rounds", "topics"])
+def test_a_plan_takes_time_as_there_are_holes_and_queues(tmp_path: Path, grows: str) -> None:
+    """`tests/bench/test_growth.py` has the same for a hundred times as many."""
+    sizes = {"rounds": (Many(1, 1, 800), Many(1, 1, 3200)), "topics": (Many(200, 1, 4), Many(800, 1, 4))}
+    small, large = (seconds(tmp_path / str(many.messages), many, 2) for many in sizes[grows])
+    assert large < 8 * max(small, 0.1)

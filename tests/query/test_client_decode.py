@@ -1,0 +1,104 @@
+"""What a client decodes of damaged records, as Java's own decoder did (client jars 4.9.8 and 5.3.3).
+
+Both stores answered FOUND with the bytes that the units name, for every damage.
+"""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from fixtures.stores import healthy_store
+from formats.commitlog import encode_message
+from rmqtool.query.client_decode import decodes
+from tests.helpers import rmq
+
+JAVA = {
+    "zero-all": ((2, 0, ""), (0, None, None)),
+    "zero-head": ((32, 0, "T"), (0, None, None)),
+    "zero-tail": ((2, 100, ""), (1, 100, "")),
+    "body": ((32, 100, "T"), (32, 100, "T")),
+    "magic": ((32, 100, "T"), (0, None, None)),
+    "size+1": ((32, 100, "T"), (32, 100, "T")),
+    "size-negative": ((32, 100, "T"), (32, 100, "T")),
+    "size-huge": ((32, 100, "T"), (32, 100, "T")),
+    "garbage": ((0, None, None), (0, None, None)),
+    "body-length": ((0, None, None), (0, None, None)),
+    "body-length-negative": ((0, None, None), (0, None, None)),
+    "topic-length": ((0, None, None), (0, None, None)),
+    "properties-length": ((1, 100, "T"), (1, 100, "T")),
+    "properties": ((32, 100, "T"), (32, 100, "T")),
+    "queue-offset": ((32, 77, "T"), (32, 77, "T")),
+    "topic": ((32, 100, "U"), (32, 100, "U")),
+}
+"""damage of the first of 32 records → messages decoded, queue offset and topic of the first: 4.9.8, 5.3.3"""
+
+
+def record(number: int, size: int) -> bytes:
+    body = b"body-%05d" % number * 10
+    properties = b"KEYS\x01k%d\x02TAGS\x01A" % number
+    properties += b"x" * (size - 91 - len(body) - 1 - len(properties))
+    host = bytes([10, 0, 0, 1]), 51000
+    return encode_message(
+        "T", body, properties, queue_offset=number, physical_offset=number * size,
+        born_host=host, store_host=host, born_timestamp=1, store_timestamp=2,
+    )  # fmt: skip
+
+
+def damaged(name: str, whole: bytes) -> bytes:
+    behind = 88 + 100
+    position, data = {
+        "zero-all": (0, bytes(len(whole))),
+        "zero-head": (0, bytes(64)),
+        "zero-tail": (64, bytes(len(whole) - 64)),
+        "body": (95, b"XX"),
+        "magic": (4, b"\1\2\3\4"),
+        "size+1": (0, struct.pack(">i", len(whole) + 1)),
+        "size-negative": (0, struct.pack(">i", -5)),
+        "size-huge": (0, struct.pack(">i", 1 << 30)),
+        "garbage": (0, bytes((i * 37 + 11) % 256 for i in range(len(whole)))),
+        "body-length": (84, struct.pack(">i", 1 << 20)),
+        "body-length-negative": (84, struct.pack(">i", -7)),
+        "topic-length": (behind, b"\x7f"),
+        "properties-length": (behind + 2, struct.pack(">h", 3000)),
+        "properties": (behind + 4, bytes(len(whole) - behind - 4)),
+        "queue-offset": (20, struct.pack(">q", 77)),
+        "topic": (behind + 1, b"U"),
+    }[name]
+    return whole[:position] + data + whole[position + len(data) :]
+
+
+@pytest.mark.parametrize("five", [False, True])
+@pytest.mark.parametrize("name", JAVA)
+def test_as_java_decodes(name: str, five: bool) -> None:
+    size = 209 if five else 208
+    answer = damaged(name, record(100, size)) + b"".join(record(number, size) for number in range(101, 132))
+    found, end = decodes(answer, five=five)
+    first = (found[0].queue_offset, found[0].topic) if found else (None, None)
+    assert (len(found), *first) == JAVA[name][five]
+    assert (end == len(answer)) == (len(found) == 32)
+
+
+@pytest.mark.parametrize(
+    ("release", "decoded", "causes"),
+    [("5.3.3", 0, ["undecodable"]), ("4.9.8", 32, ["altered"])],
+)
+def test_query_offset_tells_what_a_pull_gives(
+    tmp_path: Path, release: str, decoded: int, causes: list[str]
+) -> None:
+    store = healthy_store().write(tmp_path)
+    lost = store.of("Orders")[0]
+    store.patch(*store.segment(lost.offset), bytes(64))
+    asked = ("query-offset", tmp_path, "Orders", 0, 0, "--as-version", release, "--format", "ndjson")
+    many = rmq(*asked, "-n", 32)
+    summary = many.rows[-1]
+    messages = summary["pull"]["messages"]
+    assert (many.exit_code, summary["status"], messages > 10) == (3, "FOUND", True)
+    assert summary["pull"]["decoded"] == min(decoded, messages)
+    assert [one["cause"] for one in summary["verdicts"]] == causes
+    one = rmq(*asked).rows[-1]
+    assert one["pull"] == {"bytes": lost.size, "messages": 1, "decoded": min(decoded, 1)}
+    behind = rmq(*asked[:4], 1, *asked[5:]).rows[-1]
+    assert [verdict["cause"] for verdict in behind["verdicts"]] == ["delivered"]
