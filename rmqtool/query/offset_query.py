@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from rmqtool.query.by_offset import pull_on
 from rmqtool.query.client_decode import client_view
+from rmqtool.query.lost_units import lost_units
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.select_found import FoundFilter
 from rmqtool.query.subscription import FilterType
@@ -225,6 +226,7 @@ class OffsetQuery:
     def not_covered(self) -> list[Row]:
         """Messages behind the last one listed, and records that could not be shown."""
         rows: list[Row] = [*self.unread, *map(Missing.row, self.missing), *map(Damaged.row, self.damaged)]
+        rows += lost_units(self.view, self.asked.offset, max(self._reached, self.asked.offset + 1))
         end = self._first.max_offset if self._first is not None else 0
         if self._reached != self.asked.offset and self._reached < end:
             row = {"path": self.view.path, "queue_offset": self._reached, "messages": end - self._reached}
