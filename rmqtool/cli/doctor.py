@@ -50,8 +50,8 @@ def command(
             "--what-if",
             metavar="CURE",
             help="Foretell the start after a cure that nobody makes: delete-consumequeue, delete-index, "
-            "remove-abort, remove-checkpoint, zero-checkpoint, 'remove-file PATH', start-twice or "
-            "'release X'; several joined with + are made together. Repeatable: all are compared.",
+            "remove-abort, remove-checkpoint, zero-checkpoint, 'remove-file PATH', start-twice, 'release X', "
+            "'set NAME=VALUE'; several joined with + are made together. Repeatable: all are compared.",
             show_default=False,
         ),
     ] = None,

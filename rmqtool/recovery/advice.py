@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from rmqtool.recovery.outcome import Outcome
 
-_MENDED = ("commitlog/", "consumequeue/", "index/", "checkpoint", "abort")
-
 
 @dataclass(frozen=True, slots=True)
 class Advice:
@@ -58,7 +56,13 @@ def _all(outcomes: Sequence[Outcome], verdict: Verdict, asked: Asked) -> Iterato
     if asked.journal is not None:
         command = shlex.join(["rmqtool", "undo", asked.journal])
         yield Advice(command, "an apply was stopped in the middle: shows what it takes to put all back")
-    elif any(_mendable(one) for one in outcomes):
+    for setting in sorted({one.refusal.setting for one in outcomes if one.refusal and one.refusal.setting}):
+        release = ("--as-version", asked.release) if asked.release else ()
+        yield Advice(
+            asked.line("doctor", "--what-if", f"set {setting}", *release),
+            f"what a start with {setting} in its configuration does: no other file than that has to change",
+        )
+    if asked.journal is None and any(_mendable(one) for one in outcomes):
         yield Advice(
             asked.line("recover", *(("--as-version", asked.release) if asked.release else ())),
             "plans a mended store that keeps every intact message; nothing is changed without --apply",
@@ -85,7 +89,7 @@ def _all(outcomes: Sequence[Outcome], verdict: Verdict, asked: Asked) -> Iterato
 def _mendable(one: Outcome) -> bool:
     """Whether `recover` keeps what a start costs, mends what refuses it, or what is damaged already."""
     if one.refusal is not None:
-        return (one.refusal.path or "").startswith(_MENDED)
+        return one.refusal.code != "lock-held" and one.refusal.setting is None
     harmed = any(
         queue.lost or queue.misplaced or queue.repeated or queue.hidden or queue.doubled
         for queue in one.queues

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from formats.checkpoint import CHECKPOINT_SIZE
 from rmqtool.errors import UsageError
@@ -22,11 +22,22 @@ _REMOVED = {
     "remove-abort": "abort",
     "remove-checkpoint": "checkpoint",
 }
-NAMES = (*_REMOVED, "zero-checkpoint", "remove-file PATH", "start-twice", "release X")
+NAMES = (*_REMOVED, "zero-checkpoint", "remove-file PATH", "start-twice", "release X", "set NAME=VALUE")
 """what can be asked for; several joined with + are done together"""
+_SWITCHES = {
+    "checkCRCOnRecover": "check_crc",
+    "duplicationEnable": "duplication",
+    "enableLmq": "lmq",
+    "enableMultiDispatch": "multi_dispatch",
+    "messageIndexEnable": "index_enabled",
+    "messageIndexSafe": "index_safe",
+    "recheckReputOffsetFromCq": "recheck_reput",
+    "timerWheelEnable": "timer_wheel",
+}
+"""settings of a broker, by the field of `StartSettings` that has them"""
 _WORDS = "|".join(name.partition(" ")[0] for name in NAMES)
 _STEP = re.compile(rf"\+(?=(?:{_WORDS})(?:[+ =]|$))")
-_WITH_VALUE = re.compile(r"(remove-file|release)[ =]\s*(.+)", re.DOTALL)
+_WITH_VALUE = re.compile(r"(remove-file|release|set)[ =]\s*(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +45,7 @@ class Cure:
     """text: as it was asked for. gone: paths that are removed. zeroed: paths that are filled with zeros.
 
     twice: the store is started, stopped and started again. release: the one to start with, None for the
-    release in question.
+    release in question. switches: fields of `StartSettings` that are other than they are.
     """
 
     text: str
@@ -42,6 +53,7 @@ class Cure:
     zeroed: tuple[str, ...] = ()
     twice: bool = False
     release: str | None = None
+    switches: tuple[tuple[str, Any], ...] = ()
 
     def applied(self, store: Store) -> Store:
         """The store after the cure. Raises `UsageError` for a path that is not in it."""
@@ -56,6 +68,7 @@ def parse_cure(text: str, store: Store) -> Cure:
     """
     gone: list[str] = []
     zeroed: list[str] = []
+    switches: list[tuple[str, bool]] = []
     twice, release = False, None
     for step in _STEP.split(text.strip()):
         valued = _WITH_VALUE.fullmatch(step)
@@ -68,12 +81,22 @@ def parse_cure(text: str, store: Store) -> Cure:
         elif valued is not None and valued[1] == "release":
             release = valued[2].strip()
             traits_of(release)
+        elif valued is not None and valued[1] == "set":
+            switches.append(_switch(valued[2].strip()))
         elif valued is not None:
             gone.append(_path_in(store, valued[2]))
         else:
-            hint = f', in one word or quoted: "{step} …"' if step in {"remove-file", "release"} else ""
+            hint = f', in one word or quoted: "{step} …"' if step in {"remove-file", "release", "set"} else ""
             raise UsageError(f"unknown cure {escape_name(step)}; known are {', '.join(NAMES)}{hint}")
-    return Cure(text, tuple(gone), tuple(zeroed), twice, release)
+    return Cure(text, tuple(gone), tuple(zeroed), twice, release, tuple(switches))
+
+
+def _switch(text: str) -> tuple[str, bool]:
+    name, _, value = text.partition("=")
+    if name not in _SWITCHES or value not in ("true", "false"):
+        known = ", ".join(sorted(_SWITCHES))
+        raise UsageError(f"set {escape_name(text)}: must be one of {known}, with =true or =false")
+    return _SWITCHES[name], value == "true"
 
 
 def _path_in(store: Store, given: str) -> str:

@@ -13,8 +13,13 @@ if TYPE_CHECKING:
 
     from rmqtool.recovery.config_tables import ConfigOutcome
     from rmqtool.recovery.lookback import Looked
+    from rmqtool.recovery.matching import WrongEntries
     from rmqtool.recovery.passed_over import PassedOver
     from rmqtool.recovery.start import Start
+
+
+FILLER = 8
+"""bytes of a filler's size and magic"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,11 @@ class _Sum:
 
 
 def existing_damage(
-    start: Start, looked: Looked, passed_over: Iterable[PassedOver], config: Iterable[ConfigOutcome]
+    start: Start,
+    looked: Looked,
+    passed_over: Iterable[PassedOver],
+    wrong: Iterable[WrongEntries],
+    config: Iterable[ConfigOutcome],
 ) -> ExistingDamage:
     """What the start read, what was read besides, and the tables that are lost already."""
     found = _Sum()
@@ -59,7 +68,9 @@ def existing_damage(
     bases = {one.base: one.path for one in start.loaded}
     found.add(harmed.count, harmed.bytes, (bases[base] for base in harmed.bases if base in bases))
     for one in passed_over:
-        found.add(one.messages, one.bytes, (one.path,))
+        found.add(0, FILLER, (one.path,))  # an entry of a queue still leads to what is behind it
+    for entries in wrong:
+        found.add(entries.count, 0, (entries.path,))
     if start.end is not None and start.clean and start.end.reason not in ORDINARY_STOPS:
         # after a crash a record that was not written to its end is ordinary
         found.add(0, 0, (start.loaded[start.end.file].path,))

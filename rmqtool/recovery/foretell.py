@@ -12,6 +12,7 @@ from rmqtool.recovery.existing import existing_damage
 from rmqtool.recovery.load import Refusal, RefusedError, refused_by_wheel
 from rmqtool.recovery.lookback import LookBack, Looked
 from rmqtool.recovery.loss import Loss, LostPart, measure_loss
+from rmqtool.recovery.matching import WrongEntries, wrong_entries
 from rmqtool.recovery.outcome import Mode, Outcome, TimingDependent
 from rmqtool.recovery.passed_over import PassedOver, behind_fillers
 from rmqtool.recovery.queue_ends import lags, queue_outcomes
@@ -97,6 +98,7 @@ class Foretelling:
         self.config = tuple(self._config())
         self._looked = Looked()
         self._passed_over: tuple[PassedOver, ...] = ()
+        self._wrong: tuple[WrongEntries, ...] = ()
         self._unreadable: list[str] = []
         self._by_choice = False
         self._deletes: tuple[str, ...] = ()
@@ -117,11 +119,15 @@ class Foretelling:
             return self._unfinished()
         if self.start.end is not None:
             # what the start itself does not read
-            before = self.start.loaded[: self.start.first_file]
             back = look_back or LookBack()
-            self._looked = back.take(before, self.start.spans, self.start.witness, self.reading)
+            seen = self.start.matcher.result()
+            self._looked = back.take(self.start)
             self._by_choice = bool(self._looked.unread) and back.is_spent
             self._passed_over = behind_fillers(self.start)
+            for found in (seen, self.start.matcher.result()):
+                self._looked.match(found)
+            whole = not self._looked.unread
+            self._wrong = wrong_entries(self.start, self._looked.matches, whole=whole)
         return self._outcome(refusal, loss)
 
     def _refusal(self, on_plan: Callable[[StartPlan], object] | None) -> Refusal | None:
@@ -145,7 +151,7 @@ class Foretelling:
             self._after_load()
         refusal = self._refused_by_table((DELAY_TABLE,))
         if refusal is not None:
-            raise RefusedError(refusal.code, refusal.message, refusal.path)
+            raise RefusedError(refusal.code, refusal.message, refusal.path, refusal.setting)
         if self.lock.held:
             raise RefusedError("lock-held", "another process holds the lock: MQ already started", "lock")
         start.catch_up()
@@ -237,10 +243,10 @@ class Foretelling:
             timing_dependent=self._timing(),
             not_looked_at=(*self._left_out(), *self._looked.unread, *self._unreadable),
             unread_by_choice=self._by_choice,
-            already_damaged=existing_damage(start, self._looked, self._passed_over, self.config),
+            already_damaged=existing_damage(start, self._looked, self._passed_over, self._wrong, self.config),
             version_known=is_known(self.release),
         )
-        scene = Scene(start, outcome, self._passed_over, tuple(self._looked.gaps))
+        scene = Scene(start, outcome, self._passed_over, tuple(self._looked.gaps), self._wrong)
         return replace(outcome, consequences=consequences_of(scene))
 
     def _timing(self) -> tuple[TimingDependent, ...]:

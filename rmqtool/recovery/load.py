@@ -25,19 +25,23 @@ TIMER_WHEEL = 2 * 7 * 24 * 3600 * 32
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a broker does not start. code: stable. path: what it stumbles over, None when it is no one file."""
+    """Why a broker does not start. code: stable. path: what it stumbles over, None when it is no one file.
+
+    setting: `name=value` with which it starts, where that is a way out.
+    """
 
     code: str
     message: str
     path: str | None = None
+    setting: str | None = None
 
 
 class RefusedError(Exception):
     """The load ends here; what was deleted before stays deleted."""
 
-    def __init__(self, code: str, message: str, path: str | None = None) -> None:
+    def __init__(self, code: str, message: str, path: str | None = None, setting: str | None = None) -> None:
         super().__init__(message)
-        self.refusal = Refusal(code, message, path)
+        self.refusal = Refusal(code, message, path, setting)
 
 
 def load_files(entries: list[Entry], size: int, directory: str, traits: Traits) -> MappedFiles:

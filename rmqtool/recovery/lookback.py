@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import RmqtoolError
+from rmqtool.recovery.matching import Matches
 from rmqtool.recovery.reading import BudgetEndedError, copied_bytes
 from rmqtool.recovery.spans import QueueSpans
 from rmqtool.recovery.witness import Witness
@@ -19,10 +20,12 @@ from rmqtool.scan.parallel import in_order
 from rmqtool.scan.segment import SegmentScan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from rmqtool.recovery.mapped import MappedFile
     from rmqtool.recovery.reading import Reading
+    from rmqtool.recovery.spans import Key
+    from rmqtool.recovery.start import Start
     from rmqtool.scan.parallel import Lane
     from rmqtool.store.files import StoreFile
 
@@ -32,10 +35,19 @@ ALLOWANCE = 2 << 30
 
 @dataclass
 class Looked:
-    """unread: paths not read, or not to their end. gaps: (path, offset, length) of what is no record."""
+    """unread: paths not read, or not to their end. gaps: (path, offset, length) of what is no record.
+
+    matches: records against entries, by queue.
+    """
 
     unread: list[str] = field(default_factory=list)
     gaps: list[tuple[str, int, int]] = field(default_factory=list)
+    matches: dict[Key, Matches] = field(default_factory=dict)
+
+    def match(self, found: Mapping[Key, Matches]) -> None:
+        """Adds what some records made of the queues."""
+        for key, one in found.items():
+            self.matches.setdefault(key, Matches()).add(one)
 
 
 @dataclass
@@ -45,6 +57,7 @@ class _Seen:
     spans: QueueSpans
     witness: Witness
     gaps: list[tuple[str, int, int]] = field(default_factory=list)
+    matches: dict[Key, Matches] = field(default_factory=dict)
     failed: bool = False
 
 
@@ -60,20 +73,22 @@ class LookBack:
         """Files stay unread because the allowance or the time was over."""
         return self.allowance == 0
 
-    def take(self, files: list[MappedFile], spans: QueueSpans, witness: Witness, reading: Reading) -> Looked:
-        """Adds what the files hold to `spans` and `witness`. The youngest files are read first."""
+    def take(self, start: Start) -> Looked:
+        """Adds what the files in front hold to what the start has seen. The youngest are read first."""
+        files = start.loaded[: start.first_file]
         wanted = [one for one in reversed(files) if one.path not in self._seen and one.file is not None]
         try:
-            self._read([one for one in wanted if self._may_read(one.file)], reading)
+            self._read([one for one in wanted if self._may_read(one.file)], start)
         except BudgetEndedError:
             self.allowance = 0
         looked = Looked()
         for one in files:
             seen = self._seen.get(one.path)
             if seen is not None:
-                spans.add(seen.spans)
-                witness.add(seen.witness)
+                start.spans.add(seen.spans)
+                start.witness.add(seen.witness)
                 looked.gaps += seen.gaps
+                looked.match(seen.matches)
             if one.file is not None and (seen is None or seen.failed):
                 looked.unread.append(one.path)
         return looked
@@ -88,17 +103,20 @@ class LookBack:
         self.allowance -= size
         return True
 
-    def _read(self, files: list[MappedFile], reading: Reading) -> None:
+    def _read(self, files: list[MappedFile], start: Start) -> None:
         found: dict[str, _Seen] = {}
+        reading, matcher = start.reading, start.matcher
         for one, event in in_order(files, lambda one, lane: _events(one, reading, lane), reading.jobs):
             seen = found.setdefault(one.path, _Seen(QueueSpans(reading.kernels), Witness(reading.kernels)))
             if isinstance(event, Records):
                 seen.spans.take(event, one.base)
                 seen.witness.take(event, one.base)
+                matcher.take(event, one.base)
             elif isinstance(event, Gap):
                 seen.gaps.append((one.path, one.base + event.position, event.length))
             else:
                 seen.failed = event is not None
+                seen.matches = matcher.result()
                 self._seen[one.path] = seen
 
 

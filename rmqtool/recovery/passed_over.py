@@ -17,7 +17,6 @@ from rmqtool.scan.segment import SegmentScan
 
 if TYPE_CHECKING:
     from rmqtool.recovery.mapped import MappedFile
-    from rmqtool.recovery.reading import Reading
     from rmqtool.recovery.start import Start
     from rmqtool.store.bytes import ByteSource
 
@@ -45,18 +44,14 @@ def behind_fillers(start: Start) -> tuple[PassedOver, ...]:
             if one.base <= offset < one.base + size
         }
     hidden = QueueSpans(start.reading.kernels)
-    found = [
-        _behind(start.loaded[number], position, size, start.reading, hidden)
-        for number, position in sorted(places)
-    ]
+    found = [_behind(start.loaded[number], position, start, hidden) for number, position in sorted(places)]
     start.spans.add(hidden)
     return tuple(one for one in found if one is not None)
 
 
-def _behind(
-    one: MappedFile, position: int, size: int, reading: Reading, hidden: QueueSpans
-) -> PassedOver | None:
-    """What a filler at `position` of a file of `size` bytes hides, None for one that covers the rest."""
+def _behind(one: MappedFile, position: int, start: Start, hidden: QueueSpans) -> PassedOver | None:
+    """What a filler at `position` of a file hides, None for one that covers the rest."""
+    size, reading, matcher = start.log.size, start.reading, start.matcher
     if one.file is None:
         return None
     messages = length = 0
@@ -78,6 +73,7 @@ def _behind(
                     messages += len(run.rows)
                     length += int(run.rows[:, Field.STORE_SIZE].sum())
                     hidden.take(run, one.base)
+                    matcher.take(run, one.base)
     except RmqtoolError:
         return None
     return PassedOver(one.path, position, messages, length)

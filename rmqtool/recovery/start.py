@@ -12,6 +12,7 @@ from rmqtool.recovery.dispatch import Dispatcher, MultiDispatchError
 from rmqtool.recovery.listing import Listing
 from rmqtool.recovery.load import IndexLoad, RefusedError, load_files, load_index, queue_directories
 from rmqtool.recovery.mapped import MappedFile, MappedFiles
+from rmqtool.recovery.matching import UnitMatcher
 from rmqtool.recovery.outcome import Mode, StartPlan
 from rmqtool.recovery.queues import NegativePositionError, QueueModel
 from rmqtool.recovery.record import Rules, StopReason
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
 
 AnyQueue: TypeAlias = QueueModel | BatchQueueModel
+_WITHOUT_LISTS = "enableMultiDispatch=false"
 _KINDS = ("consumequeue", "batchconsumequeue")
 
 
@@ -72,11 +74,17 @@ class Start:
         """A run of records of the log, whether it is dispatched or not."""
         self.spans.take(run, base)
         self.witness.take(run, base)
+        self.matcher.take(run, base)
 
     def _indexed(self, key: Key) -> int:
         """Where a queue ended before anything was dispatched to it."""
         queue = self.queues.get(key)
         return 0 if queue is None else queue.recovered_max
+
+    @cached_property
+    def matcher(self) -> UnitMatcher:
+        """Holds what `see` is told against the queues as they were loaded."""
+        return UnitMatcher(self)
 
     @property
     def dispatched(self) -> int:
@@ -200,6 +208,7 @@ class Start:
     def _recover_log(self) -> None:
         rules = Rules(self.traits, self.settings, check_crc=self.settings.check_crc, read_body=True)
         files = self.log.files
+        _ = self.matcher  # before anything is appended or truncated
         before = self.log.max_offset
         known, confirmed = self.known, self.confirm
         misses = self.clean and has_border(self.queues.values(), known, self.traits)
@@ -221,7 +230,8 @@ class Start:
         try:
             end = recover_log(files, self.first_file, self.log.size, rules, self.reading, take)
         except MultiDispatchError as error:
-            raise RefusedError("multi-dispatch", f"no queue offset for {error}: dispatching throws") from None
+            message = f"no queue offset for {error}: dispatching throws"
+            raise RefusedError("multi-dispatch", message, setting=_WITHOUT_LISTS) from None
         self.end = end
         if end.reason is StopReason.TOO_LARGE:
             raise RefusedError(
@@ -262,14 +272,17 @@ class Start:
         waits = self.traits.reput_start is ReputStart.QUEUES
         reput = Reput(self.log, begin, end, rules, self.reading, self.dispatcher.take, bounded=not waits)
         self.reput = reput
+        setting = None
         try:
             reput.run()
         except MultiDispatchError:
-            reput.stuck = True
+            reput.stuck, setting = True, _WITHOUT_LISTS
         self.dispatcher.flush()
         if reput.stuck or (waits and reput.offset < self.log.max_offset):
             raise RefusedError(
-                "dispatch-stuck", "dispatching cannot reach the end of the log: the start waits"
+                "dispatch-stuck",
+                "dispatching cannot reach the end of the log: the start waits",
+                setting=setting,
             )
         if waits or self._rechecks:
             self._correct_min()

@@ -42,6 +42,9 @@ class Conditions:
         """The outcome of a start with `release`, or with the release of the cure, after the cure."""
         if cure is None:
             return self._begin(store, release).run(on_plan, self.look_back)
+        if cure.switches:
+            conditions = replace(self, settings=replace(self.settings, **dict(cure.switches)))
+            return conditions.start(store, release, replace(cure, switches=()), on_plan)
         treated = cure.applied(store)
         wanted = cure.release or release
         if not cure.twice:

@@ -54,6 +54,11 @@ class Form:
     born_timestamp: int | None = None
 
 
+def is_service(topic: str) -> bool:
+    """Whether services of the broker read the topic, by its properties."""
+    return topic in _MAKERS or topic.startswith(REVIVE_PREFIX)
+
+
 def forms(place: Place, plan_id: str, kept: bytes | Pairs | None) -> Iterator[Form]:
     """Every form for this place, in the order of preference.
 

@@ -88,6 +88,14 @@ def test_damage_is_found_at_its_place_and_nothing_else(mutator: Mutator, tmp_pat
     assert not unrelated, "\n".join(["", *map(told, found)])
 
 
+SIZES = [one for one in MUTATORS if one.code == "CQ-SIZE"]
+
+
+@pytest.mark.parametrize("mutator", SIZES, ids=lambda one: one.id)
+def test_units_that_say_more_or_less_than_their_record(mutator: Mutator, tmp_path: Path) -> None:
+    test_damage_is_found_at_its_place_and_nothing_else(mutator, tmp_path)
+
+
 @pytest.mark.parametrize("code", CATALOGUE)
 def test_every_code_has_a_mutator(code: str) -> None:
     assert any(one.code == code for one in MUTATORS)

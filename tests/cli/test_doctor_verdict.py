@@ -136,3 +136,30 @@ def test_what_was_not_read_is_in_the_headline(
     exit_code, document, headline = told(damaged(HEALTHY), "--as-version", "5.3.3")
     assert (exit_code, document["verdict"]) == (3, "uncertain")
     assert f"not read: {document['not_looked_at'][0]}" in headline
+
+
+@pytest.mark.parametrize(
+    ("case_id", "queue"),
+    [
+        ("v533-cq-wrong-queue-units-clean", "consumequeue/OrderTopic/2"),
+        ("v533-cq-unknown-topic-clean", "consumequeue/Ghost/0"),
+        ("v498-record-queueid-middle-first-abort0", "consumequeue/OrderTopic/0"),
+    ],
+)
+def test_a_queue_that_leads_to_messages_of_another(
+    damaged: Callable[[str], Path], case_id: str, queue: str
+) -> None:
+    release = {"v533": "5.3.3", "v498": "4.9.8"}[case_id[:4]]
+    exit_code, document, _ = told(damaged(case_id), "--as-version", release)
+    assert (exit_code, document["verdict"]) == (1, "damaged")
+    assert queue in document["already_damaged"]["paths"]
+    assert document["already_damaged"]["messages"] > 0
+
+
+def test_entries_are_held_against_older_segments_for_every_release(damaged: Callable[[str], Path]) -> None:
+    root = damaged("v533-cq-wrong-queue-units-clean")
+    releases = ["--what-if", "release 4.9.8", "--what-if", "delete-consumequeue"]
+    document = told(root, "--as-version", "5.3.3", *releases)[1]
+    older, rebuilt = document["what_if"]
+    assert older["already_damaged"] == document["already_damaged"]
+    assert rebuilt["verdict"] == "safe"

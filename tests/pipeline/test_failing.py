@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from rmqtool.cli.main import run
 from rmqtool.errors import ExitCode
 from rmqtool.output.messages import MessageShape
 from rmqtool.pipeline.options import SourceOptions
-from rmqtool.pipeline.runner import Lost, run_each
+from rmqtool.pipeline.runner import Lost, over_log, run_each
 from rmqtool.pipeline.session import first_line
 from rmqtool.store.layout import Store
 from tests.helpers import rmq
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    import pytest
     from pyspark.sql import SparkSession
 
     import fixtures
@@ -89,6 +90,41 @@ def test_segment_that_disappears(
     ((_, found),) = stats(spark, replace(options, part_bytes=0), {str(path): store})
     assert found.summary()["messages"] == len(rows) == done.summary["messages"]
     assert {row["reason"] for row in found.not_covered} == {"unreadable"}
+
+
+def losing(over_log: Callable[..., Any]) -> Callable[..., Any]:
+    """As if the task of the second part had died again and again."""
+
+    def second_lost(*given: Any) -> Iterator[Any]:
+        for store, results in over_log(*given):
+            lost = [
+                (part, Lost("died") if number == 1 else one) for number, (part, one) in enumerate(results)
+            ]
+            yield store, lost
+
+    return second_lost
+
+
+@pytest.mark.parametrize(
+    ("command", "option"), [("export", "--to"), ("rebuild", "--output"), ("stats", None)]
+)
+def test_a_part_whose_task_dies_is_named(
+    spark: SparkSession,
+    goldens: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    option: str | None,
+) -> None:
+    monkeypatch.setattr(f"rmqtool.pipeline.{command}.over_log", losing(over_log))
+    to = [] if option is None else [option, tmp_path / "new"]
+    done = rmq("pipeline", command, goldens["v498-basic"], *to, "--json", "--part-size", "20000")
+    assert done.exit_code == ExitCode.INCOMPLETE, done.stderr
+    summary = json.loads(done.stdout)
+    summary = summary.get("summary", summary)
+    assert summary["complete"] is False
+    assert ["died" in row["error"] for row in summary["not_covered"]] == [True]
+    assert (tmp_path / "new").exists() is (command == "export")
 
 
 def test_export_that_fails_leaves_nothing(

@@ -11,9 +11,12 @@ from tests.helpers import rmq
 from tests.pipeline.comparing import Differences
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    import fixtures
 
 SMALL = ("--part-size", "20000")
 """pieces that cut even the segments of the fixtures"""
@@ -57,6 +60,14 @@ def test_stats(spark: SparkSession, stores: list[Path]) -> None:
     same_statistics(stores, "--by", "topic,hour,tag", "--inflate")
     same_statistics(stores[:2], "--by", "group")
     same_statistics(stores[:2], "--retention")
+
+
+def test_stats_without_a_segment(
+    spark: SparkSession, fresh_golden: Callable[[str], fixtures.Golden], goldens: dict[str, Path]
+) -> None:
+    path = fresh_golden("v498-basic").path
+    sorted((path / "commitlog").iterdir())[1].unlink()
+    same_statistics([path, goldens["v498-edge"]])
 
 
 def same_statistics(stores: list[Path], *options: str, cut: tuple[str, ...] = SMALL) -> None:

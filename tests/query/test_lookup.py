@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from rmqtool.query.by_id import find_uniq_key
@@ -104,6 +106,17 @@ def test_unique_ids_are_found_by_the_index_and_by_reading(golden, name, tmp_path
         scanned = find_uniq_key(Store.open(found.path / "commitlog"), key, Reading())
         assert (list(scanned.offsets), scanned.source) == (places[key], "scan")
         assert list(find_uniq_key(store, key.lower(), Reading()).offsets) == places[key]
+
+
+def test_a_unique_id_of_a_topic_that_only_its_records_name_is_found_by_reading(fresh_golden):
+    found = fresh_golden("v533-basic")
+    one = next(one for one in found.expected["records"] if one["uniqKey"] and one["topic"][0] != "%")
+    shutil.rmtree(found.path / "consumequeue" / one["topic"])
+    for name in ("topics.json", "topics.json.bak"):
+        (found.path / "config" / name).unlink(missing_ok=True)
+    answer = find_uniq_key(Store.open(found.path), one["uniqKey"], Reading())
+    assert (answer.offsets, answer.source) == ((one["physicalOffset"],), "scan")
+    assert not find_uniq_key(Store.open(found.path), one["uniqKey"], Reading(), thorough=False).offsets
 
 
 @pytest.mark.parametrize("name", ["v498-basic", "v533-ipv6"])

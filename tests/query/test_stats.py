@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import defaultdict
 from dataclasses import replace
@@ -147,6 +148,25 @@ def test_what_waits_for_a_group(golden):
             assert rows[group]["waiting_messages"] == lag, group
             seen += 1
     assert seen > 3
+
+
+@pytest.mark.parametrize("committed", [0, 4, 9, 10])
+def test_the_message_at_the_committed_offset_is_the_first_that_waits(tmp_path, committed):
+    log = HandmadeLog()
+    for _ in range(10):
+        log.put("T", b"x" * 60)
+    log.write(tmp_path / "commitlog")
+    (tmp_path / "config").mkdir()
+    offsets = {"offsetTable": {"T@g": {"0": committed}}}
+    (tmp_path / "config" / "consumerOffset.json").write_text(json.dumps(offsets))
+    store = Store.open(tmp_path)
+    needs = Needs(store)
+    statistics(tmp_path, needs=needs)
+    (row,) = needs.rows()
+    left = log.records[committed:]
+    assert row["waiting_messages"] == len(left)
+    assert row["waiting_bytes"] == sum(len(one.data) for one in left)
+    assert row["needs_physical_offset"] == (left[0].physical_offset if left else None)
 
 
 def test_retention_goes_by_modification_time_from_the_oldest_on(tmp_path):

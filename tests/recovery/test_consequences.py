@@ -119,6 +119,7 @@ ON_CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "DR-TORN-PROPERTIES": ("v498-rebuild-torn-props-only-clean", {"count": 1}),
     "DR-QUEUES-DESTROYED": ("v533-layout-empty-commitlog-abort", {}),
     "DR-SKIPPED": ("v498-rebuild-propslen-plus-clean", {}),
+    "DR-WRONG-ENTRIES": ("v533-cq-wrong-queue-units-clean", {**ORDER, "queue_id": 2, "start": 0}),
     "DR-ASTRAY": ("v533-rebuild-physoffset-clean", {"count": 1}),
 }
 """code → case of the corpus and facts"""
@@ -165,8 +166,10 @@ def test_one_flipped_byte_says_how_much_it_costs() -> None:
 
 @pytest.mark.parametrize("name", golden_names())
 def test_sound_stores_have_notes_only(golden: Callable[[str], Golden], name: str) -> None:
-    grave = [one.message for one in of_golden(golden(name)).consequences if one.severity != "note"]
-    assert grave == []
+    grave = [one for one in of_golden(golden(name)).consequences if one.severity != "note"]
+    # 5.3.3 itself shifts one queue of this store
+    known = {("DR-WRONG-ENTRIES", "%LMQ%beta")} if name == "v533-lmq" else set()
+    assert {(one.code, one.facts.get("topic")) for one in grave} == known
 
 
 @pytest.mark.parametrize("name", ["v533-rocksdb-unclean"])

@@ -87,6 +87,25 @@ def test_after_a_crash_it_begins_with_the_last_file_that_is_not_younger_than_the
     assert start(root).start_segment == files * SEGMENT
 
 
+@pytest.mark.parametrize(("release", "starts"), [("4.9.8", False), ("5.1.2", False), ("5.1.3", True)])
+def test_a_last_file_of_no_bytes_is_deleted_since_5_1_3(tmp_path: Path, release: str, starts: bool) -> None:
+    root = write(tmp_path, filled(40))
+    empty = f"commitlog/{10 * SEGMENT:020d}"
+    (root / empty).touch()
+    outcome = start(root, release)
+    assert outcome.starts is starts
+    assert (empty in outcome.deletes) is starts
+
+
+@pytest.mark.parametrize(("release", "last_three"), [("4.9.8", True), ("5.3.1", True), ("5.3.2", False)])
+def test_a_clean_start_begins_three_files_back_or_where_the_queues_end(
+    tmp_path: Path, release: str, last_three: bool
+) -> None:
+    root = write(tmp_path, filled(60))
+    files = len(list((root / "commitlog").iterdir()))
+    assert start(root, release).start_segment == (files - 3 if last_three else 0) * SEGMENT
+
+
 @pytest.mark.parametrize("size", [SEGMENT - 1, SEGMENT + 1, 2 * SEGMENT])
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_segment_of_another_length_refuses(tmp_path: Path, number: int, size: int) -> None:

@@ -1,11 +1,11 @@
-"""Releases and their behaviours."""
+"""Which behaviour a release has; what the behaviours are is asked of starts."""
 
 from __future__ import annotations
 
 import pytest
 
 from rmqtool.errors import UsageError
-from rmqtool.recovery.traits import TABLE, NormalStart, ReputStart, behaviours, traits_of
+from rmqtool.recovery.traits import TABLE, behaviours, traits_of
 from rmqtool.store.releases import RELEASES, between, version_key
 
 
@@ -30,14 +30,6 @@ def test_a_release_behaves_like_the_last_change_before_it(release: str, since: s
 def test_the_table_ascends() -> None:
     assert [one.since for one in TABLE] == sorted((one.since for one in TABLE), key=version_key)
     assert {one.since for one in TABLE} <= set(RELEASES)
-
-
-def test_what_differs_most() -> None:
-    assert traits_of("4.9.8").reput_start is ReputStart.QUEUES
-    assert traits_of("5.3.1").normal_start is NormalStart.LAST_THREE
-    assert traits_of("5.3.2").normal_start is NormalStart.QUEUES
-    assert not traits_of("5.1.2").deletes_empty_last_file
-    assert traits_of("5.1.3").deletes_empty_last_file
 
 
 def test_one_release_stands_for_each_behaviour() -> None:

@@ -142,6 +142,7 @@ BEHAVIOURS = (
         (
             "DR-GAP",
             "DR-BAD-BODIES",
+            "DR-WRONG-ENTRIES",
             "DR-DISPLACED",
             "DR-ASTRAY",
             "DR-TORN-PROPERTIES",

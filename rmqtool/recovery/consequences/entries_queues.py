@@ -69,6 +69,13 @@ QUEUES = (
         "rmqtool verify STORE says where the shift begins",
     ),
     Entry(
+        "DR-WRONG-ENTRIES",
+        W,
+        "{topic}/{queue_id}: {count} consume queue entries do not lead to the message of their queue offset: "
+        "consumers get nothing there, or messages of another queue",
+        "rmqtool verify STORE lists them; rmqtool recover STORE puts them right",
+    ),
+    Entry(
         "DR-SLOT-TAKEN",
         E,
         "{topic}/{queue_id}: {count} messages get no unit, as others have their slots already",

@@ -7,7 +7,9 @@ from rmqtool.recovery.consequences.entry import Entry, Severity
 E, W, N = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
 _AWAY = "move it out of the store, do not delete it"
-_CONFIG = "put a good copy of the file in place before the start"
+_CONFIG = (
+    "put a good copy of the file in place before the start, or let rmqtool recover STORE keep what is whole"
+)
 
 REFUSALS = (
     Entry(

@@ -26,6 +26,9 @@ def harm(scene: Scene) -> Iterator[Consequence]:
         yield from _bounds(one, path, facts)
         if queue is not None:
             yield from _states(scene, queue, path, facts)
+    for found in scene.wrong:
+        facts = {"topic": found.topic, "queue_id": found.queue_id}
+        yield consequence("DR-WRONG-ENTRIES", found.path, **facts, count=found.count, start=found.first)
 
 
 def _bounds(one: QueueOutcome, path: str, facts: dict[str, object]) -> Iterator[Consequence]:

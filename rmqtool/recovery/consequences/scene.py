@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rmqtool.recovery.matching import WrongEntries
     from rmqtool.recovery.outcome import Outcome
     from rmqtool.recovery.passed_over import PassedOver
     from rmqtool.recovery.start import Start
@@ -16,10 +17,11 @@ class Scene:
     """start: the start that was gone through, as far as it came. outcome: what is told of it already.
 
     passed_over: messages behind fillers. gaps: (path, offset, length) of damage in files that recovery does
-    not read.
+    not read. wrong: entries that do not lead to their message.
     """
 
     start: Start
     outcome: Outcome
     passed_over: tuple[PassedOver, ...] = ()
     gaps: tuple[tuple[str, int, int], ...] = ()
+    wrong: tuple[WrongEntries, ...] = ()

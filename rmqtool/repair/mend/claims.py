@@ -12,6 +12,7 @@ from formats.commitlog import MESSAGE_MAGIC_CODES, transaction_of
 from formats.java import java_parse_int
 from rmqtool.repair.mend.chain import BATCH
 from rmqtool.repair.mend.headers import text_of
+from rmqtool.repair.mend.model import Trust
 from rmqtool.repair.mend.offers import Offer, Offers
 from rmqtool.repair.mend.order import Missing
 
@@ -61,26 +62,17 @@ class Claimant:
         self._find_open(made)
         return made
 
-    @staticmethod
-    def _merged(headers: list[Frame], units: list[Frame]) -> list[Frame]:
-        """Units win over headers; a header of the same extent goes with its unit."""
+    def _merged(self, headers: list[Frame], units: list[Frame]) -> list[Frame]:
+        """Units win over headers, proven ones over others; a header of the same extent goes with its unit."""
         by_extent = {(one.start, one.end): one for one in headers}
         chosen: list[Frame] = []
-        for unit in units:
-            if chosen and unit.start < chosen[-1].end:
-                continue
+        for trust in Trust:
+            chosen = _beside(chosen, [one for one in units if one.trust is trust])
+        for unit in chosen:
             same = by_extent.get((unit.start, unit.end))
             if same is not None:
                 unit.header, unit.suspect = same.header, same.suspect
-            chosen.append(unit)
-        starts = [one.start for one in chosen]
-        free: list[Frame] = []
-        for one in headers:
-            at = bisect_left(starts, one.end) - 1
-            if at < 0 or chosen[at].end <= one.start:
-                free.append(one)
-        chosen += free
-        return sorted(chosen, key=lambda one: one.start)
+        return _beside(chosen, headers)
 
     def _bounds(self, key: QueueKey, slot: int, frame: Frame) -> bool:
         """Whether the queue has no record at this slot and would have it just there."""
@@ -112,7 +104,9 @@ class Claimant:
         return gaps[at] if at >= 0 and frame.end <= gaps[at].high else None
 
     def _takes_unit(self, frame: Frame) -> bool:
-        return frame.key is not None and frame.slot is not None and self._bounds(frame.key, frame.slot, frame)
+        if frame.key is None or frame.slot is None or frame.trust is Trust.REFUTED:
+            return False
+        return self._bounds(frame.key, frame.slot, frame)
 
     def _claim(self, frame: Frame) -> None:
         """By its unit, else by its own header when that is plausible as a whole."""
@@ -121,7 +115,7 @@ class Claimant:
             key, slot = self._by_header(frame, frame.header)
         if key is None or slot is None or not self._in_order(key, slot, frame):
             frame.key = frame.slot = None
-            frame.count, frame.by_unit = 1, False
+            frame.count = 1
             return
         self._take(key, slot, frame)
 
@@ -279,6 +273,17 @@ class Claimant:
         if first <= one.last:
             found.append(Missing(one.key, first, one.last, low, one.high))
         return found
+
+
+def _beside(taken: list[Frame], more: Sequence[Frame]) -> list[Frame]:
+    """Frames in order without overlap, and of others, by start, those that overlap none of them."""
+    starts, found, end = [one.start for one in taken], list(taken), 0
+    for one in more:
+        at = bisect_left(starts, one.end) - 1
+        if one.start >= end and (at < 0 or taken[at].end <= one.start):
+            found.append(one)
+            end = one.end
+    return sorted(found, key=lambda one: one.start)
 
 
 def _speaks(header: Header) -> bool:

@@ -18,6 +18,7 @@ from rmqtool.repair.mend.listed import Listed
 from rmqtool.repair.mend.restore import padded, restored
 from rmqtool.repair.mend.stencil import Stencils
 from rmqtool.repair.mend.tiles import Tiles
+from rmqtool.repair.mend.torn import is_torn, with_whole_properties
 from rmqtool.repair.place import Place
 from rmqtool.repair.tombstone import smallest, tombstone
 
@@ -111,6 +112,8 @@ class Filling:
     def _restored(self, frame: Frame) -> bytes | None:
         header = frame.header
         if header is None or not header.framed or not (header.sound or self.keep_bodies):
+            return None
+        if header.properties is None or is_torn(header.properties):
             return None
         if frame.key is None or (frame.key[0] in self.batches and batch_count(header) != frame.count):
             return None
@@ -213,6 +216,7 @@ class Filling:
         if hole.before is None:
             raise UnfillableError
         record = self.log.read(hole.before, hole.start - hole.before)
+        record = with_whole_properties(record, trailer=hole.trailer) or record
         longer = padded(record, count)
         if longer is None:
             raise UnfillableError

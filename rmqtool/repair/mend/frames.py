@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from formats.commitlog import MESSAGE_MAGIC_CODES
-from rmqtool.check.queue_files import OpenFiles, queues_of
+from rmqtool.check.queue_files import OpenFiles, QueueUnits
 from rmqtool.repair.mend.headers import SMALLEST_RECORD, read_header
 from rmqtool.repair.mend.model import Frame
+from rmqtool.repair.mend.queue_files import is_own
 from rmqtool.scan.fields import OFF_MAGIC, OFF_PHYSICAL_OFFSET
 from rmqtool.store.access import Access
 from rmqtool.store.kinds import FileKind
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.check.queue_files import QueueUnits
     from rmqtool.repair.mend.logbytes import LogBytes
     from rmqtool.repair.mend.model import Hole, QueueKey
     from rmqtool.store.layout import Store
@@ -81,6 +82,15 @@ def _own_places(hole: Hole, log: LogBytes) -> Iterator[int]:
                 yield stated
 
 
+def queues_there(store: Store, files: OpenFiles) -> Iterator[tuple[QueueKey, QueueUnits]]:
+    """All plain and batch queues with a topic and a number, each with the files that brokers read."""
+    for kind in (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE):
+        for queue in store.queues(kind):
+            if queue.topic is not None and queue.queue_id is not None:
+                own = tuple(file for file in queue.files if is_own(file))
+                yield (queue.topic, queue.queue_id), QueueUnits(replace(queue, files=own), files)
+
+
 def frames_by_unit(store: Store, holes: Sequence[Hole]) -> dict[int, list[Frame]]:
     """Frames that units of plain and batch queues tell, by the number of their hole, in order of place."""
     found: dict[int, list[Frame]] = {}
@@ -90,11 +100,10 @@ def frames_by_unit(store: Store, holes: Sequence[Hole]) -> dict[int, list[Frame]
     ends = np.array([hole.end for hole in holes], np.int64)
     files = OpenFiles(Access("pread"))
     try:
-        for kind in (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE):
-            for key, queue in queues_of(store, kind, files, None).items():
-                for number in range(len(queue.files)):
-                    for at, frame in _of_file(key, queue, number, starts, ends):
-                        found.setdefault(at, []).append(frame)
+        for key, queue in queues_there(store, files):
+            for number in range(len(queue.files)):
+                for at, frame in _of_file(key, queue, number, starts, ends):
+                    found.setdefault(at, []).append(frame)
     finally:
         files.close()
     for frames in found.values():
@@ -119,4 +128,4 @@ def _of_file(
         if queue.batch:
             slot, count = int(units["base_offset"][k]), int(units["batch_size"][k])
         start = int(offsets[k])
-        yield int(at[k]), Frame(start, start + int(sizes[k]), None, key, slot, count, by_unit=True)
+        yield int(at[k]), Frame(start, start + int(sizes[k]), None, key, slot, count)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from rmqtool.repair.mend.blanks import filler_places, open_pointed
 from rmqtool.repair.mend.cells import allot, cells_of
 from rmqtool.repair.mend.claims import Claimant
 from rmqtool.repair.mend.donor import Donors
-from rmqtool.repair.mend.fill import Filling
+from rmqtool.repair.mend.fill import Filled, Filling
 from rmqtool.repair.mend.frames import frames_by_header, frames_by_unit
 from rmqtool.repair.mend.headers import SMALLEST_RECORD
 from rmqtool.repair.mend.light import Lights
@@ -18,8 +19,10 @@ from rmqtool.repair.mend.logbytes import LogBytes
 from rmqtool.repair.mend.model import Hole
 from rmqtool.repair.mend.order import lonely_runs, order_of
 from rmqtool.repair.mend.overlay import OverlaySource, Patch, Zeros
+from rmqtool.repair.mend.proof import foreign_queues, weigh
 from rmqtool.repair.mend.stale import cut_stale, loosen
 from rmqtool.repair.mend.survey import Surveyor
+from rmqtool.repair.mend.tiles import Tiles
 from rmqtool.scan.events import TailContent
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.kinds import FileKind
@@ -27,14 +30,13 @@ from rmqtool.store.patched import PatchedSource
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import ModuleType
 
     from rmqtool.build.rules import Rules
     from rmqtool.repair.mend.cells import Cell
     from rmqtool.repair.mend.claims import Claims
     from rmqtool.repair.mend.donor import Gift
-    from rmqtool.repair.mend.fill import Filled
     from rmqtool.repair.mend.model import Frame, QueueKey, Survey
     from rmqtool.repair.mend.order import Missing
     from rmqtool.repair.mend.placing import Placing, Slab
@@ -132,7 +134,9 @@ class LogMender:
                     for one in units.get(number, ())
                     if one.start < solid or (one.start, one.end) in extents
                 ]
-            known = [key for key in _keys(self.store) if not survey.is_light(key)]
+            foreign = foreign_queues(self.store, survey, order, log)
+            weigh(self.store, survey, order, [one for some in units.values() for one in some], foreign)
+            known = [key for key in _keys(self.store) if not survey.is_light(key) and key not in foreign]
             claims = Claimant(survey, order, known).claims(headers, units)
             end = self._end(survey, claims, solid)
             made = MendedLog(
@@ -151,6 +155,7 @@ class LogMender:
                 if hole.start < end:
                     made.mended += self._filled(hole, claims.frames[number], cells[number], end, filling)
             _leave_blank(made, lights.without())
+        made.mended += _torn(survey, made)
         self._clear_tail(made)
         return made
 
@@ -246,6 +251,24 @@ class LogMender:
         if hole is None:
             return
         made.mended.append(Mended(hole, Patch(first, Zeros(last - first)), None))
+
+
+def _torn(survey: Survey, made: MendedLog) -> Iterator[Mended]:
+    """Records that stay with the properties that are whole, less those that are no part of the log."""
+    starts = [hole.start for hole in survey.holes]
+    longer = {one.filled.lengthened for one in made.mended if one.filled is not None}
+    for one in survey.torn:
+        at = bisect_right(starts, one.start) - 1
+        behind = survey.fillers.get(one.slab.base, one.slab.size) + one.slab.base
+        if one.start >= min(behind, made.end) or one.start in longer:
+            continue
+        if at >= 0 and one.start < survey.holes[at].end:
+            continue
+        hole = Hole(one.slab, one.start, one.start + len(one.record), reasons={"torn-properties"})
+        filled = Filled(Tiles())
+        filled.tiles.add(one.start, len(one.record), partial(bytes, one.record))
+        filled.restored.add(one.key, one.slot, 1, one.start, len(one.record))
+        yield Mended(hole, Patch(one.start - one.slab.base, filled.tiles), filled)
 
 
 def _leave_blank(made: MendedLog, light: Counter[QueueKey]) -> None:

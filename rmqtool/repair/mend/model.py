@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from rmqtool.scan.multi import LMQ_PREFIX
@@ -20,7 +21,8 @@ class Run:
 
     In a batch queue a record takes as many queue offsets as it has messages.
 
-    first, last: queue offsets. start: physical offset of the first record. last_start, end: of the last one.
+    first, last: queue offsets. start, first_end: physical offsets of the first record. last_start, end:
+    of the last one.
     """
 
     key: QueueKey
@@ -29,6 +31,7 @@ class Run:
     start: int
     last_start: int
     end: int
+    first_end: int = -1
 
     @property
     def count(self) -> int:
@@ -64,6 +67,15 @@ class Header:
     own_place: bool
 
 
+class Trust(IntEnum):
+    """How a unit is known: by neighbours, by nothing for or against, by its queue's name alone, or not."""
+
+    PROVEN = 0
+    OPEN = 1
+    ALONE = 2
+    REFUTED = 3
+
+
 @dataclass(slots=True)
 class Frame:
     """A range that held, or may have held, one record. slot: which place in which queue it has to fill."""
@@ -75,8 +87,8 @@ class Frame:
     slot: int | None = None
     count: int = 1
     """positions from `slot` on, more than one in batch queues only"""
-    by_unit: bool = False
-    """a unit of a consume queue says so"""
+    trust: Trust = Trust.OPEN
+    """of a frame that a unit tells"""
     suspect: bool = False
     """a whole record that is out of place, not a broken one"""
 
@@ -137,13 +149,24 @@ class Blanked:
     older: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Torn:
+    """A record at a physical offset with the properties that are whole, of the same length."""
+
+    slab: Slab
+    start: int
+    key: QueueKey
+    slot: int
+    record: bytes
+
+
 @dataclass
 class Survey:
     """All of a log. holes: by start. data_end: behind the last record at its own place.
 
     fillers: the position where the filler of a segment begins, by base. doubts: those with records behind
-    them, in order. batches: topics of batch queues. light: positions of records in queues that are not their
-    own (multi-dispatch).
+    them, in order. torn: records whose body is right and some of whose properties are not. batches: topics of
+    batch queues. light: positions of records in queues that are not their own (multi-dispatch).
     """
 
     slabs: list[Slab]
@@ -156,6 +179,7 @@ class Survey:
     last_start: int = 0
     fillers: dict[int, int] = field(default_factory=dict)
     doubts: list[Blanked] = field(default_factory=list)
+    torn: list[Torn] = field(default_factory=list)
     light: dict[QueueKey, list[Run]] = field(default_factory=dict)
     batches: frozenset[str] = frozenset()
 

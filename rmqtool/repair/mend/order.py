@@ -185,9 +185,9 @@ def _parts(runs: list[Run]) -> list[Run]:
             continue
         key = run.key
         # physical offsets inside of a run are not known; those of its neighbours bound them
-        parts.append(Run(key, run.first, run.first, run.start, run.start, run.start + 1))
+        parts.append(Run(key, run.first, run.first, run.start, run.start, run.first_end, run.first_end))
         parts.append(Run(key, run.first + 1, run.last - 1, run.start + 1, run.last_start - 1, run.last_start))
-        parts.append(Run(key, run.last, run.last, run.last_start, run.last_start, run.end))
+        parts.append(Run(key, run.last, run.last, run.last_start, run.last_start, run.end, run.end))
     return parts
 
 

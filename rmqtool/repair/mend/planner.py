@@ -11,11 +11,13 @@ from rmqtool.recovery.lookback import LookBack
 from rmqtool.repair.mend.derived import DerivedMender
 from rmqtool.repair.mend.log import LogMender, MendedLog
 from rmqtool.repair.mend.placing import place_segments
+from rmqtool.repair.mend.refusals import refusal_edits
 from rmqtool.repair.mend.rocksdb import has_rocksdb_queues, rocksdb_edits
 from rmqtool.repair.mend.segments import segment_edits, with_log
 from rmqtool.repair.mend.state import LogFacts, state_edits
 from rmqtool.repair.mend.strays import stray_edits
 from rmqtool.repair.plan import Cost, Input, Planned, Told, make_planned, plan_id
+from rmqtool.repair.prove.result import store_with
 from rmqtool.repair.rebuild_rules import rules_of
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import data_bytes
@@ -27,6 +29,7 @@ from rmqtool.store.lock import LockState
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rmqtool.repair.plan import Edit
     from rmqtool.store.files import StoreFile
 
 COMMAND = "recover"
@@ -99,7 +102,8 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     edits = segment_edits(store, placing, log, work)
     if edits and has_rocksdb_queues(store):
         edits += rocksdb_edits(store)
-    after = with_log(store, placing, log)
+    unblocked = refusal_edits(store, options.release)
+    after = with_log(store_with(store, unblocked) if unblocked else store, placing, log)
     derived = DerivedMender(
         after,
         options.release,
@@ -122,10 +126,11 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         derived.full_index_timestamp,
     )
     edits += state_edits(store, facts, changed=bool(edits))
+    edits = unblocked + edits
     told = Told(
         saved=_saved(store, options.release) if edits else Cost(),
         lost=_lost(log),
-        notes=(*_notes(log), *derived.notes),
+        notes=(*_notes(log), *derived.notes, *(one.change.message for one in unblocked if _costs(one))),
     )
     planned = make_planned(COMMAND, store, options.release, parameters, edits, inputs=_read(store), told=told)
     return Kept(planned, log, after)
@@ -139,6 +144,11 @@ def refuse_unfit(store: Store) -> None:
         raise UsageError(f"{store.given} has no commit log file: is its disk mounted?")
 
 
+def _costs(edit: Edit) -> bool:
+    """Whether a part of a configuration table is lost with it."""
+    return edit.change.why.startswith("config-") and not edit.change.path.endswith(".bak")
+
+
 def _read(store: Store) -> list[StoreFile]:
     """The files that the plan rests on."""
     kinds = (
@@ -148,6 +158,7 @@ def _read(store: Store) -> list[StoreFile]:
         FileKind.CHECKPOINT,
         FileKind.ABORT,
         FileKind.CONFIG,
+        FileKind.CONFIG_BAK,
     )
     return [one for one in store.of_kind(*kinds) if one.regular]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from formats.checkpoint import CHECKPOINT_SIZE, Checkpoint, parse_checkpoint
 from rmqtool.errors import RmqtoolError
 from rmqtool.repair.content import Inline
+from rmqtool.repair.mend.away import directory_away
 from rmqtool.repair.mend.rocksdb import has_rocksdb_queues
 from rmqtool.repair.plan import Action, Change, Edit
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
     from formats.primitives import Container
     from rmqtool.store.layout import Store
+
+
+_MARKERS = ("abort", "checkpoint")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +60,16 @@ def state_edits(store: Store, log: LogFacts, *, changed: bool) -> Iterator[Edit]
                 )
             )
     for one in store.directories:
-        if one.path == "abort" and not one.entries:
-            unclean = True
-            message = "a directory in the place of the abort file"
-            yield Edit(Change(action=Action.REMOVE_DIRECTORY, path="abort", why="abort", message=message))
+        if one.path in _MARKERS:
+            unclean |= one.path == "abort"
+            message = f"a directory in the place of the {one.path} file"
+            yield from directory_away(store, one.path, one.path, message)
     yield from _checkpoint(store, log, changed=changed or unclean)
 
 
 def _checkpoint(store: Store, log: LogFacts, *, changed: bool) -> Iterator[Edit]:
+    if any(one.path == "checkpoint" for one in store.directories):
+        return  # its place becomes free; brokers make a new one
     file = store.file("checkpoint")
     held = None
     if file is not None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rmqtool.recovery.traits import traits_of
+from rmqtool.repair.mend.away import directory_away
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.store.kinds import FileKind
+from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def stray_edits(store: Store, release: str) -> Iterator[Edit]:
-    """Removals in queue directories and of empty directories among segments (`MappedFileQueue#doLoad`)."""
+    """Removals in queue directories and of directories among segments (`MappedFileQueue#doLoad`)."""
     queues = {
         one.path
         for one in store.directories
@@ -29,11 +31,9 @@ def stray_edits(store: Store, release: str) -> Iterator[Edit]:
         return
     for one in store.directories:
         parent = one.path.rpartition("/")[0]
-        if not one.entries and (parent == "commitlog" or parent in queues):
-            message = f"{one.path}: brokers refuse a directory among mapped files"
-            yield Edit(
-                Change(action=Action.REMOVE_DIRECTORY, path=one.path, why="stray-directory", message=message)
-            )
+        if parent == "commitlog" or parent in queues:
+            message = f"{escape_name(one.path)}: brokers refuse a directory among mapped files"
+            yield from directory_away(store, one.path, "stray-directory", message)
 
 
 _QUEUES = (f"{FileKind.CONSUMEQUEUE}/", f"{FileKind.BATCHCONSUMEQUEUE}/")

@@ -14,8 +14,11 @@ from formats.properties import CRC32
 from rmqtool.build.further import further_columns, set_batches
 from rmqtool.errors import RmqtoolError
 from rmqtool.repair.mend.blanks import settle
-from rmqtool.repair.mend.model import Blanked, Frame, Hole, QueueKey, Run, Survey, joined
+from rmqtool.repair.mend.headers import text_of
+from rmqtool.repair.mend.model import Blanked, Frame, Hole, QueueKey, Run, Survey, Torn, joined
 from rmqtool.repair.mend.overlay import OverlaySource
+from rmqtool.repair.mend.torn import with_whole_properties
+from rmqtool.repair.tombstone_forms import is_service
 from rmqtool.scan.events import Blank, End, Gap, Records, Tail
 from rmqtool.scan.fields import Column, CrcState, Field, Issue, Stop
 from rmqtool.scan.lanes import Lanes
@@ -162,6 +165,8 @@ class Surveyor:
     def _records(self, run: Records) -> None:
         rows = run.rows
         good = intact(rows)
+        for number in np.flatnonzero(rows[:, Field.ISSUES] & int(Issue.PROPERTIES_NUL)).tolist():
+            good[number] &= self._takes_torn(run, rows[number])
         if good.all():
             self._good(run)
             return
@@ -173,6 +178,21 @@ class Surveyor:
             if start < end:
                 self._good(Records(rows[start:end], run.window, run.origin))
             at = end
+
+    def _takes_torn(self, run: Records, row: Rows) -> bool:
+        """Whether the record stays a message, with the properties that are whole."""
+        start, size = int(row[Field.POSITION]) - run.origin, int(row[Field.STORE_SIZE])
+        record = run.window[start : start + size].tobytes()
+        whole = with_whole_properties(record, trailer=self._trailer)
+        if whole is None or row[Field.CRC_STATE] == CrcState.BAD:
+            return True
+        at = int(row[Field.TOPIC_POSITION] - row[Field.POSITION])
+        topic = text_of(record[at : at + int(row[Field.TOPIC_LENGTH])])
+        if topic is None or is_service(topic) or topic in self.rules.batch_topics:
+            return False
+        key, offset = (topic, int(row[Field.QUEUE_ID])), self._slab.base + int(row[Field.POSITION])
+        self._survey.torn.append(Torn(self._slab, offset, key, int(row[Field.QUEUE_OFFSET]), whole))
+        return True
 
     def _good(self, run: Records) -> None:
         survey, rows = self._survey, run.rows
@@ -276,4 +296,5 @@ def _extend(runs: list[Run], key: QueueKey, columns: Rows, counts: Rows, barrier
         if runs and runs[-1].last + 1 == first and runs[-1].start >= barrier:
             runs[-1].last, runs[-1].last_start, runs[-1].end = last, last_start, stop
         else:
-            runs.append(Run(key, first, last, int(offsets[start]), last_start, stop))
+            first_end = int(offsets[start] + sizes[start])
+            runs.append(Run(key, first, last, int(offsets[start]), last_start, stop, first_end))

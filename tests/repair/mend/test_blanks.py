@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fixtures import copy_base
+from fixtures import copy_base, strict
 from formats.commitlog import BLANK_MAGIC_CODE, encode_message
-from tests.repair.mend import strict
 from tests.repair.mend.laws import kept, mend, problems
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from fixtures import strict
 from fixtures.many import Many
 from rmqtool.check.verify import Reading, Verification
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
-from tests.repair.mend import strict
 from tests.repair.mend.laws import kept, mend
 
 if TYPE_CHECKING:

@@ -151,3 +151,16 @@ def test_two_logs_that_claim_the_same_offsets(
         assert set(both) <= {key_of(record) for record in real} <= set(both | perhaps)
         assert told.by_source("unplaced").sum() == 0
         assert told.records == len(real) + told.by_source("duplicates").sum()
+
+
+def test_records_of_one_shape_are_no_copies_of_each_other(tmp_path: Path) -> None:
+    images = []
+    for text in (b"mine", b"yours"):
+        log = HandmadeLog(segment_size=SEGMENT)
+        for number in range(5):
+            log.put("A", text[:4] + bytes([number]))
+        images.append(image_of(log))
+    told = salvaged(write_all(tmp_path, [*images, images[0]]), tmp_path / "out", segment_size=SEGMENT)
+    bodies = sorted(one.body for one in log_of(tmp_path / "out") if not is_placeholder(one))
+    assert bodies == sorted(text + bytes([number]) for text in (b"mine", b"your") for number in range(5))
+    assert told.by_source("duplicates").sum() == 5

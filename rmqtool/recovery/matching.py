@@ -1,0 +1,194 @@
+"""Records held against the consume queue entries that lie on disk: which lead to another place, or to none.
+
+A start writes entries only behind the end of a queue. What lies in front of it stays as it is, and a consumer
+is given whatever such an entry points at (`DefaultMessageStore#getMessage`).
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formats.consumequeue import PRE_BLANK_SIZE
+from rmqtool.recovery.content import chunks
+from rmqtool.recovery.dispatch import Dispatcher, MultiDispatchError
+from rmqtool.recovery.queues import BYTES, QueueModel
+from rmqtool.scan.units import UNIT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    import numpy.typing as npt
+
+    from rmqtool.recovery.mapped import MappedFile
+    from rmqtool.recovery.run import Run
+    from rmqtool.recovery.spans import Key
+    from rmqtool.recovery.start import Start
+    from rmqtool.scan.events import Records
+
+    Ints = npt.NDArray[np.int64]
+
+_SPARSE = 64
+"""entries that are read for one that is wanted, at most"""
+_LIGHT = "%LMQ%"
+
+
+@dataclass(slots=True)
+class Matches:
+    """matched: records that the entry at their queue offset leads to. wrong: those where it leads elsewhere.
+
+    first: the lowest queue offset of these.
+    """
+
+    matched: int = 0
+    wrong: int = 0
+    first: int | None = None
+
+    def add(self, other: Matches) -> None:
+        """Both together."""
+        self.matched += other.matched
+        self.wrong += other.wrong
+        firsts = [one for one in (self.first, other.first) if one is not None]
+        self.first = min(firsts, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class WrongEntries:
+    """Entries of a queue that do not lead to their message; `first`: queue offset of the first, if known."""
+
+    topic: str
+    queue_id: int
+    path: str
+    count: int
+    first: int | None
+
+
+class _Queue:
+    """The entries of one queue as they lie on disk."""
+
+    def __init__(self, files: tuple[MappedFile, ...], end: int) -> None:
+        self._files = [one for one in files if one.file is not None]
+        self._bases = np.array([one.base // BYTES for one in self._files], np.int64)
+        self._end = end
+        self.found = Matches()
+
+    def append(self, run: Run) -> None:
+        """Holds records against the entries at their slots."""
+        if not self._files:
+            return
+        numbers = np.searchsorted(self._bases, run.slots, side="right") - 1
+        reached = (numbers >= 0) & (run.slots < self._end)
+        for number in np.unique(numbers[reached]).tolist():
+            chosen = np.flatnonzero(reached & (numbers == number))
+            slots = run.slots[chosen]
+            units = _units(self._files[number], slots - self._bases[number])
+            self._compare(units, run.offsets[chosen], run.sizes[chosen], slots)
+
+    def _compare(self, units: npt.NDArray[Any], offsets: Ints, sizes: Ints, slots: Ints) -> None:
+        right = (units["physical_offset"] == offsets) & (units["size"] == sizes)
+        blank = (units["physical_offset"] == 0) & (units["size"] == PRE_BLANK_SIZE)
+        wrong = ~right & (units["size"] > 0) & ~blank
+        first = int(slots[wrong].min()) if wrong.any() else None
+        self.found.add(Matches(int(right.sum()), int(wrong.sum()), first))
+
+
+def _units(one: MappedFile, numbers: Ints) -> npt.NDArray[Any]:
+    """Entries by their number in a file; zeros behind its end."""
+    found = np.zeros(len(numbers), UNIT)
+    if one.file is None:
+        return found
+    low, high = int(numbers.min()), int(numbers.max()) + 1
+    with one.file.open("pread") as source:
+        if high - low <= _SPARSE * len(numbers):
+            ranges = [(low, high, np.arange(len(numbers)))]
+        else:
+            ranges = [(int(number), int(number) + 1, np.array([at])) for at, number in enumerate(numbers)]
+        for begin, end, which in ranges:
+            raw = source.window(begin * BYTES, (end - begin) * BYTES)
+            units = raw[: len(raw) // BYTES * BYTES].view(UNIT)
+            there = numbers[which] - begin < len(units)
+            found[which[there]] = units[numbers[which[there]] - begin]
+    return found
+
+
+class UnitMatcher:
+    """Make it once the queues are loaded, feed it with runs of the log, then ask for the `result`."""
+
+    def __init__(self, start: Start) -> None:
+        self._known = {
+            key: (tuple(queue.files.files), queue.recovered_max)
+            for key, queue in start.queues.items()
+            if isinstance(queue, QueueModel)
+        }
+        self._queues: dict[Key, _Queue] = {}
+        batches = {topic for topic, _ in start.queues} - {topic for topic, _ in self._known}
+        self._dispatcher = Dispatcher(
+            self._queue,
+            lambda topic, _: topic in batches,
+            start.reading.kernels,
+            start.traits,
+            start.settings,
+        )
+
+    def _queue(self, topic: str, queue_id: int) -> _Queue:
+        found = self._queues.get((topic, queue_id))
+        if found is None:
+            found = self._queues[topic, queue_id] = _Queue(*self._known.get((topic, queue_id), ((), 0)))
+        return found
+
+    def take(self, run: Records, base: int) -> None:
+        """A run of records, intact or not: an entry that leads to a damaged one leads to the right place."""
+        with suppress(MultiDispatchError):  # the start tells of it
+            self._dispatcher.take(run, base)
+
+    def result(self) -> dict[Key, Matches]:
+        """What was found since the last call."""
+        self._dispatcher.flush()
+        found = {
+            key: queue.found
+            for key, queue in self._queues.items()
+            if queue.found.matched or queue.found.wrong
+        }
+        self._queues = {}
+        return found
+
+
+def wrong_entries(start: Start, matches: Mapping[Key, Matches], *, whole: bool) -> tuple[WrongEntries, ...]:
+    """Queue by queue the entries that do not lead to their message.
+
+    matches: of all records that were read. whole: that was the whole log, so that an entry without a record
+    leads to none.
+    """
+    found = []
+    for key, queue in sorted(start.queues.items()):
+        if not isinstance(queue, QueueModel) or not queue.recovered_max:
+            continue
+        seen = matches.get(key, Matches())
+        light = key[0].startswith(_LIGHT) and not start.settings.multi_dispatch
+        astray = _without_record(start, queue, seen) if whole and not light else 0
+        count = max(seen.wrong, astray)
+        if count:
+            found.append(WrongEntries(*key, queue.files.directory, count, seen.first))
+    return tuple(found)
+
+
+def _without_record(start: Start, queue: QueueModel, seen: Matches) -> int:
+    """Entries that lead into the log, and to no record of their queue and slot."""
+    end = min(queue.recovered_max, queue.max_offset)
+    if seen.matched >= end - max(queue.min_offset, 0):
+        return 0
+    low, high = start.log.min_offset, start.log.max_offset
+    count = 0
+    for one in queue.files.files:
+        stop = min(one.wrote // BYTES, end - one.base // BYTES)
+        if one.file is None or stop <= 0:
+            continue
+        for chunk in chunks(one, "pread", stop, -1):
+            blank = (chunk.offsets == 0) & (chunk.sizes == PRE_BLANK_SIZE)
+            inside = (chunk.offsets >= low) & (chunk.offsets < high)
+            count += int((inside & (chunk.sizes > 0) & ~blank).sum())
+    return max(count - seen.matched, 0)

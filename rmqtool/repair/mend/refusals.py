@@ -1,0 +1,172 @@
+"""What makes a broker refuse a store beside its log: tables, queue kinds, the timer wheel, directories."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.recovery.config_tables import Loads
+from rmqtool.recovery.foretell import Foretelling
+from rmqtool.recovery.java import parse_long
+from rmqtool.recovery.listing import Listing
+from rmqtool.recovery.load import queue_directories, refused_by_wheel
+from rmqtool.recovery.settings import settings_of
+from rmqtool.repair.config_salvage import salvage_table
+from rmqtool.repair.content import Inline
+from rmqtool.repair.mend.away import directory_away
+from rmqtool.repair.plan import Action, Change, Edit
+from rmqtool.store.config_json import parse_config
+from rmqtool.store.kinds import FileKind
+from rmqtool.store.lock import LockState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rmqtool.recovery.traits import Traits
+    from rmqtool.store.layout import Store
+
+_NOBODY = LockState(False, None, "this is no start")
+_TOPICS = "config/topics.json"
+_KINDS = (FileKind.CONSUMEQUEUE.value, FileKind.BATCHCONSUMEQUEUE.value)
+_BATCH = "BatchCQ"
+_LOST = {
+    "topics.json": "topics that are not in it must be made again, their messages stay",
+    "subscriptionGroup.json": "groups that are not in it begin with the default settings",
+    "consumerOffset.json": "groups that are not in it begin anew, and may skip messages or get them twice",
+    "lmqConsumerOffset.json": "groups that are not in it begin anew, and may skip messages or get them twice",
+    "delayOffset.json": "levels that are not in it begin with the oldest delayed message: what was delivered "
+    "already is delivered again",
+    "consumerFilter.json": "filters that are not in it are made again when their consumers come back",
+    "consumerOrderInfo.json": "messages of ordered pop consumers may be delivered again",
+    "topicQueueMapping.json": "static topics that are not in it must be mapped again",
+}
+
+
+def refusal_edits(store: Store, release: str) -> list[Edit]:
+    """What lets a broker of this release start again; nothing where no such thing is in its way."""
+    start = Foretelling(store, release, settings_of(store), lock=_NOBODY)
+    edits: list[Edit] = []
+    for one in start.config:
+        if one.loads is Loads.REFUSES:
+            edits += _table(store, one.path, start.traits)
+    if start.traits.typed_queues:
+        edits += _kinds(store, edits)
+    wheel = refused_by_wheel(start.start)
+    if wheel is not None and wheel.path is not None:
+        message = "of another length than brokers take: it is built anew from the timer log"
+        edits.append(Edit(Change(action=Action.REMOVE, path=wheel.path, why="timer-wheel", message=message)))
+    for entry in Listing(store).entries("index"):
+        if entry.file is None and parse_long(entry.name) is not None:
+            message = "a directory among the index files: brokers refuse it, or load none behind it"
+            edits += directory_away(store, entry.path, "stray-directory", message)
+    return edits
+
+
+def _table(store: Store, name: str, traits: Traits) -> Iterator[Edit]:
+    """The longest front that can be used, else the file and its `.bak` go."""
+    lost = _LOST.get(name.rpartition("/")[2], "")
+    found = salvage_table(store, name, traits)
+    problem = f"neither {name} nor its .bak can be parsed"
+    if found.data is not None:
+        kept = f"the first {found.kept} bytes of {found.source} are kept, {found.entries} entries"
+        message = f"{problem}: {kept}; the last {found.lost} bytes are lost: {lost}"
+        yield _put(
+            name, found.data, "config-salvaged", message, {"entries": found.entries, "lost_bytes": found.lost}
+        )
+        return
+    for path in (name, f"{name}.bak"):
+        if store.file(path) is not None:
+            message = f"{problem}, nothing in them can be used, a broker starts without: {lost}"
+            yield Edit(Change(action=Action.REMOVE, path=path, why="config-unparsable", message=message))
+
+
+def _put(path: str, data: bytes, why: str, message: str, facts: dict[str, Any]) -> Edit:
+    change = Change(
+        action=Action.PUT, path=path, length=len(data), size=len(data), why=why, message=message, facts=facts
+    )
+    return Edit(change, Inline(data))
+
+
+def _kinds(store: Store, edits: list[Edit]) -> Iterator[Edit]:
+    """Queues of the kind that their topic does not have (`ConsumeQueueStore#queueTypeShouldBe`).
+
+    Where only they have files the table is wrong, else they go. Takes the salvaged table out of `edits`.
+    """
+    data, salvaged = _topic_table(store, edits)
+    if data is None:
+        return
+    table = data.setdefault("topicConfigTable", {})
+    wrong: list[str] = []
+    for topic, found in sorted(_queues_by_topic(store).items()):
+        entry = table.get(topic)
+        batch = isinstance(entry, dict) and _kind_of(entry) == _BATCH
+        declared, other = _KINDS[batch], _KINDS[not batch]
+        if other not in found:
+            continue
+        gone = other
+        if found[other][1] and not found.get(declared, ([], False))[1]:
+            table[topic] = _with_kind(entry, topic, found[other][0], batch=not batch)
+            wrong.append(topic)
+            gone = declared
+        for path in found.get(gone, ([], False))[0]:
+            message = f"{topic} has queues of the other kind, brokers refuse these"
+            yield from directory_away(store, path, "queue-kind", message)
+    if wrong:
+        if salvaged is not None:
+            edits.remove(salvaged)
+        message = (
+            "queue.type is set to the kind of queues that lie there, brokers refuse others: "
+            + ", ".join(wrong[:10])
+        )
+        facts = {"topics": wrong} | (salvaged.change.facts if salvaged is not None else {})
+        yield _put(_TOPICS, json.dumps(data).encode(), "queue-kind", message, facts)
+
+
+def _topic_table(store: Store, edits: list[Edit]) -> tuple[dict[str, Any] | None, Edit | None]:
+    """The topic table as a broker would load it after `edits`, and the edit that puts it."""
+    for one in edits:
+        if one.change.path == _TOPICS:
+            put = one.content is not None
+            data = parse_config(bytes(one.content.read(0, one.content.size))).data if one.content else None
+            return (data if isinstance(data, dict) else None), (one if put else None)
+    pair = store.config_pair("topics.json")
+    return (pair.data if isinstance(pair.data, dict) and pair.data else None), None
+
+
+def _queues_by_topic(store: Store) -> dict[str, dict[str, tuple[list[str], bool]]]:
+    """Queue directories by topic and kind, and whether any of them has a file that is not empty."""
+    listing = Listing(store)
+    found: dict[str, dict[str, tuple[list[str], bool]]] = {}
+    for kind in _KINDS:
+        for topic, _, path in queue_directories(listing, kind):
+            paths, filled = found.setdefault(topic, {}).get(kind, ([], False))
+            filled |= any(one.size for one in listing.entries(path) if one.file is not None)
+            found[topic][kind] = [*paths, path], filled
+    return found
+
+
+def _kind_of(entry: dict[str, Any]) -> str:
+    attributes = entry.get("attributes")
+    return str(attributes.get("queue.type", "")) if isinstance(attributes, dict) else ""
+
+
+def _with_kind(entry: Any, topic: str, paths: list[str], *, batch: bool) -> dict[str, Any]:
+    made = dict(entry) if isinstance(entry, dict) else _entry(topic, paths)
+    held = made.get("attributes")
+    attributes = dict(held) if isinstance(held, dict) else {}
+    attributes.pop("queue.type", None)
+    return made | {"attributes": attributes | ({"queue.type": _BATCH} if batch else {})}
+
+
+def _entry(topic: str, paths: list[str]) -> dict[str, Any]:
+    """Of a topic that is missing in the table: as many queues as have a directory (`TopicConfig`)."""
+    count = 1 + max(int(path.rpartition("/")[2]) for path in paths)
+    return {
+        "topicName": topic,
+        "perm": 6,
+        "readQueueNums": count,
+        "writeQueueNums": count,
+        "order": False,
+        "topicFilterType": "SINGLE_TAG",
+        "topicSysFlag": 0,
+    }

@@ -1,0 +1,52 @@
+"""Real stores refuse where doctor says so, and start on what the advised command made."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.helpers import rmq
+from tests.interop.conftest import require
+from tests.interop.javastore import JavaError, JavaStore
+from tests.repair.test_ways_out import SCENARIOS, SIZES, made
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.interop
+
+OF_THE_STORE = (
+    "length-segment",
+    "length-queue",
+    "length-directory",
+    "length-directory-queue",
+    "name-segment",
+    "name-queue",
+    "checkpoint",
+    "abort",
+    "record-size",
+    "index",
+)
+"""refusals that are not the broker's, whose tables and threads the store does not have"""
+
+
+@pytest.mark.parametrize("name", OF_THE_STORE)
+def test_a_store_that_refuses_starts_after_the_advice(
+    name: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    release = require(request.config, SCENARIOS[name].release)
+    root, conf, told = made(name, tmp_path)
+    assert told["advice"][0]["command"].split()[1] == "recover"
+    options = ("--store-config", conf, "--as-version", release)
+    done = rmq("recover", root, *options, "--output", tmp_path / "out", "--apply")
+    assert done.exit_code == 0, done.stderr
+    shutil.copytree(root, tmp_path / "tried", symlinks=True)
+    try:
+        with JavaStore(release, tmp_path / "tried", **SIZES) as java:
+            assert not java.loaded
+    except JavaError:
+        pass
+    with JavaStore(release, tmp_path / "out", **SIZES) as java:
+        assert java.loaded

@@ -1,0 +1,219 @@
+"""Every refusal of a broker has a way out in the advice of doctor, and it leads to a store that starts."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fixtures import apply_case, copy_base, damage_case
+from fixtures.builder import HandmadeLog
+from rmqtool.recovery.consequences.catalogue import CATALOGUE
+from rmqtool.store.holding import hold
+from tests.helpers import rmq
+from tests.repair.smallstore import tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+SIZES = {"mappedFileSizeCommitLog": 65536, "mappedFileSizeConsumeQueue": 4000}
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A refusal: what is done to a store of a release, and settings of the broker."""
+
+    release: str
+    harm: Callable[[Path], None]
+    settings: dict[str, Any] = field(default_factory=dict)
+    base: str = ""
+
+
+def put(path: str, data: bytes) -> Callable[[Path], None]:
+    def harm(root: Path) -> None:
+        place = root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(data)
+
+    return harm
+
+
+def directory(path: str, *, filled: bool = True) -> Callable[[Path], None]:
+    """A directory in the place of a file, with something in it."""
+
+    def harm(root: Path) -> None:
+        place = root / path
+        if place.is_file():
+            place.unlink()
+        (place / "deeper" if filled else place).mkdir(parents=True)
+        if filled:
+            (place / "deeper" / "note.txt").write_bytes(b"-")
+            (place / "other").write_bytes(b"-")
+
+    return harm
+
+
+def cut(pattern: str, size: int) -> Callable[[Path], None]:
+    def harm(root: Path) -> None:
+        place = min(root.glob(pattern))
+        place.write_bytes(place.read_bytes()[:size])
+
+    return harm
+
+
+def unparsable(name: str, data: bytes) -> Callable[[Path], None]:
+    def harm(root: Path) -> None:
+        for suffix in ("", ".bak"):
+            put(f"config/{name}{suffix}", data)(root)
+
+    return harm
+
+
+def wrong_kind(root: Path) -> None:
+    """The topic table calls a topic of plain queues one of batch queues."""
+    table = {name: {"topicName": name} for name in ("OrderTopic", "PayTopic")}
+    table["OrderTopic"] |= {"attributes": {"queue.type": "BatchCQ"}}
+    put("config/topics.json", json.dumps({"topicConfigTable": table}).encode())(root)
+
+
+def multi(root: Path) -> None:
+    log = HandmadeLog(segment_size=65536)
+    log.put("T", b"x", {"INNER_MULTI_DISPATCH": "plain,%LMQ%a", "INNER_MULTI_QUEUE_OFFSET": ",4"})
+    log.put("T", b"x")
+    log.write(root / "commitlog")
+
+
+def too_large(root: Path) -> None:
+    path = max((root / "commitlog").iterdir())
+    raw = bytearray(path.read_bytes())
+    raw[:4] = b"\x7f\xff\xff\xff"
+    path.write_bytes(raw)
+
+
+CLEAN, OLD = "v533-a-clean", "v498-a-clean"
+SCENARIOS = {
+    "length-segment": Scenario("5.3.3", cut("commitlog/0*", 40000)),
+    "length-queue": Scenario("5.3.3", cut("consumequeue/*/0/0*", 3000)),
+    "length-directory": Scenario("4.9.8", directory("commitlog/old"), base=OLD),
+    "length-directory-queue": Scenario("4.9.8", directory("consumequeue/OrderTopic/0/old"), base=OLD),
+    "name-segment": Scenario("5.3.3", put("commitlog/notes.txt", bytes(65536))),
+    "name-queue": Scenario("5.3.3", put("consumequeue/OrderTopic/0/notes.txt", bytes(4000))),
+    "config": Scenario(
+        "5.3.3", unparsable("topics.json", b'{"topicConfigTable":{"A":{"topicName":"A"},"B":{"to')
+    ),
+    "config-old": Scenario(
+        "4.9.8", unparsable("consumerOffset.json", b'{"offsetTable":{"T@g":{0:1,1:2'), base=OLD
+    ),
+    "config-delay": Scenario("5.3.3", unparsable("delayOffset.json", b"garbage")),
+    "checkpoint": Scenario("5.3.3", directory("checkpoint")),
+    "abort": Scenario("5.3.3", directory("abort")),
+    "queue-type": Scenario("5.3.3", wrong_kind),
+    "record-size": Scenario("4.9.8", too_large, base=OLD),
+    "multi-dispatch": Scenario(
+        "5.3.3", multi, {"enableMultiDispatch": "true", "enableLmq": "true"}, base="none"
+    ),
+    "stuck": Scenario("4.9.8", multi, {"enableMultiDispatch": "true", "enableLmq": "true"}, base="none"),
+    "index": Scenario("5.3.3", directory("index/20260101000000000")),
+    "timer-wheel": Scenario("5.3.3", put("timerwheel", bytes(64))),
+    "zero-file": Scenario(
+        "5.3.3", lambda root: None, base="v533-cq-idle-queue-full-plus-zero-file-lag-1-clean"
+    ),
+}
+
+
+def made(name: str, place: Path) -> tuple[Path, Path, dict[str, Any]]:
+    """The store, its broker.conf, and what doctor says."""
+    scenario = SCENARIOS[name]
+    settings = SIZES | scenario.settings
+    root = place / "store"
+    if scenario.base == "none":
+        root.mkdir()
+    elif scenario.base in ("", OLD):
+        copy_base(scenario.base or CLEAN, root)
+    else:
+        case = damage_case(scenario.base)
+        apply_case(case, root)
+        settings = dict(case.settings) | scenario.settings
+    scenario.harm(root)
+    conf = place / "broker.conf"
+    conf.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    return root, conf, asked(root, conf, scenario.release)
+
+
+def asked(root: Path, conf: Path, release: str) -> dict[str, Any]:
+    done = rmq("doctor", root, "--store-config", conf, "--as-version", release, "--json")
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_first_advice_leads_to_a_store_that_starts(name: str, tmp_path: Path) -> None:
+    _, conf, told = made(name, tmp_path)
+    assert told["starts"] is False
+    words = shlex.split(told["advice"][0]["command"])[1:]
+    if told["refusal"]["code"] in ("multi-dispatch", "dispatch-stuck"):
+        tried = json.loads(rmq(*words, "--json").stdout)
+        assert tried["what_if"][0]["starts"] is True
+        conf.write_text(conf.read_text() + "enableMultiDispatch=false\n")
+        assert asked(tmp_path / "store", conf, SCENARIOS[name].release)["starts"] is True
+        return
+    assert words[0] == "recover", told["advice"]
+    done = rmq(*words, "--output", tmp_path / "out", "--apply")
+    assert done.exit_code == 0, (done.stderr, done.stdout)
+    after = asked(tmp_path / "out", conf, SCENARIOS[name].release)
+    assert after["starts"] is True, after["refusal"]
+
+
+def test_every_refusal_is_walked(tmp_path: Path) -> None:
+    seen: set[str] = set()
+    for number, name in enumerate(SCENARIOS):
+        (tmp_path / str(number)).mkdir()
+        told = made(name, tmp_path / str(number))[2]
+        seen |= {one["code"] for one in told["consequences"]}
+    assert {code for code in CATALOGUE if code.startswith("DR-REFUSE-")} <= seen
+
+
+def test_a_held_store_is_let_go(tmp_path: Path) -> None:
+    """The one refusal that is none of the store's."""
+    root = copy_base(CLEAN, tmp_path / "store")
+    conf = tmp_path / "broker.conf"
+    conf.write_text("".join(f"{key}={value}\n" for key, value in SIZES.items()))
+    with hold(root):
+        told = asked(root, conf, "5.3.3")
+        assert (told["refusal"]["code"], "stop that one" in told["advice"][0]["why"]) == ("lock-held", True)
+        assert not any(" recover " in one["command"] for one in told["advice"])
+    assert asked(root, conf, "5.3.3")["starts"] is True
+
+
+def test_what_is_left_of_a_table_is_told(tmp_path: Path) -> None:
+    root, conf, _ = made("config", tmp_path)
+    done = rmq("recover", root, "--store-config", conf, "--as-version", "5.3.3", "--json")
+    told = json.loads(done.stdout)
+    [change] = told["rows"]
+    assert (change["path"], change["entries"]) == ("config/topics.json", 1)
+    assert "must be made again" in change["message"]
+    assert change["message"] in told["summary"]["notes"]
+
+
+def test_what_is_behind_a_link_stays(tmp_path: Path) -> None:
+    root = copy_base(CLEAN, tmp_path / "store")
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "precious").write_bytes(b"-")
+    (root / "abort").symlink_to(other)
+    rmq("recover", root, "--as-version", "5.3.3", "--in-place", "--backup", tmp_path / "b", "--apply")
+    assert (other / "precious").exists()
+
+
+def test_undo_brings_a_directory_back(tmp_path: Path) -> None:
+    root, conf, _ = made("checkpoint", tmp_path)
+    before = tree(root)
+    options = ("--store-config", conf, "--as-version", "5.3.3", "--in-place", "--backup", tmp_path / "b")
+    assert rmq("recover", root, *options, "--apply").exit_code == 0
+    assert not (root / "checkpoint").is_dir()
+    assert rmq("undo", tmp_path / "b", "--apply").exit_code == 0
+    assert tree(root) == before
