@@ -3,7 +3,7 @@
     python docs/screenshots.py            rewrite the output below every `$ ` line, and the pictures
     python docs/screenshots.py --check    exit 1 when a page shows something else
 
-Commands run in bash at the top of the project, 80 columns wide, in UTC, with the stores under fixtures/.
+Commands run in bash, 80 columns wide, in UTC, in a directory of their own with the stores under fixtures/.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -21,8 +23,6 @@ from rich.text import Text
 
 ROOT = Path(__file__).resolve().parents[1]
 STORE = "fixtures/golden/b533-full/store"
-DEMOS = ("demo", "demo-mended", "demo-mended.quarantine")
-"""what the pages' commands make at the top of the project"""
 PAGES = ("README.md", "docs/guide.md")
 PICTURES = {
     "docs/img/info.svg": f"rmqtool info {STORE} | head -40",
@@ -34,13 +34,13 @@ JAVA = shutil.which("java") is not None or "JAVA_HOME" in os.environ
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def output(command: str, **extra: str) -> str:
-    """What a person sees: standard output and standard error."""
+def output(command: str, place: str, **extra: str) -> str:
+    """What a person sees who is in the directory `place`: standard output and standard error."""
     settings = {"COLUMNS": "80", "TZ": "UTC", "TERM": "dumb", "LC_ALL": "C.UTF-8", "NO_COLOR": "1"}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-c", command],
-        cwd=ROOT,
+        cwd=place,
         env={**os.environ, **settings, "PATH": path, **extra},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -50,50 +50,44 @@ def output(command: str, **extra: str) -> str:
     return done.stdout
 
 
-def refreshed(block: re.Match[str]) -> str:
+def refreshed(block: re.Match[str], place: str) -> str:
     """A console block with the output that its commands have now; those on Spark need Java."""
     if PIPELINE in block[1] and not JAVA:
         print(f"left as it is, since there is no Java: {block[1].splitlines()[0]}")
         return block[0]
     commands = [line for line in block[1].splitlines() if line.startswith("$ ")]
-    return "```console\n" + "".join(f"{line}\n{output(line[2:])}" for line in commands) + "```"
+    return "```console\n" + "".join(f"{line}\n{output(line[2:], place)}" for line in commands) + "```"
 
 
-def picture(command: str, path: Path) -> None:
+def picture(command: str, path: Path, place: str) -> None:
     """Draws a command and its coloured output."""
     console = Console(record=True, width=80, file=io.StringIO(), force_terminal=True, color_system="standard")
     console.print(Text.assemble(("$ ", "bold green"), command))
-    shown = output(command.replace(STORE, f"{STORE} --color always", 1), NO_COLOR="")
+    shown = output(command.replace(STORE, f"{STORE} --color always", 1), place, NO_COLOR="")
     console.print(Text.from_ansi(shown.rstrip("\n")))
     drawing = console.export_svg(title="rmqtool", unique_id=path.stem)
     # No fonts from the network: the viewer's own monospaced font will do.
     path.write_text(re.sub(r"@font-face \{.*?\}\s*", "", drawing, flags=re.DOTALL) + "\n", encoding="utf-8")
 
 
-def remove_demos() -> None:
-    """The pages' commands begin with none of what they make."""
-    for name in DEMOS:
-        shutil.rmtree(ROOT / name, ignore_errors=True)
-
-
 def main() -> int:
     """Refreshes or checks; 1 when a page was not current."""
     check = "--check" in sys.argv[1:]
     stale = 0
-    remove_demos()
-    for name in PAGES:
-        page = ROOT / name
-        text = page.read_text(encoding="utf-8")
-        current = BLOCK.sub(refreshed, text)
-        if current != text:
-            stale += 1
-            print(f"{name}: {'not current' if check else 'refreshed'}")
-            if not check:
-                page.write_text(current, encoding="utf-8")
-    remove_demos()
-    if not check:
-        for name, command in PICTURES.items():
-            picture(command, ROOT / name)
+    with tempfile.TemporaryDirectory(prefix="rmqtool-docs-") as place:
+        Path(place, "fixtures").symlink_to(ROOT / "fixtures")
+        for name in PAGES:
+            page = ROOT / name
+            text = page.read_text(encoding="utf-8")
+            current = BLOCK.sub(partial(refreshed, place=place), text)
+            if current != text:
+                stale += 1
+                print(f"{name}: {'not current' if check else 'refreshed'}")
+                if not check:
+                    page.write_text(current, encoding="utf-8")
+        if not check:
+            for name, command in PICTURES.items():
+                picture(command, ROOT / name, place)
     return 1 if check and stale else 0
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
@@ -23,8 +23,16 @@ if TYPE_CHECKING:
     from xdist.scheduler import Scheduling
     from xdist.workermanage import WorkerController
 
-settings.register_profile("fixed", derandomize=True, database=None, print_blob=True)
-settings.register_profile("random", derandomize=False, database=None, print_blob=True)
+for _name, _fixed in (("fixed", True), ("random", False)):
+    # too_slow is about the machine: nothing in a run may depend on what else it has to do
+    settings.register_profile(
+        _name,
+        derandomize=_fixed,
+        database=None,
+        print_blob=True,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
 
 ON_SPARK = ("tests/pipeline/", "tests/interop/test_stream_interop.py")
 """tests that share a session of Spark, which takes longer to start than most of them"""
@@ -38,11 +46,13 @@ LONGEST = ("pipeline", "interop", "laws", "repair", "cli")
 DONE = pytest.StashKey[set[str]]()
 
 
-def sampled(cases: Iterable[Any], kind: Callable[[Any], Hashable], each: int = 1) -> list[Any]:
+def sampled(
+    cases: Iterable[Any], kind: Callable[[Any], Hashable], each: int = 1, *, unpack: bool = False
+) -> list[Any]:
     """All cases as parameters: `each` of every kind run always, the others with `-m full` only.
 
     Of the n-th kind it is the n-th case, so that releases, modes and sizes take turns; behind the last comes
-    the first again.
+    the first again. With `unpack`, a case is the values of several parameters.
     """
     listed = list(cases)
     kinds: dict[Hashable, list[int]] = {}
@@ -53,7 +63,7 @@ def sampled(cases: Iterable[Any], kind: Callable[[Any], Hashable], each: int = 1
         some = min(each, len(places))
         always |= {places[(number + one * len(places) // some) % len(places)] for one in range(some)}
     return [
-        case if place in always else pytest.param(case, marks=pytest.mark.full)
+        case if place in always else pytest.param(*(case if unpack else (case,)), marks=pytest.mark.full)
         for place, case in enumerate(listed)
     ]
 

@@ -27,7 +27,8 @@ def set_batches(
 ) -> None:
     """First queue offset and number of messages of the records in columns `here` that go to batch queues."""
     columns = lanes.columns
-    wanted = [n for n, (topic, _) in enumerate(lanes.keys) if topic in rules.batch_topics]
+    there = np.unique(columns[Column.LANE, here]).tolist()
+    wanted = [lane for lane in there if lanes.keys[lane][0] in rules.batch_topics]
     places = np.flatnonzero(np.isin(columns[Column.LANE, here], wanted))
     counts[here] = 1
     if places.size:
@@ -44,8 +45,8 @@ def further_columns(
     """Columns of the queues that the records in columns `here` name besides their own, a column a unit."""
     columns = lanes.columns[:, here]
     records = _owners(lanes, run, here, np.arange(columns.shape[1]))
-    names = [topic for topic, _ in lanes.keys]
-    lane = columns[Column.LANE]
+    there, lane = np.unique(columns[Column.LANE], return_inverse=True)
+    names = [lanes.keys[one][0] for one in there.tolist()]
     found = extra_rows(records, lane, names, kernels, rules.multi_dispatch, lmq=rules.lmq)
     made: dict[Key, list[Ints]] = {}
     for row, name, queue_id, slot in zip(

@@ -26,6 +26,11 @@ class Context:
     """Made once by a command from its `OutputOptions`: where it writes, talks and shows progress."""
 
     def __init__(self, options: OutputOptions) -> None:
+        if options.debug:
+            import logging
+
+            logging.basicConfig(format="rmqtool: %(message)s")
+            logging.getLogger("rmqtool").setLevel(logging.DEBUG)
         self.format = _format(options)
         """"table", "ndjson", "json", "csv", or one that the command added"""
         self.int64_as_string = options.int64_as_string

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from rmqtool.query.lost_end import lost_end
+from rmqtool.store.config_json import ParseState
+from rmqtool.store.consumer_offsets import offsets_file
+from rmqtool.store.coverage import Incomplete, unreadable
 from rmqtool.store.coverage import unopened as never_opened
-from rmqtool.store.coverage import unreadable
 from rmqtool.store.layout import FileKind, StoreForm
 from rmqtool.store.names import escape_name
 
@@ -56,6 +59,40 @@ def log_gone(store: Store, context: Context) -> list[Row]:
     )
     context.talk.warn(f"{row['path']}: {row['error']}")
     return [row]
+
+
+def damaged_settings(store: Store, context: Context, *names: str) -> list[Row]:
+    """Files of `config/` that are there and give no table; each is warned of.
+
+    What comes from the `.bak` of such a file is what a broker would load, and may be older than what is lost.
+    """
+    found = []
+    for name in names:
+        pair = store.config_pair(name)
+        for path, parsed in ((f"config/{name}", pair.primary), (f"config/{name}.bak", pair.bak)):
+            used = parsed.state is ParseState.MISSING or parsed.state.has_data
+            if used or (parsed is pair.bak and pair.chosen == "primary"):
+                continue
+            reason = Incomplete.UNREADABLE if parsed.state is ParseState.UNREADABLE else Incomplete.DAMAGE
+            instead = f"; {name}.bak is used" if pair.chosen == "bak" else ""
+            row = {"path": path, "reason": reason.value, "error": f"{parsed.detail or 'is empty'}{instead}"}
+            context.talk.warn(f"{path}: {row['error']}")
+            found.append(row)
+    return found
+
+
+def tables_left_out(store: Store, context: Context, statement: str) -> list[Row]:
+    """What the tables that a statement of SQL names lack before anything is read."""
+    named = statement.lower()
+    settings = {"topics": "topics.json", "consumer_offsets": offsets_file(store)}
+    dledger = store.of_kind(FileKind.DLEDGER_DATA)
+    return [
+        *unlisted(store, context),
+        *undecoded_beside_log(store, context),
+        *([*log_gone(store, context), *lost_end(store)] if "messages" in named else ()),
+        *damaged_settings(store, context, *(name for table, name in settings.items() if table in named)),
+        *(unreadable(one.shown, "is not decoded by this release") for one in dledger),
+    ]
 
 
 def unopened(files: Iterable[StoreFile], context: Context) -> list[Row]:

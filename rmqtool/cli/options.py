@@ -100,7 +100,12 @@ class OutputOptions:
         ),
     ] = False
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=_OUTPUT)
+        bool,
+        typer.Option(
+            "--debug",
+            help="Show the traceback of an error, and how code was compiled.",
+            rich_help_panel=_OUTPUT,
+        ),
     ] = False
 
 

@@ -85,6 +85,7 @@ def command(
     not readable by permission or queue number. --filter is that of a consumer, as the broker and the client
     apply it; the other filters choose among the messages that are listed, N of those that pass.
     """
+    from rmqtool.cli.left_out import damaged_settings
     from rmqtool.cli.queue_arguments import (
         parse_count,
         parse_queue,
@@ -98,6 +99,7 @@ def command(
     from rmqtool.query.offset_query import OffsetQuery
     from rmqtool.query.served_queue import read_rules, served_queue
     from rmqtool.query.verdict import Question
+    from rmqtool.store.consumer_offsets import offsets_file
 
     context = Context(output)
     with named("TOPIC"):
@@ -111,8 +113,12 @@ def command(
         raise UsageError("--filter-report goes with --filter")
     opened, unread = open_log(context, path, store)
     unread += unlisted_queue(context, opened, topic, number)
-    if wanted is None and group is not None:
-        wanted = stored_filter(opened, group, topic)
+    if group is not None:
+        asked_of = () if offset is not None else (offsets_file(opened),)
+        unread += damaged_settings(
+            opened, context, *asked_of, "subscriptionGroup.json", "consumerFilter.json"
+        )
+        wanted = wanted or stored_filter(opened, group, topic)
     say_ignored(context, wanted)
     chosen = filters.build(context.zone, resolve=opened.segments.physical_offset)
     names = ("slot", "passes_broker", "passes_consumer") if report else ("slot",)

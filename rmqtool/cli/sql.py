@@ -52,12 +52,9 @@ def command(
     the extra sql: pip install 'rmqtool[sql]'. With --redact the query itself, conditions and joins included,
     sees no more than is shown.
     """
-    from rmqtool.cli.left_out import log_gone, undecoded_beside_log, unlisted
+    from rmqtool.cli.left_out import tables_left_out
     from rmqtool.cli.records import answer_code
     from rmqtool.output.text import is_terminal
-    from rmqtool.query.lost_end import lost_end
-    from rmqtool.store.coverage import unreadable
-    from rmqtool.store.layout import FileKind
     from rmqtool.store.required import require_log
 
     context = Context(output)
@@ -67,13 +64,7 @@ def command(
         raise UsageError("--format parquet goes into a file or a pipe, not to a terminal")
     opened = open_store(context, path, store)
     require_log(opened)
-    dledger = opened.of_kind(FileKind.DLEDGER_DATA)
-    missing = [
-        *unlisted(opened, context),
-        *undecoded_beside_log(opened, context),
-        *([*log_gone(opened, context), *lost_end(opened)] if "messages" in statement.lower() else ()),
-        *(unreadable(one.shown, "is not decoded by this release") for one in dledger),
-    ]
+    missing = tables_left_out(opened, context, statement)
     with (
         context.progress("reading", sum(one.size for one in opened.segments)) as progress,
         _session(opened, read.of_log(opened, progress.advance), redaction.redacted) as session,

@@ -74,11 +74,13 @@ def command(
     of internal topics, compression, and what the segments take on the disk. Messages that are there twice
     are told apart from the copies that brokers make (delayed, half, retried, dead, timed) and from batches.
     """
+    from rmqtool.cli.left_out import damaged_settings
     from rmqtool.cli.records import listing_code
     from rmqtool.query.duplicates.hashes import Repeated
     from rmqtool.query.lost_end import lost_end
     from rmqtool.query.stats.report import LogStatistics
     from rmqtool.query.stats.retention import Needs
+    from rmqtool.store.consumer_offsets import offsets_file
 
     context = Context(output)
     names = group_names(by)
@@ -98,6 +100,8 @@ def command(
         reading = read.of_log(opened, progress.advance)
         found = LogStatistics(opened, wanted, grouped, reading, plain, needs, repeated)
         found.not_covered += [*unread, *lost_end(opened, wanted)]
+        if needs is not None:
+            found.not_covered += damaged_settings(opened, context, offsets_file(opened))
         found.read()
     listed = listed_rows(opened, found, names, retention=retention)
     twice = ({"type": "duplicate", **row} for row in found.duplicates())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from copy import copy
 from itertools import islice, repeat
 from math import isfinite
@@ -27,14 +28,27 @@ _CHUNK = 128
 def encode(value: Any) -> bytes:
     r"""`value` as compact JSON that every reader takes.
 
-    Lone surrogates of a file name become their escapes as text (`\udcff`), numbers that are no JSON null.
+    Lone surrogates of a file name become their escapes as text (`\udcff`), numbers that are no JSON null;
+    controls and what changes the direction of text are escaped.
     """
     try:
-        return orjson.dumps(value)
+        return _escaped(orjson.dumps(value))
     except orjson.JSONEncodeError:
         # integers of more than 64 bits too, which orjson refuses and JSON has
         shown = _encodable(value)
-        return json.dumps(shown, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        made = json.dumps(shown, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return _escaped(made.encode())
+
+
+_MOVING = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]")
+"""DEL, C1 controls, marks, overrides and isolates of direction, line and paragraph separators, in UTF-8"""
+
+
+def _escaped(made: bytes) -> bytes:
+    """JSON without what a terminal obeys or draws elsewhere: it may stand raw in strings, and need not."""
+    if made.isascii() and b"\x7f" not in made:
+        return made
+    return _MOVING.sub(lambda found: b"\\u%04x" % ord(found[0].decode()), made)
 
 
 def _encodable(value: Any) -> Any:

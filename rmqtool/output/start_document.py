@@ -36,6 +36,8 @@ def start_document(outcome: Outcome) -> dict[str, Any]:
         "stop_reason": outcome.stop_reason.value if outcome.stop_reason else None,
         "min_physical_offset": None if outcome.starts is None else outcome.min_physical_offset,
         "max_physical_offset": None if outcome.starts is None else outcome.max_physical_offset,
+        "confirm_offset": outcome.confirm_offset,
+        "reput_from": outcome.reput_from,
         "deletes": list(outcome.deletes),
         "truncates": [{"path": one.path, "position": one.position} for one in outcome.truncates],
         "index_dropped": list(outcome.index_dropped),

@@ -20,7 +20,7 @@ from rmqtool.query.key_scan import COMPARED, KeyScan
 from rmqtool.query.log_end import end_of_records
 from rmqtool.query.topics import known_topics
 from rmqtool.scan.picked import Missing, pick
-from rmqtool.store.coverage import Incomplete, rest_of_log
+from rmqtool.store.coverage import Incomplete, holes_in, rest_of_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -283,6 +283,7 @@ def _by_scan(
     store: Store, wanted: WantedKeys, answer: KeyAnswer, ranges: list[tuple[int, int]], reading: Reading
 ) -> None:
     scan = KeyScan(wanted, answer.window, reading)
+    answer.not_covered += holes_in(store.segments, ranges)
     reached = ranges[0][0]
     try:
         for start, end in ranges:

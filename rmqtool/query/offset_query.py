@@ -12,6 +12,7 @@ import pyarrow as pa
 from formats.properties import INNER_MULTI_DISPATCH
 from rmqtool.query.by_offset import pull_on
 from rmqtool.query.client_decode import client_view
+from rmqtool.query.lost_units import lost_units
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.queue_damage import foreign, queue_damage, skipped
 from rmqtool.query.select_found import FoundFilter
@@ -248,6 +249,7 @@ class OffsetQuery:
         if self._first is not None and self._first.first_skipped is not None:
             rows.append(skipped(self.view, self._first.first_skipped, self._first.skipped))
         rows += self._others
+        rows += lost_units(self.view, self.asked.offset, max(self._reached, self.asked.offset + 1))
         end = self._first.max_offset if self._first is not None else 0
         if self._reached != self.asked.offset and self._reached < end:
             row = {"path": self.view.path, "queue_offset": self._reached, "messages": end - self._reached}

@@ -10,9 +10,11 @@ from formats.message_id import OffsetMessageId
 from formats.primitives import host_text
 from rmqtool.query.by_id import Matches, find_uniq_key
 from rmqtool.query.locate import Place, What, look_at
+from rmqtool.query.lost_end import lost_end
 from rmqtool.query.lost_place import damage_rows, known_place
 from rmqtool.query.meaning import unique_id_parts
 from rmqtool.query.one_record import OneRecord, read_record
+from rmqtool.store.coverage import holes_in
 
 if TYPE_CHECKING:
     from rmqtool.query.reading import Reading
@@ -117,6 +119,17 @@ def _by_uniq_key(store: Store, given: str, reading: Reading, *, thorough: bool) 
     return Answer(given, "uniq_key", place, found.offsets, found.source, parts, notes, found.unreadable)
 
 
+def _lost_at(store: Store, place: Place) -> tuple[dict[str, Any], ...]:
+    """Rows of `not_covered` where what was at a place may have been lost: damage, a hole, the lost end."""
+    at = place.physical_offset
+    behind = [
+        row
+        for row in lost_end(store)
+        if row["physical_offset"] <= at < row["physical_offset"] + row["length"]
+    ]
+    return (*damage_rows(place), *holes_in(store.segments, [(at, at + 1)]), *behind)
+
+
 def _by_offset_id(store: Store, given: str) -> Answer | None:
     """None when the text can be no offset message id of this store.
 
@@ -130,11 +143,11 @@ def _by_offset_id(store: Store, given: str) -> Answer | None:
         return None
     place = look_at(store.segments, one.offset)
     if place.what is not What.RECORD:
-        if not one.port or one.offset >= store.segments.end_offset:
+        lost = _lost_at(store, place)
+        if not one.port or (one.offset >= store.segments.end_offset and not lost):
             return None
         parts: dict[str, Any] = {"host": one.host, "offset": one.offset}
         words, _ = known_place(store.segments, one.offset)
-        lost = tuple(damage_rows(place))
         note = f"not found: the id names host {one.host}, {words}"
         return Answer(given, "offset_msg_id", place, (), "offset", parts, [note], lost)
     host = read_record(place).values["store_host"]

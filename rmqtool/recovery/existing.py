@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from rmqtool.recovery.fillers import FILLER
 from rmqtool.recovery.record import ORDINARY_STOPS
 
 if TYPE_CHECKING:
@@ -16,10 +17,6 @@ if TYPE_CHECKING:
     from rmqtool.recovery.matching import WrongEntries
     from rmqtool.recovery.passed_over import PassedOver
     from rmqtool.recovery.start import Start
-
-
-FILLER = 8
-"""bytes of a filler's size and magic"""
 
 
 @dataclass(frozen=True, slots=True)

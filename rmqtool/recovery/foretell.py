@@ -234,7 +234,12 @@ class Foretelling:
             deletes=self._deletes,
             truncates=truncations(start, self._loaded_max),
             index_dropped=start.index.deleted,
-            queues=queue_outcomes(start, self._loaded_max, whole=not self._looked.unread),
+            queues=queue_outcomes(
+                start,
+                self._loaded_max,
+                self._looked.matches if start.end is not None and not self._looked.unread else None,
+                whole=not self._looked.unread,
+            ),
             config=self.config,
             lock=self.lock,
             loss=loss or Loss(),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rmqtool.recovery.java import parse_long
 from rmqtool.recovery.mapped import MappedFile, MappedFiles
 from rmqtool.store.names import parse_queue_id
+from rmqtool.store.sniff import TIMERWHEEL_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from rmqtool.recovery.listing import Entry, Listing
     from rmqtool.recovery.start import Start
     from rmqtool.recovery.traits import Traits
-
-TIMER_WHEEL = 2 * 7 * 24 * 3600 * 32
-"""bytes of `timerwheel`: two weeks of slots, one a second (`TimerMessageStore`)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +72,9 @@ def refused_by_wheel(start: Start) -> Refusal | None:
     file = start.store.file("timerwheel")
     if file is None or not (start.traits.timer_wheel and start.settings.timer_wheel):
         return None
-    if file.size in (0, TIMER_WHEEL):
+    if file.size in (0, TIMERWHEEL_SIZE):
         return None
-    return Refusal("timer-wheel-length", f"{file.size} bytes long instead of {TIMER_WHEEL}", file.shown)
+    return Refusal("timer-wheel-length", f"{file.size} bytes long instead of {TIMERWHEEL_SIZE}", file.shown)
 
 
 def queue_directories(listing: Listing, kind: str) -> Iterator[tuple[str, int, str]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rmqtool.errors import RmqtoolError
+from rmqtool.recovery.fillers import live
 from rmqtool.scan import text
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check, CrcState, Field, Issue
@@ -51,11 +52,16 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class LostPart:
-    """A file, or the rest of one from `position` on, that recovery gives up."""
+    """A file, or the rest of one from `position` on, that recovery gives up.
+
+    since: behind a filler, the store time (ms) of the last record in front of it: what is older was left
+    there by an earlier life of the file.
+    """
 
     file: MappedFile
     position: int
     active: bool
+    since: int | None = None
 
 
 def measure_loss(parts: list[LostPart], kept: tuple[int, int], reading: Reading) -> tuple[Loss, list[str]]:
@@ -95,6 +101,8 @@ def _add(loss: Loss, part: LostPart, kept: tuple[int, int], reading: Reading) ->
                 )
                 copy = (stored != place) & (stored >= kept[0]) & (stored < kept[1])
                 good = (rows[:, Field.CRC_STATE] != CrcState.BAD) & ~copy
+                if part.since is not None:
+                    good &= live(event, part.file.base, part.since)
                 if good.any():
                     _count(
                         loss, Records(rows[good], event.window, event.origin), part.file.base, reading.kernels

@@ -41,17 +41,19 @@ _LIGHT = "%LMQ%"
 class Matches:
     """matched: records that the entry at their queue offset leads to. wrong: those where it leads elsewhere.
 
-    first: the lowest queue offset of these.
+    missed: those where the entry is a blank or zeros. first: the lowest queue offset of the wrong ones.
     """
 
     matched: int = 0
     wrong: int = 0
+    missed: int = 0
     first: int | None = None
 
     def add(self, other: Matches) -> None:
         """Both together."""
         self.matched += other.matched
         self.wrong += other.wrong
+        self.missed += other.missed
         firsts = [one for one in (self.first, other.first) if one is not None]
         self.first = min(firsts, default=None)
 
@@ -93,7 +95,7 @@ class _Queue:
         blank = (units["physical_offset"] == 0) & (units["size"] == PRE_BLANK_SIZE)
         wrong = ~right & (units["size"] > 0) & ~blank
         first = int(slots[wrong].min()) if wrong.any() else None
-        self.found.add(Matches(int(right.sum()), int(wrong.sum()), first))
+        self.found.add(Matches(int(right.sum()), int(wrong.sum()), int((~right & ~wrong).sum()), first))
 
 
 def _units(one: MappedFile, numbers: Ints) -> npt.NDArray[Any]:
@@ -148,11 +150,7 @@ class UnitMatcher:
     def result(self) -> dict[Key, Matches]:
         """What was found since the last call."""
         self._dispatcher.flush()
-        found = {
-            key: queue.found
-            for key, queue in self._queues.items()
-            if queue.found.matched or queue.found.wrong
-        }
+        found = {key: queue.found for key, queue in self._queues.items() if queue.found != Matches()}
         self._queues = {}
         return found
 

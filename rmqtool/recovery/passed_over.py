@@ -1,6 +1,7 @@
 """Records behind a filler in the middle of a file: recovery and dispatching both go on with the next file.
 
-A filler covers the rest of its file and says so; where it does not, something else stood there before.
+A filler covers the rest of its file and says so; where it does not, or live records lie behind it, something
+else stood there before.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from typing import TYPE_CHECKING
 
 from formats.commitlog import BLANK_MAGIC_CODE, MESSAGE_MAGIC_CODE, MESSAGE_MAGIC_CODE_V2
 from rmqtool.errors import RmqtoolError
+from rmqtool.recovery.fillers import FILLER, covers_rest, latest_before, live
+from rmqtool.recovery.record import StopReason
 from rmqtool.recovery.spans import QueueSpans
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import Check, CrcState, Field
+from rmqtool.scan.fields import Check, Field
 from rmqtool.scan.segment import SegmentScan
 
 if TYPE_CHECKING:
@@ -37,6 +40,8 @@ def behind_fillers(start: Start) -> tuple[PassedOver, ...]:
     """Records that recovery or dispatching passed over; their queue offsets count as those of the others."""
     size = start.log.size
     places = set(start.end.fillers if start.end else ())
+    if start.end is not None and start.end.reason is StopReason.BLANK:
+        places.add((start.end.file, start.end.offset - start.loaded[start.end.file].base))
     for offset in start.reput.fillers if start.reput else ():
         places |= {
             (number, offset - one.base)
@@ -57,29 +62,39 @@ def _behind(one: MappedFile, position: int, start: Start, hidden: QueueSpans) ->
     messages = length = 0
     try:
         with reading.open(one.file) as source:
-            stated = int.from_bytes(source.window(position, 4).tobytes(), "big", signed=True)
-            if stated == size - position or not _was_record(source, position + stated):
+            whole = covers_rest(source, position, size)
+            if not whole and not _was_record(source, position):
                 return None
+            since = latest_before(one, position, reading) if whole and _has_data(source, position) else None
             scan = SegmentScan(
-                source, one.base, checks=Check.ALL, active=False, start=position + 8, kernels=reading.kernels
+                source,
+                one.base,
+                checks=Check.ALL,
+                active=False,
+                start=position + FILLER,
+                kernels=reading.kernels,
             )
             for event in scan:
                 if isinstance(event, Records):
-                    rows = event.rows
-                    own = rows[:, Field.STORED_PHYSICAL_OFFSET] == rows[:, Field.POSITION] + one.base
-                    run = Records(
-                        rows[own & (rows[:, Field.CRC_STATE] != CrcState.BAD)], event.window, event.origin
-                    )
+                    rows = event.rows[live(event, one.base, since)]
+                    run = Records(rows, event.window, event.origin)
                     messages += len(run.rows)
                     length += int(run.rows[:, Field.STORE_SIZE].sum())
                     hidden.take(run, one.base)
                     matcher.take(run, one.base)
     except RmqtoolError:
         return None
-    return PassedOver(one.path, position, messages, length)
+    return None if whole and not messages else PassedOver(one.path, position, messages, length)
 
 
-def _was_record(source: ByteSource, end: int) -> bool:
-    """Whether what states its size in front of `end` is a record, by what follows it."""
+def _has_data(source: ByteSource, position: int) -> bool:
+    """Whether anything may lie behind a filler; the file ends with it, or zeros follow, as a rule."""
+    at = source.next_data(position + FILLER)
+    return at is not None and bool(source.window(at, source.size - at).any())
+
+
+def _was_record(source: ByteSource, position: int) -> bool:
+    """Whether what states its size at `position` is a record, by what follows it."""
+    end = position + int.from_bytes(source.window(position, 4).tobytes(), "big", signed=True)
     magic = source.window(end + 4, 4).tobytes() if 0 < end <= source.size - 8 else b""
     return int.from_bytes(magic, "big", signed=True) in _MAGICS

@@ -10,6 +10,7 @@ from rmqtool.recovery.outcome import QueueOutcome
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from rmqtool.recovery.matching import Matches
     from rmqtool.recovery.spans import Key, Lag
     from rmqtool.recovery.start import AnyQueue, Start
 
@@ -17,16 +18,30 @@ _ALWAYS_THERE = ("%LMQ%", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_", "rmq_sys_", "TRANS_
 """topics that need no entry in the topic table"""
 
 
-def queue_outcomes(start: Start, loaded_max: Mapping[Key, int], *, whole: bool) -> tuple[QueueOutcome, ...]:
+def queue_outcomes(
+    start: Start,
+    loaded_max: Mapping[Key, int],
+    matches: Mapping[Key, Matches] | None,
+    *,
+    whole: bool,
+) -> tuple[QueueOutcome, ...]:
     """Every queue that has files or messages, by name.
 
-    loaded_max: ends directly after the load. whole: the files before the start segment were read too.
+    loaded_max: ends directly after the load. matches: of all records of the log, None where not all were held
+    against their entries. whole: the files before the start segment were read too.
     """
     if start.settings.rocksdb_queues:
         return ()
     queues, spans = start.queues, _wanted_spans(start)
     return tuple(
-        _outcome(key, queues.get(key), spans.get(key), loaded_max.get(key, 0), whole=whole)
+        _outcome(
+            key,
+            queues.get(key),
+            spans.get(key),
+            loaded_max.get(key, 0),
+            None if matches is None or key not in matches else matches[key].missed,
+            whole=whole,
+        )
         for key in sorted({*queues, *spans})
     )
 
@@ -49,8 +64,15 @@ def is_somebodys(topics: Collection[str], topic: str) -> bool:
 
 
 def _outcome(
-    key: Key, queue: AnyQueue | None, span: tuple[int, int] | None, loaded: int, *, whole: bool
+    key: Key,
+    queue: AnyQueue | None,
+    span: tuple[int, int] | None,
+    loaded: int,
+    missed: int | None,
+    *,
+    whole: bool,
 ) -> QueueOutcome:
+    """missed: records that have no entry at their queue offset, None where that is not known."""
     if queue is None:
         low, high = span or (0, 0)
         return QueueOutcome(*key, 0, 0, 0, repeated=high, hidden=high - low, hidden_from=low)
@@ -62,7 +84,9 @@ def _outcome(
         hidden = max(first - low, queue.blanked, gaps.count, 0)
         begin: int | None = min(low, first)
     else:
-        hidden = max(first - low, 0) + gaps.count
+        # a blank at a queue offset that no record has hides nothing
+        lacking = gaps.count if missed is None else min(gaps.count, missed)
+        hidden = max(first - low, 0) + lacking
         begin = low if first > low else gaps.first
     return QueueOutcome(
         *key,

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rmqtool.recovery.fillers import FILLER, covers_rest, latest_before
 from rmqtool.recovery.loss import LostPart
 from rmqtool.recovery.outcome import Truncation
+from rmqtool.recovery.record import StopReason
 
 if TYPE_CHECKING:
+    from rmqtool.recovery.commitlog import LogEnd
+    from rmqtool.recovery.mapped import MappedFile
     from rmqtool.recovery.spans import Key
     from rmqtool.recovery.start import Start
     from rmqtool.store.files import StoreFile
@@ -22,8 +26,20 @@ def lost_parts(start: Start) -> list[LostPart]:
         return []
     stop = start.loaded[end.file]
     behind = [one for one in start.loaded if one.path in start.log.deleted]
-    parts = [LostPart(stop, end.offset - stop.base, not behind)] if stop not in behind else []
+    parts = [_rest(start, stop, end, last=not behind)] if stop not in behind else []
     return parts + [LostPart(one, 0, one is behind[-1]) for one in behind]
+
+
+def _rest(start: Start, stop: MappedFile, end: LogEnd, *, last: bool) -> LostPart:
+    """The file in which recovery ends, from there on; under a filler's header a record may have been."""
+    position = end.offset - stop.base
+    if end.reason is StopReason.BLANK and stop.file is not None:
+        with start.reading.open(stop.file) as source:
+            whole = covers_rest(source, position, start.log.size)
+        if whole:
+            since = latest_before(stop, position, start.reading) or 0
+            return LostPart(stop, position + FILLER, last, since)
+    return LostPart(stop, position, last)
 
 
 def truncations(start: Start, loaded_max: dict[Key, int]) -> tuple[Truncation, ...]:

@@ -45,8 +45,6 @@ class Traits:
     """configuration files in which nothing but blanks counts as an empty table, not as unparsable (seen)"""
     listed_versions: frozenset[str] = frozenset({"topics.json"})
     """configuration files that load although `dataVersion` opens with a bracket (seen)"""
-    delay_offset_in_store: bool = True
-    """the store itself loads `delayOffset.json`, after recovery (`DefaultMessageStore#load`)"""
     skips_directories: bool = False
     """a directory among mapped files is passed over, not refused (`MappedFileQueue#doLoad`)"""
     deletes_empty_last_file: bool = False
@@ -97,7 +95,6 @@ def _table() -> tuple[Traits, ...]:
             {"topics.json", "subscriptionGroup.json", "delayOffset.json", "topicQueueMapping.json"}
         ),
         listed_versions=frozenset({"topics.json", "subscriptionGroup.json"}),
-        delay_offset_in_store=False,
         typed_queues=True,
         checks_duplication=True,
         inner_batches=True,

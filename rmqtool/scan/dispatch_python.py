@@ -21,7 +21,32 @@ if TYPE_CHECKING:
 
 
 def rehash(lanes: Ints, count: int, table: Int32s) -> None:
-    """See `kernels.dispatch.rehash`; a dict does its work here."""
+    """See `kernels.dispatch.rehash`."""
+    mask = len(table) - 1
+    for lane, home in enumerate(lanes[:count, Lane.HASH].tolist()):
+        place = home & mask
+        while table[place]:
+            place = (place + 1) & mask
+        table[place] = lane + 1
+
+
+def _lane_of(topic: bytes, queue_id: int, known: tuple[Ints, Bytes, Int32s]) -> tuple[int | None, int]:
+    """The lane of a topic and queue number, and the place in the table where it is or would be."""
+    lanes, names, table = known
+    home, mask = _home(topic, queue_id), len(table) - 1
+    place = home & mask
+    while table[place]:
+        lane = int(table[place]) - 1
+        number, name, length, hashed = lanes[lane].tolist()
+        same = (hashed, number, length) == (home, queue_id, len(topic))
+        if same and names[name : name + length].tobytes() == topic:
+            return lane, place
+        place = (place + 1) & mask
+    return None, place
+
+
+def _home(topic: bytes, queue_id: int) -> int:
+    return hash((topic, queue_id)) & 0x7FFFFFFFFFFFFFFF
 
 
 def place(
@@ -39,9 +64,7 @@ def place(
 
     data = memoryview(buf)  # type: ignore[arg-type]
     lanes, names, table = known
-    numbers = {}
-    for number, (queue_id, name, length, _) in enumerate(lanes[: counts[0]].tolist()):
-        numbers[names[name : name + length].tobytes(), queue_id] = number
+    numbers: dict[tuple[bytes, int], int] = {}
     for r in range(start, len(rows)):
         row = rows[r].tolist()
         unwanted = transaction_of(row[Field.SYS_FLAG]) in ("prepared", "rollback")
@@ -49,19 +72,25 @@ def place(
             continue
         at = row[Field.TOPIC_POSITION] - origin
         topic = bytes(data[at : at + row[Field.TOPIC_LENGTH]])
-        lane = numbers.get((topic, row[Field.QUEUE_ID]))
+        key, free = (topic, row[Field.QUEUE_ID]), 0
+        lane = numbers.get(key)
+        if lane is None:
+            lane, free = _lane_of(*key, known)
         full = counts[0] == len(lanes) or counts[0] * 2 >= len(table) or counts[1] + len(topic) > len(names)
         if counts[2] == columns.shape[1] or (lane is None and full):
             return r
         if lane is None:
-            lane = numbers[topic, row[Field.QUEUE_ID]] = int(counts[0])
-            lanes[lane, [Lane.QUEUE_ID, Lane.NAME, Lane.NAME_LENGTH]] = (
+            lane = int(counts[0])
+            table[free] = lane + 1
+            lanes[lane, [Lane.QUEUE_ID, Lane.NAME, Lane.NAME_LENGTH, Lane.HASH]] = (
                 row[Field.QUEUE_ID],
                 counts[1],
                 len(topic),
+                _home(*key),
             )
             names[counts[1] : counts[1] + len(topic)] = np.frombuffer(topic, np.uint8)
             counts[:2] += 1, len(topic)
+        numbers[key] = lane
         at, length = row[Field.TAGS_POSITION] - origin, row[Field.TAGS_LENGTH]
         tags = java_utf8_decode(bytes(data[at : at + length]))[0] if length > 0 else None
         columns[:, counts[2]] = (

@@ -13,13 +13,16 @@ from typing import Annotated, Any
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
+from formats.consumequeue import BatchUnit, Unit
+from formats.index import file_size as index_file_size
+from formats.primitives import sizeof
 from rmqtool.errors import StoreIOError, UsageError
 from rmqtool.store.names import escape_name
 
 LONG_MAX = (1 << 63) - 1
 INT_MAX = (1 << 31) - 1
-UNIT = 20
-BATCH_UNIT = 46
+UNIT = sizeof(Unit)
+BATCH_UNIT = sizeof(BatchUnit)
 
 
 def _java_bool(value: object) -> object:
@@ -171,7 +174,7 @@ class StoreConfig(BaseModel):
     @property
     def index_file_size(self) -> int:
         """Length of an index file with these slots and items."""
-        return 40 + 4 * self.max_hash_slot_num + 20 * self.max_index_num
+        return index_file_size(self.max_hash_slot_num, self.max_index_num)
 
     def is_set(self, name: str) -> bool:
         """Whether a setting was given, or one that a computed size (`consume_queue_file_size`) is from."""

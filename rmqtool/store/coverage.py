@@ -9,6 +9,7 @@ is the sum. `reason` is one of `Incomplete`; `error` has the system's words.
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rmqtool.store.files import StoreFile
-    from rmqtool.store.segments import Segment
+    from rmqtool.store.segments import Segment, SegmentSet
 
 Row = dict[str, Any]
 
@@ -66,6 +67,20 @@ def rest_of_log(
     first, low, _ = parts[0]
     row: Row = {"path": first.file.shown, "position": low - first.base, "physical_offset": low}
     return [_ranged(row, [high - low for _, low, high in parts], parts[-1][0].file, reason)]
+
+
+def holes_in(segments: SegmentSet, ranges: Sequence[tuple[int, int]]) -> list[Row]:
+    """A row for each missing part of a log that lies in one of the ranges, which are in order."""
+    ends = [end for _, end in ranges]
+    rows: list[Row] = []
+    for hole in segments.holes():
+        for low, high in ranges[bisect_right(ends, hole.start) :]:
+            if low >= hole.end:
+                break
+            start, end = max(low, hole.start), min(high, hole.end)
+            place = {"path": "commitlog", "physical_offset": start, "length": end - start}
+            rows.append(place | {"reason": Incomplete.DAMAGE.value})
+    return rows
 
 
 def rest_of_files(files: Sequence[StoreFile], position: int, reason: Incomplete) -> list[Row]:

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from formats.consumequeue import BatchUnit, Unit
+from formats.dledger import IndexUnit
+from formats.primitives import sizeof
 from rmqtool.store.index_geometry import IndexGeometry, Source, index_geometry, try_geometry
 from rmqtool.store.index_solver import solve_index
 from rmqtool.store.kinds import FileKind
@@ -37,10 +40,10 @@ __all__ = [
 ]
 
 UNIT_SIZES = {
-    FileKind.CONSUMEQUEUE: 20,
-    FileKind.BATCHCONSUMEQUEUE: 46,
-    FileKind.COMPACTION_CQ: 46,
-    FileKind.DLEDGER_INDEX: 32,
+    FileKind.CONSUMEQUEUE: sizeof(Unit),
+    FileKind.BATCHCONSUMEQUEUE: sizeof(BatchUnit),
+    FileKind.COMPACTION_CQ: sizeof(BatchUnit),
+    FileKind.DLEDGER_INDEX: sizeof(IndexUnit),
 }
 """Bytes of a unit in the kinds of file that consist of equal units."""
 

@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formats.commitlog import BLANK_MAGIC_CODE, MESSAGE_MAGIC_CODES
-from formats.consumequeue import BatchUnit, Unit
-from formats.primitives import dtype_of
+from formats.consumequeue import EXT_MIN_SIZE, BatchUnit, ExtHead, Unit
+from formats.dledger import INDEX_MAGIC, IndexUnit
+from formats.primitives import dtype_of, offset_of
 from formats.replay import MAGIC as REPLAY_MAGIC
 from rmqtool.store.kinds import CONFIG_NAMES, ROOT_FILES, FileKind, role_of
 
 if TYPE_CHECKING:
     from rmqtool.store.bytes import ByteSource
 
-TIMERWHEEL_SIZE = 604_800 * 2 * 32
+TIMERWHEEL_SIZE = 2 * 7 * 24 * 3600 * 32
+"""bytes of `timerwheel`: two weeks of slots, one a second (`TimerMessageStore`)"""
 _HEAD = 8192
 _TEXT_LIMIT = 1 << 16
 _SEARCH = 1 << 20
@@ -35,6 +37,10 @@ _CONFIG_KEYS = (
 
 _UNIT = dtype_of(Unit)
 _BATCH_UNIT = dtype_of(BatchUnit)
+_DLEDGER_UNIT = dtype_of(IndexUnit)
+_DLEDGER_HEAD = 48
+"""bytes of an entry in front of its body"""
+_EXT_TIME, _EXT_BIT_MAP = (offset_of(ExtHead, name) for name in ("msg_store_time", "bit_map_size"))
 
 
 def _i16(head: bytes, at: int) -> int:
@@ -82,7 +88,7 @@ def _by_start(head: bytes, size: int) -> FileKind | None:
         and _i32(head, 52) in MESSAGE_MAGIC_CODES
     ):
         return FileKind.DLEDGER_DATA
-    if size % 32 == 0 and len(head) >= 64 and _is_dledger_index(head):
+    if size % _DLEDGER_UNIT.itemsize == 0 and _is_dledger_index(head):
         return FileKind.DLEDGER_INDEX
     if len(head) >= 52 and _i32(head, 0) == 52 and 0 <= _i32(head, 12) <= 15 and _i64(head, 44) == 0:
         return FileKind.TIMERLOG
@@ -90,9 +96,15 @@ def _by_start(head: bytes, size: int) -> FileKind | None:
 
 
 def _is_dledger_index(head: bytes) -> bool:
-    first, second = (_i32(head, 0), _i64(head, 16)), (_i32(head, 32), _i64(head, 48))
-    return (
-        first[0] == 1 and _i64(head, 4) >= 0 and _i32(head, 12) > 48 and second in ((0, 0), (1, first[1] + 1))
+    if len(head) < 2 * _DLEDGER_UNIT.itemsize:
+        return False
+    first, second = np.frombuffer(head, _DLEDGER_UNIT, 2)
+    follows = second["magic"] == INDEX_MAGIC and int(second["index"]) == int(first["index"]) + 1
+    return bool(
+        first["magic"] == INDEX_MAGIC
+        and first["position"] >= 0
+        and first["size"] > _DLEDGER_HEAD
+        and (follows or (second["magic"] == 0 and second["index"] == 0))
     )
 
 
@@ -135,20 +147,22 @@ def _fixed_page(head: bytes) -> FileKind | None:
 def _by_units(head: bytes, size: int) -> FileKind | None:
     if _is_ext(head):
         return FileKind.CONSUMEQUEUE_EXT
-    if size % 46 == 0 and _is_batch_units(head):
+    if size % _BATCH_UNIT.itemsize == 0 and _is_batch_units(head):
         return FileKind.BATCHCONSUMEQUEUE
-    if size % 20 == 0 and _is_units(head):
+    if size % _UNIT.itemsize == 0 and _is_units(head):
         return FileKind.CONSUMEQUEUE
     return None
 
 
 def _is_ext(head: bytes) -> bool:
     at = units = 0
-    while at + 20 <= len(head):
+    while at + EXT_MIN_SIZE <= len(head):
         length = _i16(head, at)
         if length in (0, -1):
             break
-        if length < 20 or _i16(head, at + 18) != length - 20 or not 0 < _i64(head, at + 10) < _MAX_MILLIS:
+        bit_map = length - EXT_MIN_SIZE
+        stored = _i64(head, at + _EXT_TIME)
+        if bit_map < 0 or _i16(head, at + _EXT_BIT_MAP) != bit_map or not 0 < stored < _MAX_MILLIS:
             return False
         units += 1
         at += length
@@ -156,7 +170,7 @@ def _is_ext(head: bytes) -> bool:
 
 
 def _is_batch_units(head: bytes) -> bool:
-    units = np.frombuffer(head, _BATCH_UNIT, len(head) // 46)
+    units = np.frombuffer(head, _BATCH_UNIT, len(head) // _BATCH_UNIT.itemsize)
     used = units[units["size"] != 0]
     if len(used) == 0 or units["size"][0] == 0:
         return False
@@ -171,7 +185,7 @@ def _is_batch_units(head: bytes) -> bool:
 
 
 def _is_units(head: bytes) -> bool:
-    units = np.frombuffer(head, _UNIT, len(head) // 20)
+    units = np.frombuffer(head, _UNIT, len(head) // _UNIT.itemsize)
     used = units[(units["size"] != 0) | (units["physical_offset"] != 0)]
     if len(used) == 0 or units["size"][0] == 0:
         return False

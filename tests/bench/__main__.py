@@ -23,6 +23,7 @@ from tests.bench.dumping import (
     memory_of_jobs,
 )
 from tests.bench.exporting import export_rate, partition_memory
+from tests.bench.growing import CASES, growth
 from tests.bench.pipelining import figures as pipeline_figures
 from tests.bench.querying import lookup_figure, make_indexed, scan_figure
 from tests.bench.rebuilding import against_java_rebuild, rebuild_memory
@@ -83,6 +84,8 @@ def _figures(directory: Path, rates: dict[str, Rate]) -> Iterator[Figure]:
     yield lookup_figure(*make_indexed(directory))
     yield from partition_memory(directory)
     yield from rebuild_memory(directory)
+    for case in CASES:
+        yield from growth(directory, case)
     queue, units = make_queue(directory)
     rates["units"] = dump_rate(queue, units, "consume-queue units")
     yield rates["units"].figure

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import nullcontext
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from rmqtool.store.layout import Store
 from rmqtool.store.patched import CUT
 from tests.disks import BLOCK, break_blocks
 from tests.helpers import held, rmq
+from tests.tiers import sampled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,9 +81,17 @@ def test_the_store_is_right(made: tuple[Path, logs.LogFacts]) -> None:
     assert (summary["records"], summary["complete"]) == (made[1].messages, True)
 
 
-@pytest.mark.parametrize("jobs", [1, 3])
+BAD: list[dict[int, Any]] = [
+    {0: [5]},
+    {0: [0, 9], 1: [3, 4, 5], 2: [0]},
+    {1: range(10, 250)},
+    {1: range(256)},
+    {0: [255]},
+]
+
+
 @pytest.mark.parametrize(
-    "blocks", [{0: [5]}, {0: [0, 9], 1: [3, 4, 5], 2: [0]}, {1: range(10, 250)}, {1: range(256)}, {0: [255]}]
+    ("blocks", "jobs"), sampled(product(BAD, (1, 3)), kind=lambda one: str(one[0]), unpack=True)
 )
 def test_bad_blocks_of_the_log(
     made: tuple[Path, logs.LogFacts], monkeypatch: pytest.MonkeyPatch, blocks: dict[int, Any], jobs: int

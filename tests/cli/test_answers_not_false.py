@@ -89,3 +89,31 @@ def test_a_condition_too_long_to_take_apart_is_a_usage_error(golden):
     result = rmq("tail", golden("v498-basic").path, "--filter", long, "--filter-type", "sql92")
     assert_one_line(result, 2)
     assert "too long" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("topics.json", ("sql", "{}", "select count(*) from topics")),
+        ("consumerOffset.json", ("sql", "{}", "select count(*) from consumer_offsets")),
+        ("consumerOffset.json", ("stats", "{}", "--by", "group")),
+        ("consumerOffset.json", ("stats", "{}", "--retention")),
+        ("consumerOffset.json", ("query-offset", "{}", "TopicBasic", "0", "--group", "CG_basic")),
+        ("subscriptionGroup.json", ("query-offset", "{}", "TopicBasic", "0", "0", "--group", "CG_basic")),
+    ],
+)
+@pytest.mark.parametrize("content", [b"", b'{"offsetTable":{"TopicBasic@CG_', b"\0" * 64])
+def test_a_damaged_table_of_settings_is_no_complete_answer(fresh_golden, name, words, content):
+    """Neither what the `.bak` has instead, which may be older, nor an empty table."""
+    root = fresh_golden("b533-full").path
+    (root / "config" / name).write_bytes(content)
+    done = rmq(*(word.format(root) for word in words), "--format", "ndjson")
+    assert done.exit_code == 3, done.stdout
+    lacking = [row["path"] for row in done.rows[-1]["not_covered"]]
+    assert f"config/{name}" in lacking
+
+
+def test_a_damaged_bak_beside_a_good_table_matters_to_nobody(fresh_golden):
+    root = fresh_golden("b533-full").path
+    (root / "config/topics.json.bak").write_bytes(b"{")
+    assert rmq("sql", root, "select count(*) from topics").exit_code == 0

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fixtures.builder import HandmadeLog, Placed, cut, flip_bit, overwrite, zero_block
-from rmqtool.errors import StoreIOError
 from rmqtool.store.names import parse_base_offset
-from rmqtool.store.segments import Segment
 from tests.cli.dumping import NDJSON, assert_one_line, offsets
 from tests.disks import refuse
 from tests.helpers import Result, rmq, rmq_process
@@ -178,14 +176,7 @@ def test_an_unreadable_segment(
     made: tuple[Path, HandmadeLog], monkeypatch: pytest.MonkeyPatch, jobs: str
 ) -> None:
     store, _log = made
-    usual = Segment.open
-
-    def refuse(self: Segment, mode: Any = "auto") -> Any:
-        if self.base == SEGMENT:
-            raise StoreIOError(f"{self.file.shown}: Permission denied")
-        return usual(self, mode)
-
-    monkeypatch.setattr(Segment, "open", refuse)
+    refuse(monkeypatch, "open", when=lambda path, *_: path.endswith(f"/{SEGMENT:020d}"))
     result = dump(store, "--jobs", jobs)
     assert result.exit_code == 3
     assert len(offsets(result)) == 16
@@ -201,14 +192,7 @@ def test_an_unreadable_segment(
 def test_unreadable_outweighs_damage(made: tuple[Path, HandmadeLog], monkeypatch: pytest.MonkeyPatch) -> None:
     store, _log = made
     change(segment(store, 0), overwrite, 4, b"XXXX")
-    usual = Segment.open
-
-    def refuse(self: Segment, mode: Any = "auto") -> Any:
-        if self.base == SEGMENT:
-            raise StoreIOError("no")
-        return usual(self, mode)
-
-    monkeypatch.setattr(Segment, "open", refuse)
+    refuse(monkeypatch, "open", when=lambda path, *_: path.endswith(f"/{SEGMENT:020d}"))
     assert dump(store).exit_code == 3
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from formats.commitlog import encode_message
+from tests.disks import refuse
 from tests.helpers import rmq
 
 SNAPSHOTS = Path(__file__).with_name("snapshots")
@@ -310,17 +312,8 @@ def test_what_may_not_be_read_makes_it_incomplete(fresh_golden):
 
 
 def test_what_cannot_be_read_makes_it_incomplete(golden, monkeypatch):
-    from rmqtool.errors import UnreadableError
-    from rmqtool.store.files import StoreFile
-
-    really = StoreFile.open
-
-    def refuse(self, mode="auto"):
-        if self.path == "commitlog/00000000000000032768" or self.path.startswith("consumequeue/TopicA/0/"):
-            raise UnreadableError(self.shown, 0, 4096, "Input/output error")
-        return really(self, mode)
-
-    monkeypatch.setattr(StoreFile, "open", refuse)
+    lost = ("commitlog/00000000000000032768", "consumequeue/TopicA/0/")
+    refuse(monkeypatch, "open", errno.EIO, lambda path, *_: any(one in path for one in lost))
     result = rmq("info", golden("v498-basic").path, "--json")
     assert result.exit_code == 3
     told = json.loads(result.stdout)

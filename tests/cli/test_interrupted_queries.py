@@ -9,12 +9,14 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from fixtures.builder import HandmadeLog
 from tests.helpers import ROOT
+from tests.tiers import sampled
 
 # Every look at the log takes a while, from the moment on at which the command says that it has begun. A shell
 # ignores SIGINT for what it runs in the background, and children inherit that.
@@ -96,9 +98,17 @@ def interrupted(
     return out, error, process.returncode
 
 
-@pytest.mark.parametrize("sent", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize(
-    "name", [*(one for one in COMMANDS if one != "sql"), pytest.param("sql", marks=needs_duckdb)]
+    ("name", "sent"),
+    [
+        *sampled(
+            product([one for one in COMMANDS if one != "sql"], ["SIGINT", "SIGTERM"]),
+            kind=lambda one: one[0],
+            unpack=True,
+        ),
+        pytest.param("sql", "SIGINT", marks=needs_duckdb),
+        pytest.param("sql", "SIGTERM", marks=[needs_duckdb, pytest.mark.full]),
+    ],
 )
 def test_a_summary_says_that_it_was_interrupted(store: Path, tmp_path: Path, name: str, sent: str) -> None:
     form = "ndjson" if sent == "SIGINT" else "json"

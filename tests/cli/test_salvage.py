@@ -181,6 +181,7 @@ def test_full_disk_leaves_nothing(log: Path, tmp_path: Path, monkeypatch: pytest
     assert sorted(os.listdir(tmp_path)) == ["lost+found"]
 
 
+@pytest.mark.full
 def test_same_with_numba_and_python(log: Path, tmp_path: Path) -> None:
     made = []
     for kernels in ("python", "numba"):

@@ -31,6 +31,17 @@ main.run({argv})
 sys.stdout = sys.__stderr__
 print(json.dumps(sorted(sys.modules)))
 """
+LIST_EACH = """
+import json, os, sys
+from rmqtool.cli import main
+for words in json.loads(sys.argv[1]):
+    if os.fork() == 0:
+        main.run([*words, "--help"])
+        print(json.dumps([words, sorted(sys.modules)]), file=sys.__stderr__, flush=True)
+        os._exit(0)
+    os.wait()
+"""
+"""what only `main` needs is loaded once, and each command into a process of its own"""
 BARE = """
 import typer
 app = typer.Typer()
@@ -40,6 +51,16 @@ def one(): ...
 def two(): ...
 app()
 """
+
+
+@pytest.fixture(scope="module")
+def after_help() -> dict[str, set[str]]:
+    """Command → the modules that its `--help` has loaded."""
+    commands = json.dumps([name.split() for name in COMMANDS])
+    command = [sys.executable, "-c", LIST_EACH, commands]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    told = (json.loads(line) for line in done.stderr.splitlines())
+    return {" ".join(words): set(loaded) for words, loaded in told}
 
 
 def modules_after(*argv: str) -> set[str]:
@@ -60,8 +81,8 @@ def test_program_imports_nothing_heavy_that_typer_does_not(argv: tuple[str, ...]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_command_module_imports_nothing_heavy(name: str) -> None:
-    loaded = modules_after(*name.split(), "--help")
+def test_command_module_imports_nothing_heavy(name: str, after_help: dict[str, set[str]]) -> None:
+    loaded = after_help[name]
     assert COMMANDS[name].module in loaded
     assert HEAVY & loaded <= {"pydantic"}  # typer's own
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.golden.comparison import DUMP_OPTIONS, record_differences
-from tests.helpers import rmq_process, snapshot
+from tests.helpers import rmq, rmq_process, snapshot
 from tests.interop.traffic import varied
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _compare_units(root: Path, truth: dict[str, Any]) -> None:
     """Units against what getMessage delivered, slot by slot; a delayed one's tags code is its due time."""
     assert len(truth["queues"]) >= 12
     for (topic, queue), bounds in truth["queues"].items():
-        result = rmq_process("dump", root / "consumequeue" / topic / str(queue), "--format", "ndjson")
+        result = rmq("dump", root / "consumequeue" / topic / str(queue), "--format", "ndjson")
         assert result.exit_code == 0, result.stderr
         units = {row["slot"]: row for row in result.of_type("unit") if row["state"] != "zero"}
         assert sorted(units) == list(range(bounds["min"], bounds["max"])), (

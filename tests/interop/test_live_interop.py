@@ -36,7 +36,7 @@ SETTINGS = {
     "maxHashSlotNum": 50,
     "maxIndexNum": 200,
 }
-SECONDS = 5
+SECONDS = 3
 LEAST_ROUNDS = 2
 
 

@@ -18,12 +18,17 @@ if TYPE_CHECKING:
     from tests.laws.asking import Asked
 
 
+_LOADS = 10
+"""stores that a JVM loads and never closes before it is replaced"""
+
+
 class Judge:
     """Opens stores with one release; a JVM that died or hangs is replaced."""
 
     def __init__(self, release: str, place: Path) -> None:
         self.release, self._place = release, place
         self._java: JavaProcess | None = None
+        self._loads = 0
 
     def __enter__(self) -> Self:
         return self
@@ -31,6 +36,7 @@ class Judge:
     def __exit__(self, *exc: object) -> None:
         if self._java is not None:
             self._java.kill()
+        self._java = None
 
     def _call(self, name: str, **arguments: Any) -> Any:
         if self._java is None or not self._java.alive:
@@ -53,9 +59,19 @@ class Judge:
             self._call("close")
         except JavaError as error:
             self.__exit__()
-            self._java = None
             return [f"{error}"[:300]]
         return wrong
+
+    def load(self, root: Path, made: Compound) -> bool:
+        """Only loads, which is where recovery cuts and deletes; the store is never shut down."""
+        try:
+            opened = self._call("open", root=str(root), start=False, settings=usable(made))
+        except JavaError:
+            opened = {"loaded": False}
+        if not opened["loaded"] or self._loads == _LOADS:
+            self.__exit__()
+        self._loads = (self._loads + 1) % (_LOADS + 1)
+        return bool(opened["loaded"])
 
     def _served(self, made: Compound) -> list[str]:
         queues: dict[tuple[str, int], list[list[Any]]] = defaultdict(list)
@@ -81,6 +97,33 @@ def copied(root: Path, target: Path) -> Path:
     return target
 
 
+def left_by(root: Path) -> dict[str, Any]:
+    """Digests of the files of a store; of the index without names, which hold the broker's clock."""
+    paths = [path for path in sorted(root.rglob("*")) if path.is_file()]
+    found = {str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+    for name in ("lock", "checkpoint"):  # of the first nobody reads the bytes, the second a thread may write
+        found.pop(name, None)
+    index = sorted(digest for name, digest in found.items() if name.startswith("index/"))
+    return {name: digest for name, digest in found.items() if not name.startswith("index/")} | {
+        "index": index
+    }
+
+
+def same_as_broker(asked: Asked, judge: Judge) -> None:
+    """Law 3: what `recover --policy broker` makes is what the real store leaves after it has loaded."""
+    made, planned = asked.made, asked.work / f"broker-{judge.release}"
+    if not planned.exists():
+        return
+    real = copied(made.root, asked.work / "loaded")
+    if judge.load(real, made):
+        mine, its = left_by(planned), left_by(real)
+        other = sorted(name for name in mine.keys() | its.keys() if mine.get(name) != its.get(name))
+        if other:
+            first = f"{other[0]} {mine.get(other[0])!s:.8} {its.get(other[0])!s:.8}"
+            asked.breaks("java-broker", f"{judge.release}: {len(other)} files, {first}")
+    shutil.rmtree(real)
+
+
 def judge_with_java(asked: Asked, judges: dict[str, Judge]) -> None:
     """Laws 1 and 2 by the real stores; call it before the store itself is changed."""
     made, work = asked.made, asked.work
@@ -89,9 +132,15 @@ def judge_with_java(asked: Asked, judges: dict[str, Judge]) -> None:
         told = document(asked.ask("doctor", made.root, "--json", "--as-version", release))
         wrong = judge.start(copied(made.root, work / f"real-{release}"), made)
         shutil.rmtree(work / f"real-{release}")
-        if told.get("safe_to_start") and wrong:
-            verdict = told.get("verdict", "safe")
-            asked.breaks("java-safe", f"{release} {verdict}: {len(wrong)} not served, {wrong[0]}")
+        same_as_broker(asked, judge)
+        if told.get("verdict") == "safe" and wrong:
+            asked.breaks("java-safe", f"{release}: {len(wrong)} not served, {wrong[0]}")
+        elif told.get("verdict") == "damaged":
+            counted = told["already_damaged"]["messages"]
+            if counted is not None and counted < len(wrong):
+                asked.breaks(
+                    "java-damaged", f"{release}: {counted} counted, {len(wrong)} not served, {wrong[0]}"
+                )
         refused = wrong == ["does not load"]
         if told.get("starts") is False and not refused and "config" not in str(told.get("refusal")):
             asked.breaks("java-starts", f"{release}: starts, against {told.get('refusal')}")

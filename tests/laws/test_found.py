@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
+from fixtures.compound import make
 from fixtures.stores import HandmadeStore
 from tests.helpers import rmq
 
@@ -141,3 +142,45 @@ def test_a_queue_directory_whose_name_only_parses_as_a_number_is_none(tmp_path: 
     assert "consumequeue/Orders/00" in rmq("verify", store.root).stdout
     assert rmq("recover", store.root, "--json").exit_code == 0
     assert rmq("doctor", store.root, "--json", "--as-version", "4.9.8").exit_code == 0
+
+
+def test_what_lay_in_a_missing_segment_or_behind_the_lost_end_is_not_just_not_found(tmp_path: Path) -> None:
+    store = orders(tmp_path / "store", 90)
+    gone, last = store.inside(1)[3], store.stored[-1]
+    store.remove("commitlog/00000000000000004096")
+    for path in store.root.glob("index/*"):
+        path.unlink()
+    store.patch(*store.segment(last.offset), bytes(last.size))
+    for one in (gone, last):
+        told = rmq("query-id", store.root, f"0A00000200002A9F{one.offset:016X}", "--json")
+        assert told.exit_code == 3
+        assert '"incomplete_reason":"damage"' in told.stdout
+    key = f"0A000001{store.stored.index(gone):024X}"
+    assert rmq("query-key", store.root, "Orders", key, "--json").exit_code == 3
+
+
+def test_a_query_that_meets_a_lost_message_or_a_bad_body_is_not_complete(tmp_path: Path) -> None:
+    """Also where a pull skips the message, or the end of its queue would be cut at the next start."""
+    store = orders(tmp_path / "store", 90)
+    gone, bad, last = store.inside(1)[3], store.inside(2)[3], store.stored[-1]
+    store.remove("commitlog/00000000000000004096")
+    path, position = store.segment(bad.offset)
+    store.patch(path, position + 90, b"?")
+    store.patch(*store.segment(last.offset), bytes(last.size))
+    for one in (gone, bad, last):
+        told = rmq("query-offset", store.root, "Orders", one.queue_id, one.queue_offset, "--json")
+        assert told.exit_code == 3, one
+        assert '"reason":"damage"' in told.stdout
+    number = f"{store.stored.index(bad):024X}"
+    assert rmq("query-key", store.root, "Orders", f"0A000001{number}", "--json").exit_code == 3
+    assert rmq("query-id", store.root, f"0A00000200002A9F{bad.offset:016X}", "--json").exit_code == 3
+
+
+def test_an_index_file_that_a_start_makes_anew_as_it_was_is_no_problem(tmp_path: Path) -> None:
+    """Seed 60: the plan of the broker's policy leaves the file alone, and is not refused for that."""
+    made = make(60, tmp_path / "case")
+    target = tmp_path / "out"
+    policy = ("--policy", "broker", "--as-version", "5.3.3", "--store-config", made.conf)
+    told = rmq("recover", made.root, *policy, "--output", target, "--apply")
+    assert "Not proven" not in told.stdout
+    assert target.is_dir()

@@ -178,6 +178,7 @@ def test_what_spark_says_is_told_without_stacks() -> None:
     assert first_line(ValueError()) == "ValueError"
 
 
+@pytest.mark.full
 def test_query_key_and_sql_go_on_without_a_store_whose_tasks_die(
     spark: SparkSession, goldens: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

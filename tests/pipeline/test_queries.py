@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.helpers import rmq
+from tests.tiers import sampled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,7 +71,7 @@ ORDINARY = [
             "with one as (select count(*) as n from messages where physical_offset < 9000), two as"
             " (select count(*) as m from messages where physical_offset >= 9000) select n, m from one, two"
         ),
-        *ORDINARY,
+        *sampled(ORDINARY, kind=lambda statement: ORDINARY.index(statement) // 2),
     ],
 )
 def test_sql(spark: SparkSession, goldens: dict[str, Path], statement: str) -> None:

@@ -56,6 +56,7 @@ def is_whole(spark: SparkSession, store: GrowingStore, to: Path) -> None:
     assert sorted(row[0] for row in rows) == store.offsets
 
 
+@pytest.mark.full
 @pytest.mark.timeout(300)
 def test_interrupted_then_killed(spark: SparkSession, tmp_path: Path) -> None:
     store, to = GrowingStore(tmp_path / "store"), tmp_path / "lake"

@@ -13,9 +13,10 @@ from rmqtool.query.unit_tags import UnitTags
 from rmqtool.query.verdict import Question
 from rmqtool.store.layout import Store
 from tests.query.serving import NAMES, queue, rules_of
+from tests.tiers import of_each_kind
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", of_each_kind(NAMES))
 def test_one_pull_is_answered_as_java_did(golden, name):
     found = golden(name)
     rules, store = rules_of(found), Store.open(found.path)

@@ -7,6 +7,7 @@ from the rules of recovery, which reproduce everything observed.
 from __future__ import annotations
 
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import pytest
@@ -38,10 +39,11 @@ def test_the_corpus_is_whole() -> None:
     assert sum(1 for _ in damage_cases()) == 1107
 
 
+@pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.full)])
 @pytest.mark.parametrize(("release", "cls"), CLASSES)
-def test_foretells_what_the_real_store_did(release: str, cls: str) -> None:
+def test_foretells_what_the_real_store_did(release: str, cls: str, half: int) -> None:
     wrong = {}
-    for case in damage_cases(release=release, cls=cls):
+    for case in islice(damage_cases(release=release, cls=cls), half, None, 2):
         with damaged_store(case) as store:
             outcome = foretold(store, case, quick())
         found = differences(outcome, observed(case) | derived(case))

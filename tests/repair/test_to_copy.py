@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,6 +13,7 @@ from rmqtool.repair.marker import find_marker
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.repair.to_copy import apply_to_copy, prepare_copy
 from rmqtool.store.layout import Store
+from tests.disks import replace
 from tests.repair.carrying import apply
 from tests.repair.smallstore import (
     SECOND,
@@ -143,7 +145,8 @@ def test_a_copy_that_was_killed_has_the_marker(root, tmp_path):
 
 
 def test_too_little_room_is_told_before(root, tmp_path, monkeypatch):
-    monkeypatch.setattr("rmqtool.repair.room.free_bytes", lambda directory: 1000)
+    full = SimpleNamespace(f_bfree=10, f_bavail=10, f_frsize=100)
+    replace(monkeypatch, "statvfs", lambda directory: full)
     with pytest.raises(StoreIOError, match="bytes are needed there and 1000 are free; nothing was changed"):
         copy(root, tmp_path / "out")
     assert not (tmp_path / "out").exists()

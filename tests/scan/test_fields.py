@@ -102,6 +102,7 @@ print(status[0], rows[0, Field.CRC_STATE])
 """
 
 
+@pytest.mark.full
 def test_a_table_answers_without_isa_l_also_with_the_cache_of_a_run_that_had_it(tmp_path: Path) -> None:
     numba_kernels()
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path)}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
-import mmap
 import os
 import subprocess
 import sys
-from contextlib import contextmanager
+from importlib import import_module
+from inspect import signature
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,13 +22,13 @@ from formats.commitlog import (
     encode_message,
 )
 from formats.properties import decode_pairs
-from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Issue, Stop
+from rmqtool.scan.fields import Check, Field, Issue, Stop
 from tests.helpers import ROOT
 from tests.scan.conftest import numba_kernels
+from tests.scan.guarded import KERNELS, guarded_inputs
 from tests.scan.tools import PROPERTIES, array, check_property, declared_row, find, logs, messages, scan, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from types import ModuleType
 
     Both = tuple[ModuleType, ModuleType]
@@ -243,75 +243,8 @@ def test_property_spans(both: Both, effort: int) -> None:
 
 # ---- nothing outside of the buffer is read -------------------------------------------------------
 
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-@contextmanager
-def before_guard(data: bytes, page: int = mmap.PAGESIZE) -> Iterator[np.ndarray]:
-    """The bytes at the very end of readable memory: a page that nobody may touch follows them."""
-    pages = max(-(-len(data) // page), 1)
-    region = mmap.mmap(-1, (pages + 1) * page)
-    whole = np.frombuffer(region, np.uint8)
-    address = whole.ctypes.data
-    try:
-        end = pages * page
-        whole[end - len(data) : end] = np.frombuffer(data, np.uint8)
-        assert _libc.mprotect(ctypes.c_void_p(address + end), ctypes.c_size_t(page), 0) == 0
-        yield whole[end - len(data) : end]
-    finally:
-        _libc.mprotect(ctypes.c_void_p(address), ctypes.c_size_t((pages + 1) * page), 3)
-        del whole
-
-
-def run_all_kernels(buffer: np.ndarray) -> None:
-    """Every compiled kernel on this buffer, as if the file went on behind it and as if it did not."""
-    kernels = numba_kernels()
-    rows = np.zeros((64, ROW_WIDTH), np.int64)
-    status = np.zeros(STATUS_WIDTH, np.int64)
-    for file_size in (buffer.size, buffer.size + 1000):
-        kernels.walk(buffer, 0, 0, file_size, 0, int(Check.ALL), rows, status)
-        count = int(status[0])
-        for any_offset in (0, 1):
-            for start in (0, 1, max(buffer.size - 9, 0), buffer.size):
-                kernels.find_record(buffer, start, 0, file_size, 0, 0, any_offset, rows[-1:], status)
-        places = np.ascontiguousarray(rows[:count, Field.PROPERTIES_POSITION])
-        lengths = np.ascontiguousarray(np.maximum(rows[:count, Field.PROPERTIES_LENGTH], 0))
-        spans = np.zeros((int((lengths // 4 + 1).sum()), 4), np.int64)
-        counts, empty = np.zeros(count, np.int64), np.zeros(count, bool)
-        kernels.property_spans(buffer, places, lengths, spans, counts, empty)
-        out = np.zeros(int(lengths.sum()), np.uint8)
-        kernels.gather(buffer, places, lengths, np.zeros(count + 1, np.int32), out)
-    for start in (0, buffer.size // 2, buffer.size):
-        kernels.first_nonzero(buffer, start)
-
-
-def guarded_inputs() -> Iterator[bytes]:
-    texts = [
-        b"",
-        b"a\x01b",
-        b"TAGS\x01" + b"v" * 59,
-        b"UNIQ_KEY\x01" + b"w" * 119,
-        b"\x01",
-        b"\xe4\xb8",
-        b"\xff",
-    ]
-    for topic in ("T", "T" * 64, "T" * 127, "ü"):
-        for text in texts:
-            record = encode_message(topic, b"b" * 10, text)
-            yield record
-            yield from (record[:-cut] for cut in (1, 2, 60))
-            yield record + encode_message(topic, b"", text, physical_offset=len(record))
-    for length in range(140):
-        yield bytes(length)
-        yield b"\xda" * length
-        yield (MAGICS[0] * 40)[:length]
-    rng = np.random.default_rng(11)
-    for length in (1, 63, 64, 71, 72, 73, 4096, 5000):
-        yield rng.choice(np.frombuffer(b"\0\1\2\xda\xa3\x20\xa7\xcb", np.uint8), length).tobytes()
-
-
 GUARDED = """
-from tests.scan.test_kernels import before_guard, guarded_inputs, run_all_kernels
+from tests.scan.guarded import before_guard, guarded_inputs, run_all_kernels
 count = 0
 for data in guarded_inputs():
     with before_guard(data) as buffer:
@@ -339,9 +272,23 @@ def test_nothing_behind_the_buffer_is_read() -> None:
     assert (done.returncode, done.stdout) == (0, f"survived {len(list(guarded_inputs()))}\n"), done.stderr
 
 
+def test_no_kernel_is_left_out() -> None:
+    """Every compiled function that takes an array of bytes is among those that are run on guarded ones."""
+    found: dict[str, set[str]] = {}
+    for name in ("building", "carve", "dispatch", "entries", "hashes", "spans", "walk"):
+        module = import_module(f"rmqtool.scan.kernels.{name}")
+        for kernel in vars(module).values():
+            function = getattr(kernel, "py_func", None)
+            if function is not None and function.__module__ == module.__name__:
+                taken = {"buf", "units", "out"} & set(signature(function).parameters)
+                if taken and not function.__name__.startswith("_"):
+                    found.setdefault(name, set()).add(function.__name__)
+    assert found == KERNELS
+
+
 def test_the_guard_bites() -> None:
     code = (
-        "import ctypes\nfrom tests.scan.test_kernels import before_guard\n"
+        "import ctypes\nfrom tests.scan.guarded import before_guard\n"
         "with before_guard(b'abc') as buffer:\n"
         "    print(ctypes.string_at(buffer.ctypes.data, 3), flush=True)\n"
         "    ctypes.string_at(buffer.ctypes.data, 4)\n"
@@ -357,3 +304,21 @@ def test_scans_agree_on_any_bytes(both: Both, effort: int) -> None:
         assert len(messages(twin)) == len(messages(compiled))
 
     check_property(prop, SOUP, st.booleans(), examples=150 * effort)
+
+
+def test_the_cache_is_named_after_all_that_is_compiled_in() -> None:
+    """Every module of ours that a kernel's module takes something of."""
+    from rmqtool.scan.kernels.compiler import compiled_in
+
+    covered = {path.resolve() for path in compiled_in()}
+    kernels = [path for path in covered if path.parent.name == "kernels"]
+    assert len(kernels) > 10
+    for path in kernels:
+        module = import_module(f"rmqtool.scan.kernels.{path.stem}")
+        for name, value in vars(module).items():
+            origin = sys.modules.get(getattr(value, "__module__", None) or "")
+            of = value if isinstance(value, type(sys)) else origin
+            file = getattr(of, "__file__", None)
+            if file and Path(file).is_relative_to(ROOT) and ".venv" not in file:
+                assert Path(file).resolve() in covered, f"{path.name}: {name}"
+    assert {ROOT / "formats/properties.py", ROOT / "formats/index.py"} <= covered

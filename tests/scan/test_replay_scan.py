@@ -20,7 +20,7 @@ from rmqtool.scan.replay_scan import ReplayScan
 from rmqtool.store.bytes import MemorySource
 from tests.helpers import rmq
 from tests.scan.conftest import numba_kernels
-from tests.scan.test_kernels import before_guard
+from tests.scan.guarded import before_guard
 from tests.scan.tools import SmallWindows, array, check_property, logs, meaning
 
 if TYPE_CHECKING:

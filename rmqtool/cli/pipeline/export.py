@@ -16,6 +16,7 @@ from rmqtool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from rmqtool.pipeline.export import ExportForm, StoreExported
+    from rmqtool.query.message_filter import MessageFilter
     from rmqtool.store.layout import Store
 
 
@@ -88,7 +89,7 @@ def command(
         job = ExportJob(session, options, form, Path(to), force=force)
         job.begin()
         try:
-            for one in job.run(every, _missing(context, every)):
+            for one in job.run(every, _missing(context, every, options.wanted)):
                 _say(context, one)
             summary = job.publish()
         except BaseException:
@@ -124,12 +125,19 @@ def _form(
     return ExportForm(name, shape, partition_keys(partition), compression or "zstd")
 
 
-def _missing(context: Context, stores: dict[str, Store]) -> dict[str, list[dict[str, Any]]]:
-    """What could not even be listed."""
+def _missing(
+    context: Context, stores: dict[str, Store], wanted: MessageFilter
+) -> dict[str, list[dict[str, Any]]]:
+    """What could not even be listed, and ends of logs that are lost."""
     from rmqtool.cli.left_out import undecoded_beside_log, unlisted
+    from rmqtool.query.lost_end import lost_end
 
     return {
-        path: [*unlisted(store, context, commitlog=True), *undecoded_beside_log(store, context)]
+        path: [
+            *unlisted(store, context, commitlog=True),
+            *undecoded_beside_log(store, context),
+            *lost_end(store, wanted),
+        ]
         for path, store in stores.items()
     }
 

@@ -68,23 +68,13 @@ def command(
 
 def _missing(context: Context, stores: dict[str, Store], statement: str) -> list[dict[str, Any]]:
     """What the tables lack beforehand, as the local command has it, with its store."""
-    from rmqtool.cli.left_out import log_gone, undecoded_beside_log, unlisted
-    from rmqtool.store.coverage import unreadable
-    from rmqtool.store.kinds import FileKind
+    from rmqtool.cli.left_out import tables_left_out
 
-    found: list[dict[str, Any]] = []
-    for path, store in stores.items():
-        rows = [
-            *unlisted(store, context),
-            *undecoded_beside_log(store, context),
-            *(log_gone(store, context) if "messages" in statement.lower() else ()),
-            *(
-                unreadable(one.shown, "is not decoded by this release")
-                for one in store.of_kind(FileKind.DLEDGER_DATA)
-            ),
-        ]
-        found += [row | {"store": path} for row in rows]
-    return found
+    return [
+        row | {"store": path}
+        for path, store in stores.items()
+        for row in tables_left_out(store, context, statement)
+    ]
 
 
 def _write(context: Context, result: SqlResult) -> tuple[int, list[dict[str, Any]]]:

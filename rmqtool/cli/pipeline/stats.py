@@ -87,10 +87,16 @@ def command(
     done: list[tuple[str, StoreStatistics]] = []
     every, lacking_logs = opened_logs(context, options)
     with spark.session(context, light=not duplicates) as session:
+        from rmqtool.cli.left_out import damaged_settings
         from rmqtool.pipeline.stats import stats
+        from rmqtool.query.lost_end import lost_end
+        from rmqtool.store.consumer_offsets import offsets_file
 
         for path, found in stats(session, options, every, grouped, plain=plain, needs=needs, twice=twice):
-            found.not_covered[:0] = lacking_logs[path]
+            store = every[path]
+            found.not_covered[:0] = [*lacking_logs[path], *lost_end(store, wanted)]
+            if needs:
+                found.not_covered += damaged_settings(store, context, offsets_file(store))
             done.append((path, found))
             of_store = {"store": path} if several else {}
             listed += [row | of_store for row in listed_rows(every[path], found, names, retention=retention)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rmqtool.pipeline.keys.asked import Unit
 from rmqtool.pipeline.parts import log_parts
 from rmqtool.query.by_key import KeySource
-from rmqtool.store.coverage import Incomplete, coverage, rest_of_log
+from rmqtool.store.coverage import Incomplete, coverage, holes_in, rest_of_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -62,7 +62,7 @@ class Told:
         }
         if asked.topic is None:
             told["topics"] = self.topics
-        rows = list(unread)
+        rows = [*unread, *holes_in(store.segments, sorted(scanned))]
         if asked.source is KeySource.INDEX:
             for low, high in self.rest:
                 rows += rest_of_log(list(store.segments), low, Incomplete.LIMIT, end=high)

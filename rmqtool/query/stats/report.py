@@ -20,7 +20,7 @@ from rmqtool.query.stats.groups import Groups
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.fields import Check
 from rmqtool.scan.log import LogScan, data_bytes, scan_log
-from rmqtool.store.coverage import Incomplete, coverage, rest_of_log
+from rmqtool.store.coverage import Incomplete, coverage, holes_in, rest_of_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -144,9 +144,7 @@ class LogStatistics:
             checks=Check.TEXT,
             **reading.as_scan(),
         )
-        for hole in segments.holes():
-            row = {"path": "commitlog", "physical_offset": hole.start, "length": hole.end - hole.start}
-            self.not_covered.append({**row, "reason": Incomplete.DAMAGE})
+        self.not_covered += holes_in(segments, [segments.span])
         for piece in scan_log(segments, how):
             if not isinstance(piece.content, pa.RecordBatch):
                 self.not_covered += not_read(piece.segment, piece.content)

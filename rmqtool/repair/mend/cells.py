@@ -85,30 +85,45 @@ def _cell(hole: Hole, start: int, end: int, loose: list[Frame]) -> Cell:
 def allot(claims: Claims, cells: Sequence[Cell], batches: Collection[str]) -> list[Missing]:
     """Puts every open position into a cell; what finds no room is handed back. batches: topics.
 
-    In a batch queue one record takes as many positions as there are.
+    In a batch queue one record takes as many positions as there are. Cells with a broken record to spare come
+    first; where that leaves positions without room, all go as far to the front as they can, those first
+    that have to end first.
     """
-    allotment = _Allotment(cells)
-    without: list[Missing] = []
-    for key in sorted(claims.open):
-        for gap in claims.open[key]:
-            left = allotment.put(gap, BATCH if key[0] in batches else 1)
-            if left is not None:
-                without.append(left)
-    return without
+    gaps = [gap for key in sorted(claims.open) for gap in claims.open[key]]
+    without = _allotted(gaps, cells, batches)
+    if not without:
+        return []
+    urgent = sorted(gaps, key=lambda gap: (gap.high, gap.low))
+    least = _allotted(urgent, cells, batches, close=True)
+    if sum(one.count for one in least) < sum(one.count for one in without):
+        return least
+    return _allotted(gaps, cells, batches)
+
+
+def _allotted(
+    gaps: Sequence[Missing], cells: Sequence[Cell], batches: Collection[str], *, close: bool = False
+) -> list[Missing]:
+    """One try, from empty cells on."""
+    for cell in cells:
+        cell.room += sum(one.need for one in cell.placed)
+        cell.placed.clear()
+    allotment = _Allotment(cells, close=close)
+    left = (allotment.put(gap, BATCH if gap.key[0] in batches else 1) for gap in gaps)
+    return [one for one in left if one is not None]
 
 
 class _Allotment:
-    """Room that cells have: all of them, and those with a broken record to spare."""
+    """Room that cells have: all of them, and those with a broken record to spare; close: none of those."""
 
-    def __init__(self, cells: Sequence[Cell]) -> None:
-        self._cells = cells
+    def __init__(self, cells: Sequence[Cell], *, close: bool) -> None:
+        self._cells, self._close = cells, close
         self._starts = [cell.start for cell in cells]
         self._any = {trailer: FirstFit(self._rooms(trailer)) for trailer in (False, True)}
         self._spare = {trailer: FirstFit(self._rooms(trailer, spare=True)) for trailer in (False, True)}
 
     def _rooms(self, trailer: bool, *, spare: bool = False) -> list[int]:
         return [
-            cell.room if cell.hole.trailer is trailer and (cell.frames or not spare) else _NONE
+            cell.room if cell.hole.trailer is trailer and (self._has_spare(cell) or not spare) else _NONE
             for cell in self._cells
         ]
 
@@ -132,8 +147,10 @@ class _Allotment:
         cell.placed.append(placed)
         cell.room -= placed.need
         self._any[cell.hole.trailer].put(number, cell.room)
-        spare = len(cell.placed) < len(cell.frames)
-        self._spare[cell.hole.trailer].put(number, cell.room if spare else _NONE)
+        self._spare[cell.hole.trailer].put(number, cell.room if self._has_spare(cell) else _NONE)
+
+    def _has_spare(self, cell: Cell) -> bool:
+        return not self._close and len(cell.placed) < len(cell.frames)
 
     def _cell_for(self, needs: tuple[int, int], first: int, high: int) -> int | None:
         """The first cell with a broken record to spare, else the first one with room.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from formats import properties as props
-from formats.commitlog import MESSAGE_MAGIC_CODES, transaction_of
+from formats.commitlog import transaction_of
 from formats.java import java_parse_int
 from rmqtool.repair.mend.chain import BATCH
 from rmqtool.repair.mend.headers import text_of
@@ -171,8 +171,11 @@ class Claimant:
         insort(self._slots[key], slot)
 
     def _claim_nearly(self, frames: Sequence[Frame]) -> None:
-        """By headers of which one part is wrong: the queue that misses something there tells which."""
-        spoken = [(one, one.header) for one in frames if one.header is not None and _speaks(one.header)]
+        """By headers of which one part is wrong: the queue that misses something there tells which.
+
+        One that states another place was written there: it says nothing about what is missing here.
+        """
+        spoken = [(one, one.header) for one in frames if one.header is not None and one.header.own_place]
         if not spoken:
             return
         offers = Offers(
@@ -284,11 +287,6 @@ def _beside(taken: list[Frame], more: Sequence[Frame]) -> list[Frame]:
             found.append(one)
             end = one.end
     return sorted(found, key=lambda one: one.start)
-
-
-def _speaks(header: Header) -> bool:
-    """Whether there is a header at all: its magic is one, or it states its place."""
-    return header.own_place or header.magic in MESSAGE_MAGIC_CODES
 
 
 def batch_count(header: Header) -> int | None:

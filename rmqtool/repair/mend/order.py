@@ -127,8 +127,35 @@ def order_of(survey: Survey, pointed: Mapping[int, Sequence[QueueKey]] | None = 
         else:
             _put_in_order(order, key, broken[key], room, begin, batch=key[0] in batches)
         _find_missing(order, key, room, begin, batch=key[0] in batches)
+    changed = _give_back(order)
+    order.missing = [one for one in order.missing if one.key not in changed]
+    for key in changed:
+        _find_missing(order, key, room, begin, batch=False)
     _disown(order, lonely, pointed or {})
     return order
+
+
+def _give_back(order: Order) -> set[QueueKey]:
+    """Of two records with one queue offset, the one that another queue misses there is the one that lies.
+
+    The queues of which another record counts now.
+    """
+    alone = {(one.key, one.first): one for one in order.outliers if one.count == 1}
+    keys = {key for key, _ in alone}
+    chosen = [one for key in sorted(keys) for one in order.chosen[key]]
+    rivals = [one for one in chosen if one.count == 1 and (one.key, one.first) in alone]
+    missed = _missed_elsewhere(order.missing, [*rivals, *alone.values()]) if rivals else set()
+    changed: dict[QueueKey, dict[int, Run]] = defaultdict(dict)
+    for one in rivals:
+        other = alone[one.key, one.first]
+        if one.start in missed and other.start not in missed:
+            changed[one.key][one.start] = other
+    taken = {other.start for runs in changed.values() for other in runs.values()}
+    order.outliers = [one for one in order.outliers if one.start not in taken]
+    order.outliers += [one for one in rivals if one.start in changed.get(one.key, ())]
+    for key, runs in changed.items():
+        order.chosen[key] = [runs.get(one.start, one) for one in order.chosen[key]]
+    return set(changed)
 
 
 def _disown(order: Order, lonely: list[Run], pointed: Mapping[int, Sequence[QueueKey]]) -> None:
@@ -180,13 +207,15 @@ def _parts(runs: list[Run]) -> list[Run]:
     """Runs with their first and last record by themselves: one of them may be the one that lies."""
     parts: list[Run] = []
     for run in runs:
-        if run.count <= SHORT:
+        if run.count == 1:
             parts.append(run)
             continue
         key = run.key
-        # physical offsets inside of a run are not known; those of its neighbours bound them
         parts.append(Run(key, run.first, run.first, run.start, run.start, run.first_end, run.first_end))
-        parts.append(Run(key, run.first + 1, run.last - 1, run.start + 1, run.last_start - 1, run.last_start))
+        if run.count > SHORT:
+            # physical offsets inside of a run are not known; those of its neighbours bound them
+            inner = run.start + 1, run.last_start - 1, run.last_start
+            parts.append(Run(key, run.first + 1, run.last - 1, *inner))
         parts.append(Run(key, run.last, run.last, run.last_start, run.last_start, run.end, run.end))
     return parts
 

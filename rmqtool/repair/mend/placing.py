@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rmqtool.errors import RmqtoolError
+from rmqtool.errors import RmqtoolError, UsageError
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check, CrcState, Field
 from rmqtool.scan.segment import SegmentScan
@@ -27,6 +27,9 @@ _PROBED = 64
 
 _MOST_PLACES = 4096
 """places that records of one file may state before the rare ones are forgotten"""
+
+_MOST_MISSING = 10_000
+"""segments that are missing between others and made anew; a name or a record can claim any number of them"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +96,17 @@ def place_segments(store: Store, kernels: ModuleType, mode: OpenMode) -> Placing
         placing.strays = [(one.file, "no-records") for one in known]
         return placing
     first, last = min(homes), max(homes)
+    if (last - first) // size > len(homes) + _MOST_MISSING:
+        raise UsageError(
+            f"{store.given}: segments from {first} to {last} would be {(last - first) // size + 1:,}, "
+            f"of which {len(homes):,} are there: move those out that belong to another log"
+        )
     used = {one.file for one in homes.values()}
+    named, with_records = _named(known), {one.file for one in known if one.counts}
     for base in range(first, last + size, size):
-        placing.slabs.append(_slab(base, size, homes.get(base), known, used))
-    taken = {slab.file for slab in placing.slabs} | {_named(known, slab.base) for slab in placing.slabs}
+        there = named.get(base)
+        placing.slabs.append(_slab(base, size, homes.get(base), there, used, with_records))
+    taken = {slab.file for slab in placing.slabs} | {named.get(slab.base) for slab in placing.slabs}
     for one in known:
         if one.file in taken:
             continue
@@ -171,23 +181,34 @@ def _rank(one: _Known, size: int) -> tuple[bool, bool, int, int]:
     return one.file.size == size, padded, one.file.size, -one.file.root
 
 
-def _slab(base: int, size: int, home: _Known | None, known: list[_Known], used: set[StoreFile]) -> Slab:
-    there = _named(known, base)
+def _slab(
+    base: int,
+    size: int,
+    home: _Known | None,
+    there: StoreFile | None,
+    used: set[StoreFile],
+    with_records: set[StoreFile],
+) -> Slab:
+    """there: the file with the name of the segment. with_records: files that hold whole records."""
     if home is None:
         # its bytes are no records at their own place; what may be read from them is decided by the survey
         file = there if there is not None and there not in used and there.size else None
         path = there.path if there is not None else f"commitlog/{base:020d}"
-        foreign = any(one.counts for one in known if one.file is file)
+        foreign = file is not None and file in with_records
         return Slab(base, size, path, file, foreign=foreign)
     own = home.file.base_offset == base and home.file.name == f"{base:020d}"
     path = home.file.path if own else f"commitlog/{base:020d}"
     return Slab(base, size, path, home.file)
 
 
-def _named(known: list[_Known], base: int) -> StoreFile | None:
-    return next(
-        (one.file for one in known if one.file.base_offset == base and one.file.name == f"{base:020d}"), None
-    )
+def _named(known: list[_Known]) -> dict[int, StoreFile]:
+    """The first file with the whole name of each segment."""
+    found: dict[int, StoreFile] = {}
+    for one in known:
+        base = one.file.base_offset
+        if base is not None and one.file.name == f"{base:020d}":
+            found.setdefault(base, one.file)
+    return found
 
 
 def _look(file: StoreFile, kernels: ModuleType, mode: OpenMode) -> _Known:

@@ -127,5 +127,6 @@ def _by_neighbours(
                 states[slot] = offset in edges[slot]
     for frame, side in zip(frames, sides, strict=True):
         told = {states[slot] for slot in side if slot in states}
-        if len(told) == 1:
-            frame.trust = Trust.PROVEN if True in told else Trust.REFUTED
+        if told:
+            # where only one side is right the file lost a unit between, and nobody can say where
+            frame.trust = Trust.REFUTED if False in told else Trust.PROVEN

@@ -146,7 +146,9 @@ def _of_broker(store: Store, planned: Planned, reading: Reading) -> Iterator[str
     removed = {one.path for one in planned.plan.changes if one.action is Action.REMOVE} - put
     # an unclean stop makes the index anew at each start
     deleted = {path for path in after.deletes if not path.startswith("index/")}
-    for path in sorted(removed ^ (set(before.deletes) - put)):
+    # … so that a file of it may come back as it was, which is no change
+    gone = {path for path in before.deletes if path in removed or not path.startswith("index/")}
+    for path in sorted(removed ^ (gone - put)):
         word = (
             "would be removed, and a start does not" if path in removed else "stays, and a start removes it"
         )

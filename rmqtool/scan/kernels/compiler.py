@@ -9,44 +9,45 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from pathlib import Path
 
 from numba import cfunc, config, njit
 
+from rmqtool.scan.cache import cache_directory
+
 _PACKAGE = Path(__file__).parent
-_uncached_said = False
 
 
 def _digest() -> str:
     """Of the kernels and of the modules whose constants they contain."""
-    import formats.commitlog
-    import formats.consumequeue
-    import formats.index
-    import formats.primitives
-    import formats.replay
+    from rmqtool.scan import crc
+
+    loaded = b"isal" if crc.load_isal_symbol() else b"table"
+    return hashlib.sha256(b"".join([loaded, *(one.read_bytes() for one in compiled_in())])).hexdigest()[:16]
+
+
+def compiled_in() -> list[Path]:
+    """The files that compiled kernels depend on: their own, all formats, modules with their constants."""
+    import formats
     from rmqtool.scan import crc, fields, legal
     from rmqtool.store import faults
 
-    loaded = b"isal" if crc.load_isal_symbol() else b"table"
-    declared = formats.commitlog, formats.consumequeue, formats.index, formats.primitives, formats.replay
-    others = [module.__file__ for module in (*declared, crc, fields, legal, faults)]
-    parts = [*sorted(_PACKAGE.glob("*.py")), *(Path(name) for name in others if name)]
-    return hashlib.sha256(b"".join([loaded, *(part.read_bytes() for part in parts)])).hexdigest()[:16]
+    packages = _PACKAGE, Path(formats.__file__).parent
+    others = (Path(str(module.__file__)) for module in (crc, fields, legal, faults))
+    return [*(one for package in packages for one in sorted(package.glob("*.py"))), *others]
 
 
-def _cache_directory() -> str:
-    """A directory of this digest below the cache directory; empty, numba's own choice, when there is none."""
+def _cache_directory() -> str | None:
     base = config.CACHE_DIR or os.environ.get("XDG_CACHE_HOME")  # type: ignore[attr-defined]
-    place = os.path.join(base or os.path.expanduser("~/.cache"), "rmqtool", f"kernels-{_digest()}")
-    return place if os.path.isabs(place) else ""
+    own = os.path.join(base or os.path.expanduser("~/.cache"), "rmqtool")
+    return cache_directory((own, str(_PACKAGE / "__pycache__")), f"kernels-{_digest()}")
 
 
 _DIRECTORY = _cache_directory()
 
 
 def kernel(**options):
-    """`njit` with the disk cache where one can be written, else compiled anew in each process."""
+    """`njit` with the disk cache where there is one (`scan.cache`), else compiled in each process."""
     return lambda function: _cached(lambda cache: njit(cache=cache, nogil=True, **options)(function))
 
 
@@ -56,17 +57,9 @@ def callback(signature):
 
 
 def _cached(compiled):
-    global _uncached_said
     before = config.CACHE_DIR
     config.CACHE_DIR = _DIRECTORY or before
     try:
-        return compiled(True)
-    except RuntimeError as error:
-        if "no locator" not in str(error):
-            raise
-        if not _uncached_said:
-            _uncached_said = True
-            sys.stderr.write("rmqtool: no writable cache directory, compiling for this run only\n")
-        return compiled(False)
+        return compiled(_DIRECTORY is not None)
     finally:
         config.CACHE_DIR = before

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from formats.index import Item
+from formats.primitives import offset_of, sizeof
 from rmqtool.scan.fields import Field
 from rmqtool.scan.kernels.compiler import kernel
 from rmqtool.scan.kernels.constants import KEYS_POSITION, TOPIC_LENGTH, TOPIC_POSITION, UNIQ_POSITION
@@ -14,10 +16,10 @@ from rmqtool.scan.kernels.intrinsics import be32, be64, u8, u64
 
 SYS_FLAG = int(Field.SYS_FLAG)
 ROLLBACK = 12
-ITEM = 20
-OFFSET = 4
-TIME_DIFF = 12
-PREV = 16
+ITEM = sizeof(Item)
+OFFSET = offset_of(Item, "physical_offset")
+TIME_DIFF = offset_of(Item, "time_diff")
+PREV = offset_of(Item, "prev")
 LOW = (1 << 32) - 1
 CACHED = 64
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from rmqtool.errors import VanishedError
+from rmqtool.errors import UnreadableError, VanishedError
 from rmqtool.store.bytes import SourceBase
 from rmqtool.store.remote.address import address_of, failures, file_system, refused
 from rmqtool.store.remote.facts import known_files
@@ -59,6 +59,10 @@ class _Cache:
 _cache = _Cache()
 
 
+class _ReplacedError(Exception):
+    """The far side has another version of the file now."""
+
+
 class RemoteSource(SourceBase):
     """One remote file; windows are copies. Missing blocks that lie side by side are one request."""
 
@@ -68,6 +72,7 @@ class RemoteSource(SourceBase):
         super().__init__(name, int(facts["size"] or 0))
         told = next((facts[one] for one in _VERSIONS if facts.get(one)), "")
         self._version = f"{told} {self._size}"
+        self._facts = facts
         self._system = system
         self._address = address
 
@@ -76,7 +81,12 @@ class RemoteSource(SourceBase):
         wanted = self.clamp(offset, length, self._size)
         buffer = np.empty(wanted, dtype=np.uint8)
         done = 0
-        for at, block in self._blocks(offset, wanted):
+        try:
+            blocks = self._blocks(offset, wanted)
+        except _ReplacedError:
+            reason = "the file was replaced while it was read"
+            raise UnreadableError(self._name, offset, wanted, reason) from None
+        for at, block in blocks:
             start = offset + done - at
             some = min(len(block) - start, wanted - done)
             if some <= 0:
@@ -110,7 +120,9 @@ class RemoteSource(SourceBase):
         except FileNotFoundError as error:
             raise VanishedError(f"{self._name}: no such file or directory") from error
         except failures() as error:
+            self._refuse_another_version()
             raise refused(self._name, error) from error
+        self._refuse_another_version()
         made: list[tuple[int, bytes]] = []
         for number in range(first, first + count):
             low = (number - first) * BLOCK_BYTES
@@ -119,6 +131,33 @@ class RemoteSource(SourceBase):
             made.append((number, block))
         return made
 
+    def _refuse_another_version(self) -> None:
+        """Raises `_ReplacedError` where the file is no longer the one that was opened.
+
+        Asked after each fetch, so that the cache holds under a version what was fetched while it was there.
+        """
+        if not _same_version(self._facts, _facts_of(self._system, self._address, self._name)):
+            raise _ReplacedError
+
+
+def _same_version(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """By size and the marks that both have in one form: listings say less than questions for one file."""
+    marks = [name for name in _VERSIONS if name in one and type(one[name]) is type(other.get(name))]
+    return all(one[name] == other[name] for name in ("size", *marks[:1]))
+
+
+def _facts_of(system: Any, address: str, name: str) -> dict[str, Any]:
+    """What the far side says of a file at this moment."""
+    try:
+        system.invalidate_cache(address)
+        facts: dict[str, Any] = system.info(address)
+    except FileNotFoundError as error:
+        raise VanishedError(f"{name}: no such file or directory") from error
+    except failures() as error:
+        raise refused(name, error) from error
+    known_files.put(address, facts)
+    return facts
+
 
 def open_remote(place: str | os.PathLike[str], name: str | None = None) -> RemoteSource:
     """Opens the file at an address; raises `VanishedError`, `StoreIOError`."""
@@ -126,11 +165,5 @@ def open_remote(place: str | os.PathLike[str], name: str | None = None) -> Remot
     system = file_system(address)
     facts = known_files.get(address)
     if facts is None:
-        try:
-            facts = system.info(address)
-        except FileNotFoundError as error:
-            raise VanishedError(f"{name or address}: no such file or directory") from error
-        except failures() as error:
-            raise refused(name or address, error) from error
-        known_files.put(address, facts)
+        facts = _facts_of(system, address, name or address)
     return RemoteSource(system, address, facts, name or address)

@@ -133,7 +133,7 @@ def test_many_lies_and_many_queues_take_no_product_of_both() -> None:
             ]
         survey.holes = [Hole(slab, low, high)]
         places = range(low, high, RECORD)
-        frames = [Frame(at, at + RECORD, header(at, ("X", 0), 1, own_place=False)) for at in places]
+        frames = [Frame(at, at + RECORD, header(at, ("X", 0), 1)) for at in places]
         order = order_of(survey)
         began = time.process_time()
         Claimant(survey, order, []).claims({0: frames}, {})

@@ -34,7 +34,7 @@ def survey(hole: tuple[int, int], runs: dict[tuple[str, int], list[tuple[int, in
 
 def units(*pointed: tuple[int, int, int]) -> list[Frame]:
     """Number of the queue, slot, physical offset."""
-    return [Frame(at, at + RECORD, None, name(number), slot, by_unit=True) for number, slot, at in pointed]
+    return [Frame(at, at + RECORD, None, name(number), slot) for number, slot, at in pointed]
 
 
 def test_a_forged_position_does_not_decide_how_long_it_takes() -> None:

@@ -153,3 +153,43 @@ def test_a_message_with_zeros_for_properties_stays(base: Path, tmp_path: Path, w
     assert problems(tmp_path / "mended", must, RELEASE, SETTINGS) == []
     findings = Verification(Store.open(tmp_path / "mended")).findings()
     assert [one.code for one in findings if one.severity is Severity.ERROR] == []
+
+
+def test_a_copied_segment_and_a_foreign_queue(base: Path, tmp_path: Path) -> None:
+    """The copy is full of headers of another place, and no unit says where one queue's records were."""
+    log, queues = base / "commitlog", base / "consumequeue"
+    shutil.copyfile(log / f"{SEGMENT:020d}", log / f"{3 * SEGMENT:020d}")
+    shutil.rmtree(queues / "OrderTopic/0")
+    shutil.copytree(queues / "PayTopic/2", queues / "OrderTopic/0")
+    assert mended(base, tmp_path) == []
+
+
+def test_units_that_lost_one_of_them_inside_of_a_hole(base: Path, tmp_path: Path) -> None:
+    path = base / f"commitlog/{3 * SEGMENT:020d}"
+    path.write_bytes(path.read_bytes()[:9000].ljust(SEGMENT, b"\0"))
+    queue = base / "consumequeue/OrderTopic/0/00000000000000004000"
+    data = queue.read_bytes()
+    lost = {one.slot for at, one in strict.carve(copy_base(BASE, tmp_path / "was")).items()} - {
+        one.slot for one in strict.carve(base).values()
+    }
+    slots = sorted(slot for topic, number, slot in lost if (topic, number) == ("OrderTopic", 0))
+    at = (slots[len(slots) // 2] - 200) * 20
+    queue.write_bytes(data[:at] + data[at + 20 :] + bytes(20))
+    assert mended(base, tmp_path) == []
+
+
+def test_of_two_records_at_one_queue_offset_the_one_that_lies_goes(base: Path, tmp_path: Path) -> None:
+    """Its true queue misses that queue offset just there, and so does not miss the other one."""
+    found = {at: one for at, one in strict.carve(base).items() if one.placed}
+    places = {one.slot: at for at, one in found.items()}
+    victims = []
+    for number in range(3, 100):
+        around = [places.get(("PayTopic", 0, slot)) for slot in (number - 1, number, number + 1)]
+        at = places.get(("PayTopic", 1, number))
+        if at is not None and None not in around and around[0] < at < around[2]:  # type: ignore[operator]
+            victims.append(at)
+    for victim in victims[:1]:
+        overwritten(base, victim + 12, (0).to_bytes(4, "big"))
+    must = {at: one for at, one in found.items() if at not in victims[:1]}
+    mend(base, RELEASE, tmp_path / "mended", SETTINGS)
+    assert problems(tmp_path / "mended", must, RELEASE, SETTINGS) == []

@@ -12,9 +12,11 @@ import pytest
 from fixtures import strict
 from fixtures.many import Many
 from rmqtool.check.verify import Reading, Verification
+from rmqtool.errors import UsageError
+from rmqtool.recovery.foretell import foretell
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
-from tests.repair.mend.laws import kept, mend
+from tests.repair.mend.laws import NOBODY, kept, mend, planned
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,6 +67,8 @@ def test_a_place_without_room_keeps_a_blank_unit(tmp_path: Path, with_queue: boo
     assert units["T000000", 0, 24] == strict.PRE_BLANK
     for place, one in strict.walk(target)[0].items():
         assert units[one.slot] == (place, one.size)
+    store = Store.open(target, config=config_of(many.settings))
+    assert all(foretell(store, one, lock=NOBODY).safe_to_start for one in ("4.9.8", "5.3.3"))
     again = kept(target, RELEASE, many.settings)
     assert again.changes == ()
     assert again.notes == (
@@ -87,3 +91,36 @@ def test_the_name_of_a_queue_file_does_not_decide_how_long_it_takes(tmp_path: Pa
     plan = kept(root, RELEASE, many.settings)
     assert plan.lost.messages == 10
     assert time.process_time() - began < 5
+
+
+def seconds(place: Path, many: Many, every: int) -> float:
+    """Time of the processor for a plan; one record of so many has a bad body."""
+    root = many.write(place)
+    many.spoil(root, np.arange(1, many.messages - 1, every))
+    work = place.with_suffix(".work")
+    work.mkdir()
+    began = time.process_time()
+    planned(root, RELEASE, str(work), many.settings)
+    return time.process_time() - began
+
+
+@pytest.mark.parametrize("grows", ["rounds", "topics"])
+def test_a_plan_takes_time_as_there_are_holes_and_queues(tmp_path: Path, grows: str) -> None:
+    """`tests/bench/test_growth.py` has the same for a hundred times as many."""
+    sizes = {"rounds": (Many(1, 1, 800), Many(1, 1, 3200)), "topics": (Many(200, 1, 4), Many(800, 1, 4))}
+    small, large = (seconds(tmp_path / str(many.messages), many, 2) for many in sizes[grows])
+    assert large < 8 * max(small, 0.1)
+
+
+@pytest.mark.parametrize("claimed", [1 << 40, 1 << 62])
+def test_the_name_of_a_segment_does_not_decide_how_many_there_are(tmp_path: Path, claimed: int) -> None:
+    many = Many(1, 1, 40, queue_file=4000)
+    root = many.write(tmp_path / "store")
+    base = claimed // many.segment_size * many.segment_size
+    far = bytearray((root / "commitlog" / f"{0:020d}").read_bytes())
+    for number in range(40):
+        place = number * many.record_size
+        far[place + 28 : place + 36] = (base + place).to_bytes(8, "big")
+    (root / "commitlog" / f"{base:020d}").write_bytes(far)
+    with pytest.raises(UsageError, match="of which 2 are there"):
+        kept(root, RELEASE, many.settings)

@@ -10,7 +10,7 @@ import pytest
 import fixtures
 from rmqtool.api import open_store, scan
 from rmqtool.check.verify import Verification
-from rmqtool.errors import NotAStoreError, UsageError, VanishedError
+from rmqtool.errors import NotAStoreError, UnreadableError, UsageError, VanishedError
 from rmqtool.store.access import open_source
 from rmqtool.store.remote import source as remote_source
 from rmqtool.store.remote.address import address_of, is_remote
@@ -96,6 +96,34 @@ def test_only_what_is_needed_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None
         assert source.window(len(data), 1).size == source.window(0, 0).size == 0
     with pytest.raises(VanishedError, match="memory://ranges/none: no such file"):
         open_source("memory://ranges/none")
+
+
+@pytest.mark.parametrize("size", [100, (3 << 20) - 1, 3 << 20, 4 << 20])
+def test_a_file_that_was_replaced_is_not_read_as_what_it_was(size: int) -> None:
+    """Shorter, of the same length, longer: an unreadable range, and nothing of it is kept."""
+    memory = fsspec.filesystem("memory")
+    old, new = b"a" * (3 << 20), b"b" * size
+    memory.pipe_file(f"/replaced/{size}", old)
+    with open_source(f"memory://replaced/{size}") as source:
+        assert source.window(0, 10).tobytes() == old[:10]
+        memory.pipe_file(f"/replaced/{size}", new)
+        with pytest.raises(UnreadableError, match="replaced while it was read"):
+            source.window(2 << 20, 10)
+    with open_source(f"memory://replaced/{size}") as source:
+        assert source.size == size
+        assert source.window(0, 10).tobytes() == new[:10]
+        assert source.window(2 << 20, 10).tobytes() == new[2 << 20 :][:10]
+
+
+def test_a_store_whose_segment_is_replaced_is_not_complete(
+    golden: Callable[[str], fixtures.Golden], far: Callable[[Path], str]
+) -> None:
+    address = far(golden("v498-basic").path)
+    store = open_remote_store(address)
+    first = store.segments[0].file
+    fsspec.filesystem("memory").pipe_file(f"{address}/{first.path}", b"x" * 100)
+    findings = told(store)
+    assert any("replaced" in one["message"] and one["path"] == first.path for one in findings), findings
 
 
 def test_addresses() -> None:

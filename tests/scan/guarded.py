@@ -1,0 +1,184 @@
+"""Buffers with a guard page behind them, and every compiled kernel run on them.
+
+`KERNELS` names those that take an array of bytes, by module of `rmqtool.scan.kernels`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formats.commitlog import MESSAGE_MAGIC_CODES, encode_message
+from formats.replay import entry
+from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Column, Field, Keys, Lane, Queue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAGIC = MESSAGE_MAGIC_CODES[0].to_bytes(4, "big", signed=True)
+KERNELS = {
+    "building": {"append_units", "put_keys", "feeds_further_queues"},
+    "carve": {"carve"},
+    "dispatch": {"place", "agree_units", "ascending_units"},
+    "entries": {"walk_entries"},
+    "hashes": {"key_hashes", "agree", "chain", "compare_slots", "follow"},
+    "spans": {"first_nonzero", "gather", "message_ids", "property_spans"},
+    "walk": {"walk", "find_record"},
+}
+_UNIT, _ITEM = 20, 20
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@contextmanager
+def before_guard(data: bytes, page: int = mmap.PAGESIZE) -> Iterator[np.ndarray]:
+    """The bytes at the very end of readable memory: a page that nobody may touch follows them."""
+    pages = max(-(-len(data) // page), 1)
+    region = mmap.mmap(-1, (pages + 1) * page)
+    whole = np.frombuffer(region, np.uint8)
+    address = whole.ctypes.data
+    try:
+        end = pages * page
+        whole[end - len(data) : end] = np.frombuffer(data, np.uint8)
+        assert _libc.mprotect(ctypes.c_void_p(address + end), ctypes.c_size_t(page), 0) == 0
+        yield whole[end - len(data) : end]
+    finally:
+        _libc.mprotect(ctypes.c_void_p(address), ctypes.c_size_t((pages + 1) * page), 3)
+        del whole
+
+
+def run_all_kernels(buffer: np.ndarray) -> None:
+    """Every compiled kernel on this buffer, as if the file went on behind it and as if it did not."""
+    _run_on_records(buffer)
+    _run_on_entries(buffer)
+    _run_on_items(buffer)
+    _run_on_units(buffer)
+    _run_writing(max(buffer.size // _UNIT, 1))
+
+
+def _run_on_records(buffer: np.ndarray) -> None:
+    from rmqtool.scan import kernels
+    from rmqtool.scan.kernels.carve import carve
+
+    rows = np.zeros((64, ROW_WIDTH), np.int64)
+    status = np.zeros(STATUS_WIDTH, np.int64)
+    for file_size in (buffer.size, buffer.size + 1000):
+        kernels.walk(buffer, 0, 0, file_size, 0, int(Check.ALL), rows, status)
+        count = int(status[0])
+        for any_offset in (0, 1):
+            for start in (0, 1, max(buffer.size - 9, 0), buffer.size):
+                kernels.find_record(buffer, start, 0, file_size, 0, 0, any_offset, rows[-1:], status)
+        places = np.ascontiguousarray(rows[:count, Field.PROPERTIES_POSITION])
+        lengths = np.ascontiguousarray(np.maximum(rows[:count, Field.PROPERTIES_LENGTH], 0))
+        spans = np.zeros((int((lengths // 4 + 1).sum()), 4), np.int64)
+        counts, empty = np.zeros(count, np.int64), np.zeros(count, bool)
+        kernels.property_spans(buffer, places, lengths, spans, counts, empty)
+        out = np.zeros(int(lengths.sum()), np.uint8)
+        kernels.gather(buffer, places, lengths, np.zeros(count + 1, np.int32), out)
+        widths = np.minimum(buffer.size - np.maximum(places, 0), 20)
+        ids = np.zeros(int((2 * widths + 16).sum()), np.uint8)
+        kernels.message_ids(buffer, places, widths, places, ids)
+        _run_on_rows(buffer, rows[:count])
+        for border in (buffer.size // 2, buffer.size):
+            carve(buffer, 0, border, 0, file_size, 1 << 22, -1, rows, status)
+            _run_on_rows(buffer, rows[: int(status[0])])
+    for start in (0, buffer.size // 2, buffer.size):
+        kernels.first_nonzero(buffer, start)
+
+
+def _run_on_rows(buffer: np.ndarray, rows: np.ndarray) -> None:
+    from rmqtool.scan.kernels import building, dispatch, hashes
+
+    keys, owners = np.zeros(200, np.int32), np.zeros(200, np.int32)
+    hashes.key_hashes(buffer, 0, rows, 0, keys, owners)
+    building.feeds_further_queues(buffer, 0, rows)
+    known = np.empty((8, len(Lane)), np.int64), np.empty(4096, np.uint8), np.zeros(32, np.int32)
+    columns = np.empty((len(Column), 64), np.int64)
+    dispatch.place(buffer, 0, rows, 0, 0, known, np.zeros(3, np.int64), columns)
+
+
+def _run_on_entries(buffer: np.ndarray) -> None:
+    from rmqtool.scan.kernels.entries import walk_entries
+
+    rows, status = np.zeros((64, ROW_WIDTH), np.int64), np.zeros(STATUS_WIDTH, np.int64)
+    for behind in (0, 1000):
+        walk_entries(buffer, 0, 0, buffer.size + behind, int(Check.ALL), rows, status)
+
+
+def _run_on_items(buffer: np.ndarray) -> None:
+    """As the items of an index file, and as slots and items of a whole one."""
+    from rmqtool.scan.kernels import hashes
+
+    count = buffer.size // _ITEM
+    longs = np.zeros(count, np.int64)
+    hashes.agree(buffer, np.zeros(count, np.int32), np.zeros(count, np.int32), longs, longs, 0, 1)
+    for slots in (1, 7, 100):
+        state, bad = np.zeros(slots, np.int64), np.zeros((4, 3), np.int64)
+        hashes.chain(buffer, 1, slots, state, bad, 0)
+        hashes.compare_slots(buffer, state, np.zeros(4, np.int64))
+        heads = np.array([0, 1, count - 1, count, count + 1, 1 << 40, -1], np.int64)
+        for start in (0, min(4 * slots, buffer.size)):
+            hashes.follow(buffer, start, heads, np.zeros(64, np.int64))
+
+
+def _run_on_units(buffer: np.ndarray) -> None:
+    from rmqtool.scan.kernels import dispatch
+
+    dispatch.ascending_units(buffer, -1)
+    count = buffer.size // _UNIT + 3
+    columns = np.zeros((len(Column), count), np.int64)
+    columns[Column.SLOT] = np.arange(count)
+    chosen, right = np.arange(count), np.zeros(count, bool)
+    for first in (0, 1, -5, 1 << 50):
+        dispatch.agree_units(buffer, first, columns, chosen, right)
+
+
+def _run_writing(count: int) -> None:
+    """What writes units and items, into memory that ends where they end."""
+    from rmqtool.scan.kernels import building
+
+    columns = np.zeros((len(Column), count), np.int64)
+    columns[Column.SLOT] = np.arange(count) % 5
+    columns[Column.OFFSET] = np.arange(count) * 100
+    state = np.zeros(len(Queue), np.int64)
+    state[Queue.KNOWN] = -1
+    with ExitStack() as stack:
+        units = stack.enter_context(before_guard(bytes(count * _UNIT)))
+        building.append_units(columns, np.arange(count), 0, 0, state, units, np.zeros(count, np.int64))
+        items = stack.enter_context(before_guard(bytes(count * _ITEM)))
+        keys = np.arange(count, dtype=np.int32), np.zeros(count, np.int32)
+        records = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        for room in (1, count, count + 1, 1 << 30):
+            header = np.zeros(len(Keys), np.int64)
+            header[Keys.INDEX_COUNT] = 1
+            building.put_keys(keys, records, 0, room, header, np.zeros(7, np.int32), items)
+
+
+def guarded_inputs() -> Iterator[bytes]:
+    texts = [
+        b"",
+        b"a\x01b",
+        b"TAGS\x01" + b"v" * 59,
+        b"UNIQ_KEY\x01" + b"w" * 119,
+        b"\x01",
+        b"\xe4\xb8",
+        b"\xff",
+    ]
+    for topic in ("T", "T" * 64, "T" * 127, "ü"):
+        for text in texts:
+            record = encode_message(topic, b"b" * 10, text)
+            yield record
+            yield from (record[:-cut] for cut in (1, 2, 60))
+            yield record + encode_message(topic, b"", text, physical_offset=len(record))
+            yield entry(record) + entry(record)[:-3]
+    for length in range(140):
+        yield bytes(length)
+        yield b"\xda" * length
+        yield (MAGIC * 40)[:length]
+    rng = np.random.default_rng(11)
+    for length in (1, 63, 64, 71, 72, 73, 4096, 5000):
+        yield rng.choice(np.frombuffer(b"\0\1\2\xda\xa3\x20\xa7\xcb", np.uint8), length).tobytes()
