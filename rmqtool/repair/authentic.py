@@ -1,8 +1,8 @@
 """Whether a journal is one that this user or root wrote, and speaks of its store alone.
 
-Undo writes and removes what a journal names, as root perhaps. So nobody else may be able to change the journal
-or the way to it, and the places in it are derived again: from the store's root, or a further commit-log root,
-and a relative path.
+Undo writes and removes what a journal names, as root perhaps. So nobody else may be able to change the
+journal or the way to it, and the places in it are derived again: from the store's root, or
+a further commit-log root, and a relative path.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def refuse_foreign(directory: str, option: str) -> None:
 
 
 def authenticate(directory: str) -> None:
-    """Raises `UsageError` unless only this user and root can change a journal's directory and what is in it."""
+    """Raises `UsageError` unless only this user and root can change a journal."""
     refuse_foreign(directory, "the journal")
     waiting = [""]
     while waiting:
