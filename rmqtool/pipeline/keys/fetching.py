@@ -16,7 +16,7 @@ from rmqtool.query.select_found import FoundFilter
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Field
 from rmqtool.scan.log import LogScan, scan_log
-from rmqtool.scan.picked import Missing, pick
+from rmqtool.scan.picked import Damaged, Missing, pick
 from rmqtool.store.coverage import unreadable
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ _CLOSE = 1 << 15
 """bytes a record up to which reading everything is quicker than going to each"""
 _APART = 1 << 20
 """bytes between two records that are never read through"""
+_OF_DAMAGE = ("segment", "physical_offset", "store_size", "crc")
 _FEW = 256
 """records that are held together where they are read one by one"""
 
@@ -79,7 +80,7 @@ def hits(store: Store, path: str, offsets: Ints, keys: pa.Array, asked: Asked) -
     """Records at `offsets` with their wanted `keys` as `hits_schema` has them; notes of those not there."""
     judge = FoundFilter(asked.chosen)
     own = tuple(name for name in asked.columns if name != "store")
-    columns = tuple(dict.fromkeys((*own, "segment", "physical_offset", *judge.columns)))
+    columns = tuple(dict.fromkeys((*own, *_OF_DAMAGE, *judge.columns)))
     shown = tuple(dict.fromkeys((*own, "segment", "physical_offset")))
     for made in fetch(store.segments, offsets, columns):
         if isinstance(made, Missing):
@@ -89,12 +90,23 @@ def hits(store: Store, path: str, offsets: Ints, keys: pa.Array, asked: Asked) -
             yield _named(batch, path, keys.take(pa.array(place)), kept=False)
             continue
         passes = judge.mask(made)
+        if damaged := list(_damaged(store, made.filter(pa.array(passes)))):
+            yield noted({"store": path, "not_covered": damaged})
         matched = keys.take(pa.array(offsets.searchsorted(made["physical_offset"].to_numpy())))
         for kept, names in ((passes, shown), (~passes, ("segment", "physical_offset"))):
             if kept.any():
                 mask = pa.array(kept)
                 batch = made.select(list(names)).filter(mask)
                 yield _named(batch, path, matched.filter(mask), kept=names is shown)
+
+
+def _damaged(store: Store, batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """Rows of `not_covered` for listed records whose body fails its CRC."""
+    for row in batch.select(list(_OF_DAMAGE)).to_pylist():
+        place = store.segments.locate(row["physical_offset"]) if row["crc"] == "bad" else None
+        if place is not None:
+            told = Damaged(place[0].file.shown, place[1], row["physical_offset"], row["store_size"])
+            yield told.row()
 
 
 def _named(batch: pa.RecordBatch, path: str, matched: pa.Array, *, kept: bool) -> pa.RecordBatch:

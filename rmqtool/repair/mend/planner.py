@@ -16,7 +16,7 @@ from rmqtool.repair.mend.refusals import refusal_edits
 from rmqtool.repair.mend.rocksdb import has_rocksdb_queues, rocksdb_edits
 from rmqtool.repair.mend.segments import segment_edits, with_log
 from rmqtool.repair.mend.state import LogFacts, state_edits
-from rmqtool.repair.mend.strays import emptied_twins, stray_edits
+from rmqtool.repair.mend.strays import stray_edits
 from rmqtool.repair.plan import Cost, Input, Planned, Told, make_planned, plan_id
 from rmqtool.repair.prove.result import store_with
 from rmqtool.repair.rebuild_rules import rules_of
@@ -120,7 +120,6 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     ).mend()
     edits += derived.edits
     edits += stray_edits(store, options.release)
-    edits += emptied_twins(store, edits)
     facts = LogFacts(
         log.survey.highest_timestamp,
         log.survey.last_timestamp,
