@@ -16,7 +16,7 @@ from rmqtool.query.select_found import FoundFilter
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Field
 from rmqtool.scan.log import LogScan, scan_log
-from rmqtool.scan.picked import Missing, pick
+from rmqtool.scan.picked import Damaged, Missing, pick
 from rmqtool.store.coverage import unreadable
 
 if TYPE_CHECKING:
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import SegmentSet
 
+    Row = dict[str, Any]
     Ints = npt.NDArray[np.int64]
+
+_OF_DAMAGE = ("crc", "path", "position", "physical_offset", "store_size")
 
 _CLOSE = 1 << 15
 """bytes a record up to which reading everything is quicker than going to each"""
@@ -79,7 +82,7 @@ def hits(store: Store, path: str, offsets: Ints, keys: pa.Array, asked: Asked) -
     """Records at `offsets` with their wanted `keys` as `hits_schema` has them; notes of those not there."""
     judge = FoundFilter(asked.chosen)
     own = tuple(name for name in asked.columns if name != "store")
-    columns = tuple(dict.fromkeys((*own, "segment", "physical_offset", *judge.columns)))
+    columns = tuple(dict.fromkeys((*own, "segment", "physical_offset", *judge.columns, *_OF_DAMAGE)))
     shown = tuple(dict.fromkeys((*own, "segment", "physical_offset")))
     for made in fetch(store.segments, offsets, columns):
         if isinstance(made, Missing):
@@ -90,11 +93,23 @@ def hits(store: Store, path: str, offsets: Ints, keys: pa.Array, asked: Asked) -
             continue
         passes = judge.mask(made)
         matched = keys.take(pa.array(offsets.searchsorted(made["physical_offset"].to_numpy())))
+        damaged = _damaged(made.filter(pa.array(passes)))
+        if damaged:
+            yield noted({"store": path, "not_covered": damaged})
         for kept, names in ((passes, shown), (~passes, ("segment", "physical_offset"))):
             if kept.any():
                 mask = pa.array(kept)
                 batch = made.select(list(names)).filter(mask)
                 yield _named(batch, path, matched.filter(mask), kept=names is shown)
+
+
+def _damaged(batch: pa.RecordBatch) -> list[Row]:
+    """Rows of `not_covered` for the records with a wrong body."""
+    import pyarrow.compute as pc
+
+    found = batch.select(list(_OF_DAMAGE)).filter(pc.equal(batch["crc"], "bad"))
+    rows = (found[name].to_pylist() for name in _OF_DAMAGE[1:])
+    return [Damaged(*one).row() for one in zip(*rows, strict=True)]
 
 
 def _named(batch: pa.RecordBatch, path: str, matched: pa.Array, *, kept: bool) -> pa.RecordBatch:
