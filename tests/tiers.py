@@ -37,7 +37,16 @@ for _name, _fixed in (("fixed", True), ("random", False)):
 ON_SPARK = ("tests/pipeline/", "tests/interop/test_stream_interop.py")
 """tests that share a session of Spark, which takes longer to start than most of them"""
 GOLDEN = re.compile(r"\b[bv]\d{3}-([a-z0-9-]+)")
-FEW = 5
+FEW = 2
+LONG = (
+    "tests/check/test_dying.py",
+    "tests/cli/test_interrupt.py",
+    "tests/cli/test_interrupted_queries.py",
+    "tests/project/test_docs.py::test_shown_output",
+    "tests/repair/test_in_place.py::test_a_kill",
+    "tests/scan/test_startup.py",
+)
+"""tests that start processes, or read much: `--few` leaves them out too"""
 
 HERE = Path(__file__).parent
 LONGEST = ("pipeline", "interop", "laws", "repair", "cli")
@@ -131,7 +140,7 @@ def _turn(room: str) -> int:
 
 
 def beyond_a_few(names: list[str]) -> set[str]:
-    """What `--few` leaves out: Spark, and of each test all but FEW cases and one golden of each kind."""
+    """What `--few` leaves out: of each test all but FEW cases and one golden a kind; what takes long."""
     seen: dict[tuple[str, str], int] = {}
     left_out = set()
     for name in names:
@@ -139,7 +148,7 @@ def beyond_a_few(names: list[str]) -> set[str]:
         golden = GOLDEN.search(case)
         of_kind = (test, golden[1] if golden else "")
         seen[of_kind] = number = seen.get(of_kind, 0) + 1
-        if number > (1 if golden else FEW) or name.startswith(ON_SPARK):
+        if number > (1 if golden else FEW) or name.startswith(ON_SPARK + LONG):
             left_out.add(name)
     return left_out
 

@@ -134,7 +134,7 @@ def _plan(context: Context, opened: Store, chosen: dict[str, Any], work: str, re
     from rmqtool.store.access import Access
 
     release = chosen["release"] or opened.release.last
-    total = 2 * sum(one.size for one in opened.segments)
+    total = 3 * sum(one.size for one in opened.segments)
     with context.progress("reading", total) as progress:
         if chosen["policy"] == Policy.BROKER:
             return _as_broker(opened, release, chosen, read, progress.advance)

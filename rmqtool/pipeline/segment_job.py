@@ -6,6 +6,7 @@ against each other in the order of the log, by one task that is sent the account
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,9 @@ from rmqtool.errors import RmqtoolError
 from rmqtool.pipeline.accounts import opened, packages
 from rmqtool.pipeline.opening import open_any
 from rmqtool.pipeline.parts import log_parts
-from rmqtool.pipeline.runner import spark_errors
+from rmqtool.pipeline.runner import Lost, spark_errors
+from rmqtool.pipeline.session import first_line
+from rmqtool.pipeline.workers import refuse_workers
 from rmqtool.scan.log import data_bytes
 from rmqtool.store.live import is_live
 from rmqtool.store.segments import SegmentSet
@@ -34,6 +37,18 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 
+_DEFECT = "Traceback (most recent call last)"
+_EXPECTED = re.compile(r"^(rmqtool\.errors\.\w+|MemoryError)\b", re.MULTILINE)
+"""what a task ends with that is no defect of the program"""
+
+
+@dataclass(frozen=True)
+class Anew:
+    """The store has to be read by one task. reason: why it is read a second time, None for the first time."""
+
+    reason: str | None = None
+
+
 @dataclass(frozen=True)
 class SegmentJob:
     """One Spark job of two stages."""
@@ -43,27 +58,30 @@ class SegmentJob:
     options: SourceOptions
     level: Level
 
-    def run(self) -> tuple[list[Row], Row] | None:
-        """Findings and summary; None where the store has to be read by one task.
+    def run(self) -> tuple[list[Row], Row] | Anew | Lost:
+        """Findings and summary; `Anew` where the store has to be read by one task.
 
-        That is: a log of less than two segments, a broker that is writing, files that change meanwhile, tasks
-        that die each time.
+        That is: a log of less than two segments, a broker that is writing, files that change or go meanwhile,
+        tasks that die each time. Any other error of a task is a defect, and the store lost.
         """
         try:
             store = open_any(self.path, config=self.options.config)
             parts = log_parts(store, 0)
             if len(parts) < 2 or is_live(store):
-                return None
+                return Anew()
             read = partial(packages, level=self.level, log_bytes=data_bytes(store.segments))
             check = Check(self.path, self.options, self.level, tuple(part.segment for part in parts))
             told = self.session.sparkContext.parallelize(list(enumerate(parts)), len(parts)).flatMap(read)
             in_order = told.repartitionAndSortWithinPartitions(1)
             (found,) = in_order.mapPartitions(check).collect()
-        except RmqtoolError:
-            return None
-        except spark_errors():
-            return None
-        return found
+        except RmqtoolError as error:
+            return Anew(str(error))
+        except spark_errors() as error:
+            refuse_workers(error)
+            if _DEFECT in str(error) and not _EXPECTED.search(str(error)):
+                return Lost(first_line(error))
+            return Anew(first_line(error))
+        return Anew("a broker has opened it meanwhile") if found is None else found
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from rmqtool.check.verify import Verification
 from rmqtool.errors import ExitCode, worst
 from rmqtool.pipeline.opening import open_any
 from rmqtool.pipeline.runner import Lost, lost_store, run_group, side_by_side
-from rmqtool.pipeline.segment_job import SegmentJob
+from rmqtool.pipeline.segment_job import Anew, SegmentJob
 from rmqtool.pipeline.session import is_local, parallelism
 from rmqtool.store.coverage import coverage
 
@@ -92,11 +92,17 @@ def _verdict(
     by_segment: bool,
 ) -> StoreVerdict | Lost:
     """One store; as a whole where it is not to be cut, or cannot be."""
+    reason = None
     if by_segment and level is not Level.QUICK:
         cut = SegmentJob(session, path, options, level).run()
-        if cut is not None:
+        if isinstance(cut, Lost):
+            return cut
+        if not isinstance(cut, Anew):
             return StoreVerdict(path, *cut)
+        reason = cut.reason
     (found,) = run_group(session, [path], whole)
+    if reason is not None and not isinstance(found, Lost):
+        found.summary["read_again"] = reason
     return found
 
 

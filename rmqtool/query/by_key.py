@@ -17,7 +17,9 @@ from rmqtool.errors import RmqtoolError
 from rmqtool.query.index_coverage import Coverage, coverage
 from rmqtool.query.index_lookup import open_index
 from rmqtool.query.key_scan import COMPARED, KeyScan
-from rmqtool.query.log_end import end_of_records
+from rmqtool.query.log_end import log_span
+from rmqtool.query.lost_end import lost_end
+from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.topics import known_topics
 from rmqtool.scan.picked import Missing, pick
 from rmqtool.store.coverage import Incomplete, holes_in, rest_of_log
@@ -114,7 +116,9 @@ def find_keys(
         ]
         for start, end in rest:
             answer.not_covered += rest_of_log(list(store.segments), start, Incomplete.LIMIT, end=end)
-    elif rest:
+        return answer
+    answer.not_covered += lost_end(store, MessageFilter(store_from=window[0], store_to=window[1]))
+    if rest:
         _by_scan(store, wanted, answer, rest, reading)
     return answer
 
@@ -133,18 +137,6 @@ def index_topics(store: Store, topic: str | None) -> list[str]:
 def compares_all(keys: int, topics: int) -> bool:
     """Whether so many keys in so many topics are looked for in whole columns of hashes, not along chains."""
     return keys * topics > FEW_HASHES
-
-
-def log_span(store: Store) -> tuple[int, int]:
-    """Physical offsets from the first byte to behind the last record, or all files where that is unknown."""
-    first = max(store.segments.first_offset, 0)
-    last = store.segments.last_with_data()
-    if last is None:
-        return first, 0
-    try:
-        return first, last.base + (end_of_records(last) or last.size)
-    except RmqtoolError:
-        return first, last.end
 
 
 def _by_index(store: Store, wanted: WantedKeys, answer: KeyAnswer, log_end: int) -> Coverage:

@@ -51,3 +51,5 @@ def _deliveries(
             return
         offset = following
         answer = pull(view, offset, left, oldest_4=rules.back_to_zero, passes=passes)
+        first.skipped += answer.skipped
+        first.first_skipped = answer.first_skipped if first.first_skipped is None else first.first_skipped

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rmqtool.errors import RmqtoolError
 from rmqtool.query.segment_ends import data_end
 from rmqtool.scan import kernels_python
 from rmqtool.scan.events import Records, Tail, TailContent
@@ -15,6 +16,7 @@ from rmqtool.store.cut import CutSource
 
 if TYPE_CHECKING:
     from rmqtool.store.bytes import ByteSource
+    from rmqtool.store.layout import Store
     from rmqtool.store.segments import Segment
 
 _PROBES = 128
@@ -24,6 +26,18 @@ _SAMPLES = 16
 _PAGE = 4096
 _CHUNK = 1 << 14
 """bytes in front of the end of the data that are searched first for the last record"""
+
+
+def log_span(store: Store) -> tuple[int, int]:
+    """Physical offsets from the first byte to behind the last record, or all files where that is unknown."""
+    first = max(store.segments.first_offset, 0)
+    last = store.segments.last_with_data()
+    if last is None:
+        return first, 0
+    try:
+        return first, last.base + (end_of_records(last) or last.size)
+    except RmqtoolError:
+        return first, last.end
 
 
 def end_of_data(segment: Segment) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.errors import RmqtoolError
-from rmqtool.query.by_key import log_span
+from rmqtool.query.log_end import log_span
 from rmqtool.query.queue_ends import file_ends
 from rmqtool.query.scope import Scope
 from rmqtool.store.coverage import Incomplete

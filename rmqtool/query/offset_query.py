@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from formats.properties import INNER_MULTI_DISPATCH
 from rmqtool.query.by_offset import pull_on
 from rmqtool.query.client_decode import client_view
 from rmqtool.query.lost_units import lost_units
 from rmqtool.query.message_filter import MessageFilter
+from rmqtool.query.queue_damage import foreign, queue_damage, skipped
 from rmqtool.query.select_found import FoundFilter
 from rmqtool.query.subscription import FilterType
 from rmqtool.query.unit_tags import UnitTags
 from rmqtool.query.verdict import Cause, Verdict, judge
+from rmqtool.scan.multi import LMQ_PREFIX
 from rmqtool.scan.picked import Damaged, Missing, pick
 from rmqtool.store.coverage import Incomplete, coverage
 from rmqtool.store.names import escape_name
@@ -64,6 +67,8 @@ class OffsetQuery:
     _first: Pull | None = None
     _reached: int = 0
     _left_out: int = 0
+    _others: list[Row] = field(default_factory=list)
+    """rows for units that lead to records of other queues"""
 
     def batches(
         self, count: int, columns: Sequence[str]
@@ -82,7 +87,7 @@ class OffsetQuery:
         self._first, self._reached = first, self.asked.offset
         subscription = self.subscription
         own = subscription.columns if subscription else ()
-        wanted = tuple(dict.fromkeys((*columns, *own, *judge.columns)))
+        wanted = tuple(dict.fromkeys((*columns, *own, *judge.columns, "topic", "queue_id")))
         while some := list(islice(delivered, _AT_ONCE)):
             self._reached = some[-1].queue_offset + some[-1].messages
             for part, found in self._picked(some, wanted):
@@ -111,7 +116,21 @@ class OffsetQuery:
                 lost.add(part.physical_offset)
                 self.missing.append(part)
             else:
-                yield part, [one for one in own if one.physical_offset not in lost]
+                there = [one for one in own if one.physical_offset not in lost]
+                self._others += self._of_other_queues(part, there)
+                yield part, there
+
+    def _of_other_queues(self, batch: pa.RecordBatch, found: list[Delivered]) -> Iterator[Row]:
+        """Units that lead to records of another queue, as those of light queues and of multi-dispatch may."""
+        own = self.asked.topic, self.asked.queue_id
+        stated = zip(found, *(batch[name].to_pylist() for name in ("topic", "queue_id")), strict=True)
+        for one, topic, number in stated:
+            if (topic, number) == own or self.asked.topic.startswith(LMQ_PREFIX):
+                continue
+            (part,) = pick(self.store.segments, [one.physical_offset], ("properties",))
+            names = {} if isinstance(part, Missing) else dict(part["properties"].to_pylist()[0] or ())
+            if INNER_MULTI_DISPATCH not in names:
+                yield foreign(self.view, one.queue_offset, escape_name(f"{topic}/{number}"))
 
     def _judged(
         self, batch: pa.RecordBatch, found: list[Delivered], tags: UnitTags
@@ -226,6 +245,10 @@ class OffsetQuery:
     def not_covered(self) -> list[Row]:
         """Messages behind the last one listed, and records that could not be shown."""
         rows: list[Row] = [*self.unread, *map(Missing.row, self.missing), *map(Damaged.row, self.damaged)]
+        rows += queue_damage(self.view, self.store.sizes)
+        if self._first is not None and self._first.first_skipped is not None:
+            rows.append(skipped(self.view, self._first.first_skipped, self._first.skipped))
+        rows += self._others
         rows += lost_units(self.view, self.asked.offset, max(self._reached, self.asked.offset + 1))
         end = self._first.max_offset if self._first is not None else 0
         if self._reached != self.asked.offset and self._reached < end:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from formats.consumequeue import PRE_BLANK_SIZE
 from rmqtool.query.queue_view import slots_of
 
 if TYPE_CHECKING:
@@ -67,6 +68,9 @@ class Pull:
     min_offset: int
     max_offset: int
     delivered: list[Delivered] = field(default_factory=list)
+    skipped: int = 0
+    """units that lead to no record, or are skipped with one that does, where the log reaches back so far"""
+    first_skipped: int | None = None
 
 
 def physical_memory() -> int:
@@ -107,6 +111,7 @@ class _Scan:
         self.bytes = 0
         self.messages = 0
         self.removed_until: int | None = None
+        self.damaged = False
         self.hot = physical_memory() * _MEMORY_RATIO // 100
 
     def run(self) -> None:
@@ -133,6 +138,7 @@ class _Scan:
         """Delivers the record of a unit, or notes why not."""
         log, answer = self.view.log, self.answer
         if self.removed_until is not None and physical_offset < self.removed_until:
+            self.skip(slot)
             return
         if self.passes is not None and not self.passes(tags_code, physical_offset, size):
             return
@@ -141,12 +147,21 @@ class _Scan:
             if not self.bytes:
                 answer.status = GetMessageStatus.MESSAGE_WAS_REMOVING
             self.removed_until = log.file_behind(physical_offset)
+            self.damaged = size != PRE_BLANK_SIZE and physical_offset >= log.low
+            self.skip(slot)
             return
         self.bytes += size
         self.messages += number
         self.removed_until = None
         answer.status = GetMessageStatus.FOUND
         answer.delivered.append(Delivered(slot, physical_offset, size, number, tags_code, foreign))
+
+    def skip(self, slot: int) -> None:
+        """Counts a unit that is not delivered because of one whose record is gone and has not expired."""
+        if self.damaged:
+            if not self.answer.skipped:
+                self.answer.first_skipped = slot
+            self.answer.skipped += 1
 
     def is_full(self, physical_offset: int, size: int, number: int) -> bool:
         """`DefaultMessageStore#isTheBatchFull`."""

@@ -55,6 +55,8 @@ class QueueView:
     five: bool
     """rules of 5.x instead of 4.x"""
     files: list[ViewedFile] = field(default_factory=list)
+    hidden: tuple[int, int, int] | None = None
+    """where a unit that is none ends the queue although others follow: file, byte in it, how many follow"""
     _open: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
@@ -160,9 +162,16 @@ class QueueView:
             file = self.files[index]
             bad = np.flatnonzero(~valid_units(self.units(file)))
             if bad.size:
+                behind = self._filled_behind(index, int(bad[0]))
                 file.written = int(bad[0]) * self.width
+                self.hidden = (index, file.written, behind) if behind else None
                 del self.files[index + 1 :]
                 return
+
+    def _filled_behind(self, index: int, number: int) -> int:
+        """Units behind one that is none, in its file and in those that follow."""
+        parts = [self.units(self.files[index])[number:], *map(self.units, self.files[index + 1 :])]
+        return sum(int(np.count_nonzero(valid_units(part))) for part in parts)
 
     def _cut_behind_log(self) -> None:
         """Units of records that the log does not have: recovery cuts them (`#truncateDirtyLogicFiles`)."""

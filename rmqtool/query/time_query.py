@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rmqtool.query.by_time import exact_offset, places_from
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.pull import pull
+from rmqtool.query.queue_damage import queue_damage
 from rmqtool.query.select_found import passing
 from rmqtool.query.time_search import Boundary, broker_offset
 from rmqtool.scan.picked import Damaged, Missing, pick
@@ -116,6 +117,7 @@ class TimeQuery:
     def not_covered(self) -> list[Row]:
         """Units whose records are not there to be asked for their time, and a record that cannot be shown."""
         rows: list[Row] = list(self.unread)
+        rows += queue_damage(self.view, self.store.sizes)
         if self.exact.unknown:
             why = f"{self.exact.unknown} units without a record, whose time is not known"
             rows.append({"path": self.view.path, "reason": Incomplete.DAMAGE, "error": why})

@@ -5,7 +5,7 @@ Records that an earlier truncation left behind are no loss, and neither are copi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -67,21 +67,71 @@ class LostPart:
 def measure_loss(parts: list[LostPart], kept: tuple[int, int], reading: Reading) -> tuple[Loss, list[str]]:
     """What is intact in the parts, and the paths that could not be read.
 
-    kept: physical offsets [low, high) of the log that stays.
+    kept: physical offsets [low, high) of the log that stays. Records at their own place count first. Those at
+    another place are copies when their own place stays or was counted, and stale when a file of its own
+    records holds them and they are older than the log.
     """
     loss = Loss()
     unreadable: list[str] = []
+    claimed = _Claimed(*kept)
+    elsewhere: list[tuple[LostPart, bool]] = []
     for part in parts:
         try:
-            _add(loss, part, kept, reading)
+            own, displaced = _add(loss, part, reading, None)
+            if displaced:
+                elsewhere.append((part, own or part.position > 0))
         except RmqtoolError:
             unreadable.append(part.file.path)
+    claimed.add([(one.start, one.end) for one in loss.ranges])
+    for part, has_own in elsewhere:
+        _add(loss, part, reading, replace(claimed, stale_below=kept[0] if has_own else None))
     return loss, unreadable
 
 
-def _add(loss: Loss, part: LostPart, kept: tuple[int, int], reading: Reading) -> None:
+@dataclass
+class _Claimed:
+    """Physical offsets whose records stay or are counted: [low, high), and the ranges between `bounds`.
+
+    stale_below: what states a lower offset is of an earlier life of its file.
+    """
+
+    low: int
+    high: int
+    bounds: list[tuple[int, int]] = field(default_factory=list)
+    stale_below: int | None = None
+
+    def add(self, ranges: list[tuple[int, int]]) -> None:
+        """These ranges too; they may overlap others."""
+        merged: list[tuple[int, int]] = []
+        for start, end in sorted([*self.bounds, *ranges]):
+            if merged and start <= merged[-1][1]:
+                merged[-1] = merged[-1][0], max(merged[-1][1], end)
+            else:
+                merged.append((start, end))
+        self.bounds[:] = merged
+
+    def holds(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Which of these offsets are claimed, or come a second time."""
+        found: npt.NDArray[np.bool_] = (offsets >= self.low) & (offsets < self.high)
+        if self.stale_below is not None:
+            found |= offsets < self.stale_below
+        if self.bounds:
+            starts, ends = (np.array(column, np.int64) for column in zip(*self.bounds, strict=True))
+            at = np.searchsorted(starts, offsets, side="right") - 1
+            found |= (at >= 0) & (offsets < ends[at])
+        again = np.ones(len(offsets), np.bool_)
+        again[np.unique(offsets, return_index=True)[1]] = False
+        return found | again
+
+
+def _add(loss: Loss, part: LostPart, reading: Reading, claimed: _Claimed | None) -> tuple[bool, bool]:
+    """Counts the intact records at their own place, or, with `claimed`, those at another one.
+
+    Returns whether the part has records at their own place, and at another.
+    """
+    own = displaced = False
     if part.file.file is None:
-        return
+        return own, displaced
     with reading.open(part.file.file) as source:
         scan = SegmentScan(
             source,
@@ -93,20 +143,24 @@ def _add(loss: Loss, part: LostPart, kept: tuple[int, int], reading: Reading) ->
         )
         for event in scan:
             reading.told(0)
-            if isinstance(event, Records):
-                rows = event.rows
-                stored, place = (
-                    rows[:, Field.STORED_PHYSICAL_OFFSET],
-                    rows[:, Field.POSITION] + part.file.base,
-                )
-                copy = (stored != place) & (stored >= kept[0]) & (stored < kept[1])
-                good = (rows[:, Field.CRC_STATE] != CrcState.BAD) & ~copy
-                if part.since is not None:
-                    good &= live(event, part.file.base, part.since)
-                if good.any():
-                    _count(
-                        loss, Records(rows[good], event.window, event.origin), part.file.base, reading.kernels
-                    )
+            if not isinstance(event, Records):
+                continue
+            rows = event.rows
+            stored = rows[:, Field.STORED_PHYSICAL_OFFSET]
+            here = stored == rows[:, Field.POSITION] + part.file.base
+            own, displaced = own or bool(here.any()), displaced or not here.all()
+            good = (rows[:, Field.CRC_STATE] != CrcState.BAD) & (here if claimed is None else ~here)
+            if part.since is not None:
+                good &= live(event, part.file.base, part.since)
+            if claimed is not None and good.any():
+                chosen = np.flatnonzero(good)
+                good[chosen[claimed.holds(stored[chosen])]] = False
+                sizes = rows[good, Field.STORE_SIZE]
+                claimed.add(list(zip(stored[good].tolist(), (stored[good] + sizes).tolist(), strict=True)))
+            if good.any():
+                chosen_run = Records(rows[good], event.window, event.origin)
+                _count(loss, chosen_run, part.file.base, reading.kernels)
+    return own, displaced
 
 
 def _count(loss: Loss, run: Records, base: int, kernels: ModuleType) -> None:

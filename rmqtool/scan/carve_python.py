@@ -6,7 +6,7 @@ import re
 import struct
 from typing import TYPE_CHECKING
 
-from formats.commitlog import END_FILE_MIN_BLANK_LENGTH, MESSAGE_MAGIC_CODES
+from formats.commitlog import BLANK_MAGIC_CODE, END_FILE_MIN_BLANK_LENGTH, MESSAGE_MAGIC_CODES
 from rmqtool.scan import fields as f
 from rmqtool.scan.fields import Check, CrcState, Field, Issue, Stop
 from rmqtool.scan.record_python import ACCEPTED, contents, frame
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     Bytes = npt.NDArray[np.uint8]
     Ints = npt.NDArray[np.int64]
 
+_BLANK = struct.pack(">i", BLANK_MAGIC_CODE)
 _MAGIC = re.compile(b"|".join(re.escape(struct.pack(">i", magic)) for magic in MESSAGE_MAGIC_CODES))
 
 
@@ -54,13 +55,30 @@ def carve(  # noqa: PLR0913, PLR0917 - as the compiled one
             stop, wanted = Stop.NEED_MORE, need
             break
         if found == ACCEPTED and _valid(data, origin, row, longest, follows):
-            follows = int(row[Field.STORED_PHYSICAL_OFFSET] + row[Field.STORE_SIZE])
-            at += int(row[Field.STORE_SIZE])
+            size = int(row[Field.STORE_SIZE])
+            behind = at + size
+            if behind + END_FILE_MIN_BLANK_LENGTH > len(data) and (
+                origin + behind + END_FILE_MIN_BLANK_LENGTH <= file_size
+            ):
+                stop, wanted = Stop.NEED_MORE, size + END_FILE_MIN_BLANK_LENGTH
+                break
+            follows = int(row[Field.STORED_PHYSICAL_OFFSET]) + size
             count += 1
+            at = _overlapped(data, int(row[Field.TOPIC_POSITION]) - origin, behind)
+            follows = follows if at == behind else -1
             continue
         follows = -1
         at += 1
     status[:5] = (count, origin + at, stop, wanted, follows)
+
+
+def _overlapped(data: memoryview, inside: int, behind: int) -> int:
+    """Where to go on behind a record: in its uncovered end, if a record may begin there and none follows."""
+    magic = bytes(data[behind + f.OFF_MAGIC : behind + END_FILE_MIN_BLANK_LENGTH])
+    if len(magic) < 4 or _MAGIC.match(magic) or magic == _BLANK:
+        return behind
+    match = _MAGIC.search(data, inside + f.OFF_MAGIC, behind + END_FILE_MIN_BLANK_LENGTH - 1)
+    return match.start() - f.OFF_MAGIC if match else behind
 
 
 def _negative(data: memoryview, at: int) -> bool:

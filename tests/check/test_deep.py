@@ -14,6 +14,7 @@ from rmqtool.check.levels import Level
 from rmqtool.check.reading import Reading
 from rmqtool.check.verify import Verification
 from rmqtool.store.layout import Store
+from tests.tiers import of_each_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,7 +118,7 @@ def test_properties_that_are_read_in_two_ways(tmp_path: Path, properties: bytes,
     assert [(row["code"], row["severity"]) for row in rows] == [(code, "note")]
 
 
-@pytest.mark.parametrize("name", fixtures.golden_names())
+@pytest.mark.parametrize("name", of_each_kind(fixtures.golden_names()))
 def test_golden_stores_hold_what_they_say(golden: Callable[[str], fixtures.Golden], name: str) -> None:
     for path in golden(name).stores.values():
         run = Verification(Store.open(path), Reading(level=Level.DEEP))

@@ -18,6 +18,7 @@ from rmqtool.check.ranges import Ranges
 from rmqtool.scan import kernels_python
 from rmqtool.store.config import StoreConfig
 from tests.check.indexing import SLOTS, change, check_index, header_at, index_paths, item_at, item_of
+from tests.tiers import of_each_kind
 
 Fresh = Callable[[str], Golden]
 
@@ -31,7 +32,7 @@ def loud(found: list[Finding]) -> list[Finding]:
     return [one for one in found if one.severity is not Severity.NOTE]
 
 
-@pytest.mark.parametrize("name", fixtures.golden_names())
+@pytest.mark.parametrize("name", of_each_kind(fixtures.golden_names()))
 def test_goldens_have_no_warning(name: str, golden: Callable[[str], Golden]) -> None:
     for root in golden(name).stores.values():
         found, check = check_index(root)

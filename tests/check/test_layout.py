@@ -14,6 +14,7 @@ from rmqtool.check.findings import Finding, Severity
 from rmqtool.check.layout import check_layout
 from rmqtool.store.config import StoreConfig
 from rmqtool.store.layout import Store
+from tests.tiers import of_each_kind
 
 Fresh = Callable[[str], Golden]
 
@@ -36,7 +37,7 @@ def layout_of(root: Path, **settings: object) -> list[Finding]:
     return list(check_layout(Store.open(root, config=config)))
 
 
-@pytest.mark.parametrize("name", fixtures.golden_names())
+@pytest.mark.parametrize("name", of_each_kind(fixtures.golden_names()))
 def test_goldens_are_silent(name: str, golden: Callable[[str], Golden]) -> None:
     for root in golden(name).stores.values():
         assert layout_of(root) == []

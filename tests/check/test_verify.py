@@ -13,7 +13,7 @@ from rmqtool.check.reading import Reading
 from rmqtool.check.verify import Verification
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
-from tests.tiers import sampled
+from tests.tiers import of_each_kind, sampled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +56,7 @@ def loud(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row for row in rows if row["severity"] != "note"]
 
 
-@pytest.mark.parametrize("name", fixtures.golden_names())
+@pytest.mark.parametrize("name", of_each_kind(fixtures.golden_names()))
 def test_golden_stores_are_right(golden: Callable[[str], fixtures.Golden], name: str) -> None:
     opened = golden(name)
     for store in opened.stores.values():

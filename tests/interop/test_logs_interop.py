@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.interop
 
 
-@pytest.mark.parametrize("body_size", [logs.BODY_1_KIB, logs.BODY_OF_300])
+@pytest.mark.parametrize(
+    "body_size", [logs.BODY_1_KIB, pytest.param(logs.BODY_OF_300, marks=pytest.mark.full)]
+)
 def test_java_loads_a_generated_log_without_losing_anything(
     java_store: Callable[..., JavaStore], tmp_path: Path, body_size: int
 ) -> None:

@@ -62,6 +62,7 @@ def written(spark: SparkSession, to: Path) -> list[Any]:
     return sorted(spark.read.parquet(str(to)).select("physical_offset", "topic", "body", "crc").collect())
 
 
+@pytest.mark.full
 def test_every_message_once_over_restarts_and_rolls(
     java_store: Callable[..., JavaStore],
     spark: SparkSession,

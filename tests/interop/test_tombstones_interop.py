@@ -86,7 +86,7 @@ def before(release: str, directory: Path, how: Callable[[Path, Stored], None]) -
 @pytest.mark.parametrize(
     "how",
     [
-        entomb,
+        pytest.param(entomb, marks=pytest.mark.full),
         pytest.param(entomb_kept, marks=pytest.mark.full),
         pytest.param(entomb_small, marks=pytest.mark.full),
     ],

@@ -88,6 +88,8 @@ def test_queues_that_lead_behind_the_end_of_the_log(tmp_path: Path) -> None:
         assert f'"physical_offset":{last[0].offset},"length":{last[0].size + last[1].size}' in told.stdout
         assert "the end of the log is lost" in told.stdout
     assert rmq("export", store.root, "--to", tmp_path / "all.ndjson").exit_code == 3
+    key = f"0A000001{store.stored.index(last[0]):024X}"
+    assert rmq("query-key", store.root, "Orders", key, "--json").exit_code == 3
     until = ("--offset-range", f"0:{last[0].offset}")
     assert rmq("export", store.root, "--to", tmp_path / "part.ndjson", *until).exit_code == 0
 

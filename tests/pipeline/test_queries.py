@@ -71,7 +71,7 @@ ORDINARY = [
             "with one as (select count(*) as n from messages where physical_offset < 9000), two as"
             " (select count(*) as m from messages where physical_offset >= 9000) select n, m from one, two"
         ),
-        *sampled(ORDINARY, kind=lambda statement: ORDINARY.index(statement) // 2),
+        *sampled(ORDINARY, kind=lambda statement: ORDINARY.index(statement) // 4),
     ],
 )
 def test_sql(spark: SparkSession, goldens: dict[str, Path], statement: str) -> None:

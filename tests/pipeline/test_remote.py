@@ -75,6 +75,7 @@ def test_export_and_keys(spark: SparkSession, far: dict[str, Path], tmp_path: Pa
     assert [one["physical_offset"] for one in there] == [one["physical_offset"] for one in near]
 
 
+@pytest.mark.full
 def test_table(spark: SparkSession, far: dict[str, Path]) -> None:
     address, root = next(iter(far.items()))
     read = spark.read.format("rocketmq")
@@ -105,6 +106,7 @@ def test_sql(spark: SparkSession, far: dict[str, Path], statement: str) -> None:
     assert len(done.rows) > 1
 
 
+@pytest.mark.full
 def test_sql_over_several_addresses(spark: SparkSession, far: dict[str, Path]) -> None:
     """What is damaged there is named with its address."""
     statement = "select store, count(body) as n from messages group by store order by store"

@@ -6,6 +6,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import PySparkException
 
 import fixtures
 from rmqtool.check.levels import Level
@@ -16,7 +17,9 @@ from rmqtool.pipeline import accounts
 from rmqtool.pipeline.accounts import packages
 from rmqtool.pipeline.options import SourceOptions
 from rmqtool.pipeline.parts import log_parts
-from rmqtool.pipeline.segment_job import Check
+from rmqtool.pipeline.runner import Lost
+from rmqtool.pipeline.segment_job import Anew, Check, SegmentJob
+from rmqtool.pipeline.session import first_line
 from rmqtool.pipeline.verify import verify
 from rmqtool.scan.log import data_bytes
 from rmqtool.store.layout import Store
@@ -86,3 +89,29 @@ def test_on_spark(spark: SparkSession, goldens: dict[str, Path], damaged_stores:
         rows, summary = at_once(path, Level.DEFAULT)
         assert one.findings == rows
         assert one.summary | {"seconds": 0} == summary | {"seconds": 0}
+
+
+@pytest.mark.parametrize(
+    ("told", "kind"),
+    [
+        ("Python worker exited unexpectedly (crashed)", Anew),
+        ("Traceback (most recent call last):\nrmqtool.errors.VanishedError: s: no such file", Anew),
+        ("Traceback (most recent call last):\nMemoryError", Anew),
+        ("Traceback (most recent call last):\nValueError: a defect", Lost),
+    ],
+)
+def test_a_defect_is_no_reason_to_read_a_store_again(
+    goldens: dict[str, Path], told: str, kind: type[Anew | Lost]
+) -> None:
+    class Fails:
+        """A session whose job ends with this error."""
+
+        @property
+        def sparkContext(self) -> Any:  # noqa: N802 - Spark's name
+            raise PySparkException(told)
+
+    path = str(goldens["v498-basic"])
+    session: Any = Fails()
+    found = SegmentJob(session, path, SourceOptions((path,)), Level.DEFAULT).run()
+    assert type(found) is kind
+    assert found == (Lost("a defect") if kind is Lost else Anew(first_line(PySparkException(told))))

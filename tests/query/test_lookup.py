@@ -110,7 +110,8 @@ def test_unique_ids_are_found_by_the_index_and_by_reading(golden, name, tmp_path
 
 def test_a_unique_id_of_a_topic_that_only_its_records_name_is_found_by_reading(fresh_golden):
     found = fresh_golden("v533-basic")
-    one = next(one for one in found.expected["records"] if one["uniqKey"] and one["topic"][0] != "%")
+    known = [one for one in found.expected["records"] if one["uniqKey"] and one["topic"][0] != "%"]
+    one = known[9]  # not at the end of an index file, where the log is read anyway
     shutil.rmtree(found.path / "consumequeue" / one["topic"])
     for name in ("topics.json", "topics.json.bak"):
         (found.path / "config" / name).unlink(missing_ok=True)

@@ -28,6 +28,7 @@ from tests.scan.tools import (
     logs,
     walk,
 )
+from tests.tiers import of_each_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +51,7 @@ def segments(opened: fixtures.Golden) -> list[tuple[int, bytes]]:
     ]
 
 
-@pytest.mark.parametrize("name", GOLDENS)
+@pytest.mark.parametrize("name", of_each_kind(GOLDENS))
 def test_rows_of_real_logs(golden: Callable[[str], fixtures.Golden], kernels: ModuleType, name: str) -> None:
     found = 0
     for base, data in segments(golden(name)):

@@ -29,15 +29,13 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import SegmentSet
 
-    Row = dict[str, Any]
     Ints = npt.NDArray[np.int64]
-
-_OF_DAMAGE = ("crc", "path", "position", "physical_offset", "store_size")
 
 _CLOSE = 1 << 15
 """bytes a record up to which reading everything is quicker than going to each"""
 _APART = 1 << 20
 """bytes between two records that are never read through"""
+_OF_DAMAGE = ("segment", "physical_offset", "store_size", "crc")
 _FEW = 256
 """records that are held together where they are read one by one"""
 
@@ -82,7 +80,7 @@ def hits(store: Store, path: str, offsets: Ints, keys: pa.Array, asked: Asked) -
     """Records at `offsets` with their wanted `keys` as `hits_schema` has them; notes of those not there."""
     judge = FoundFilter(asked.chosen)
     own = tuple(name for name in asked.columns if name != "store")
-    columns = tuple(dict.fromkeys((*own, "segment", "physical_offset", *judge.columns, *_OF_DAMAGE)))
+    columns = tuple(dict.fromkeys((*own, *_OF_DAMAGE, *judge.columns)))
     shown = tuple(dict.fromkeys((*own, "segment", "physical_offset")))
     for made in fetch(store.segments, offsets, columns):
         if isinstance(made, Missing):
@@ -92,10 +90,9 @@ def hits(store: Store, path: str, offsets: Ints, keys: pa.Array, asked: Asked) -
             yield _named(batch, path, keys.take(pa.array(place)), kept=False)
             continue
         passes = judge.mask(made)
-        matched = keys.take(pa.array(offsets.searchsorted(made["physical_offset"].to_numpy())))
-        damaged = _damaged(made.filter(pa.array(passes)))
-        if damaged:
+        if damaged := list(_damaged(store, made.filter(pa.array(passes)))):
             yield noted({"store": path, "not_covered": damaged})
+        matched = keys.take(pa.array(offsets.searchsorted(made["physical_offset"].to_numpy())))
         for kept, names in ((passes, shown), (~passes, ("segment", "physical_offset"))):
             if kept.any():
                 mask = pa.array(kept)
@@ -103,13 +100,13 @@ def hits(store: Store, path: str, offsets: Ints, keys: pa.Array, asked: Asked) -
                 yield _named(batch, path, matched.filter(mask), kept=names is shown)
 
 
-def _damaged(batch: pa.RecordBatch) -> list[Row]:
-    """Rows of `not_covered` for the records with a wrong body."""
-    import pyarrow.compute as pc
-
-    found = batch.select(list(_OF_DAMAGE)).filter(pc.equal(batch["crc"], "bad"))
-    rows = (found[name].to_pylist() for name in _OF_DAMAGE[1:])
-    return [Damaged(*one).row() for one in zip(*rows, strict=True)]
+def _damaged(store: Store, batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """Rows of `not_covered` for listed records whose body fails its CRC."""
+    for row in batch.select(list(_OF_DAMAGE)).to_pylist():
+        place = store.segments.locate(row["physical_offset"]) if row["crc"] == "bad" else None
+        if place is not None:
+            told = Damaged(place[0].file.shown, place[1], row["physical_offset"], row["store_size"])
+            yield told.row()
 
 
 def _named(batch: pa.RecordBatch, path: str, matched: pa.Array, *, kept: bool) -> pa.RecordBatch:

@@ -13,9 +13,10 @@ from rmqtool.pipeline.keys.asked import noted
 from rmqtool.pipeline.keys.fetching import hits
 from rmqtool.pipeline.opening import open_any
 from rmqtool.pipeline.runner import Lost
-from rmqtool.query.by_key import KeySource, find_keys, index_topics, log_span, matching
+from rmqtool.query.by_key import KeySource, find_keys, index_topics, matching
 from rmqtool.query.index_coverage import coverage
 from rmqtool.query.key_scan import COMPARED, KeyScan
+from rmqtool.query.log_end import log_span
 from rmqtool.query.reading import Reading
 from rmqtool.store.live import is_live
 

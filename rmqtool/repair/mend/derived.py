@@ -161,7 +161,12 @@ class DerivedMender:
         files = DerivedFiles(place)
         names = [one.name for one in store.index_files() if one.name.isascii() and len(one.name) == 17]
         index = IndexFiles(rules, files, self.kernels, IndexNames(names).next_name)
-        build_log(store.segments, Builder(None, index), self.kernels, LogReading(self.access, self.jobs))
+        build_log(
+            store.segments,
+            Builder(None, index),
+            self.kernels,
+            LogReading(self.access, self.jobs, advance=self.advance),
+        )
         for path in sorted(files.times):
             built = place / path
             size = built.stat().st_size

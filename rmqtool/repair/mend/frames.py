@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +11,6 @@ from formats.commitlog import MESSAGE_MAGIC_CODES
 from rmqtool.check.queue_files import OpenFiles, QueueUnits
 from rmqtool.repair.mend.headers import SMALLEST_RECORD, read_header
 from rmqtool.repair.mend.model import Frame
-from rmqtool.repair.mend.queue_files import is_own
 from rmqtool.scan.fields import OFF_MAGIC, OFF_PHYSICAL_OFFSET
 from rmqtool.store.access import Access
 from rmqtool.store.kinds import FileKind
@@ -83,12 +81,11 @@ def _own_places(hole: Hole, log: LogBytes) -> Iterator[int]:
 
 
 def queues_there(store: Store, files: OpenFiles) -> Iterator[tuple[QueueKey, QueueUnits]]:
-    """All plain and batch queues with a topic and a number, each with the files that brokers read."""
+    """All plain and batch queues with a topic and a number."""
     for kind in (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE):
         for queue in store.queues(kind):
             if queue.topic is not None and queue.queue_id is not None:
-                own = tuple(file for file in queue.files if is_own(file))
-                yield (queue.topic, queue.queue_id), QueueUnits(replace(queue, files=own), files)
+                yield (queue.topic, queue.queue_id), QueueUnits(queue, files)
 
 
 def frames_by_unit(store: Store, holes: Sequence[Hole]) -> dict[int, list[Frame]]:

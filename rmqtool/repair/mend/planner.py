@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rmqtool.errors import UsageError
 from rmqtool.recovery.foretell import foretell
 from rmqtool.recovery.lookback import LookBack
+from rmqtool.recovery.reading import Reading
 from rmqtool.repair.mend.derived import DerivedMender
 from rmqtool.repair.mend.log import LogMender, MendedLog
 from rmqtool.repair.mend.placing import place_segments
@@ -15,7 +16,7 @@ from rmqtool.repair.mend.refusals import refusal_edits
 from rmqtool.repair.mend.rocksdb import has_rocksdb_queues, rocksdb_edits
 from rmqtool.repair.mend.segments import segment_edits, with_log
 from rmqtool.repair.mend.state import LogFacts, state_edits
-from rmqtool.repair.mend.strays import emptied_twins, stray_edits
+from rmqtool.repair.mend.strays import stray_edits
 from rmqtool.repair.plan import Cost, Input, Planned, Told, make_planned, plan_id
 from rmqtool.repair.prove.result import store_with
 from rmqtool.repair.rebuild_rules import rules_of
@@ -28,6 +29,7 @@ from rmqtool.store.lock import LockState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
 
     from rmqtool.repair.plan import Edit
     from rmqtool.store.files import StoreFile
@@ -118,7 +120,6 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     ).mend()
     edits += derived.edits
     edits += stray_edits(store, options.release)
-    edits += emptied_twins(store, edits)
     facts = LogFacts(
         log.survey.highest_timestamp,
         log.survey.last_timestamp,
@@ -129,7 +130,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     edits += state_edits(store, facts, changed=bool(edits))
     edits = unblocked + edits
     told = Told(
-        saved=_saved(store, options.release) if edits else Cost(),
+        saved=_saved(store, options, kernels) if edits else Cost(),
         lost=_lost(log),
         notes=(*_notes(log), *derived.notes, *(one.change.message for one in unblocked if _costs(one))),
     )
@@ -164,10 +165,11 @@ def _read(store: Store) -> list[StoreFile]:
     return [one for one in store.of_kind(*kinds) if one.regular]
 
 
-def _saved(store: Store, release: str) -> Cost:
+def _saved(store: Store, options: KeepOptions, kernels: ModuleType) -> Cost:
     """What a broker would give up that starts on the store as it is."""
     nobody = LockState(False, None, "")
-    loss = foretell(store, release, lock=nobody, look_back=LookBack(0)).loss
+    reading = Reading(kernels, options.access, options.jobs, options.advance)
+    loss = foretell(store, options.release, reading=reading, lock=nobody, look_back=LookBack(0)).loss
     if loss is None:
         return Cost()
     return Cost(

@@ -26,19 +26,12 @@ if TYPE_CHECKING:
     Mask = npt.NDArray[np.bool_]
 
 
-def is_own(file: StoreFile) -> bool:
-    """Whether a broker reads the file for its queue: one in `0`, not in `00`, which names the same number."""
-    return file.path.split("/")[-2] == str(file.queue_id)
-
-
 def by_base(queue: Queue, size: int) -> dict[int, StoreFile]:
     """One file for each base that a file of this size may have, in ascending order."""
     chosen: dict[int, StoreFile] = {}
     for file in queue.files:
         base = file.base_offset
         if base is None or base % size or not file.regular or not file.size or file.name != f"{base:020d}":
-            continue
-        if not is_own(file):
             continue
         chosen[base] = file
     return dict(sorted(chosen.items()))

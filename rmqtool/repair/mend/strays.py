@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from rmqtool.recovery.traits import traits_of
@@ -12,7 +11,7 @@ from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from rmqtool.store.layout import Store
 
@@ -35,19 +34,6 @@ def stray_edits(store: Store, release: str) -> Iterator[Edit]:
         if parent == "commitlog" or parent in queues:
             message = f"{escape_name(one.path)}: brokers refuse a directory among mapped files"
             yield from directory_away(store, one.path, "stray-directory", message)
-
-
-def emptied_twins(store: Store, edits: Iterable[Edit]) -> Iterator[Edit]:
-    """Directories that name a queue's number differently, like `00`, when all in them goes."""
-    gone = Counter(one.change.path.rpartition("/")[0] for one in edits if one.change.action is Action.REMOVE)
-    for one in store.directories:
-        if one.queue_id is None or one.path.endswith(f"/{one.queue_id}") or one.error is not None:
-            continue
-        if one.path.startswith(_QUEUES) and one.entries == gone[one.path]:
-            message = f"{one.path}: brokers read this queue in {one.queue_id}"
-            yield Edit(
-                Change(action=Action.REMOVE_DIRECTORY, path=one.path, why="stray-directory", message=message)
-            )
 
 
 _QUEUES = (f"{FileKind.CONSUMEQUEUE}/", f"{FileKind.BATCHCONSUMEQUEUE}/")

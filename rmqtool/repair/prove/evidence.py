@@ -8,12 +8,13 @@ in its queue that lie on the other side of it in the log, speak against it. Wher
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from formats.commitlog import SysFlag
 from rmqtool.errors import RmqtoolError
 from rmqtool.repair.prove.records import Record, record_at
 from rmqtool.scan.units import UNIT
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     Slot = tuple[str, int, int]
 
 _PART = 1 << 20
+_TYPE = int(SysFlag.TRANSACTION_MASK)
+_WITHOUT_UNIT = (int(SysFlag.PREPARED), int(SysFlag.ROLLBACK))
+"""`CommitLogDispatcherBuildConsumeQueue#dispatch` passes over them"""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,8 @@ class Evidence:
         for one in self.changed:
             slot = one.topic, one.queue_id, one.queue_offset
             units = self._pointing.get(one.physical_offset, ())
+            if one.sys_flag & _TYPE in _WITHOUT_UNIT and self._only_type(one):
+                continue
             if slot in units or not (units or self._contradicted(one) or self._put_right(one)):
                 yield one
 
@@ -59,6 +65,13 @@ class Evidence:
             or (before is not None and before > one.physical_offset)
             or (behind is not None and behind < one.physical_offset)
         )
+
+    def _only_type(self, one: Record) -> bool:
+        """It has a place in its queue now, and nothing but its type of transaction said that it has none."""
+        if self._unit((one.topic, one.queue_id, one.queue_offset)) != one.physical_offset:
+            return False
+        now = record_at(self.result, one.physical_offset, self.kernels, self.access)
+        return now is not None and replace(now, sys_flag=one.sys_flag) == one
 
     def _put_right(self, one: Record) -> bool:
         """Alone in its queue, and the result has its body under another topic, queue or queue offset."""

@@ -52,6 +52,7 @@ class Record:
     queue_offset: int
     physical_offset: int
     size: int
+    sys_flag: int
     body: bytes
 
 
@@ -219,6 +220,7 @@ def _record(run: Records, number: int, base: int) -> Record:
         int(row[Field.QUEUE_OFFSET]),
         base + int(row[Field.POSITION]),
         int(row[Field.STORE_SIZE]),
+        int(row[Field.SYS_FLAG]),
         sha256(_bytes(run, row, Field.BODY_POSITION, Field.BODY_LENGTH)).digest(),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from formats.commitlog import BLANK_MAGIC_CODE as MAGIC_BLANK
 from formats.commitlog import MESSAGE_MAGIC_CODE as MAGIC_V1
 from formats.commitlog import MESSAGE_MAGIC_CODE_V2 as MAGIC_V2
 from rmqtool.scan.kernels.compiler import kernel
@@ -24,6 +25,7 @@ from rmqtool.scan.kernels.constants import (
     ROWS_FULL,
     STORE_SIZE,
     STORED_OFFSET,
+    TOPIC_POSITION,
 )
 from rmqtool.scan.kernels.intrinsics import be32, be64, u64
 from rmqtool.scan.kernels.record import contents, frame
@@ -63,8 +65,10 @@ def carve(buf, start, border, origin, file_size, longest, follows, rows, status)
     A record is valid with a right frame of at most `longest` bytes, a right body CRC, a stored physical
     offset that is not negative, and a legal topic; the topic of one that continues the record in front of it
     (`follows`: the offset that is expected of one at `start`, or -1) may hold any text. What lies inside a
-    valid record is not looked at. `status`: rows, file position to go on at, stop (ROWS_FULL; NEED_MORE: a
-    candidate is cut by the window; END: `border`), bytes wanted for NEED_MORE, and the new `follows`.
+    valid record is not looked at, unless no record follows it: no CRC covers topic and properties, so a
+    record that was cut there may have taken the front of the next one for its end. `status`: rows, file
+    position to go on at, stop (ROWS_FULL; NEED_MORE: a candidate is cut by the window; END: `border`), bytes
+    wanted for NEED_MORE, and the new `follows`.
     """
     base = buf.ctypes.data
     end = buf.size
@@ -93,9 +97,21 @@ def carve(buf, start, border, origin, file_size, longest, follows, rows, status)
                 finish_odd(base, end, origin, rows[count : count + 1], 1)
             odd = row[ISSUES] & (ISSUE_TOPIC_UTF8 | ISSUE_TOPIC_CHARACTERS)
             if row[CRC_STATE] != CRC_BAD and (odd == 0 or row[STORED_OFFSET] == follows):
+                behind = at + row[STORE_SIZE]
+                if behind + MIN_BLANK > end and origin + behind + MIN_BLANK <= file_size:
+                    stop = NEED_MORE
+                    wanted = row[STORE_SIZE] + MIN_BLANK
+                    break
                 follows = row[STORED_OFFSET] + row[STORE_SIZE]
-                at += row[STORE_SIZE]
                 count += 1
+                at = behind
+                if behind + MIN_BLANK <= end:
+                    magic = be32(base + behind + 4)
+                    if magic != MAGIC_V1 and magic != MAGIC_V2 and magic != MAGIC_BLANK:
+                        inside = row[TOPIC_POSITION] - origin
+                        place = _candidate(base, inside, behind + MIN_BLANK - 1)
+                        if place < behind:
+                            at, follows = place, -1
                 continue
         follows = -1
         at += 1
