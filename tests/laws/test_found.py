@@ -186,3 +186,18 @@ def test_an_index_file_that_a_start_makes_anew_as_it_was_is_no_problem(tmp_path:
     told = rmq("recover", made.root, *policy, "--output", target, "--apply")
     assert "Not proven" not in told.stdout
     assert target.is_dir()
+
+
+def test_a_table_that_only_its_backup_gives_is_made_whole(tmp_path: Path) -> None:
+    store = orders(tmp_path / "store")
+    table = b'{"offsetTable":{"Orders@audit":{0:3,1:4}}}'
+    store.add("config/consumerOffset.json", table[:20])
+    store.add("config/consumerOffset.json.bak", table)
+    store.add("config/delayOffset.json")
+    told = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert '"why":"config-from-backup"' in told.stdout
+    assert (tmp_path / "out/config/consumerOffset.json").read_bytes() == table
+    assert not (tmp_path / "out/config/delayOffset.json").exists()
+    for release in ("4.9.8", "5.3.3"):
+        assert '"verdict":"safe"' in rmq("doctor", tmp_path / "out", "--json", "--as-version", release).stdout
+    assert rmq("recover", tmp_path / "out", "--json").exit_code == 0

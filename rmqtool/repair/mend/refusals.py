@@ -15,7 +15,7 @@ from rmqtool.repair.config_salvage import salvage_table
 from rmqtool.repair.content import Inline
 from rmqtool.repair.mend.away import directory_away
 from rmqtool.repair.plan import Action, Change, Edit
-from rmqtool.store.config_json import parse_config
+from rmqtool.store.config_json import parse_config, read_listed
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.lock import LockState
 
@@ -47,8 +47,8 @@ def refusal_edits(store: Store, release: str) -> list[Edit]:
     start = Foretelling(store, release, settings_of(store), lock=_NOBODY)
     edits: list[Edit] = []
     for one in start.config:
-        if one.loads is Loads.REFUSES:
-            edits += _table(store, one.path, start.traits)
+        if one.loads is Loads.REFUSES or one.loses:
+            edits += _table(store, one.path, one.loads, start.traits)
     if start.traits.typed_queues:
         edits += _kinds(store, edits)
     wheel = refused_by_wheel(start.start)
@@ -62,11 +62,21 @@ def refusal_edits(store: Store, release: str) -> list[Edit]:
     return edits
 
 
-def _table(store: Store, name: str, traits: Traits) -> Iterator[Edit]:
-    """The longest front that can be used, else the file and its `.bak` go."""
+def _table(store: Store, name: str, loads: Loads, traits: Traits) -> Iterator[Edit]:
+    """The longest front that can be used, of the file or its `.bak`, else both go."""
     lost = _LOST.get(name.rpartition("/")[2], "")
     found = salvage_table(store, name, traits)
     problem = f"neither {name} nor its .bak can be parsed"
+    if loads is Loads.BAK:
+        problem = f"{name} cannot be parsed"
+        whole = store.file(f"{name}.bak")
+        if whole is not None and (found.data is None or not found.lost):
+            data = read_listed(whole)[1]
+            message = (
+                f"{problem}: its .bak takes its place, what changed after that was written is lost: {lost}"
+            )
+            yield _put(name, data, "config-from-backup", message, {"lost_bytes": 0})
+            return
     if found.data is not None:
         kept = f"the first {found.kept} bytes of {found.source} are kept, {found.entries} entries"
         message = f"{problem}: {kept}; the last {found.lost} bytes are lost: {lost}"

@@ -69,7 +69,9 @@ def loosen(survey: Survey, order: Order) -> None:
     """Records out of the order of their queue become holes, each with the one frame that it is."""
     slabs, bases = survey.slabs, [slab.base for slab in survey.slabs]
     for run in order.outliers:
-        places = [(run.start, run.first_end), (run.last_start, run.end)]
+        # of the inner records of a run only the bounds are known
+        first_end = run.first_end if run.first_end > 0 else run.last_start
+        places = [(run.start, first_end), (run.last_start, run.end)]
         for start, end in places if run.last_start > run.start else [(run.start, run.end)]:
             slab = slabs[bisect_right(bases, start) - 1]
             hole = Hole(slab, start, end, None, survey.last_timestamp)

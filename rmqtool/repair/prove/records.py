@@ -16,7 +16,7 @@ import numpy as np
 
 from rmqtool.repair.plan import Action
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import Check, CrcState, Field
+from rmqtool.scan.fields import Check, CrcState, Field, Issue
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.cut import CutSource
 from rmqtool.store.kinds import FileKind
@@ -184,7 +184,7 @@ class Comparison:
         """Whole records at their own place, from `start` on up to the end of the log."""
         active = self.source.segments.is_active(mine)
         scan = SegmentScan(
-            source, mine.base, checks=Check.CRC, active=active, start=start, kernels=self.kernels
+            source, mine.base, checks=Check.ALL, active=active, start=start, kernels=self.kernels
         )
         return _whole(scan, mine.base)
 
@@ -253,12 +253,13 @@ def _open(segment: Segment, access: Access, step: int) -> ByteSource:
 
 
 def _whole(scan: SegmentScan, base: int) -> Iterator[Records]:
-    """Runs of whole records at their own place."""
+    """Runs of whole records at their own place; one with zeros among its properties (`CL-NUL`) is torn."""
     for event in scan:
         if isinstance(event, Records):
             rows = event.rows
             own = rows[:, Field.STORED_PHYSICAL_OFFSET] == rows[:, Field.POSITION] + base
             good = own & (rows[:, Field.CRC_STATE] != CrcState.BAD)
+            good &= rows[:, Field.ISSUES] & int(Issue.PROPERTIES_NUL) == 0
             if good.any():
                 yield Records(rows[good], event.window, event.origin)
 

@@ -21,6 +21,7 @@ NOT_OURS = {"config", "delayoffset"}
 """settings that do not fit the store, and `delayOffset.json`: no work of recover"""
 
 ONCE_WRONG = {
+    "v498-tail-stale-right-offset-abort",
     "v498-cq-empty-last-file-missing-first-abort",
     "v498-record-topic-letter-last-last-clean",
     "v533-blank-size-garbage-penultimate-clean",

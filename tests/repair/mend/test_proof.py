@@ -11,6 +11,7 @@ from fixtures import copy_base, strict
 from formats.commitlog import encode_message
 from rmqtool.check.findings import Severity
 from rmqtool.check.verify import Verification
+from rmqtool.cli.main import run
 from rmqtool.repair.mend.torn import is_torn, with_whole_properties
 from rmqtool.store.layout import Store
 from tests.repair.mend.laws import kept, mend, problems
@@ -193,3 +194,15 @@ def test_of_two_records_at_one_queue_offset_the_one_that_lies_goes(base: Path, t
     must = {at: one for at, one in found.items() if at not in victims[:1]}
     mend(base, RELEASE, tmp_path / "mended", SETTINGS)
     assert problems(tmp_path / "mended", must, RELEASE, SETTINGS) == []
+
+
+def test_the_check_of_a_plan_takes_torn_properties_for_no_message_lost(base: Path, tmp_path: Path) -> None:
+    at, one = sorted(strict.carve(base).items())[100]
+    start = min(one.raw.index(name.encode() + b"\x01") for name in one.properties)
+    overwritten(base, at + start, bytes(one.size - start))
+    conf = tmp_path / "broker.conf"
+    conf.write_text("".join(f"{name}={value}\n" for name, value in SETTINGS.items()))
+    target = tmp_path / "mended"
+    command = ["recover", str(base), "--store-config", str(conf), "--output", str(target), "--apply"]
+    assert run(command) == 0
+    assert run(["verify", str(target), "--store-config", str(conf)]) == 0
