@@ -14,7 +14,7 @@ from rmqtool.scan.picked import Damaged, Missing, pick
 from rmqtool.store.coverage import Incomplete, coverage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
 
@@ -28,8 +28,16 @@ Row = dict[str, Any]
 
 _NAMED = 1000
 """keys without a message that the summary names; the rest is counted"""
-_LOOKED_AT = 10
+LOOKED_AT = 10
 """places without a record that are looked at; the rest is counted"""
+
+
+def known_places(store: Store, absent: Iterable[int]) -> list[tuple[str, Row]]:
+    """What lies where an index knew a message and none is, in words and as rows of a summary.
+
+    absent: the physical offsets.
+    """
+    return [known_place(store.segments, offset) for offset in sorted(absent)[:LOOKED_AT]]
 
 
 @dataclass
@@ -66,9 +74,8 @@ class KeyQuery:
 
     @cached_property
     def known_places(self) -> list[tuple[str, Row]]:
-        """What lies where the index knew a message and none is, in words and as rows of the summary."""
-        wanted = sorted({one.physical_offset for one in self.answer.missing})[:_LOOKED_AT]
-        return [known_place(self.store.segments, offset) for offset in wanted]
+        """See `known_places`."""
+        return known_places(self.store, {one.physical_offset for one in self.answer.missing})
 
     def notes(self) -> Iterator[str]:
         """What comes before everything else that is said of the answer."""

@@ -66,7 +66,7 @@ def without(row: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in names}
 
 
-@pytest.mark.parametrize("join", [pytest.param("broadcast", marks=pytest.mark.full), "shuffle"])
+@pytest.mark.parametrize("join", ["broadcast", "shuffle"])
 def test_both_joins_answer_as_the_command(
     spark: SparkSession,
     goldens: dict[str, Path],

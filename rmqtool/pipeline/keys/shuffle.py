@@ -20,6 +20,7 @@ from rmqtool.pipeline.keys.tasks import KeyTask, PlanTask
 from rmqtool.pipeline.keys.told import Told, scan, take
 from rmqtool.query.by_key import KeySource, asks_index, compares_all, index_topics, outside
 from rmqtool.query.index_coverage import Coverage, IndexFileView
+from rmqtool.query.key_query import LOOKED_AT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -153,6 +154,7 @@ class ShuffleJoin:
         )
 
     def _count(self, settled: DataFrame) -> None:
+        from pyspark.sql import Window
         from pyspark.sql import functions as f
 
         absent = f.col("kind") >= Kind.MISSING
@@ -162,6 +164,13 @@ class ShuffleJoin:
         for number, *counts in settled.groupBy("store").agg(*sums).collect():
             names = ("candidates", "collisions", "missing")
             self.told[self._paths[number]].add(dict(zip(names, counts, strict=True)))
+        lost = settled.where(absent).select("store", "physical_offset").distinct()
+        if self.asked.source is not KeySource.INDEX:
+            order = Window.partitionBy("store").orderBy("physical_offset")
+            lost = lost.withColumn("rank", f.row_number().over(order)).where(f.col("rank") <= LOOKED_AT)
+        lost = lost.select("store", "physical_offset")
+        for number, offset in lost.toLocalIterator():
+            self.told[self._paths[number]].absent.add(offset)
 
     def _fetched(self, settled: Sequence[DataFrame]) -> Made:
         from pyspark.sql import functions as f

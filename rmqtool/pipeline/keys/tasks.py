@@ -53,6 +53,7 @@ class KeyTask:
             "candidates": answer.candidates,
             "collisions": answer.collisions,
             "missing": len(answer.missing),
+            "absent": sorted({one.physical_offset for one in answer.missing}),
             "index_files": answer.files,
             "not_used": answer.setbacks,
             "topics": answer.topics,
