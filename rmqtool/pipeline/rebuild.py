@@ -142,7 +142,7 @@ class RebuildJob:
             return StoreRebuilt(path, None, lost)
         spooled = [one for _, one in results if one is not None]
         built = partial(self._build, task=task, spooled=spooled)
-        work = Path(task.place) / "built"
+        work = Path(os.path.realpath(task.place)) / "built"  # what is moved from there has no link on its way
         work.mkdir()
         try:
             found = rebuild(store, self._options[path], work, None, self._zone, built)

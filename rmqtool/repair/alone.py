@@ -11,6 +11,7 @@ from rmqtool.repair.disk import Disk
 from rmqtool.repair.editing import Editor, check_order
 from rmqtool.repair.facts import facts_of
 from rmqtool.repair.places import InCopy, InStore
+from rmqtool.repair.regions import make_parents
 from rmqtool.repair.room import demand_room, written_bytes
 from rmqtool.repair.to_copy import check_output
 from rmqtool.store.holding import refuse_if_held
@@ -40,10 +41,10 @@ def apply_alone(
     check_output(store, output)
     check_order(planned.edits)
     refuse_if_held(store.root)
-    target = os.path.abspath(output)
+    target = os.path.realpath(output)
     existed = os.path.isdir(target)
     try:
-        os.makedirs(target, exist_ok=True)
+        make_parents(disk, os.path.join(target, "store"), mode=0o777)
         demand_room(target, written_bytes(planned.edits, os.stat(target).st_dev))
         original = InStore(store)
         editor = Editor(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rmqtool.errors import StoreIOError
 from rmqtool.repair.content import CHUNK
+from rmqtool.repair.disk import open_regular
 from rmqtool.repair.facts import facts_of, give_owner
 from rmqtool.store.names import escape_name
 
@@ -111,9 +112,9 @@ def temporary_of(location: str) -> str:
 def copy_file(disk: Disk, source: str, target: str, advance: Callable[[int], object] | None = None) -> None:
     """A new file `target` with the content of `source`, synced; owner and times are the caller's.
 
-    Raises `OSError`, and `StoreIOError` when the source became shorter.
+    No link leads to either. Raises `OSError`, and `StoreIOError` when the source became shorter.
     """
-    from_descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+    from_descriptor = open_regular(source)
     try:
         descriptor = disk.create(target)
         try:

@@ -1,9 +1,15 @@
-"""Every change that an apply or undo makes to a disk goes through one object, one step at a time."""
+"""Every change that an apply or undo makes to a disk goes through one object, one step at a time.
+
+Paths are absolute and resolved before: no step follows a link, neither at the end of a path nor on the way.
+Whoever owns a directory on the way may put a link there at any time, and root must not write behind it.
+"""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,6 +19,54 @@ if TYPE_CHECKING:
 _FICLONE = 0x40049409
 """ioctl of Linux: the whole file shares the blocks of another one (btrfs, xfs, bcachefs)"""
 _NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+_OLD_FILE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@contextmanager
+def parent_of(path: str) -> Iterator[tuple[int, str]]:
+    """A descriptor of the directory that `path` lies in, and the name in it; no link on the way is followed.
+
+    Raises `OSError`: ELOOP where a link lies on the way.
+    """
+    folder, name = os.path.split(path.rstrip(os.sep))
+    descriptor = open_directory(folder)
+    try:
+        yield descriptor, name
+    finally:
+        os.close(descriptor)
+
+
+def open_directory(path: str) -> int:
+    """A descriptor (O_PATH) of an absolute directory to which no link leads. Raises `OSError`."""
+    here = os.open(os.sep, _FOLDER)
+    for name in filter(None, path.split(os.sep)):
+        try:
+            inner = os.open(name, _FOLDER, dir_fd=here)
+        except NotADirectoryError:
+            if not stat.S_ISLNK(os.stat(name, dir_fd=here, follow_symlinks=False).st_mode):
+                raise
+            raise OSError(errno.ELOOP, "a link lies on the way", path) from None
+        finally:
+            os.close(here)
+        here = inner
+    return here
+
+
+def open_regular(path: str) -> int:
+    """A descriptor for reading a regular file to which no link leads. Raises `OSError`."""
+    with parent_of(path) as (folder, name):
+        descriptor = os.open(name, os.O_RDONLY | _OLD_FILE, dir_fd=folder)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "is no regular file", path)
+
+
+def resolved(path: str | os.PathLike[str]) -> str:
+    """The absolute path with the links of its directory resolved, not one at its end."""
+    folder, name = os.path.split(os.path.abspath(path))
+    return os.path.join(os.path.realpath(folder), name)
 
 
 class Disk:
@@ -30,19 +84,19 @@ class Disk:
             self.before(what, path)
             yield
         except OSError as error:
-            if error.filename is None:
-                error.filename = path
+            error.filename = path  # of the system it has the last name alone
             raise
 
     def create(self, path: str, mode: int = 0o600) -> int:
         """A descriptor of a new empty file."""
-        with self._step("create", path):
-            return os.open(path, _NEW_FILE, mode)
+        with self._step("create", path), parent_of(path) as (folder, name):
+            return os.open(name, _NEW_FILE, mode, dir_fd=folder)
 
     def open(self, path: str) -> int:
         """A descriptor for writing into an existing file; nothing is changed yet."""
         try:
-            return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            with parent_of(path) as (folder, name):
+                return os.open(name, os.O_RDWR | _OLD_FILE, dir_fd=folder)
         except OSError as error:
             error.filename = path
             raise
@@ -83,8 +137,8 @@ class Disk:
 
     def sync_directory(self, path: str) -> None:
         """The names in a directory are on the medium."""
-        with self._step("sync", path):
-            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        with self._step("sync", path), parent_of(os.path.join(path, os.curdir)) as (folder, name):
+            descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
             try:
                 os.fsync(descriptor)
             finally:
@@ -92,46 +146,52 @@ class Disk:
 
     def rename(self, path: str, target: str) -> None:
         """`path` becomes `target`, in place of what was there."""
-        with self._step("rename", path):
-            os.rename(path, target)
+        with self._step("rename", path), parent_of(path) as (folder, name), parent_of(target) as (there, new):
+            os.rename(name, new, src_dir_fd=folder, dst_dir_fd=there)
 
     def link(self, path: str, target: str) -> None:
         """`target` is a further name of the file `path`."""
-        with self._step("link", path):
-            os.link(path, target, follow_symlinks=False)
+        with self._step("link", path), parent_of(path) as (folder, name), parent_of(target) as (there, new):
+            os.link(name, new, src_dir_fd=folder, dst_dir_fd=there, follow_symlinks=False)
 
     def symlink(self, target: str, path: str) -> None:
         """`path` is a link to `target`."""
-        with self._step("symlink", path):
-            os.symlink(target, path)
+        with self._step("symlink", path), parent_of(path) as (folder, name):
+            os.symlink(target, name, dir_fd=folder)
 
     def unlink(self, path: str) -> None:
         """The name goes."""
-        with self._step("unlink", path):
-            os.unlink(path)
+        with self._step("unlink", path), parent_of(path) as (folder, name):
+            os.unlink(name, dir_fd=folder)
 
     def make_directory(self, path: str, mode: int = 0o700) -> None:
         """An empty directory."""
-        with self._step("mkdir", path):
-            os.mkdir(path, mode)
+        with self._step("mkdir", path), parent_of(path) as (folder, name):
+            os.mkdir(name, mode, dir_fd=folder)
 
     def remove_directory(self, path: str) -> None:
         """An empty directory goes."""
-        with self._step("rmdir", path):
-            os.rmdir(path)
+        with self._step("rmdir", path), parent_of(path) as (folder, name):
+            os.rmdir(name, dir_fd=folder)
 
     def set_owner(self, path: str, uid: int, gid: int) -> None:
         """Owner and group; of a link itself."""
-        with self._step("chown", path):
-            os.chown(path, uid, gid, follow_symlinks=False)
+        with self._step("chown", path), parent_of(path) as (folder, name):
+            os.chown(name, uid, gid, dir_fd=folder, follow_symlinks=False)
 
     def set_mode(self, path: str, mode: int) -> None:
         """Permissions; not of links."""
-        with self._step("chmod", path):
-            os.chmod(path, mode)
+        with self._step("chmod", path), parent_of(path) as (folder, name):
+            descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            try:
+                if stat.S_ISLNK(os.fstat(descriptor).st_mode):
+                    raise OSError(errno.ELOOP, "a link lies there")
+                os.chmod(f"/proc/self/fd/{descriptor}", mode)  # fchmod refuses what was opened with O_PATH
+            finally:
+                os.close(descriptor)
 
     def set_mtime(self, path: str, mtime_ns: int) -> None:
         """Modification time; of a link itself. The time of access stays."""
-        with self._step("utime", path):
-            found = os.stat(path, follow_symlinks=False)
-            os.utime(path, ns=(found.st_atime_ns, mtime_ns), follow_symlinks=False)
+        with self._step("utime", path), parent_of(path) as (folder, name):
+            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            os.utime(name, ns=(found.st_atime_ns, mtime_ns), dir_fd=folder, follow_symlinks=False)

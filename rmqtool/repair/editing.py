@@ -64,11 +64,14 @@ class Editor:
         self._advance = advance or (lambda _: None)
         self._times: dict[str, int] = {}
         self._directories: set[str] = set()
+        self._made: list[tuple[str, Change]] = []
 
     def run(self, edits: Iterable[Edit]) -> None:
         """All edits in order. Raises `OSError`, and what reading their content raises."""
         for edit in edits:
             change, location = edit.change, self._places.of(edit.change.path)
+            if change.action in {Action.WRITE, Action.RESIZE}:
+                location = os.path.realpath(location)  # a link's own time is nobody's business
             if edit.content is not None and change.action is Action.WRITE:
                 self._write(change, location, edit.content)
             elif edit.content is not None and change.action is Action.PUT:
@@ -79,7 +82,10 @@ class Editor:
                 self._name(change, location)
 
     def finish(self) -> None:
-        """Modification times of edited files, everything synced; times of directories are the caller's."""
+        """Modification times of edited files, everything synced; owners of new directories, inner ones first.
+
+        Before, nobody else may change what is in them. Times of other directories are the caller's.
+        """
         for location, mtime_ns in self._times.items():
             self._disk.set_mtime(location, mtime_ns)
             descriptor = self._disk.open(location)
@@ -87,13 +93,17 @@ class Editor:
                 self._disk.sync(descriptor, location)
             finally:
                 os.close(descriptor)
+        for location, change in reversed(self._made):
+            was = self._replaced(change.path)
+            give_owner(self._disk, location, was if was.kind == "directory" else self._owner)
+            if change.mtime_ns is not None:
+                self._disk.set_mtime(location, change.mtime_ns)
         for directory in sorted(self._directories):
             if os.path.isdir(directory):
                 self._disk.sync_directory(directory)
 
     def _edited(self, change: Change, location: str) -> None:
         """Notes the time that an edited file gets: the one asked for, else the one that it had."""
-        location = os.path.realpath(location)  # a link's own time is nobody's business
         if change.mtime_ns is not None:
             self._times[location] = change.mtime_ns
         else:
@@ -178,8 +188,5 @@ class Editor:
                 self._disk.remove_directory(location)
         elif not os.path.isdir(location):
             self._disk.make_directory(location)
-            was = self._replaced(change.path)
-            give_owner(self._disk, location, was if was.kind == "directory" else self._owner)
-            if change.mtime_ns is not None:
-                self._disk.set_mtime(location, change.mtime_ns)
+            self._made.append((location, change))
         self._directories.add(os.path.dirname(location))

@@ -61,8 +61,8 @@ def _kind(mode: int) -> Kind:
 
 
 def give_owner(disk: Disk, path: str, facts: Facts) -> None:
-    """Owner, group and mode; who is not root keeps what it may, as `cp -p` does."""
+    """Owner, group and mode; who is not root keeps what it may, as `cp -p` does. No file becomes set-uid."""
     with suppress(PermissionError):
         disk.set_owner(path, facts.uid, facts.gid)
     if facts.kind != "link":
-        disk.set_mode(path, facts.mode)
+        disk.set_mode(path, facts.mode & (0o3777 if facts.kind == "directory" else 0o777))

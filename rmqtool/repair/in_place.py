@@ -70,8 +70,9 @@ def apply_in_place(
     check_order(planned.edits)
     check_backup(store, backup)
     refuse_without_place(os.fspath(store.root))
+    refuse_moved(store, planned)
     same_inputs(store, planned)
-    backup = os.path.abspath(backup)
+    backup = os.path.realpath(backup)
     _demand(store, planned, backup)
     try:
         if os.path.isdir(backup):
@@ -81,6 +82,12 @@ def apply_in_place(
     except (OSError, RmqtoolError) as error:
         raise StoreIOError(f"{in_words(error)}; {how_it_stands(store, backup)}") from error
     return journal
+
+
+def refuse_moved(store: Store, planned: Planned) -> None:
+    """Raises `PlanRefusedError` when links lead to another directory than the one that was planned for."""
+    if os.path.realpath(store.root) != planned.plan.store:
+        raise PlanRefusedError(f"{escape_name(planned.plan.store)} is another directory now: plan again")
 
 
 def same_inputs(store: Store, planned: Planned) -> None:

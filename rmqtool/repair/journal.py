@@ -126,7 +126,7 @@ class State(_Data):
 def journal_directory(given: str) -> str:
     """The directory that JOURNAL means: itself, or the one of its journal file."""
     place = os.path.dirname(os.path.abspath(given)) if os.path.isfile(given) else given
-    return os.path.abspath(place)
+    return os.path.realpath(place)
 
 
 def read_journal(given: str, *, follow_links: bool = False) -> tuple[str, Journal, State]:

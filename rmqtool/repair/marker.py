@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import PlanRefusedError, StoreIOError
+from rmqtool.repair.disk import parent_of
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def find_marker(root: str | os.PathLike[str]) -> Marker | None:
     """The marker in `commitlog/` of the store at `root`. Raises `StoreIOError` when it cannot be read."""
     path = os.path.join(root, "commitlog", NAME)
     try:
-        with open(path, "rb") as file:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
             found = json.loads(file.read(65536))
         return Marker(path, _text(found["journal"]), _text(found["journal_id"]))
     except (FileNotFoundError, NotADirectoryError):
@@ -94,9 +96,9 @@ def place_marker(disk: Disk, directory: str, journal: str | None, journal_id: st
             os.close(descriptor)
         disk.rename(path + _PART, path)
     except BaseException:
-        with suppress(OSError):
-            os.unlink(path + _PART)
-            os.utime(directory, ns=(was.st_atime_ns, was.st_mtime_ns))
+        with suppress(OSError), parent_of(path + _PART) as (folder, name):
+            os.unlink(name, dir_fd=folder)
+            os.utime(os.curdir, ns=(was.st_atime_ns, was.st_mtime_ns), dir_fd=folder)
         raise
     disk.sync_directory(directory)
     return path

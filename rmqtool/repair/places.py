@@ -18,18 +18,25 @@ class InStore:
     def __init__(self, store: Store) -> None:
         self._root = os.path.realpath(store.root)
         self._elsewhere = {one.shown: os.path.abspath(one.location) for one in store.files if one.root}
+        self._folders: dict[str, str] = {}
 
     def of(self, path: str) -> str:
-        """Absolute location of a path as plans write it (`StoreFile.shown`); `ValueError` if it leads out."""
+        """Absolute location of a path as plans write it (`StoreFile.shown`); `ValueError` if it leads out.
+
+        Links of its directory are resolved, once; one at its end is not.
+        """
         known = self._elsewhere.get(path)
-        return known if known is not None else os.path.join(self._root, inside(path))
+        folder, name = os.path.split(known if known is not None else os.path.join(self._root, inside(path)))
+        if folder not in self._folders:
+            self._folders[folder] = os.path.realpath(folder)
+        return os.path.join(self._folders[folder], name)
 
 
 class InCopy:
     """The same paths in a copy, where segments of further commit-log roots lie in the one `commitlog/`."""
 
     def __init__(self, store: Store, target: str) -> None:
-        self._target = os.path.abspath(target)
+        self._target = os.path.realpath(target)
         self._elsewhere = {one.shown for one in store.files if one.root}
 
     def of(self, path: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rmqtool.errors import UsageError
 from rmqtool.repair.backup import file_path, piece_path
 from rmqtool.repair.copying import copy_file
+from rmqtool.repair.disk import resolved
 from rmqtool.repair.facts import facts_of, give_owner
 from rmqtool.repair.places import InStore, lies_in
 from rmqtool.repair.plan import Action
@@ -35,7 +36,7 @@ def check_beside(store: Store, directory: str, option: str) -> None:
 
 def keep_evidence(disk: Disk, store: Store, planned: Planned, directory: str) -> None:
     """Fills `directory`, new or empty, from the store; nothing is made when nothing is lost to the copy."""
-    places = InStore(store)
+    places, directory = InStore(store), resolved(directory)
     plan = planned.plan
     gone = [
         one.path
@@ -50,7 +51,7 @@ def keep_evidence(disk: Disk, store: Store, planned: Planned, directory: str) ->
     if not os.path.isdir(directory):
         disk.make_directory(directory)
     for path in gone:
-        location, target = places.of(path), file_path(directory, path)
+        location, target = os.path.realpath(places.of(path)), file_path(directory, path)
         make_parents(disk, target, directory)
         copy_file(disk, location, target)
         facts = facts_of(location, follow=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rmqtool.errors import StoreIOError
 from rmqtool.repair.content import CHUNK
 from rmqtool.repair.copying import copy_range
+from rmqtool.repair.disk import open_regular
 from rmqtool.repair.plan import Action
 from rmqtool.store.names import escape_name
 
@@ -83,7 +84,7 @@ def set_aside(changes: Iterable[Change]) -> list[tuple[str, Region]]:
 
 def save_region(disk: Disk, location: str, region: Region, target: str) -> str:
     """Writes the bytes that a file has in a region into the new file `target`, synced; their sha256."""
-    source = os.open(location, os.O_RDONLY | os.O_CLOEXEC)
+    source = open_regular(os.path.realpath(location))
     try:
         descriptor = disk.create(target)
         try:
@@ -127,9 +128,9 @@ def sha256_of_file(location: str, position: int = 0, length: int | None = None) 
         raise StoreIOError(f"{escape_name(location)}: {error.strerror}") from error
 
 
-def make_parents(disk: Disk, path: str, top: str) -> None:
+def make_parents(disk: Disk, path: str, top: str = os.sep, mode: int = 0o700) -> None:
     """Makes the directories between `top`, which exists, and `path`."""
     parent = os.path.dirname(path)
     if parent != top and not os.path.isdir(parent):
-        make_parents(disk, parent, top)
-        disk.make_directory(parent)
+        make_parents(disk, parent, top, mode)
+        disk.make_directory(parent, mode)

@@ -6,8 +6,9 @@ import os
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import PlanRefusedError, UsageError
+from rmqtool.repair.authentic import refuse_foreign_link
 from rmqtool.repair.content import sha256_of
-from rmqtool.repair.disk import Disk
+from rmqtool.repair.disk import Disk, resolved
 from rmqtool.repair.facts import Facts, facts_of
 from rmqtool.repair.journal import parse_as
 from rmqtool.repair.plan import Edit, Plan, Planned, tool_version
@@ -43,6 +44,7 @@ def save_plan(
     """
     if os.path.lexists(path):
         raise UsageError(f"--save-plan {escape_name(path)}: exists")
+    refuse_foreign_link(path, "--save-plan")
     known = {one.shown: one for one in store.files}
     inputs = []
     for one in planned.plan.inputs:
@@ -51,7 +53,7 @@ def save_plan(
         if advance is not None:
             advance(one.size)
     plan = digested(planned).plan.model_copy(update={"inputs": tuple(inputs)})
-    write_document(Disk(), os.path.abspath(path), plan.model_dump(mode="json", by_alias=True))
+    write_document(Disk(), resolved(path), plan.model_dump(mode="json", by_alias=True))
     return plan
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import PlanRefusedError, StoreIOError, UsageError
+from rmqtool.repair.authentic import refuse_foreign_link
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.editing import Editor, check_order
 from rmqtool.repair.facts import facts_of, give_owner
@@ -16,6 +17,7 @@ from rmqtool.repair.marker import NAME, place_marker, refuse_without_place, remo
 from rmqtool.repair.places import InCopy, InStore, is_within, lies_in
 from rmqtool.repair.plan import Action
 from rmqtool.repair.quarantine import keep_evidence
+from rmqtool.repair.regions import make_parents
 from rmqtool.repair.room import demand_room, shares_blocks, written_bytes
 from rmqtool.repair.tree import copy_tree, settle, tree_of
 from rmqtool.store.holding import refuse_if_held
@@ -46,6 +48,7 @@ class CopyPlan:
 def check_output(store: Store, output: str) -> None:
     """Raises `UsageError` unless `output` is new or an empty directory outside the store."""
     shown = escape_name(output)
+    refuse_foreign_link(output, "--output")
     if lies_in(output, store) or is_within(store.root, output):
         raise UsageError(f"--output {shown}: lies in the store, or around it")
     if not os.path.lexists(output):
@@ -68,7 +71,7 @@ def prepare_copy(store: Store, planned: Planned, output: str) -> CopyPlan:
     sample = next((one.location for one in tree.files if one.size), None)
     shares = sample is not None and os.access(parent, os.W_OK) and shares_blocks(sample, parent)
     needed = written_bytes(planned.edits, os.stat(parent).st_dev) + (0 if shares else tree.data_bytes)
-    return CopyPlan(os.path.abspath(output), tree, needed, shares)
+    return CopyPlan(os.path.realpath(output), tree, needed, shares)
 
 
 def apply_to_copy(
@@ -98,7 +101,8 @@ def apply_to_copy(
             keep_evidence(disk, store, planned, quarantine)
         _still_the_same(store, planned)
         refuse_if_held(store.root)
-        settle(disk, copy.tree.directories, copy.target)
+        # inner directories first: none is its owner's before all is in it, and the root is the last
+        settle(disk, [one for one in copy.tree.directories if one[1]], copy.target)
         commitlog = os.path.join(copy.target, "commitlog")
         remove_marker(disk, os.path.join(commitlog, NAME))
         _finish_directories(store, copy, disk)
@@ -116,7 +120,7 @@ def _make(
 ) -> None:
     commitlog = os.path.join(copy.target, "commitlog")
     if not os.path.isdir(copy.target):
-        os.makedirs(os.path.dirname(copy.target), exist_ok=True)
+        make_parents(disk, copy.target, mode=0o777)
         disk.make_directory(copy.target)
     disk.make_directory(commitlog)
     place_marker(disk, commitlog, None, None)

@@ -65,11 +65,11 @@ def _walk(location: str, path: str, found: Tree, left_out: frozenset[str], above
     if real in above:
         found.skipped.append(path)  # a link that leads up again
         return
-    found.directories.append((location, path))
-    with os.scandir(location) as entries:
+    found.directories.append((real, path))
+    with os.scandir(real) as entries:
         names = sorted(entry.name for entry in entries)
     for name in names:
-        inner, shown = os.path.join(location, name), f"{path}/{name}" if path else name
+        inner, shown = os.path.join(real, name), f"{path}/{name}" if path else name
         if os.path.isdir(inner):
             _walk(inner, shown, found, left_out, above | {real})
         elif shown not in left_out:
@@ -81,6 +81,7 @@ def _take(location: str, path: str, found: Tree) -> None:
     if stat.S_ISLNK(facts.st_mode):
         try:
             facts = os.stat(location)
+            location = os.path.realpath(location)
         except OSError:
             found.files.append(CopiedFile(location, path, 0, 0, is_link=True))
             return
@@ -91,12 +92,14 @@ def _take(location: str, path: str, found: Tree) -> None:
 
 
 def copy_tree(disk: Disk, tree: Tree, target: str, advance: Callable[[int], object] | None = None) -> None:
-    """Copies into the existing directory `target`; times of directories come with `settle`."""
-    for location, path in tree.directories:
+    """Copies into the existing directory `target`; owners and times of directories come with `settle`.
+
+    Before, nobody else may change what is in them.
+    """
+    for _, path in tree.directories:
         place = os.path.join(target, path)
         if path and not os.path.isdir(place):
             disk.make_directory(place)
-        give_owner(disk, place, facts_of(location, follow=True))
     for one in tree.files:
         place = os.path.join(target, one.path)
         if one.is_link:
@@ -109,9 +112,11 @@ def copy_tree(disk: Disk, tree: Tree, target: str, advance: Callable[[int], obje
 
 
 def settle(disk: Disk, directories: Sequence[tuple[str, str]], target: str) -> None:
-    """Times of `Tree.directories` or some of them, the inner ones first, and all of them synced."""
+    """Owners and times of `Tree.directories` or some of them, the inner ones first, all synced."""
     for location, path in reversed(directories):
         place = os.path.join(target, path)
         with suppress(FileNotFoundError):  # removed by the plan
-            disk.set_mtime(place, facts_of(location, follow=True).mtime_ns)
+            facts = facts_of(location, follow=True)
+            give_owner(disk, place, facts)
+            disk.set_mtime(place, facts.mtime_ns)
             disk.sync_directory(place)

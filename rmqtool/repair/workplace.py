@@ -62,7 +62,7 @@ class WorkPlace:
 @contextmanager
 def work_place(beside: str | None, root: str | os.PathLike[str]) -> Iterator[WorkPlace]:
     """A work directory for a change of the store at `root`, next to the path `beside` if it may be there."""
-    place = None if beside is None else _existing(os.path.dirname(os.path.abspath(beside)))
+    place = None if beside is None else os.path.realpath(_existing(os.path.dirname(os.path.abspath(beside))))
     before = _note_of(os.path.realpath(root))
     left = [] if place is None else [one for one in _left_in(place) if one[1].store == before.store]
     for path, note in left:
@@ -85,9 +85,13 @@ def _existing(place: str) -> str:
 
 def _temporary(place: str | None) -> tempfile.TemporaryDirectory[str]:
     try:
-        return tempfile.TemporaryDirectory(prefix=f".{_PREFIX}" if place else _PREFIX, dir=place)
+        return tempfile.TemporaryDirectory(prefix=f".{_PREFIX}" if place else _PREFIX, dir=place or _temp())
     except PermissionError:
-        return tempfile.TemporaryDirectory(prefix=_PREFIX)
+        return tempfile.TemporaryDirectory(prefix=_PREFIX, dir=_temp())
+
+
+def _temp() -> str:
+    return os.path.realpath(tempfile.gettempdir())  # what is moved from there has no link on its way
 
 
 def _note_of(root: str) -> _Note:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _LINKS = 40
 """links that are followed, as many as Linux follows"""
@@ -17,6 +21,27 @@ def foreign_component(path: str | os.PathLike[str]) -> str | None:
     is none, since in it only owners rename and remove; at the end of the way it is one. What is not there
     ends the way. Raises `OSError` where the way cannot be looked at.
     """
+    for here, found, last in _way(path):
+        if found is None or changed_by_others(found, last=last):
+            return here
+    return None
+
+
+def foreign_link(path: str | os.PathLike[str]) -> str | None:
+    """The first link on the way to `path` that another user may change, None without one; see above."""
+    open_to_others = False
+    for here, found, last in _way(path):
+        if found is None:
+            return here
+        if not stat.S_ISLNK(found.st_mode):
+            open_to_others = changed_by_others(found, last=last)
+        elif open_to_others or changed_by_others(found, last=last):
+            return here
+    return None
+
+
+def _way(path: str | os.PathLike[str]) -> Iterator[tuple[str, os.stat_result | None, bool]]:
+    """Every component on the way to a path, its facts (None: too many links), and whether it is the last."""
     waiting = os.path.abspath(path).split(os.sep)[::-1]
     here, links = os.sep, 0
     while waiting:
@@ -27,23 +52,24 @@ def foreign_component(path: str | os.PathLike[str]) -> str | None:
         try:
             found = os.lstat(here)
         except FileNotFoundError:
-            return None
+            return
+        yield here, found, not any(waiting)
         if stat.S_ISLNK(found.st_mode):
             links += 1
-            if links > _LINKS or found.st_uid not in {0, os.geteuid()}:
-                return here
+            if links > _LINKS:
+                yield here, None, True
+                return
             target = os.readlink(here)
             waiting += target.split(os.sep)[::-1]
             here = os.sep if os.path.isabs(target) else os.path.dirname(here)
-        elif changed_by_others(found, last=not any(waiting)):
-            return here
-    return None
 
 
 def changed_by_others(found: os.stat_result, *, last: bool) -> bool:
     """Whether another user owns what was found, or may change it; `last`: not only a directory on a way."""
     if found.st_uid not in {0, os.geteuid()}:
         return True
+    if stat.S_ISLNK(found.st_mode):
+        return False  # its mode means nothing
     open_to = found.st_mode & _OTHERS
     if open_to == stat.S_IWGRP and _is_private_group(found.st_gid):
         return False
