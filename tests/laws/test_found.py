@@ -222,3 +222,11 @@ def test_a_log_of_which_only_zeros_are_left(tmp_path: Path) -> None:
     for name, data in store.log.files().items():
         store.patch(f"commitlog/{name:020d}", 0, bytes(len(data)))
     assert rmq("stats", store.root, "--json").exit_code == 3
+
+
+def test_a_first_queue_file_without_bytes_is_damage_to_a_search_by_time(tmp_path: Path) -> None:
+    store = orders(tmp_path / "store")
+    store.resize(store.queues["Orders", 0].place(0)[0], 0)
+    told = rmq("query-time", store.root, "Orders", 0, store.of("Orders")[3].time, "--json")
+    assert told.exit_code == 3
+    assert "the file has 0 of 400 bytes" in told.stdout
