@@ -254,7 +254,7 @@ def _undone(asked: Asked, before: dict[str, tuple[object, ...]]) -> None:
             asked.breaks("undo", f"no journal: {done.stderr[-200:]}")
         _unchanged(asked, before, "undo")
         return
-    back = asked.ask("undo", backup, "--apply", "--json", plain=True)
+    back = asked.ask("undo", backup, "--apply", "--follow-links", "--json", plain=True)
     if back.exit_code:
         asked.breaks("undo", f"exit {back.exit_code} {back.stderr[-200:]}")
     _unchanged(asked, before, "undo")
