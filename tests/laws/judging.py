@@ -240,7 +240,7 @@ def _safe_as_before(asked: Asked, target: Path, release: str) -> None:
     if told.get("safe_to_start") and told.get("verdict", "safe") == "safe":
         return
     healthy = document(asked.ask("doctor", asked.made.pristine, "--json", "--as-version", release))
-    if healthy.get("safe_to_start"):
+    if healthy.get("verdict") == "safe":
         grave = [one["code"] for one in told.get("consequences", []) if one["severity"] != "note"]
         text = f"{release}: {told.get('verdict')} refusal {told.get('refusal')} {sorted(set(grave))}"
         asked.breaks("keep-safe", text)
