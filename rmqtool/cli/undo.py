@@ -41,6 +41,10 @@ def command(
     partial: Annotated[
         bool, typer.Option("--partial", help="Leave what has changed since and restore the rest.")
     ] = False,
+    follow_links: Annotated[
+        bool,
+        typer.Option("--follow-links", help="Restore behind links that lead out of the store, too."),
+    ] = False,
     *,
     output: OutputOptions,
 ) -> ExitCode:
@@ -51,6 +55,9 @@ def command(
     where a broker or anybody else has written since, that is listed and nothing is done without --partial;
     what was appended is named and never cut. An apply that was stopped in the middle is put back, too.
 
+    A journal is refused (exit 2) when another user may change it or the way to it, or when a place in it is
+    none of its store. Set-uid and set-gid bits do not come back.
+
     Exit 0 when it is done or nothing is to do, 1 when only the plan was printed or something has changed, 5
     when a process holds the store.
     """
@@ -58,13 +65,13 @@ def command(
     from rmqtool.store.holding import hold, refuse_if_held
 
     context = Context(output)
-    plan = plan_undo(journal)
+    plan = plan_undo(journal, follow_links=follow_links)
     refuse_if_held(plan.journal.store)
     if not apply or plan.nothing:
         _show(context, plan, applied=False)
         return ExitCode.OK if plan.nothing else ExitCode.DAMAGE
     with hold(plan.journal.store) as held:
-        plan = plan_undo(journal)
+        plan = plan_undo(journal, follow_links=follow_links)
         if plan.changed and not partial:
             _show(context, plan, applied=False)
         undo(plan, held, partial=partial)

@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import PlanRefusedError, RmqtoolError, StoreIOError, UsageError
+from rmqtool.repair.authentic import refuse_foreign
 from rmqtool.repair.backup import Backup, backup_needs, clear_backup, reusable, write_state
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.editing import Editor, check_order
@@ -40,6 +41,7 @@ def check_backup_place(store: Store, backup: str) -> None:
         raise UsageError(f"--backup {shown}: the store lies inside it")
     if os.path.lexists(backup) and not os.path.isdir(backup):
         raise UsageError(f"--backup {shown}: exists and is no directory")
+    refuse_foreign(backup, "--backup")
 
 
 def check_backup(store: Store, backup: str) -> None:

@@ -23,6 +23,7 @@ from pydantic import (
 
 from formats.java import java_parse_int
 from rmqtool.errors import NewerFormatError, UsageError
+from rmqtool.repair.authentic import authenticate, with_derived_places
 from rmqtool.repair.facts import Facts  # noqa: TC001 - pydantic reads it
 from rmqtool.repair.plan import Plan  # noqa: TC001 - pydantic reads it
 from rmqtool.repair.written import read_document
@@ -128,17 +129,20 @@ def journal_directory(given: str) -> str:
     return os.path.abspath(place)
 
 
-def read_journal(given: str) -> tuple[str, Journal, State]:
-    """The journal in a directory, and its state.
+def read_journal(given: str, *, follow_links: bool = False) -> tuple[str, Journal, State]:
+    """The journal in a directory, and its state; see `authentic` for what is asked of both.
 
-    Raises `UsageError` when there is none, `NewerFormatError` for one of a later rmqtool, `StoreIOError`.
+    Raises `UsageError` when there is none or it is not to be trusted, `NewerFormatError` for one of a later
+    rmqtool, `StoreIOError`.
     """
     stat_named(given, escape_name(given))
     directory = journal_directory(given)
     path = os.path.join(directory, JOURNAL)
     if not os.path.exists(path):
         raise UsageError(f"{escape_name(given)} is no undo journal: it has no {JOURNAL}")
+    authenticate(directory)
     journal = parse_as(Journal, read_document(path, "undo journal"), path, "undo journal")
+    journal = with_derived_places(journal, follow_links=follow_links)
     state_path = os.path.join(directory, STATE)
     if not os.path.exists(state_path):
         return directory, journal, State(phase=Phase.PREPARED)

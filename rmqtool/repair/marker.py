@@ -47,13 +47,19 @@ def find_marker(root: str | os.PathLike[str]) -> Marker | None:
     try:
         with open(path, "rb") as file:
             found = json.loads(file.read(65536))
-        return Marker(path, found["journal"], found["journal_id"])
+        return Marker(path, _text(found["journal"]), _text(found["journal_id"]))
     except (FileNotFoundError, NotADirectoryError):
         return Marker(path, None, None, torn=True) if os.path.lexists(path + _PART) else None
     except OSError as error:
         raise StoreIOError(f"{escape_name(path)}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError):
         raise StoreIOError(f"{escape_name(path)}: is not what rmqtool wrote there") from None
+
+
+def _text(found: object) -> str | None:
+    if found is None or isinstance(found, str):
+        return found
+    raise TypeError
 
 
 def refuse_without_place(root: str) -> None:

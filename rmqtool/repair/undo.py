@@ -50,12 +50,13 @@ class UndoPlan:
         return settled and not self.steps and not self.between
 
 
-def plan_undo(given: str) -> UndoPlan:
+def plan_undo(given: str, *, follow_links: bool = False) -> UndoPlan:
     """Reads a journal and judges the store that it belongs to; nothing is touched.
 
-    Raises `UsageError` when there is no journal or its store is gone, `NewerFormatError`, `StoreIOError`.
+    follow_links: what it names may lie behind links out of the store. Raises `UsageError` when there is no
+    journal, it is not to be trusted or its store is gone, `NewerFormatError`, `StoreIOError`.
     """
-    directory, journal, state = read_journal(given)
+    directory, journal, state = read_journal(given, follow_links=follow_links)
     if not os.path.isdir(journal.store):
         raise UsageError(f"{escape_name(journal.store)}, the store of this journal, is not there")
     marker = find_marker(journal.store)

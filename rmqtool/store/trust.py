@@ -35,12 +35,13 @@ def foreign_component(path: str | os.PathLike[str]) -> str | None:
             target = os.readlink(here)
             waiting += target.split(os.sep)[::-1]
             here = os.sep if os.path.isabs(target) else os.path.dirname(here)
-        elif _changed_by_others(found, last=not any(waiting)):
+        elif changed_by_others(found, last=not any(waiting)):
             return here
     return None
 
 
-def _changed_by_others(found: os.stat_result, *, last: bool) -> bool:
+def changed_by_others(found: os.stat_result, *, last: bool) -> bool:
+    """Whether another user owns what was found, or may change it; `last`: not only a directory on a way."""
     if found.st_uid not in {0, os.geteuid()}:
         return True
     open_to = found.st_mode & _OTHERS

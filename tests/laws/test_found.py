@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
+import pytest
+
 from fixtures.compound import make
 from fixtures.stores import HandmadeStore
 from tests.helpers import rmq
@@ -178,14 +180,16 @@ def test_a_query_that_meets_a_lost_message_or_a_bad_body_is_not_complete(tmp_pat
     assert rmq("query-id", store.root, f"0A00000200002A9F{bad.offset:016X}", "--json").exit_code == 3
 
 
-def test_an_index_file_that_a_start_makes_anew_as_it_was_is_no_problem(tmp_path: Path) -> None:
-    """Seed 60: the plan of the broker's policy leaves the file alone, and is not refused for that."""
-    made = make(60, tmp_path / "case")
-    target = tmp_path / "out"
-    policy = ("--policy", "broker", "--as-version", "5.3.3", "--store-config", made.conf)
-    told = rmq("recover", made.root, *policy, "--output", target, "--apply")
+@pytest.mark.parametrize(("seed", "release"), [(60, "5.3.3"), (115, "4.9.8")])
+def test_what_a_second_start_finds_otherwise_speaks_against_no_plan(
+    seed: int, release: str, tmp_path: Path
+) -> None:
+    """60: an index file that each start makes anew as it was. 115: a queue that grows by one."""
+    made = make(seed, tmp_path / "case")
+    policy = ("--policy", "broker", "--as-version", release, "--store-config", made.conf)
+    told = rmq("recover", made.root, *policy, "--output", tmp_path / "out", "--apply")
     assert "Not proven" not in told.stdout
-    assert target.is_dir()
+    assert (tmp_path / "out").is_dir()
 
 
 def test_a_table_that_only_its_backup_gives_is_made_whole(tmp_path: Path) -> None:
@@ -201,3 +205,28 @@ def test_a_table_that_only_its_backup_gives_is_made_whole(tmp_path: Path) -> Non
     for release in ("4.9.8", "5.3.3"):
         assert '"verdict":"safe"' in rmq("doctor", tmp_path / "out", "--json", "--as-version", release).stdout
     assert rmq("recover", tmp_path / "out", "--json").exit_code == 0
+
+
+def test_a_pull_that_gives_messages_of_another_queue_is_told(tmp_path: Path) -> None:
+    store = orders(tmp_path / "store")
+    path = store.queues["Orders", 0].place(0)[0]
+    store.patch(path, 0, store.read(store.queues["Orders", 1].place(0)[0]))
+    told = rmq("query-offset", store.root, "Orders", 0, 3, "--json")
+    assert told.exit_code == 3
+    assert "lead to messages of other queues" in told.stdout
+    assert rmq("query-offset", store.root, "Orders", 0, 25, "--json").exit_code == 0
+
+
+def test_a_log_of_which_only_zeros_are_left(tmp_path: Path) -> None:
+    store = orders(tmp_path / "store", 90)
+    for name, data in store.log.files().items():
+        store.patch(f"commitlog/{name:020d}", 0, bytes(len(data)))
+    assert rmq("stats", store.root, "--json").exit_code == 3
+
+
+def test_a_first_queue_file_without_bytes_is_damage_to_a_search_by_time(tmp_path: Path) -> None:
+    store = orders(tmp_path / "store")
+    store.resize(store.queues["Orders", 0].place(0)[0], 0)
+    told = rmq("query-time", store.root, "Orders", 0, store.of("Orders")[3].time, "--json")
+    assert told.exit_code == 3
+    assert "the file has 0 of 400 bytes" in told.stdout

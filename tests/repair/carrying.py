@@ -23,6 +23,8 @@ def apply(root: Path, backup: Path, disk: Disk | None = None) -> None:
             apply_in_place(store, planner(store, {}, ""), str(backup), held, disk=disk)
 
 
-def put_back(root: Path, backup: Path, disk: Disk | None = None, *, partial: bool = False) -> None:
+def put_back(
+    root: Path, backup: Path, disk: Disk | None = None, *, partial: bool = False, follow_links: bool = False
+) -> None:
     with hold(root) as held:
-        undo(plan_undo(str(backup)), held, partial=partial, disk=disk)
+        undo(plan_undo(str(backup), follow_links=follow_links), held, partial=partial, disk=disk)

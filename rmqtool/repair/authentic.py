@@ -1,0 +1,129 @@
+"""Whether a journal is one that this user or root wrote, and speaks of its store alone.
+
+Undo writes and removes what a journal names, as root perhaps. So nobody else may be able to change the
+journal or the way to it, and the places in it are derived again: from the store's root, or
+a further commit-log root, and a relative path.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import stat
+from typing import TYPE_CHECKING
+
+from rmqtool.errors import StoreIOError, UsageError
+from rmqtool.repair.places import inside
+from rmqtool.store.names import escape_name, unescape_name
+from rmqtool.store.trust import changed_by_others, foreign_component
+
+if TYPE_CHECKING:
+    from rmqtool.repair.journal import Entry, Journal
+
+_WHOLE_FILES = "files"
+"""where files that left the store lie: they are still their owner's, and their digest is checked"""
+
+
+def refuse_foreign(directory: str, option: str) -> None:
+    """Raises `UsageError` when another user could change what lies in a directory, or put another there."""
+    try:
+        foreign = foreign_component(directory)
+    except OSError as error:
+        raise StoreIOError(f"{escape_name(directory)}: {error.strerror}") from error
+    if foreign is not None:
+        raise UsageError(
+            f"{option} {escape_name(directory)}: another user may change {escape_name(foreign)}; "
+            "a journal is kept where only this user and root may"
+        )
+
+
+def authenticate(directory: str) -> None:
+    """Raises `UsageError` unless only this user and root can change a journal."""
+    refuse_foreign(directory, "the journal")
+    waiting = [""]
+    while waiting:
+        folder = waiting.pop()
+        with os.scandir(os.path.join(directory, folder)) as entries:
+            for entry in entries:
+                path = os.path.join(folder, entry.name)
+                if _is_ours(entry.stat(follow_symlinks=False), path):
+                    waiting += [path] if entry.is_dir(follow_symlinks=False) else []
+                    continue
+                raise UsageError(
+                    f"the journal {escape_name(directory)}: {escape_name(path)} is not from this user or root"
+                )
+
+
+def _is_ours(found: os.stat_result, path: str) -> bool:
+    if stat.S_ISREG(found.st_mode) and path.startswith(_WHOLE_FILES + os.sep):
+        return True
+    plain = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
+    return plain and not changed_by_others(found, last=True)
+
+
+def with_derived_places(journal: Journal, *, follow_links: bool = False) -> Journal:
+    """The journal with every place derived anew and no set-uid and set-gid bits; they must be those in it.
+
+    follow_links: links may lead out of the store, as they did when it was changed with `--follow-links`.
+    Raises `UsageError` naming the first place that is another.
+    """
+    store = journal.store
+    if not os.path.isabs(store) or os.path.realpath(store) != store:
+        raise _elsewhere(journal, store)
+    if journal.marker_directory != os.path.realpath(os.path.join(store, "commitlog")):
+        raise _elsewhere(journal, journal.marker_directory)
+    for further in journal.further_markers:
+        if not os.path.isabs(further) or os.path.realpath(further) != further:
+            raise _elsewhere(journal, further)
+    entries = tuple(_derived(journal, entry, follow_links) for entry in journal.entries)
+    known = {os.path.dirname(one.location) for one in entries}
+    for folder in journal.directories:
+        if folder not in known and (os.path.realpath(folder) != folder or not _in_roots(journal, folder)):
+            raise _elsewhere(journal, folder)
+    return journal.model_copy(update={"entries": entries})
+
+
+def _derived(journal: Journal, entry: Entry, follow_links: bool) -> Entry:
+    path = unescape_name(entry.path)
+    if "\0" in path or "\0" in entry.location:
+        raise _elsewhere(journal, path)
+    if path.startswith("../"):
+        name = posixpath.basename(path)
+        found = [os.path.join(one, name) for one in journal.further_markers]
+        place = entry.location if entry.location in found else None
+    else:
+        place = _below_root(journal, entry.path)
+    if place is None:
+        raise _elsewhere(journal, entry.path)
+    folder, name = os.path.split(place)
+    if name in {"", os.curdir}:
+        raise _elsewhere(journal, entry.path)
+    if entry.pieces is not None:
+        real = os.path.realpath(place)
+        same = entry.location == real
+    else:
+        real = os.path.join(os.path.realpath(folder), name)
+        same = entry.location in {place, real}
+    if not same or not (follow_links or _in_roots(journal, real)):
+        raise _elsewhere(journal, entry.location)
+    before = entry.before.model_copy(update={"mode": entry.before.mode & ~(stat.S_ISUID | stat.S_ISGID)})
+    return entry.model_copy(update={"location": real, "before": before})
+
+
+def _below_root(journal: Journal, path: str) -> str | None:
+    try:
+        return os.path.join(journal.store, inside(path))
+    except ValueError:
+        return None
+
+
+def _in_roots(journal: Journal, place: str) -> bool:
+    roots = (journal.store, journal.marker_directory, *journal.further_markers)
+    return any(place == one or place.startswith(one.rstrip(os.sep) + os.sep) for one in roots)
+
+
+def _elsewhere(journal: Journal, place: str) -> UsageError:
+    return UsageError(
+        f"the journal names {escape_name(place)}, which is not, or no longer, a place of its store "
+        f"{escape_name(journal.store)} (behind links out of it: --follow-links)"
+    )
