@@ -91,7 +91,6 @@ def command(
     """
     from rmqtool.cli.left_out import undecoded_beside_log, unlisted
     from rmqtool.output.export.run import ExportRun
-    from rmqtool.query.lost_end import lost_end
 
     form, target = _target(to, output, partition)
     from rmqtool.store.required import require_log
@@ -112,13 +111,12 @@ def command(
     missing = [
         *unlisted(opened, context, commitlog=True),
         *undecoded_beside_log(opened, context),
-        *lost_end(opened, wanted),
     ]
     state = target.begin(force=force, resume=resume, options=options)
     with context.progress("exporting", sum(one.size for one in opened.segments)) as progress:
         run = ExportRun(opened, wanted, read.of_log(opened, progress.advance), destination, target)
         try:
-            run.run(options, state, missing)
+            run.run(options, state, missing, whole_log=True)
         except KeyboardInterrupt:
             from rmqtool.store.coverage import Incomplete
 

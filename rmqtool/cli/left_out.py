@@ -89,10 +89,15 @@ def tables_left_out(store: Store, context: Context, statement: str) -> list[Row]
     return [
         *unlisted(store, context),
         *undecoded_beside_log(store, context),
-        *([*log_gone(store, context), *lost_end(store)] if "messages" in named else ()),
+        *(log_gone(store, context) if "messages" in named else ()),
         *damaged_settings(store, context, *(name for table, name in settings.items() if table in named)),
         *(unreadable(one.shown, "is not decoded by this release") for one in dledger),
     ]
+
+
+def end_left_out(store: Store, statement: str) -> list[Row]:
+    """What a statement about messages lacks where the end of the log is lost."""
+    return lost_end(store) if "messages" in statement.lower() else []
 
 
 def unopened(files: Iterable[StoreFile], context: Context) -> list[Row]:

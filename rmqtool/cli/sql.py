@@ -52,7 +52,7 @@ def command(
     the extra sql: pip install 'rmqtool[sql]'. With --redact the query itself, conditions and joins included,
     sees no more than is shown.
     """
-    from rmqtool.cli.left_out import tables_left_out
+    from rmqtool.cli.left_out import end_left_out, tables_left_out
     from rmqtool.cli.records import answer_code
     from rmqtool.output.text import is_terminal
     from rmqtool.store.required import require_log
@@ -71,6 +71,7 @@ def command(
     ):
         answer = _Answer(context, session, missing, redaction.redacted)
         try:
+            missing += end_left_out(opened, statement)
             result = session.run(statement)
             if result is None:
                 answer.nothing()

@@ -77,7 +77,6 @@ def command(
     from rmqtool.cli.left_out import damaged_settings
     from rmqtool.cli.records import listing_code
     from rmqtool.query.duplicates.hashes import Repeated
-    from rmqtool.query.lost_end import lost_end
     from rmqtool.query.stats.report import LogStatistics
     from rmqtool.query.stats.retention import Needs
     from rmqtool.store.consumer_offsets import offsets_file
@@ -99,10 +98,10 @@ def command(
         repeated = Repeated(by_key) if duplicates else None
         reading = read.of_log(opened, progress.advance)
         found = LogStatistics(opened, wanted, grouped, reading, plain, needs, repeated)
-        found.not_covered += [*unread, *lost_end(opened, wanted)]
+        found.not_covered += unread
         if needs is not None:
             found.not_covered += damaged_settings(opened, context, offsets_file(opened))
-        found.read()
+        found.read(whole_log=True)
     listed = listed_rows(opened, found, names, retention=retention)
     twice = ({"type": "duplicate", **row} for row in found.duplicates())
     write_rows(context, SCHEMA, listed, twice, found.summary)

@@ -24,7 +24,7 @@ def lost_end(store: Store, wanted: MessageFilter | None = None) -> list[Row]:
     Queues are looked at before the log: a broker that runs writes the log first. wanted: none where the end
     of the log is outside of what is wanted.
     """
-    last = store.segments.last_with_data() or next(reversed(list(store.segments)), None)
+    last = store.segments.last_with_data() or next(iter(store.segments), None)
     if last is None or (wanted is not None and not Scope(store.segments, wanted).may_hold(last)):
         return []
     end, path = _furthest(store)

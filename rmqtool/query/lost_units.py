@@ -7,17 +7,43 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formats.consumequeue import PRE_BLANK
+from formats.properties import INNER_MULTI_DISPATCH
 from rmqtool.scan.units import UNIT
 from rmqtool.store.coverage import Incomplete
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from rmqtool.query.queue_view import QueueView
 
 Row = dict[str, Any]
 
+QUEUE_COLUMNS = ("path", "position", "physical_offset", "topic", "queue_id", "properties")
 _MOST = 4096
 """units that are looked at; one pull looks at fewer"""
 _FILLER = np.frombuffer(PRE_BLANK, UNIT)
+
+
+def misdirected(batch: pa.RecordBatch, topic: str, queue_id: int) -> list[Row]:
+    """No row of `not_covered`, or the one for records of a pull that are messages of another queue.
+
+    Those that say which further queues they feed (`INNER_MULTI_DISPATCH`) are left alone.
+    """
+    import pyarrow.compute as pc
+
+    other = pc.or_(
+        pc.fill_null(pc.not_equal(batch["topic"], topic), True), pc.not_equal(batch["queue_id"], queue_id)
+    )
+    feeds = pc.map_lookup(batch["properties"], INNER_MULTI_DISPATCH, "last").is_valid()
+    found = batch.filter(pc.and_not(other, feeds))
+    if not found.num_rows:
+        return []
+    first = (
+        found.select(["path", "position", "physical_offset", "topic", "queue_id"]).slice(0, 1).to_pylist()[0]
+    )
+    error = f"{found.num_rows} entries of {topic}/{queue_id} lead to messages of other queues"
+    place = {name: first[name] for name in ("path", "position", "physical_offset")}
+    return [place | {"messages": found.num_rows, "reason": Incomplete.DAMAGE.value, "error": error}]
 
 
 def lost_units(view: QueueView, start: int, end: int) -> list[Row]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from formats.properties import INNER_MULTI_DISPATCH
 from rmqtool.query.by_offset import pull_on
 from rmqtool.query.client_decode import client_view
-from rmqtool.query.lost_units import lost_units
+from rmqtool.query.lost_units import QUEUE_COLUMNS, lost_units, misdirected
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.queue_damage import foreign, queue_damage, skipped
 from rmqtool.query.select_found import FoundFilter
@@ -64,6 +64,7 @@ class OffsetQuery:
     foreign: int = 0
     missing: list[Missing] = field(default_factory=list)
     damaged: list[Damaged] = field(default_factory=list)
+    misdirected: list[Row] = field(default_factory=list)
     _first: Pull | None = None
     _reached: int = 0
     _left_out: int = 0
@@ -87,10 +88,11 @@ class OffsetQuery:
         self._first, self._reached = first, self.asked.offset
         subscription = self.subscription
         own = subscription.columns if subscription else ()
-        wanted = tuple(dict.fromkeys((*columns, *own, *judge.columns, "topic", "queue_id")))
+        wanted = tuple(dict.fromkeys((*columns, *own, *judge.columns, *QUEUE_COLUMNS, "topic", "queue_id")))
         while some := list(islice(delivered, _AT_ONCE)):
             self._reached = some[-1].queue_offset + some[-1].messages
             for part, found in self._picked(some, wanted):
+                self.misdirected += misdirected(part, self.asked.topic, self.asked.queue_id)
                 judged, more = self._judged(part, found, tags)
                 batch, more = _chosen(judged, more, judge)
                 self._left_out += judged.num_rows - batch.num_rows
@@ -249,6 +251,7 @@ class OffsetQuery:
         if self._first is not None and self._first.first_skipped is not None:
             rows.append(skipped(self.view, self._first.first_skipped, self._first.skipped))
         rows += self._others
+        rows += self.misdirected
         rows += lost_units(self.view, self.asked.offset, max(self._reached, self.asked.offset + 1))
         end = self._first.max_offset if self._first is not None else 0
         if self._reached != self.asked.offset and self._reached < end:

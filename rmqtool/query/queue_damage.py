@@ -27,7 +27,9 @@ def queue_damage(view: QueueView, sizes: Mapping[FileKind, FileSize]) -> Iterato
         file = view.queue.files[number]
         why = f"a unit that is none ends the queue here; {count} units lie behind it"
         yield _row(file.shown, position, file.size - position, why)
-    files = [file for file in view.queue.files if file.size]
+    files = list(view.queue.files)
+    while files and not files[-1].size:
+        files.pop()  # nothing was in a last file without bytes
     usual = sizes[view.queue.kind].value if files else 0
     for file in files:
         if file.size < usual:

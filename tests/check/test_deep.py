@@ -118,10 +118,28 @@ def test_properties_that_are_read_in_two_ways(tmp_path: Path, properties: bytes,
     assert [(row["code"], row["severity"]) for row in rows] == [(code, "note")]
 
 
+_DLEDGER, _ROCKSDB, _TIMER = {"DLedger index"}, {"RocksDB"}, {"timer wheel", "timer log"}
+UNDECODED: dict[str, set[str]] = {
+    "b497-dledger": _DLEDGER,
+    "b533-dledger": _DLEDGER,
+    "b533-compaction": {"compaction log", "compaction queues"},
+    "b533-full": {"timer wheel"},
+    "b533-pop": _TIMER,
+    "b533-pop-kv": {"timer wheel", "RocksDB"},
+    "b533-rocksdb": _ROCKSDB,
+    "b533-rocksdb-double": _ROCKSDB,
+    "b533-rocksdb-v2": _ROCKSDB,
+    "b533-timer": _TIMER,
+    "v533-rocksdb": _ROCKSDB,
+    "v533-rocksdb-unclean": _ROCKSDB,
+}
+"""what a golden has that no check reads"""
+
+
 @pytest.mark.parametrize("name", of_each_kind(fixtures.golden_names()))
 def test_golden_stores_hold_what_they_say(golden: Callable[[str], fixtures.Golden], name: str) -> None:
     for path in golden(name).stores.values():
         run = Verification(Store.open(path), Reading(level=Level.DEEP))
         found = [one for one in run.findings() if one.severity.value != "note" and one.code.startswith("CL-")]
         assert found == []
-        assert "not_looked_at" not in run.summary()
+        assert set(run.summary().get("not_looked_at", ())) == UNDECODED.get(name, set())

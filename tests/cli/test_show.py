@@ -339,7 +339,7 @@ def test_bad_stores(tmp_path, golden):
     assert show(tmp_path / "missing", 0).exit_code == 2
     assert show(tmp_path, 0).exit_code == 2
     assert rmq("show", tmp_path).exit_code == 2
-    assert show(golden("v498-basic").path / "consumequeue", 0).exit_code == 1
+    assert show(golden("v498-basic").path / "consumequeue", 0).exit_code == 2
     dledger = show(golden("b533-dledger").path, 0)
     assert dledger.exit_code == 6
     assert len(dledger.stderr.splitlines()) == 1

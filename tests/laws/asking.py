@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tests.helpers import Result, rmq
@@ -29,6 +30,8 @@ class Asked:
     def ask(self, command: str, store: Path, *args: object, plain: bool = False) -> Result:
         """One command; internal errors, tracebacks and long runs break a law by themselves."""
         conf = () if plain else ("--store-config", self.made.conf)
+        if command == "recover" and recover_follows():
+            args = (*args, "--follow-links")
         begun = time.monotonic()
         result = rmq(command, store, *args, *conf)
         seconds = time.monotonic() - begun
@@ -44,6 +47,12 @@ class Asked:
     def breaks(self, law: str, text: str) -> None:
         """Notes a law that does not hold."""
         self.broken.append(f"{law}: {text}")
+
+
+@cache
+def recover_follows() -> bool:
+    """Whether `recover` leaves alone what lies behind links out of the store unless it is told otherwise."""
+    return "--follow-links" in rmq("recover", "--help").stdout
 
 
 def document(result: Result) -> dict[str, Any]:

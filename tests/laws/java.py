@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tests.laws.asking import Asked
 
 
+_ONLY_5 = ("timer", "enabledAppend", "mapper")
+"""how names of settings begin that release 4 does not have"""
 _LOADS = 10
 """stores that a JVM loads and never closes before it is replaced"""
 
@@ -51,7 +53,7 @@ class Judge:
                 rest = (root / "checkpoint").read_bytes()[24:]
                 (root / "checkpoint").write_bytes(bytes(24) + rest)
         try:
-            opened = self._call("open", root=str(root), start=True, settings=usable(made))
+            opened = self._call("open", root=str(root), start=True, settings=usable(made, self.release))
             if not opened["loaded"]:
                 return ["does not load"]
             self._call("drain")
@@ -65,7 +67,7 @@ class Judge:
     def load(self, root: Path, made: Compound) -> bool:
         """Only loads, which is where recovery cuts and deletes; the store is never shut down."""
         try:
-            opened = self._call("open", root=str(root), start=False, settings=usable(made))
+            opened = self._call("open", root=str(root), start=False, settings=usable(made, self.release))
         except JavaError:
             opened = {"loaded": False}
         if not opened["loaded"] or self._loads == _LOADS:
@@ -86,9 +88,14 @@ class Judge:
         return wrong
 
 
-def usable(made: Compound) -> dict[str, object]:
-    """The settings that the driver can hand on."""
-    return {name: value for name, value in made.settings.items() if isinstance(value, (int, bool))}
+def usable(made: Compound, release: str) -> dict[str, object]:
+    """The settings that the driver can hand on to this release."""
+    unknown = _ONLY_5 if release.startswith("4") else ()
+    return {
+        name: value
+        for name, value in made.settings.items()
+        if isinstance(value, (int, bool)) and not name.startswith(unknown)
+    }
 
 
 def copied(root: Path, target: Path) -> Path:

@@ -115,11 +115,11 @@ def _doctor(asked: Asked, true: Truth) -> None:
             continue
         verdict, wrong = told["verdict"], kept(target, made, dispatched=False)
         if verdict == "damaged":  # what is not served now was not served before, and is counted
-            wrong = [one for one in wrong if one not in before]
             counted = told["already_damaged"]["messages"]
-            if counted is not None and counted < len(before):
-                text = f"{release}: {counted} counted, {len(before)} whole ones are not served: {before[0]}"
+            if wrong and counted is not None and counted < len(wrong):
+                text = f"{release}: {counted} counted, {len(wrong)} whole ones are not served: {wrong[0]}"
                 asked.breaks("already-damaged", text)
+            wrong = [one for one in wrong if one not in before]
         if wrong:
             text = f"{release} {verdict}: {len(wrong)} not served, {wrong[0]}"
             asked.breaks("safe-serves", text)
@@ -240,7 +240,7 @@ def _safe_as_before(asked: Asked, target: Path, release: str) -> None:
     if told.get("safe_to_start") and told.get("verdict", "safe") == "safe":
         return
     healthy = document(asked.ask("doctor", asked.made.pristine, "--json", "--as-version", release))
-    if healthy.get("safe_to_start"):
+    if healthy.get("verdict") == "safe":
         grave = [one["code"] for one in told.get("consequences", []) if one["severity"] != "note"]
         text = f"{release}: {told.get('verdict')} refusal {told.get('refusal')} {sorted(set(grave))}"
         asked.breaks("keep-safe", text)
@@ -254,7 +254,7 @@ def _undone(asked: Asked, before: dict[str, tuple[object, ...]]) -> None:
             asked.breaks("undo", f"no journal: {done.stderr[-200:]}")
         _unchanged(asked, before, "undo")
         return
-    back = asked.ask("undo", backup, "--apply", "--json", plain=True)
+    back = asked.ask("undo", backup, "--apply", "--follow-links", "--json", plain=True)
     if back.exit_code:
         asked.breaks("undo", f"exit {back.exit_code} {back.stderr[-200:]}")
     _unchanged(asked, before, "undo")

@@ -205,3 +205,28 @@ def test_a_table_that_only_its_backup_gives_is_made_whole(tmp_path: Path) -> Non
     for release in ("4.9.8", "5.3.3"):
         assert '"verdict":"safe"' in rmq("doctor", tmp_path / "out", "--json", "--as-version", release).stdout
     assert rmq("recover", tmp_path / "out", "--json").exit_code == 0
+
+
+def test_a_pull_that_gives_messages_of_another_queue_is_told(tmp_path: Path) -> None:
+    store = orders(tmp_path / "store")
+    path = store.queues["Orders", 0].place(0)[0]
+    store.patch(path, 0, store.read(store.queues["Orders", 1].place(0)[0]))
+    told = rmq("query-offset", store.root, "Orders", 0, 3, "--json")
+    assert told.exit_code == 3
+    assert "lead to messages of other queues" in told.stdout
+    assert rmq("query-offset", store.root, "Orders", 0, 25, "--json").exit_code == 0
+
+
+def test_a_log_of_which_only_zeros_are_left(tmp_path: Path) -> None:
+    store = orders(tmp_path / "store", 90)
+    for name, data in store.log.files().items():
+        store.patch(f"commitlog/{name:020d}", 0, bytes(len(data)))
+    assert rmq("stats", store.root, "--json").exit_code == 3
+
+
+def test_a_first_queue_file_without_bytes_is_damage_to_a_search_by_time(tmp_path: Path) -> None:
+    store = orders(tmp_path / "store")
+    store.resize(store.queues["Orders", 0].place(0)[0], 0)
+    told = rmq("query-time", store.root, "Orders", 0, store.of("Orders")[3].time, "--json")
+    assert told.exit_code == 3
+    assert "the file has 0 of 400 bytes" in told.stdout

@@ -68,12 +68,12 @@ def command(
 
 def _missing(context: Context, stores: dict[str, Store], statement: str) -> list[dict[str, Any]]:
     """What the tables lack beforehand, as the local command has it, with its store."""
-    from rmqtool.cli.left_out import tables_left_out
+    from rmqtool.cli.left_out import end_left_out, tables_left_out
 
     return [
         row | {"store": path}
         for path, store in stores.items()
-        for row in tables_left_out(store, context, statement)
+        for row in (*tables_left_out(store, context, statement), *end_left_out(store, statement))
     ]
 
 

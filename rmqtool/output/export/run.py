@@ -12,6 +12,7 @@ from rmqtool.output.export.shield import whole_step
 from rmqtool.query.anchor import anchor
 from rmqtool.query.counts import LogCounts
 from rmqtool.query.log_listing import LogListing
+from rmqtool.query.lost_end import lost_end
 from rmqtool.query.not_read import why_doubtful
 from rmqtool.query.scope import Scope
 from rmqtool.query.select import Selector
@@ -108,8 +109,13 @@ class ExportRun:
         self.resumed_from: int | None = None
         self.published = False
 
-    def run(self, options: Row, state: Row | None, missing: Sequence[Row] = ()) -> None:
-        """Everything. options, state: as for `Target.begin`. Leaves what is needed to go on when it fails."""
+    def run(
+        self, options: Row, state: Row | None, missing: Sequence[Row] = (), *, whole_log: bool = False
+    ) -> None:
+        """Everything. options, state: as for `Target.begin`. Leaves what is needed to go on when it fails.
+
+        whole_log: see `LogStatistics.read`.
+        """
         self._options, self._missing = options, list(missing)
         if state is not None:
             self._go_on(state)
@@ -118,6 +124,8 @@ class ExportRun:
         writer = self._destination.open(None if state is None else state["position"]["writer"])
         try:
             self._write(writer)
+            if whole_log:
+                self._missing += lost_end(self._store, self._wanted)
             with whole_step():
                 writer.finish({"schema": SCHEMA, **self.summary()})
                 self.published = True

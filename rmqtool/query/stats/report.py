@@ -13,6 +13,7 @@ from rmqtool.query.duplicates.copies import is_internal
 from rmqtool.query.duplicates.passes import judged
 from rmqtool.query.duplicates.suspects import COLUMNS
 from rmqtool.query.duplicates.verdict import Duplicates
+from rmqtool.query.lost_end import lost_end
 from rmqtool.query.not_read import not_read
 from rmqtool.query.scope import Scope
 from rmqtool.query.select import Selector
@@ -67,8 +68,11 @@ class LogStatistics:
         self._left = self.wanted.limit
         self.scope = Scope(self.store.segments, self.wanted)
 
-    def read(self) -> None:
-        """Reads the log; an interrupt ends it early, and is in `not_covered` then."""
+    def read(self, *, whole_log: bool = False) -> None:
+        """Reads the log; an interrupt ends it early, and is in `not_covered` then.
+
+        whole_log: the store has all of its log, not a part of it: where that ends too early is found out.
+        """
         columns = (*_FACTS, *self.groups.columns, *self._topics.columns)
         if self.needs is not None:
             columns = (*columns, *self.needs.columns)
@@ -77,6 +81,8 @@ class LogStatistics:
         try:
             for batch in self._batches(columns, self.reading):
                 self._add(batch)
+            if whole_log:
+                self.not_covered += lost_end(self.store, self.wanted)
         except KeyboardInterrupt:
             self._stop(Incomplete.INTERRUPTED)
 
