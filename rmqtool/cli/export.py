@@ -96,7 +96,7 @@ def command(
     form, target = _target(to, output, partition)
     from rmqtool.store.required import require_log
 
-    context = Context(replace(output, format=None))
+    context = Context(replace(output, format=None, spreadsheet=False))
     destination = _destination(form, target, bodies, output, partition, compression)
     opened = open_store(context, path, store)
     require_log(opened)
@@ -110,6 +110,8 @@ def command(
     given = asdict(filters) | asdict(subscription) | asdict(bodies)
     told = {"format": form, "partition": partition, "compression": compression}
     options = given | told | {"int64_as_string": output.int64_as_string, "tz": output.tz}
+    if output.spreadsheet:
+        options["spreadsheet"] = True
     missing = [
         *unlisted(opened, context, commitlog=True),
         *undecoded_beside_log(opened, context),
@@ -199,6 +201,8 @@ def _destination(
         raise UsageError(f"--partition and --compression are for Parquet, not for {form}")
     if output.int64_as_string and form != "ndjson" and not output.json:
         raise UsageError(f"--int64-as-string is for NDJSON, not for {form}")
+    if output.spreadsheet and form != "csv":
+        raise UsageError(f"--spreadsheet is for CSV, not for {form}")
     if form in {"raw", "replay"}:
         from rmqtool.output.export.streams import RawForm, ReplayForm, StreamExport
 
@@ -213,7 +217,13 @@ def _destination(
     from rmqtool.output.export.run import SCHEMA
     from rmqtool.output.export.streams import RowForm, StreamExport
 
-    rows = RowForm(shape, SCHEMA, csv=form == "csv", int64_as_string=output.int64_as_string)
+    rows = RowForm(
+        shape,
+        SCHEMA,
+        csv=form == "csv",
+        spreadsheet=output.spreadsheet,
+        int64_as_string=output.int64_as_string,
+    )
     return StreamExport(target, rows)
 
 
