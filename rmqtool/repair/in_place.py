@@ -21,6 +21,7 @@ from rmqtool.repair.places import InStore, Roots, is_within, lies_in
 from rmqtool.repair.plan import Action
 from rmqtool.repair.regions import sha256_of_file
 from rmqtool.repair.room import demand_room, written_bytes
+from rmqtool.store.modes import readers_of
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def _carry_out(
         found = before.get(path, Facts())
         return Facts() if found.kind == "link" else found
 
-    editor = Editor(disk, InStore(store), replaced, root, advance)
+    editor = Editor(disk, InStore(store), replaced, root, advance, readers_of(store))
     editor.run(planned.edits)
     editor.finish()
     _settle(disk, journal, planned)

@@ -21,6 +21,7 @@ from rmqtool.repair.regions import make_parents
 from rmqtool.repair.room import demand_room, shares_blocks, written_bytes
 from rmqtool.repair.tree import copy_tree, settle, tree_of
 from rmqtool.store.holding import refuse_if_held
+from rmqtool.store.modes import readers_of
 from rmqtool.store.names import escape_name, unescape_name
 
 if TYPE_CHECKING:
@@ -153,6 +154,7 @@ def _make(
         lambda path: facts_of(original.of(path), follow=True),
         root,
         advance,
+        readers_of(store),
     )
     editor.run(planned.edits)
     editor.finish()
