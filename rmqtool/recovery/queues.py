@@ -70,6 +70,8 @@ class QueueModel:
         """units appended for records that lie elsewhere than they state"""
         self.doubled = 0
         """records that get no unit because their slot is taken"""
+        self.taken: list[tuple[MappedFile, int]] = []
+        """files that `recover` read, with the units it took of each"""
         self._mode = mode
         self._ordinary = floor + 1
         self._whole = files.size // BYTES
@@ -101,6 +103,7 @@ class QueueModel:
         for one in files[max(len(files) - RECOVERED_FILES, 0) :]:
             prefix = valid_prefix(one, UNIT, self._mode, self._whole)
             end = one.base + prefix.count * BYTES
+            self.taken.append((one, prefix.count))
             if prefix.count:
                 self.max_physical = wrap64(int(prefix.last["physical_offset"]) + int(prefix.last["size"]))
             if prefix.count < self._whole:

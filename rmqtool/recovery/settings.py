@@ -36,6 +36,7 @@ class StartSettings:
     dledger: bool = False
     rocksdb_queues: bool = False
     extension: bool = False
+    extension_size: int = 50_331_648
     timer_wheel: bool = True
     assumed: dict[str, Any] = field(default_factory=dict)
 
@@ -77,10 +78,19 @@ def settings_of(store: Store, config: StoreConfig | None = None) -> StartSetting
         controller=str(extra.get("enableControllerMode", "")).strip().lower() == "true",
         dledger=known.enable_dledger_commit_log or bool(store.of_kind(FileKind.DLEDGER_DATA)),
         rocksdb_queues=rocksdb,
-        extension=known.enable_consume_queue_ext or bool(store.of_kind(FileKind.CONSUMEQUEUE_EXT)),
+        extension=known.enable_consume_queue_ext
+        or (not known.is_set("enable_consume_queue_ext") and bool(store.of_kind(FileKind.CONSUMEQUEUE_EXT))),
+        extension_size=_extension_size(store, known),
         timer_wheel=known.timer_wheel_enable,
         assumed=assumed,
     )
+
+
+def _extension_size(store: Store, known: StoreConfig) -> int:
+    found = store.sizes.get(FileKind.CONSUMEQUEUE_EXT)
+    if found is None or known.is_set("mapped_file_size_consume_queue_ext"):
+        return known.mapped_file_size_consume_queue_ext
+    return found.value
 
 
 _SIZES = (

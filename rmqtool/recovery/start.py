@@ -9,6 +9,7 @@ from formats.checkpoint import parse_checkpoint
 from rmqtool.recovery.batch_queues import BatchQueueModel
 from rmqtool.recovery.commitlog import LogEnd, abnormal_start, normal_start, recover_log
 from rmqtool.recovery.dispatch import Dispatcher, MultiDispatchError
+from rmqtool.recovery.extension import last_address, recover_extension
 from rmqtool.recovery.listing import Listing
 from rmqtool.recovery.load import IndexLoad, RefusedError, load_files, load_index, queue_directories
 from rmqtool.recovery.mapped import MappedFile, MappedFiles
@@ -58,6 +59,7 @@ class Start:
         self.loaded: list[MappedFile] = []
         """files of the log as they were loaded"""
         self.queues: dict[Key, AnyQueue] = {}
+        self._extensions: dict[Key, MappedFiles] = {}
         self.index = IndexLoad((), ())
         self.end: LogEnd | None = None
         self.plan: StartPlan | None = None
@@ -124,6 +126,9 @@ class Start:
         for queue in self.queues.values():
             self.reading.told(0)
             queue.recover()
+            if isinstance(queue, QueueModel) and self.settings.extension and queue.taken:
+                address = last_address(queue.taken, "pread")
+                recover_extension(self._extensions[queue.topic, queue.queue_id], address, "pread")
         self._plan()
 
     def _load_queues(self) -> None:
@@ -132,11 +137,16 @@ class Start:
                 self._check_type(topic, path, kind)
                 files = load_files(self.listing.entries(path), self._file_size(kind), path, self.traits)
                 self.queues[topic, number] = self._model(topic, number, files, kind)
+                if self.settings.extension and kind == _KINDS[0]:
+                    beside = f"consumequeue_ext/{topic}/{number}"
+                    self._extensions[topic, number] = load_files(
+                        self.listing.entries(beside), self.settings.extension_size, beside, self.traits
+                    )
 
-    def _check_type(self, topic: str, path: str, kind: str) -> None:
+    def _check_type(self, topic: str, beside: str, kind: str) -> None:
         """A queue of the kind that its topic does not have fails the load (`#queueTypeShouldBe`)."""
         if self.traits.typed_queues and self._types_known and self._is_batch(topic) != (kind == _KINDS[1]):
-            raise RefusedError("queue-type", "the topic's queue.type demands another kind of queue", path)
+            raise RefusedError("queue-type", "the topic's queue.type demands another kind of queue", beside)
 
     @cached_property
     def _types_known(self) -> bool:

@@ -196,6 +196,22 @@ def test_a_checkpoint_or_queue_of_the_wrong_kind(tmp_path: Path) -> None:
     assert "DR-REFUSE-CHECKPOINT" in codes(start(root, "4.9.8"))
 
 
+@shows("DR-REFUSE-EXTENSION")
+def test_a_foreign_queue_file_with_extension_addresses(
+    golden: Callable[[str], Golden], tmp_path: Path
+) -> None:
+    """Measured: 4.9.8 loads the golden with queue 0 over queue 1, not with queue 1 over queue 0."""
+    for to, refused in (("1", False), ("0", True)):
+        root = tmp_path / to
+        shutil.copytree(golden("v498-cqext").path, root)
+        queues = root / "consumequeue" / "TopicExt"
+        shutil.rmtree(queues / to)
+        shutil.copytree(queues / ("1" if refused else "0"), queues / to)
+        found = of(start(root, "4.9.8"), "DR-REFUSE-EXTENSION")
+        paths = [one.paths for one in found]
+        assert paths == ([("consumequeue_ext/TopicExt/0/00000000000000002048",)] if refused else [])
+
+
 @shows("DR-REFUSE-INDEX")
 def test_a_directory_among_index_files_refuses_after_recovery(tmp_path: Path) -> None:
     root = write(tmp_path, filled())

@@ -43,7 +43,11 @@ BEHAVIOURS = (
         "an empty commitlog directory: all queues are destroyed",
         ("DR-QUEUES-DESTROYED", "DR-LOG-GONE"),
     ),
-    Behaviour("start-5", "a file of another length than configured: no start", ("DR-REFUSE-LENGTH",)),
+    Behaviour(
+        "start-5",
+        "a file of another length than configured, or an extension unit that leads out of its data: no start",
+        ("DR-REFUSE-LENGTH", "DR-REFUSE-EXTENSION"),
+    ),
     Behaviour(
         "start-6",
         "a last file of no bytes: deleted since 5.1.3, no start before",

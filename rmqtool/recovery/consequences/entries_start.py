@@ -57,6 +57,13 @@ REFUSALS = (
         "4.9.3 and later",
     ),
     Entry(
+        "DR-REFUSE-EXTENSION",
+        E,
+        "the broker does not start, every time: {reason}",
+        "a queue file of another queue has addresses of that queue's extension files: rmqtool verify STORE "
+        "shows it, rmqtool recover STORE puts queue and extension files right",
+    ),
+    Entry(
         "DR-REFUSE-ZERO-FILE",
         E,
         "the broker does not start, every time: {reason}",

@@ -24,6 +24,7 @@ CODES = {
     "queue-type": "DR-REFUSE-QUEUE-TYPE",
     "record-too-large": "DR-REFUSE-RECORD-SIZE",
     "multi-dispatch": "DR-REFUSE-MULTI-DISPATCH",
+    "extension": "DR-REFUSE-EXTENSION",
     "negative-position": "DR-REFUSE-ZERO-FILE",
     "dispatch-stuck": "DR-REFUSE-STUCK",
     "index-unopenable": "DR-REFUSE-INDEX",
