@@ -143,10 +143,10 @@ class Start:
                         self.listing.entries(beside), self.settings.extension_size, beside, self.traits
                     )
 
-    def _check_type(self, topic: str, beside: str, kind: str) -> None:
+    def _check_type(self, topic: str, path: str, kind: str) -> None:
         """A queue of the kind that its topic does not have fails the load (`#queueTypeShouldBe`)."""
         if self.traits.typed_queues and self._types_known and self._is_batch(topic) != (kind == _KINDS[1]):
-            raise RefusedError("queue-type", "the topic's queue.type demands another kind of queue", beside)
+            raise RefusedError("queue-type", "the topic's queue.type demands another kind of queue", path)
 
     @cached_property
     def _types_known(self) -> bool:

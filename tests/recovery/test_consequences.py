@@ -207,7 +207,7 @@ def test_a_foreign_queue_file_with_extension_addresses(
         queues = root / "consumequeue" / "TopicExt"
         shutil.rmtree(queues / to)
         shutil.copytree(queues / ("1" if refused else "0"), queues / to)
-        found = of(start(root, "4.9.8"), "DR-REFUSE-EXTENSION")
+        found = of(foretell(Store.open(root), "4.9.8"), "DR-REFUSE-EXTENSION")
         paths = [one.paths for one in found]
         assert paths == ([("consumequeue_ext/TopicExt/0/00000000000000002048",)] if refused else [])
 
