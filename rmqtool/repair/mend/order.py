@@ -245,7 +245,7 @@ def _owed_elsewhere(missing: list[Missing], lonely: list[Run]) -> set[int]:
                 used[number, slot] += 1
     inner = [one for one in missing if one.first]
     for gaps, runs in _together(inner, [run for run in lonely if run.start not in found], 1):
-        firsts, lasts = (np.sort(np.array(side)) for side in zip(*((one.first, one.last) for one in gaps)))
+        firsts, lasts = np.sort(np.array([(one.first, one.last) for one in gaps], np.int64).T)
         for slot, some in _by_slot(_covered(gaps, runs)).items():
             count = np.searchsorted(firsts, slot, side="right") - np.searchsorted(lasts, slot, side="left")
             if len(some) <= count - used[gaps[0].key[1], slot]:
