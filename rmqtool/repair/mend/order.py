@@ -228,7 +228,7 @@ def _missed_elsewhere(missing: list[Missing], lonely: list[Run]) -> set[int]:
 def _owed_elsewhere(missing: list[Missing], lonely: list[Run]) -> set[int]:
     """As `_missed_elsewhere`, but a position that is missed accounts for one record, and first for its topic.
 
-    Where more records have that queue offset than queues miss it, nobody can say which of them lies: all stay.
+    Where more records have that queue offset than queues miss it, nobody can say which one lies: all stay.
     So do those of other topics where a queue may as well begin later.
     """
     found: set[int] = set()
