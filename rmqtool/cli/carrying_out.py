@@ -12,7 +12,13 @@ from rmqtool.output.sizes import human_bytes
 from rmqtool.repair.alone import apply_alone
 from rmqtool.repair.backup import backup_needs
 from rmqtool.repair.disk import Disk
-from rmqtool.repair.in_place import apply_in_place, check_backup, check_backup_place, how_it_stands
+from rmqtool.repair.in_place import (
+    apply_in_place,
+    check_backup,
+    check_backup_place,
+    how_it_stands,
+    refuse_links_out,
+)
 from rmqtool.repair.interrupted import bring_back, refuse_if_interrupted
 from rmqtool.repair.places import lies_in
 from rmqtool.repair.plan import Action
@@ -22,6 +28,7 @@ from rmqtool.repair.saved import check_fits, check_same, digested, load_plan, sa
 from rmqtool.repair.to_copy import apply_to_copy, check_output, prepare_copy
 from rmqtool.repair.workplace import work_place
 from rmqtool.store.holding import hold, refuse_if_held
+from rmqtool.store.modes import only_for, readers_of
 from rmqtool.store.names import escape_name
 from rmqtool.store.required import require_root
 
@@ -29,6 +36,7 @@ if TYPE_CHECKING:
     from rmqtool.cli.changing import ChangeOptions, Order
     from rmqtool.cli.context import Context
     from rmqtool.repair.plan import Planned
+    from rmqtool.repair.to_copy import CopyPlan
     from rmqtool.store.holding import Held
     from rmqtool.store.layout import Store
 
@@ -42,6 +50,7 @@ def carry_out(context: Context, order: Order, options: ChangeOptions) -> ExitCod
     """
     options.check()
     store = order.open()
+    only_for(readers_of(store))
     if not (order.alone and options.output is not None):
         require_root(store)
     _check_targets(store, order, options)
@@ -52,7 +61,9 @@ def carry_out(context: Context, order: Order, options: ChangeOptions) -> ExitCod
         if options.in_place and options.apply:
             with hold(store.root) as held:
                 work.adopt_lock(held)
-                told = bring_back(store.root, str(options.backup), held, Disk())
+                told = bring_back(
+                    store.root, str(options.backup), held, Disk(), follow_links=options.follow_links
+                )
                 if told is not None:
                     context.talk.note(told)
                     store = order.open()
@@ -85,6 +96,8 @@ def _run(
     context: Context, order: Order, options: ChangeOptions, store: Store, work: str, held: Held | None
 ) -> ExitCode:
     planned = _plan(order, options, store, work)
+    if options.in_place and not options.follow_links:
+        refuse_links_out(store, planned)
     if order.check is not None and planned.edits:
         planned = planned.with_check(order.check(store, planned))
     if options.save_plan is not None:
@@ -103,7 +116,7 @@ def _run(
         else _to_copy(context, order, options, store, planned)
     )
     show_plan(context, order, options, planned, outcome)
-    return ExitCode.OK
+    return ExitCode.INCOMPLETE if outcome.left_out else ExitCode.OK
 
 
 def _believed(context: Context, planned: Planned, options: ChangeOptions) -> bool:
@@ -134,8 +147,8 @@ def _foreseen(order: Order, store: Store, planned: Planned, options: ChangeOptio
     if options.output is not None and order.alone:
         return Outcome(needed=written_bytes(planned.edits))
     if options.output is not None:
-        copy = prepare_copy(store, planned, options.output)
-        return Outcome(needed=copy.needed, shares=copy.shares)
+        copy = prepare_copy(store, planned, options.output, follow_links=options.follow_links)
+        return Outcome(needed=copy.needed, shares=copy.shares, left_out=_left_out(copy))
     if options.in_place:
         return Outcome(needed=backup_needs(store, planned, str(options.backup)).total)
     return Outcome()
@@ -149,17 +162,30 @@ def _to_copy(
         with context.progress("writing", written_bytes(planned.edits)) as progress:
             apply_alone(store, planned, output, advance=progress.advance)
         return Outcome(applied=True, needed=written_bytes(planned.edits), output=os.path.abspath(output))
-    copy = prepare_copy(store, planned, output)
+    copy = prepare_copy(store, planned, output, follow_links=options.follow_links)
     shared = " beside blocks shared with the store" if copy.shares else ""
     context.talk.note(f"the copy in {output} takes {human_bytes(copy.needed)}{shared}")
     for path in copy.tree.skipped:
         context.talk.warn(f"{path} is no file and not copied")
+    for path in _left_out(copy):
+        context.talk.warn(f"{path} leads out of the store by a link and is not copied (--follow-links)")
     _warn_of_owners(context, store)
     quarantine = quarantine_of(output) if order.keeps_evidence else None
     with context.progress("copying", copy.tree.data_bytes) as progress:
         apply_to_copy(store, planned, copy, quarantine=quarantine, advance=progress.advance)
     kept = quarantine if quarantine is not None and os.path.isdir(quarantine) else None
-    return Outcome(applied=True, needed=copy.needed, shares=copy.shares, output=copy.target, quarantine=kept)
+    return Outcome(
+        applied=True,
+        needed=copy.needed,
+        shares=copy.shares,
+        output=copy.target,
+        quarantine=kept,
+        left_out=_left_out(copy),
+    )
+
+
+def _left_out(copy: CopyPlan) -> tuple[str, ...]:
+    return tuple(map(escape_name, copy.tree.left_out))
 
 
 def _warn_of_owners(context: Context, store: Store) -> None:
@@ -189,7 +215,14 @@ def _in_place(
     context.talk.note(f"the journal in {backup} takes {human_bytes(needs.total)}")
     with context.progress("writing", sum(one.change.length or 0 for one in planned.edits)) as progress:
         try:
-            apply_in_place(store, planned, backup, held, advance=progress.advance)
+            apply_in_place(
+                store,
+                planned,
+                backup,
+                held,
+                follow_links=options.follow_links,
+                advance=progress.advance,
+            )
         except KeyboardInterrupt:
             context.talk.warn(f"interrupted: {how_it_stands(store, backup)}")
             raise

@@ -85,6 +85,15 @@ class ChangeOptions:
         ),
     ] = False
 
+    follow_links: Annotated[
+        bool,
+        typer.Option(
+            "--follow-links",
+            help="Write and copy also what links lead to out of the store.",
+            rich_help_panel=_CHANGING,
+        ),
+    ] = False
+
     def check(self) -> None:
         """Raises `UsageError` for combinations that mean nothing."""
         if self.output is not None and self.in_place:
@@ -106,9 +115,10 @@ class ChangeOptions:
     @property
     def words(self) -> tuple[str, ...]:
         """The target as it was typed, for the command to type next."""
+        links = ("--follow-links",) if self.follow_links else ()
         if self.output is not None:
-            return ("--output", self.output)
-        return ("--in-place", "--backup", str(self.backup)) if self.in_place else ()
+            return ("--output", self.output, *links)
+        return ("--in-place", "--backup", str(self.backup), *links) if self.in_place else ()
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,9 @@ class Context:
         self.format = _format(options)
         """"table", "ndjson", "json", "csv", or one that the command added"""
         self.int64_as_string = options.int64_as_string
+        if options.spreadsheet and self.format != "csv":
+            raise UsageError(f"--spreadsheet is for CSV, not for {self.format}")
+        self._spreadsheet = options.spreadsheet
         self.color = color_enabled(options.color, sys.stdout)
         self.zone = zone_of(options.tz)
         self.talk = Talk(quiet=options.quiet, before_write=self._clear)
@@ -70,7 +73,7 @@ class Context:
             from rmqtool.output.csvrows import CsvRows
 
             keys = csv_columns or [column.key for column in columns]
-            return CsvRows(self.out, schema, keys, self.talk.closing)
+            return CsvRows(self.out, schema, keys, self.talk.closing, spreadsheet=self._spreadsheet)
         from rmqtool.output.jsonrows import JsonRows, NdjsonRows
 
         form = {"ndjson": NdjsonRows, "json": JsonRows}[self.format]

@@ -91,23 +91,27 @@ def command(
     """
     from rmqtool.cli.left_out import undecoded_beside_log, unlisted
     from rmqtool.output.export.run import ExportRun
+    from rmqtool.store.modes import only_for, readers_of
 
     form, target = _target(to, output, partition)
     from rmqtool.store.required import require_log
 
-    context = Context(replace(output, format=None))
+    context = Context(replace(output, format=None, spreadsheet=False))
     destination = _destination(form, target, bodies, output, partition, compression)
     opened = open_store(context, path, store)
     require_log(opened)
     if not opened.segments:
         raise UsageError(f"{opened.given} has no commit log to export from")
     _outside(opened, target.path)
+    only_for(readers_of(opened))
     wanted = filters.build(
         context.zone, resolve=opened.segments.physical_offset, subscription=subscription.build()
     )
     given = asdict(filters) | asdict(subscription) | asdict(bodies)
     told = {"format": form, "partition": partition, "compression": compression}
     options = given | told | {"int64_as_string": output.int64_as_string, "tz": output.tz}
+    if output.spreadsheet:
+        options["spreadsheet"] = True
     missing = [
         *unlisted(opened, context, commitlog=True),
         *undecoded_beside_log(opened, context),
@@ -197,6 +201,8 @@ def _destination(
         raise UsageError(f"--partition and --compression are for Parquet, not for {form}")
     if output.int64_as_string and form != "ndjson" and not output.json:
         raise UsageError(f"--int64-as-string is for NDJSON, not for {form}")
+    if output.spreadsheet and form != "csv":
+        raise UsageError(f"--spreadsheet is for CSV, not for {form}")
     if form in {"raw", "replay"}:
         from rmqtool.output.export.streams import RawForm, ReplayForm, StreamExport
 
@@ -211,7 +217,13 @@ def _destination(
     from rmqtool.output.export.run import SCHEMA
     from rmqtool.output.export.streams import RowForm, StreamExport
 
-    rows = RowForm(shape, SCHEMA, csv=form == "csv", int64_as_string=output.int64_as_string)
+    rows = RowForm(
+        shape,
+        SCHEMA,
+        csv=form == "csv",
+        spreadsheet=output.spreadsheet,
+        int64_as_string=output.int64_as_string,
+    )
     return StreamExport(target, rows)
 
 

@@ -80,6 +80,14 @@ class OutputOptions:
             rich_help_panel=_OUTPUT,
         ),
     ] = False
+    spreadsheet: Annotated[
+        bool,
+        typer.Option(
+            "--spreadsheet",
+            help="CSV: an apostrophe before text that a spreadsheet would take for a formula.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = False
     tz: Annotated[
         str,
         typer.Option(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rmqtool.output.sizes import human_bytes
 from rmqtool.output.tablerows import Column
+from rmqtool.store.coverage import reason_of, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +36,7 @@ class Outcome:
     """What became of a plan.
 
     needed: bytes that it takes or took beside the store; shares: most of a copy shares blocks with the
-    store. output, journal, quarantine: where things went.
+    store. output, journal, quarantine: where things went. left_out: links out of the store, not copied.
     """
 
     applied: bool = False
@@ -44,6 +45,7 @@ class Outcome:
     output: str | None = None
     journal: str | None = None
     quarantine: str | None = None
+    left_out: tuple[str, ...] = ()
 
 
 def show_plan(
@@ -96,8 +98,15 @@ def _summary(planned: Planned, outcome: Outcome) -> dict[str, Any]:
         "output": outcome.output,
         "journal": outcome.journal,
         "quarantine": outcome.quarantine,
-        "complete": True,
+        **_covered(outcome),
     }
+
+
+def _covered(outcome: Outcome) -> dict[str, Any]:
+    why = "a link out of the store, not copied without --follow-links"
+    missing = [unreadable(path, why) for path in outcome.left_out]
+    reason = {"incomplete_reason": reason_of(missing), "not_covered": missing} if missing else {}
+    return {"complete": not missing, **reason}
 
 
 def _page(context: Context, options: ChangeOptions, planned: Planned, outcome: Outcome) -> None:
@@ -131,11 +140,24 @@ def _page(context: Context, options: ChangeOptions, planned: Planned, outcome: O
             ("written to", outcome.output),
             ("journal", outcome.journal),
             ("quarantine", outcome.quarantine),
-            ("undo", outcome.journal and f"rmqtool undo {shlex.quote(outcome.journal)} --apply"),
+            ("left out", _left_out(outcome)),
+            ("undo", outcome.journal and _undo(options, outcome.journal)),
             ("next", _next(options, planned) if not outcome.applied else None),
         ]
     )
     page.close()
+
+
+def _undo(options: ChangeOptions, journal: str) -> str:
+    return f"rmqtool undo {shlex.quote(journal)} --apply" + " --follow-links" * options.follow_links
+
+
+def _left_out(outcome: Outcome) -> str | None:
+    """Links that are not in a copy, which is no complete one."""
+    if not outcome.left_out:
+        return None
+    more = f" and {len(outcome.left_out) - 1} more" if len(outcome.left_out) > 1 else ""
+    return f"{outcome.left_out[0]}{more}, behind links out of the store (--follow-links)"
 
 
 def _takes(outcome: Outcome) -> str:

@@ -37,7 +37,7 @@ SCHEMA = "rmqtool.sql/1"
 )
 def command(
     path: StorePositional,
-    statement: Annotated[str, typer.Argument(metavar="SQL", help="One statement of DuckDB's SQL.")],
+    statement: Annotated[str, typer.Argument(metavar="SQL", help="One query of DuckDB's SQL.")],
     *,
     store: StoreOptions,
     read: ReadOptions,
@@ -73,9 +73,7 @@ def command(
         try:
             missing += end_left_out(opened, statement)
             result = session.run(statement)
-            if result is None:
-                answer.nothing()
-            elif context.format == "parquet":
+            if context.format == "parquet":
                 answer.parquet(result)
             else:
                 answer.rows(result)
@@ -130,11 +128,6 @@ class _Answer:
         if self._redacted:
             told["redaction"] = sorted(self._redacted)
         return told | coverage(self.not_covered)
-
-    def nothing(self) -> None:
-        """Of a statement without a result."""
-        with self._context.rows(SCHEMA, []) as rows:
-            rows.finish(self.summary())
 
     def _left(self, reason: Incomplete) -> list[dict[str, Any]]:
         return [{"path": "commitlog", "reason": reason.value}]

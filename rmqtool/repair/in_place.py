@@ -17,10 +17,11 @@ from rmqtool.repair.editing import Editor, check_order
 from rmqtool.repair.facts import Facts, facts_of, give_owner
 from rmqtool.repair.journal import STATE, After, Journal, Phase, State
 from rmqtool.repair.marker import NAME, place_marker, refuse_without_place, remove_marker
-from rmqtool.repair.places import InStore, is_within, lies_in
+from rmqtool.repair.places import InStore, Roots, is_within, lies_in
 from rmqtool.repair.plan import Action
 from rmqtool.repair.regions import sha256_of_file
 from rmqtool.repair.room import demand_room, written_bytes
+from rmqtool.store.modes import readers_of
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
@@ -57,20 +58,24 @@ def apply_in_place(
     backup: str,
     held: Held,
     *,
+    follow_links: bool = False,
     disk: Disk | None = None,
     advance: Callable[[int], object] | None = None,
 ) -> Journal:
     """Carries out a plan that was made while `held` was held; returns the journal, which is in `backup`.
 
-    Raises `UsageError` for a backup directory that cannot be one, `PlanRefusedError` when an input was
-    changed, and `StoreIOError` when the disk refuses: then the store is as before if no journal was finished,
-    else the marker is there and `undo` or the same command again goes on.
+    follow_links: also behind links that lead out of the store. Raises `UsageError` for such a link and for a
+    backup directory that cannot be one, `PlanRefusedError` when an input was changed, and `StoreIOError` when
+    the disk refuses: then the store is as before if no journal was finished, else the marker is there and
+    `undo` or the same command again goes on.
     """
     disk = disk or Disk()
     check_order(planned.edits)
     check_backup(store, backup)
     refuse_without_place(os.fspath(store.root))
     refuse_moved(store, planned)
+    if not follow_links:
+        refuse_links_out(store, planned)
     same_inputs(store, planned)
     backup = os.path.realpath(backup)
     _demand(store, planned, backup)
@@ -88,6 +93,20 @@ def refuse_moved(store: Store, planned: Planned) -> None:
     """Raises `PlanRefusedError` when links lead to another directory than the one that was planned for."""
     if os.path.realpath(store.root) != planned.plan.store:
         raise PlanRefusedError(f"{escape_name(planned.plan.store)} is another directory now: plan again")
+
+
+def refuse_links_out(store: Store, planned: Planned) -> None:
+    """Raises `UsageError` naming the first path that a link takes out of the store."""
+    places, roots = InStore(store), Roots(store)
+    for change in planned.plan.changes:
+        place = places.of(change.path)
+        if change.action in {Action.WRITE, Action.RESIZE}:
+            place = os.path.realpath(place)
+        if not roots.have(place):
+            raise UsageError(
+                f"{change.path} leads out of the store by a link, to {escape_name(place)}: "
+                "nothing is written there without --follow-links"
+            )
 
 
 def same_inputs(store: Store, planned: Planned) -> None:
@@ -133,7 +152,7 @@ def _carry_out(
         found = before.get(path, Facts())
         return Facts() if found.kind == "link" else found
 
-    editor = Editor(disk, InStore(store), replaced, root, advance)
+    editor = Editor(disk, InStore(store), replaced, root, advance, readers_of(store))
     editor.run(planned.edits)
     editor.finish()
     _settle(disk, journal, planned)

@@ -43,7 +43,9 @@ def in_the_middle(root: str | os.PathLike[str], marker: Marker) -> str:
     )
 
 
-def bring_back(root: str | os.PathLike[str], backup: str, held: Held, disk: Disk) -> str | None:
+def bring_back(
+    root: str | os.PathLike[str], backup: str, held: Held, disk: Disk, *, follow_links: bool = False
+) -> str | None:
     """Makes a store that was stopped in the middle of an apply with this backup fit for planning again.
 
     What was half done is put back and the journal cleared; what was done but for the marker is finished.
@@ -54,7 +56,7 @@ def bring_back(root: str | os.PathLike[str], backup: str, held: Held, disk: Disk
     if not os.path.exists(os.path.join(backup, JOURNAL)):
         refuse_if_interrupted(root)
         return None
-    directory, journal, state = read_journal(backup)
+    directory, journal, state = read_journal(backup, follow_links=follow_links)
     mine = journal.store == os.path.realpath(root)
     if not mine or (marker is not None and not marker.belongs_to(journal.journal_id)):
         refuse_if_interrupted(root)
@@ -66,6 +68,6 @@ def bring_back(root: str | os.PathLike[str], backup: str, held: Held, disk: Disk
         return None
     if state.phase in {Phase.DONE, Phase.UNDONE}:
         return None
-    undo(plan_undo(directory), held, disk=disk)
+    undo(plan_undo(directory, follow_links=follow_links), held, disk=disk)
     clear_backup(directory)
     return "an apply was stopped here: it was put back and begins anew"

@@ -53,6 +53,19 @@ def inside(path: str) -> str:
     return unescape_name(path)
 
 
+class Roots:
+    """Where a store lies: its root, its `commitlog` also where that is a link, further commit-log roots."""
+
+    def __init__(self, store: Store) -> None:
+        root = os.fspath(store.root)
+        roots = [root, os.path.join(root, "commitlog"), *map(os.fspath, store.roots[1:])]
+        self._roots = frozenset(map(os.path.realpath, roots))
+
+    def have(self, real: str) -> bool:
+        """Whether a resolved path is or lies below one of them."""
+        return any(real == one or real.startswith(one.rstrip(os.sep) + os.sep) for one in self._roots)
+
+
 def lies_in(path: str | os.PathLike[str], store: Store) -> bool:
     """Whether `path` is or lies below a directory of the store, also behind a link or `--commitlog`."""
     links = (one.location for one in store.directories if os.path.islink(one.location))

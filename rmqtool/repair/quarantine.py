@@ -13,7 +13,7 @@ from rmqtool.repair.backup import file_path, piece_path
 from rmqtool.repair.copying import copy_file
 from rmqtool.repair.disk import resolved
 from rmqtool.repair.facts import facts_of, give_owner
-from rmqtool.repair.places import InStore, lies_in
+from rmqtool.repair.places import InStore, Roots, lies_in
 from rmqtool.repair.plan import Action
 from rmqtool.repair.regions import edits_by_file, make_parents, regions_of, save_region, set_aside
 from rmqtool.repair.written import write_document
@@ -34,18 +34,29 @@ def check_beside(store: Store, directory: str, option: str) -> None:
         raise UsageError(f"{option} {shown}: exists and is no empty directory")
 
 
-def keep_evidence(disk: Disk, store: Store, planned: Planned, directory: str) -> None:
-    """Fills `directory`, new or empty, from the store; nothing is made when nothing is lost to the copy."""
+def keep_evidence(
+    disk: Disk, store: Store, planned: Planned, directory: str, *, follow_links: bool = False
+) -> None:
+    """Fills `directory`, new or empty, from the store; nothing is made when nothing is lost to the copy.
+
+    follow_links: from behind links that lead out of the store, too.
+    """
     places, directory = InStore(store), resolved(directory)
+    roots = None if follow_links else Roots(store)
+
+    def is_ours(path: str) -> bool:
+        return roots is None or roots.have(os.path.realpath(places.of(path)))
+
     plan = planned.plan
     gone = [
         one.path
         for one in plan.changes
         if one.action in {Action.REMOVE, Action.PUT}
         and facts_of(places.of(one.path), follow=True).kind == "file"
+        and is_ours(one.path)
     ]
     edited = edits_by_file(plan.changes)
-    aside = set_aside(plan.changes)
+    aside = [one for one in set_aside(plan.changes) if is_ours(one[0])]
     if not gone and not edited and not aside:
         return
     if not os.path.isdir(directory):

@@ -21,7 +21,8 @@ from rmqtool.repair.regions import make_parents
 from rmqtool.repair.room import demand_room, shares_blocks, written_bytes
 from rmqtool.repair.tree import copy_tree, settle, tree_of
 from rmqtool.store.holding import refuse_if_held
-from rmqtool.store.names import escape_name
+from rmqtool.store.modes import readers_of
+from rmqtool.store.names import escape_name, unescape_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +44,7 @@ class CopyPlan:
     tree: Tree
     needed: int
     shares: bool
+    follow_links: bool
 
 
 def check_output(store: Store, output: str) -> None:
@@ -59,19 +61,35 @@ def check_output(store: Store, output: str) -> None:
         raise UsageError(f"--output {shown}: exists and is not empty")
 
 
-def prepare_copy(store: Store, planned: Planned, output: str) -> CopyPlan:
-    """What the copy takes. Raises `UsageError` for an `output` that is not new or empty."""
+def prepare_copy(store: Store, planned: Planned, output: str, *, follow_links: bool = False) -> CopyPlan:
+    """What the copy takes.
+
+    Raises `UsageError` for an `output` that is not new or empty, and when what the plan changes is left out
+    of the copy since a link leads out of the store to it and `follow_links` is not given.
+    """
     check_output(store, output)
     away = {Action.PUT, Action.REMOVE}
     without = {one.path for one in planned.plan.changes if one.action in away}
-    tree = tree_of(store, without)
+    tree = tree_of(store, without, follow_links=follow_links)
+    _refuse_left_out(tree, planned)
     parent = output
     while not os.path.isdir(parent):
         parent = os.path.dirname(os.path.abspath(parent))
     sample = next((one.location for one in tree.files if one.size), None)
     shares = sample is not None and os.access(parent, os.W_OK) and shares_blocks(sample, parent)
     needed = written_bytes(planned.edits, os.stat(parent).st_dev) + (0 if shares else tree.data_bytes)
-    return CopyPlan(os.path.realpath(output), tree, needed, shares)
+    return CopyPlan(os.path.realpath(output), tree, needed, shares, follow_links)
+
+
+def _refuse_left_out(tree: Tree, planned: Planned) -> None:
+    left_out = frozenset(tree.left_out)
+    for change in planned.plan.changes if left_out else ():
+        parts = unescape_name(change.path).split("/")
+        if any("/".join(parts[:count]) in left_out for count in range(1, len(parts) + 1)):
+            raise UsageError(
+                f"{change.path} leads out of the store by a link and is not copied without --follow-links, "
+                "so it cannot be changed in a copy"
+            )
 
 
 def apply_to_copy(
@@ -98,7 +116,7 @@ def apply_to_copy(
     try:
         _make(store, planned, copy, disk, advance)
         if quarantine is not None:
-            keep_evidence(disk, store, planned, quarantine)
+            keep_evidence(disk, store, planned, quarantine, follow_links=copy.follow_links)
         _still_the_same(store, planned)
         refuse_if_held(store.root)
         # inner directories first: none is its owner's before all is in it, and the root is the last
@@ -136,6 +154,7 @@ def _make(
         lambda path: facts_of(original.of(path), follow=True),
         root,
         advance,
+        readers_of(store),
     )
     editor.run(planned.edits)
     editor.finish()

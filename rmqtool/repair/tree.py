@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rmqtool.repair.copying import copy_file
 from rmqtool.repair.facts import facts_of, give_owner
+from rmqtool.repair.places import Roots
 from rmqtool.store.names import unescape_name
 
 if TYPE_CHECKING:
@@ -33,12 +34,16 @@ class CopiedFile:
 
 @dataclass
 class Tree:
-    """What a copy of a store consists of. skipped: paths that are no files (FIFOs, sockets, devices)."""
+    """What a copy of a store consists of. skipped: paths that are no files (FIFOs, sockets, devices).
+
+    left_out: links that lead out of the store, which are not followed.
+    """
 
     directories: list[tuple[str, str]] = field(default_factory=list)
     """location and path in the copy, parents first; the first is the root with path """ ""
     files: list[CopiedFile] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
     @property
     def data_bytes(self) -> int:
@@ -46,49 +51,64 @@ class Tree:
         return sum(min(one.size, one.blocks) for one in self.files)
 
 
-def tree_of(store: Store, without: Collection[str] = ()) -> Tree:
+def tree_of(store: Store, without: Collection[str] = (), *, follow_links: bool = False) -> Tree:
     """Everything in the store, files of further commit-log roots in `commitlog/`; not the paths `without`.
 
-    Raises `OSError` for a directory that cannot be listed.
+    follow_links: what is behind links out of the store and these roots, too. Raises `OSError` for a directory
+    that cannot be listed.
     """
-    found = Tree()
-    left_out = frozenset(map(unescape_name, without))
-    _walk(os.path.realpath(store.root), "", found, left_out, frozenset())
+    walk = _Walk(Tree(), frozenset(map(unescape_name, without)), None if follow_links else Roots(store))
+    walk.directory(os.path.realpath(store.root), "", frozenset())
     for one in store.files:
-        if one.root and one.path not in left_out:
-            _take(one.location, f"commitlog/{one.name}", found)
-    return found
+        if one.root and one.path not in walk.without:
+            walk.file(one.location, f"commitlog/{one.name}")
+    return walk.found
 
 
-def _walk(location: str, path: str, found: Tree, left_out: frozenset[str], above: frozenset[str]) -> None:
-    real = os.path.realpath(location)
-    if real in above:
-        found.skipped.append(path)  # a link that leads up again
-        return
-    found.directories.append((real, path))
-    with os.scandir(real) as entries:
-        names = sorted(entry.name for entry in entries)
-    for name in names:
-        inner, shown = os.path.join(real, name), f"{path}/{name}" if path else name
-        if os.path.isdir(inner):
-            _walk(inner, shown, found, left_out, above | {real})
-        elif shown not in left_out:
-            _take(inner, shown, found)
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """roots: what links must not lead out of, None for all links."""
 
+    found: Tree
+    without: frozenset[str]
+    roots: Roots | None
 
-def _take(location: str, path: str, found: Tree) -> None:
-    facts = os.lstat(location)
-    if stat.S_ISLNK(facts.st_mode):
-        try:
-            facts = os.stat(location)
-            location = os.path.realpath(location)
-        except OSError:
-            found.files.append(CopiedFile(location, path, 0, 0, is_link=True))
+    def directory(self, location: str, path: str, above: frozenset[str]) -> None:
+        real = os.path.realpath(location)
+        if real in above:
+            self.found.skipped.append(path)  # a link that leads up again
             return
-    if stat.S_ISREG(facts.st_mode):
-        found.files.append(CopiedFile(location, path, facts.st_size, facts.st_blocks * 512))
-    else:
-        found.skipped.append(path)
+        if self._leads_out(real):
+            self.found.left_out.append(path)
+            return
+        self.found.directories.append((real, path))
+        with os.scandir(real) as entries:
+            names = sorted(entry.name for entry in entries)
+        for name in names:
+            inner, shown = os.path.join(real, name), f"{path}/{name}" if path else name
+            if os.path.isdir(inner):
+                self.directory(inner, shown, above | {real})
+            elif shown not in self.without:
+                self.file(inner, shown)
+
+    def file(self, location: str, path: str) -> None:
+        facts = os.lstat(location)
+        if stat.S_ISLNK(facts.st_mode):
+            try:
+                facts = os.stat(location)
+            except OSError:
+                self.found.files.append(CopiedFile(location, path, 0, 0, is_link=True))
+                return
+        location = os.path.realpath(location)
+        if self._leads_out(location):
+            self.found.left_out.append(path)
+        elif stat.S_ISREG(facts.st_mode):
+            self.found.files.append(CopiedFile(location, path, facts.st_size, facts.st_blocks * 512))
+        else:
+            self.found.skipped.append(path)
+
+    def _leads_out(self, real: str) -> bool:
+        return self.roots is not None and not self.roots.have(real)
 
 
 def copy_tree(disk: Disk, tree: Tree, target: str, advance: Callable[[int], object] | None = None) -> None:

@@ -114,6 +114,24 @@ def test_csv_is_what_dump_lists(store: Path, tmp_path: Path) -> None:
     assert [{name: row[name] for name in written[0]} for row in listed] == written
 
 
+def test_csv_for_spreadsheets(tmp_path: Path) -> None:
+    log = HandmadeLog(segment_size=SEGMENT)
+    log.put("-T", b"x", {"TAGS": "=1+1", "KEYS": "@k"})
+    log.write(tmp_path / "store" / "commitlog")
+    export(tmp_path / "store", tmp_path / "all.csv", "--spreadsheet")
+    (row,) = csv.DictReader((tmp_path / "all.csv").read_text().splitlines())
+    assert (row["topic"], row["tags"]) == ("'-T", "'=1+1")
+    for command, *more in (("dump",), ("tail",), ("sql", "select topic, tags, -1 as low from messages")):
+        done = rmq(command, tmp_path / "store", *more, "--format", "csv", "--spreadsheet")
+        row = next(csv.DictReader(done.stdout.splitlines()))
+        assert (row["topic"], row["tags"], row.get("low", "-1")) == ("'-T", "'=1+1", "-1")
+    for refused in (
+        ("info", tmp_path / "store"),
+        ("export", tmp_path / "store", "--to", tmp_path / "x.ndjson"),
+    ):
+        assert_one_line(rmq(*refused, "--spreadsheet"), 2)
+
+
 def test_filters(store: Path, log: HandmadeLog, tmp_path: Path) -> None:
     middle = FIRST_TIME + 31
     for number, (options, wanted) in enumerate(

@@ -68,7 +68,6 @@ def session(store: Path) -> SqlSession:
 
 def ask(open_session: SqlSession, sql: str) -> list[dict[str, Any]]:
     reader = open_session.run(sql)
-    assert reader is not None
     rows: list[dict[str, Any]] = reader.read_all().to_pylist()
     return rows
 
@@ -266,9 +265,51 @@ def test_nothing_found(store: Path) -> None:
     assert rmq("sql", store, "select * from messages where topic = 'Nope'").exit_code == 1
 
 
-def test_a_statement_without_a_result(store: Path) -> None:
-    result = rmq("sql", store, "create table t (a int)", "--format", "ndjson")
-    assert (result.exit_code, result.rows[-1]["rows"]) == (1, 0)
+_COMMANDS = (
+    "copy topics to ':memory:'", "copy topics to ':memory:.wal'", "copy topics to 'made'",
+    "copy topics from ':memory:'",
+    "explain analyze copy topics to ':memory:'", "explain analyze copy topics to 'made'",
+    "attach ':memory:' as more", "attach 'made.db'", "export database 'made'", "import database '.'",
+    "install json", "load json", "load './lib.duckdb_extension'", "set threads = 1", "reset threads",
+    "pragma version", "pragma database_list", "call pragma_version()", "checkpoint", "vacuum", "begin",
+    "create table made (a int)", "create table ':memory:' as select 1", "create macro m() as 1",
+    "create persistent secret s (type http)", "prepare p as select 1",
+    "insert into topics select * from topics",
+)  # fmt: skip
+_FOREIGN = (
+    "select * from read_csv(':memory:')", "select * from read_csv(':memory:.wal')",
+    "select * from ':memory:'",
+    "select * from read_blob(':memory:')", "select * from read_text('there.csv')",
+    "select * from 'there.csv'",
+    "select * from read_csv('there.csv')", "select * from glob('*')", "select * from glob(':memory:')",
+    "select * from query('from read_csv('':memory:'')')", "select * from read_csv('/dev/stdin')",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("sql", [*_COMMANDS, *_FOREIGN])
+def test_nothing_but_the_tables_is_reachable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str
+) -> None:
+    there = tmp_path / "here"
+    there.mkdir()
+    for name in (":memory:", ":memory:.wal", "there.csv"):
+        (there / name).write_text("a\nsecret\n", encoding="utf-8")
+    monkeypatch.chdir(there)
+    HandmadeLog(segment_size=SEGMENT).write(tmp_path / "store" / "commitlog")
+    result = rmq("sql", tmp_path / "store", sql, "--format", "ndjson")
+    assert_one_line(result, 2)
+    assert "secret" not in result.stdout + result.stderr
+    assert {path.name: path.read_text() for path in there.iterdir()} == dict.fromkeys(
+        (":memory:", ":memory:.wal", "there.csv"), "a\nsecret\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "sql", ["explain select 1", "describe topics", "show tables", "summarize topics", "values (1)",
+            "from range(3)", "with a as (select 1) from a", "pivot (select 1 a, 2 b) on a using sum(b)"],
+)  # fmt: skip
+def test_queries_of_every_shape_are_run(store: Path, sql: str) -> None:
+    assert answers(store, sql)
 
 
 def damage(store: Path, log: HandmadeLog, number: int) -> None:
@@ -314,6 +355,23 @@ def test_damage_elsewhere_is_none_of_the_question(store: Path, log: HandmadeLog)
 def test_nothing_is_written(store: Path, store_unchanged: Callable[[Path], Path]) -> None:
     store_unchanged(store)
     answers(store, "select count(*), max(plain_body_sha256) from messages")
+
+
+def test_names_that_are_no_utf8_end_no_query(store: Path) -> None:
+    for place in (b"consumequeue/T\xff/0", b"consumequeue/T/\xff", b"consumequeue/T/0"):
+        directory = os.path.join(os.fsencode(store), place)
+        os.makedirs(directory)
+        with open(os.path.join(directory, b"0" * 20), "wb") as file:
+            file.write((1).to_bytes(8, "big") + (100).to_bytes(4, "big") + bytes(8))
+    with open(os.path.join(os.fsencode(store), b"consumequeue/T/0", b"0" * 19 + b"\xff"), "wb") as file:
+        file.write(bytes(20))
+    for sql in (
+        "select topic from consumequeue order by all",
+        "select topic from consumequeue where path > 'a'",
+    ):
+        assert set(answers(store, sql)) == {("T",), (None,)}
+    assert answers(store, "select topic from consumequeue where topic = 'T'") == [("T",)]
+    assert (r"T\udcff",) in answers(store, "select topic from topics")
 
 
 def test_a_log_that_is_not_decoded_is_not_covered(golden):

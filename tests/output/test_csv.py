@@ -13,9 +13,9 @@ from rmqtool.output.stream import ByteOut
 from rmqtool.output.text import safe
 
 
-def written(rows: list[dict], columns: list[str]) -> tuple[str, list[dict]]:
+def written(rows: list[dict], columns: list[str], **how: bool) -> tuple[str, list[dict]]:
     sink, told = io.BytesIO(), []
-    with CsvRows(ByteOut(sink), "x/1", columns, told.append) as listing:
+    with CsvRows(ByteOut(sink), "x/1", columns, told.append, **how) as listing:
         listing.write_rows(rows)
         listing.finish({"complete": True})
     return sink.getvalue().decode(), told
@@ -41,6 +41,24 @@ def test_cells() -> None:
 
 def test_header_without_rows() -> None:
     assert written([], ["a", "b"])[0] == "a,b\r\n"
+
+
+FORMULAS = ("=1+1", "+1", "-7", "-x", "@SUM(A1)", "\t=1", "\r=1", " =1", "\uff1d1", '=a,"b"')
+
+
+def test_no_text_is_a_formula_to_a_spreadsheet() -> None:
+    row = dict(enumerate(FORMULAS)) | {"n": -7, "f": -0.5, "l": ["=1"], "t": "a=1", "e": "", "z": None}
+    keys = [*row, "=head"]
+    text, _ = written([row], keys, spreadsheet=True)
+    head, cells = csv.reader(io.StringIO(text, newline=""))
+    assert head[-1] == "'=head"
+    assert cells[: len(FORMULAS)] == ["'" + safe(one) for one in FORMULAS]
+    assert cells[len(FORMULAS) :] == ["-7", "-0.5", '["=1"]', "a=1", "", "", ""]
+
+
+def test_scripts_read_what_is_stored() -> None:
+    text, _ = written([dict(enumerate(FORMULAS))], list(range(len(FORMULAS))))
+    assert list(csv.reader(io.StringIO(text, newline="")))[1] == [safe(one) for one in FORMULAS]
 
 
 @given(st.lists(st.tuples(st.text(), st.text())))

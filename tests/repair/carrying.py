@@ -13,14 +13,15 @@ from rmqtool.store.layout import Store
 from tests.repair.smallstore import planner
 
 
-def apply(root: Path, backup: Path, disk: Disk | None = None) -> None:
+def apply(root: Path, backup: Path, disk: Disk | None = None, *, follow_links: bool = False) -> None:
     """As the command does it: what was stopped is brought back first."""
     disk = disk or Disk()
     with hold(root) as held:
-        bring_back(root, str(backup), held, disk)
+        bring_back(root, str(backup), held, disk, follow_links=follow_links)
         store = Store.open(root)
         if not (backup / "journal.json").exists():
-            apply_in_place(store, planner(store, {}, ""), str(backup), held, disk=disk)
+            planned = planner(store, {}, "")
+            apply_in_place(store, planned, str(backup), held, disk=disk, follow_links=follow_links)
 
 
 def put_back(

@@ -179,7 +179,10 @@ def test_links_are_followed_kept_and_restored(root, tmp_path):
     (root / "checkpoint").rename(tmp_path / "checkpoint")
     (root / "checkpoint").symlink_to(tmp_path / "checkpoint")
     before, outside = tree(root), tree(elsewhere)
-    apply(root, tmp_path / "backup")
+    with pytest.raises(UsageError, match="checkpoint leads out of the store by a link"):
+        apply(root, tmp_path / "backup")
+    assert (tree(root), tree(elsewhere)) == (before, outside)
+    apply(root, tmp_path / "backup", follow_links=True)
     assert not (root / STRAY).is_symlink()
     assert (tmp_path / "stray").read_bytes() == b"C" * 4096
     assert not (root / QUEUE).is_symlink()

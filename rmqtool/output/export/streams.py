@@ -133,7 +133,7 @@ class _PartFile(io.BufferedWriter):
 
 @dataclass(frozen=True)
 class RowForm:
-    """NDJSON as `dump` writes it, with the summary as its last line; or CSV with a header.
+    """NDJSON as `dump` writes it, with the summary as its last line; or CSV with a header, see `CsvRows`.
 
     summary: False leaves it out, for a file that is one of many.
     """
@@ -141,6 +141,7 @@ class RowForm:
     shape: MessageShape
     schema: str
     csv: bool
+    spreadsheet: bool = False
     int64_as_string: bool = False
     summary: bool = True
 
@@ -154,7 +155,7 @@ class RowForm:
         rows: Rows
         if self.csv:
             keys = ["type", *self.shape.keys]
-            rows = CsvRows(out, self.schema, keys, lambda _: None, header=fresh)
+            rows = CsvRows(out, self.schema, keys, lambda _: None, header=fresh, spreadsheet=self.spreadsheet)
         else:
             rows = NdjsonRows(out, self.schema, int64_as_string=self.int64_as_string)
         return _RowEncoder(rows, self.shape, closing=self.summary)

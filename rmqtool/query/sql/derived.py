@@ -15,6 +15,7 @@ from rmqtool.scan.index import ITEM_SCHEMA
 from rmqtool.scan.units import BATCH_UNIT_SCHEMA, UNIT_SCHEMA
 from rmqtool.store.coverage import Incomplete, unreadable
 from rmqtool.store.kinds import FileKind
+from rmqtool.store.names import topic_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,8 +85,9 @@ class FilesTable:
 
     def _guarantee_of(self, file: StoreFile) -> Any:
         bounds: dict[str, tuple[Any, Any]] = {"path": (file.shown, file.shown)}
-        if file.topic is not None and "topic" in self._schema.names:
-            bounds["topic"] = (file.topic, file.topic)
+        topic = None if file.topic is None else topic_keys(file.topic)["topic"]  # as in the units
+        if topic is not None and "topic" in self._schema.names:
+            bounds["topic"] = (topic, topic)
         if file.queue_id is not None and "queue_id" in self._schema.names:
             bounds["queue_id"] = (file.queue_id, file.queue_id)
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS = 8192
 
+_QUERIES = frozenset({"SELECT", "EXPLAIN", "MULTI"})
+"""types of DuckDB's statements: SELECT with WITH, VALUES, DESCRIBE, SHOW and SUMMARIZE; MULTI is PIVOT"""
+
 
 def _duckdb() -> Any:
     try:
@@ -57,7 +60,7 @@ class SqlSession:
             "python_enable_replacements": False,
             "temp_directory": self._spill.name,
             "threads": reading.jobs,
-            "enable_external_access": False,
+            "allow_persistent_secrets": False,  # they lie in the home directory
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
         }
@@ -65,6 +68,8 @@ class SqlSession:
         for name, table in self._tables.items():
             self._database.register(name, table)
         self._database.execute("SET TimeZone = 'UTC'")
+        # Not in `config`: DuckDB then lets ":memory:", the name of the database, be reached as a file.
+        self._database.execute("SET enable_external_access = false")
         self._database.execute("SET lock_configuration = true")
 
     def __enter__(self) -> Self:
@@ -75,15 +80,15 @@ class SqlSession:
         del self._database
         self._spill.cleanup()
 
-    def run(self, sql: str) -> pa.RecordBatchReader | None:
-        """The result of one statement, made while `batches` reads it; None where it has none."""
+    def run(self, sql: str) -> pa.RecordBatchReader:
+        """The result of one query, made while `batches` reads it; other statements are a `UsageError`."""
         with self._told():
-            statements = len(self._duckdb.extract_statements(sql))
-            if statements != 1:  # of several, DuckDB would show the result of the last
-                raise UsageError(f"SQL holds {statements} statements; give one")
-            found = self._database.sql(sql)
+            statements = self._duckdb.extract_statements(sql)
+            if len(statements) != 1:  # of several, DuckDB would show the result of the last
+                raise UsageError(f"SQL holds {len(statements)} statements; give one")
+            found = self._database.sql(sql) if statements[0].type.name in _QUERIES else None
             if found is None:
-                return None
+                raise UsageError("only queries are run: the statement is a command")
             made = getattr(found, "to_arrow_reader", None) or found.fetch_arrow_reader
             reader: pa.RecordBatchReader = made(_BATCH_ROWS)
             return reader

@@ -1,0 +1,109 @@
+"""Links that lead out of a store: neither written nor copied unless it is asked for."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from rmqtool.errors import UsageError
+from rmqtool.repair.plan import Action
+from rmqtool.repair.to_copy import apply_to_copy, prepare_copy
+from rmqtool.store.layout import Store
+from tests.helpers import rmq
+from tests.repair.carrying import apply
+from tests.repair.smallstore import QUEUE, SECOND, SEGMENT, edit, make_store, plan_of, tree
+
+
+@pytest.fixture
+def small(tmp_path):
+    return make_store(tmp_path / "small")
+
+
+def outside(place: Path, elsewhere: Path) -> Path:
+    place.rename(elsewhere)
+    place.symlink_to(elsewhere)
+    return elsewhere
+
+
+@pytest.mark.parametrize("path", [SEGMENT, "checkpoint", "consumequeue/T/0", "consumequeue"])
+def test_nothing_is_written_behind_a_link_out_of_the_store(small, tmp_path, path):
+    elsewhere = outside(small / path, tmp_path / "elsewhere")
+    before = (tree(small), tree(elsewhere))
+    with pytest.raises(UsageError, match="leads out of the store by a link"):
+        apply(small, tmp_path / "backup")
+    assert (tree(small), tree(elsewhere)) == before
+    assert not (tmp_path / "backup").exists()
+
+
+def copied(root: Path, out: Path, edits: list, **how: bool) -> list[str]:
+    store = Store.open(root)
+    planned = plan_of(store, edits)
+    copy = prepare_copy(store, planned, str(out), **how)
+    apply_to_copy(store, planned, copy, quarantine=f"{out}.quarantine")
+    return copy.tree.left_out
+
+
+def test_what_links_out_of_the_store_lead_to_is_not_copied(small, tmp_path):
+    (tmp_path / "secret").write_bytes(b"secret")
+    (small / "config/secret").symlink_to(tmp_path / "secret")
+    outside(small / "consumequeue/T/1", tmp_path / "queue")
+    outside(small / SECOND, tmp_path / "segment")
+    (small / "inner").symlink_to("config")
+    out = tmp_path / "out"
+    left = ["commitlog/" + Path(SECOND).name, "config/secret", "consumequeue/T/1", "inner/secret"]
+    edits = [edit(Action.WRITE, SEGMENT, b"x", position=1)]
+    assert copied(small, out, edits) == left
+    assert not any((out / one).exists() for one in left)
+    assert (out / "inner/topics.json").read_bytes() == b"{}"
+    assert copied(small, tmp_path / "all", edits, follow_links=True) == []
+    assert (tmp_path / "all/config/secret").read_bytes() == b"secret"
+
+
+def test_a_copy_cannot_change_what_it_leaves_out(small, tmp_path):
+    outside(small / SEGMENT, tmp_path / "segment")
+    with pytest.raises(UsageError, match="cannot be changed in a copy"):
+        copied(small, tmp_path / "out", [edit(Action.WRITE, SEGMENT, b"x", position=1)])
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_a_link_out_of_the_store_leads_to_is_no_evidence(small, tmp_path):
+    outside(small / QUEUE, tmp_path / "queue")
+    copied(small, tmp_path / "out", [edit(Action.PUT, QUEUE, b"new")])
+    assert (tmp_path / "out" / QUEUE).read_bytes() == b"new"
+    assert not (tmp_path / "out.quarantine" / "files" / QUEUE).exists()
+
+
+def test_a_commitlog_that_is_a_link_is_a_root(small, tmp_path):
+    outside(small / "commitlog", tmp_path / "log")
+    apply(small, tmp_path / "backup")
+    assert (tmp_path / "log" / Path(SEGMENT).name).read_bytes()[100:109] == b"tombstone"
+    assert copied(small, tmp_path / "out", []) == []
+
+
+def test_commands_tell_and_take_the_option(fresh_golden, tmp_path):
+    golden = fresh_golden("v533-basic")
+    root, out = golden.path, tmp_path / "out"
+    outside(root / "checkpoint", tmp_path / "checkpoint")
+    outside(next((root / "consumequeue").iterdir()), tmp_path / "topic")
+    before = (tmp_path / "checkpoint").read_bytes()
+    command = ["checkpoint", "set", root, "--store-config", golden.config_path, "--as-version", "5.3.3"]
+    in_place = ["--in-place", "--backup", tmp_path / "backup", "--apply"]
+    refused = rmq(*command, *in_place)
+    assert (refused.exit_code, "--follow-links" in refused.stderr) == (2, True)
+    assert rmq(*command, "--output", out, "--apply").exit_code == 2
+    assert (tmp_path / "checkpoint").read_bytes() == before
+    done = rmq(*command, *in_place, "--follow-links")
+    assert done.exit_code == 0, done.stderr
+    assert (tmp_path / "checkpoint").read_bytes() != before
+    assert rmq("undo", tmp_path / "backup", "--apply").exit_code == 2
+    assert rmq("undo", tmp_path / "backup", "--apply", "--follow-links").exit_code == 0
+    assert (tmp_path / "checkpoint").read_bytes() == before
+    os.unlink(root / "checkpoint")
+    (root / "checkpoint").write_bytes(before)
+    done = rmq(*command, "--output", out, "--apply", "--json")
+    assert (done.exit_code, "is not copied" in done.stderr) == (3, True), done.stderr
+    summary = json.loads(done.stdout)["summary"]
+    assert (summary["complete"], len(summary["not_covered"])) == (False, 1)
