@@ -20,7 +20,7 @@ from rmqtool.repair.mend.model import Run
 from rmqtool.repair.mend.stabbing import Stabbing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rmqtool.repair.mend.model import Hole, QueueKey, Survey
 
@@ -203,11 +203,10 @@ def _disown(order: Order, lonely: list[Run], pointed: Mapping[int, Sequence[Queu
     """Lonely records that are just what another queue misses there are out of order, not a queue."""
     missed = _owed_elsewhere(order.missing, lonely)
     for run in lonely:
-        topic, queue_id = run.key
         owners = pointed.get(run.start, ())
         if run.key in owners:
             continue
-        if run.start in missed or any((topic == one[0]) != (queue_id == one[1]) for one in owners):
+        if run.start in missed or any(_differs_in_one(run.key, one) for one in owners):
             order.chosen[run.key] = []
             order.outliers.append(run)
 
@@ -219,8 +218,8 @@ def _missed_elsewhere(missing: list[Missing], lonely: list[Run]) -> set[int]:
     """
     return {
         run.start
-        for part in (0, 1)
-        for gaps, runs in _together(missing, lonely, part)
+        for shared in (_topic, _length_and_number)
+        for gaps, runs in _together(missing, lonely, shared)
         for run in _covered(gaps, runs)
     }
 
@@ -232,23 +231,24 @@ def _owed_elsewhere(missing: list[Missing], lonely: list[Run]) -> set[int]:
     So do those of other topics where a queue may as well begin later.
     """
     found: set[int] = set()
-    used: dict[tuple[int, int], int] = defaultdict(int)
-    """queues that miss a position and have a record for it, by queue number and queue offset"""
-    for gaps, runs in _together(missing, lonely, 0):
-        bounds = np.array([(one.first, one.last, one.key[1]) for one in gaps], np.int64).T
+    used: dict[tuple[object, int], int] = defaultdict(int)
+    """queues that miss a position and have a record for it, by what other topics share and queue offset"""
+    for gaps, runs in _together(missing, lonely, _topic):
+        bounds = np.array([(one.first, one.last) for one in gaps], np.int64).T
         for slot, some in _by_slot(_covered(gaps, runs)).items():
-            numbers = bounds[2][(bounds[0] <= slot) & (slot <= bounds[1])]
-            if len(some) > len(numbers):
+            here = np.flatnonzero((bounds[0] <= slot) & (slot <= bounds[1])).tolist()
+            if len(some) > len(here):
                 continue
             found.update(run.start for run in some)
-            for number in numbers.tolist():
-                used[number, slot] += 1
+            for at in here:
+                used[_length_and_number(gaps[at].key), slot] += 1
     inner = [one for one in missing if one.first]
-    for gaps, runs in _together(inner, [run for run in lonely if run.start not in found], 1):
+    rest = [run for run in lonely if run.start not in found]
+    for gaps, runs in _together(inner, rest, _length_and_number):
         firsts, lasts = np.sort(np.array([(one.first, one.last) for one in gaps], np.int64).T)
         for slot, some in _by_slot(_covered(gaps, runs)).items():
             count = np.searchsorted(firsts, slot, side="right") - np.searchsorted(lasts, slot, side="left")
-            if len(some) <= count - used[gaps[0].key[1], slot]:
+            if len(some) <= count - used[_length_and_number(gaps[0].key), slot]:
                 found.update(run.start for run in some)
     return found
 
@@ -261,18 +261,34 @@ def _by_slot(runs: Iterable[Run]) -> dict[int, list[Run]]:
 
 
 def _together(
-    missing: list[Missing], lonely: list[Run], part: int
+    missing: list[Missing], lonely: list[Run], shared: Callable[[QueueKey], object]
 ) -> Iterator[tuple[list[Missing], list[Run]]]:
-    """Gaps and runs of one topic (part 0) or one queue number (part 1), each in the order of the log."""
+    """Gaps and runs whose keys share something, each in the order of the log."""
     runs: dict[object, list[Run]] = defaultdict(list)
     gaps: dict[object, list[Missing]] = defaultdict(list)
     for run in sorted(lonely, key=lambda one: one.start):
-        runs[run.key[part]].append(run)
+        runs[shared(run.key)].append(run)
     for one in sorted(missing, key=lambda one: one.low):
-        if one.key[part] in runs:
-            gaps[one.key[part]].append(one)
+        if shared(one.key) in runs:
+            gaps[shared(one.key)].append(one)
     for same, there in gaps.items():
         yield there, runs[same]
+
+
+def _differs_in_one(key: QueueKey, other: QueueKey) -> bool:
+    """In the queue number, or in a topic of the same length."""
+    if _topic(key) == _topic(other):
+        return key[1] != other[1]
+    return _length_and_number(key) == _length_and_number(other)
+
+
+def _topic(key: QueueKey) -> object:
+    return key[0]
+
+
+def _length_and_number(key: QueueKey) -> object:
+    """A record whose topic lies is whole only with a topic of the length that it had."""
+    return len(key[0].encode("utf-8", "surrogateescape")), key[1]
 
 
 def _covered(gaps: list[Missing], runs: list[Run]) -> Iterator[Run]:

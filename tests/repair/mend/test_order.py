@@ -132,7 +132,11 @@ def test_a_lie_among_many_runs_is_found() -> None:
 
 def misses(one: Missing, run: Run, part: int) -> bool:
     inside = one.low <= run.start and run.end <= one.high and one.first <= run.first <= one.last
-    return inside and run.key[part] == one.key[part] and run.key != one.key
+    return inside and shares(one, run, part) and run.key != one.key
+
+
+def shares(one: Missing | Run, run: Run, part: int) -> bool:
+    return run.key[part] == one.key[part] and len(run.key[0]) == len(one.key[0])
 
 
 def disowned_by_asking_all(missing: list[Missing], lonely: list[Run]) -> list[Run]:
@@ -144,8 +148,8 @@ def disowned_by_asking_all(missing: list[Missing], lonely: list[Run]) -> list[Ru
         asked = [run for run in lonely if run not in found and any(misses(one, run, part) for one in gaps)]
         for run in asked:
             slot = run.first
-            rivals = [one for one in asked if (one.key[part], one.first) == (run.key[part], slot)]
-            there = [one for one in gaps if one.key[part] == run.key[part] and one.first <= slot <= one.last]
+            rivals = [one for one in asked if shares(one, run, part) and one.first == slot]
+            there = [one for one in gaps if shares(one, run, part) and one.first <= slot <= one.last]
             if len(rivals) <= len([one for one in there if (one.key, slot) not in filled]):
                 found.append(run)
                 filled += [(one.key, slot) for one in there] if part == 0 and run == rivals[-1] else []
