@@ -162,11 +162,10 @@ def _disown(order: Order, lonely: list[Run], pointed: Mapping[int, Sequence[Queu
     """Lonely records that are just what another queue misses there are out of order, not a queue."""
     missed = _missed_elsewhere(order.missing, lonely)
     for run in lonely:
-        topic, queue_id = run.key
         owners = pointed.get(run.start, ())
         if run.key in owners:
             continue
-        if run.start in missed or any((topic == one[0]) != (queue_id == one[1]) for one in owners):
+        if run.start in missed or any(_differs_in_one(run.key, one) for one in owners):
             order.chosen[run.key] = []
             order.outliers.append(run)
 
@@ -177,17 +176,33 @@ def _missed_elsewhere(missing: list[Missing], lonely: list[Run]) -> set[int]:
     A queue of one run misses nothing but positions in front of it, so what covers a run is of another queue.
     """
     found: set[int] = set()
-    for part in (0, 1):
+    for shared in (_topic, _length_and_number):
         runs: dict[object, list[Run]] = defaultdict(list)
         gaps: dict[object, list[Missing]] = defaultdict(list)
         for run in sorted(lonely, key=lambda one: one.start):
-            runs[run.key[part]].append(run)
+            runs[shared(run.key)].append(run)
         for one in sorted(missing, key=lambda one: one.low):
-            if one.key[part] in runs:
-                gaps[one.key[part]].append(one)
+            if shared(one.key) in runs:
+                gaps[shared(one.key)].append(one)
         for same, there in gaps.items():
             found |= _covered(there, runs[same])
     return found
+
+
+def _differs_in_one(key: QueueKey, other: QueueKey) -> bool:
+    """In the queue number, or in a topic of the same length."""
+    if _topic(key) == _topic(other):
+        return key[1] != other[1]
+    return _length_and_number(key) == _length_and_number(other)
+
+
+def _topic(key: QueueKey) -> object:
+    return key[0]
+
+
+def _length_and_number(key: QueueKey) -> object:
+    """A record whose topic lies is whole only with a topic of the length that it had."""
+    return len(key[0].encode("utf-8", "surrogateescape")), key[1]
 
 
 def _covered(gaps: list[Missing], runs: list[Run]) -> set[int]:

@@ -139,6 +139,7 @@ def disowned_by_asking_all(missing: list[Missing], lonely: list[Run]) -> list[Ru
             and run.end <= one.high
             and one.first <= run.first <= one.last
             and (run.key[0] == one.key[0]) != (run.key[1] == one.key[1])
+            and len(run.key[0]) == len(one.key[0])
             for one in missing
         )
     ]
