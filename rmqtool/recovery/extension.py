@@ -30,11 +30,13 @@ def recover_extension(files: MappedFiles, address: int | None, mode: OpenMode) -
     for one in files.files:
         end = one.base + _walked(one, mode)
     files.truncate(end)
-    place = None if address is None else real_offset(address)
-    one = None if place is None else files.at(place, or_first=place == 0)
-    if place is not None and one is not None and one.file is not None:
-        with one.file.open(mode) as source:
-            _read(source, place % files.size, one)
+    if address is None:
+        return
+    place = real_offset(address)
+    found = files.at(place, or_first=place == 0)
+    if found is not None and found.file is not None:
+        with found.file.open(mode) as source:
+            _read(source, place % files.size, found)
 
 
 def last_address(taken: Sequence[tuple[MappedFile, int]], mode: OpenMode) -> int | None:
