@@ -28,6 +28,7 @@ from rmqtool.repair.saved import check_fits, check_same, digested, load_plan, sa
 from rmqtool.repair.to_copy import apply_to_copy, check_output, prepare_copy
 from rmqtool.repair.workplace import work_place
 from rmqtool.store.holding import hold, refuse_if_held
+from rmqtool.store.modes import only_for, readers_of
 from rmqtool.store.names import escape_name
 from rmqtool.store.required import require_root
 
@@ -49,6 +50,7 @@ def carry_out(context: Context, order: Order, options: ChangeOptions) -> ExitCod
     """
     options.check()
     store = order.open()
+    only_for(readers_of(store))
     if not (order.alone and options.output is not None):
         require_root(store)
     _check_targets(store, order, options)

@@ -91,6 +91,7 @@ def command(
     """
     from rmqtool.cli.left_out import undecoded_beside_log, unlisted
     from rmqtool.output.export.run import ExportRun
+    from rmqtool.store.modes import only_for, readers_of
 
     form, target = _target(to, output, partition)
     from rmqtool.store.required import require_log
@@ -102,6 +103,7 @@ def command(
     if not opened.segments:
         raise UsageError(f"{opened.given} has no commit log to export from")
     _outside(opened, target.path)
+    only_for(readers_of(opened))
     wanted = filters.build(
         context.zone, resolve=opened.segments.physical_offset, subscription=subscription.build()
     )
@@ -249,7 +251,10 @@ def _refuse_shaping(form: str, bodies: BodyOptions) -> None:
 
 
 def _outside(store: Store, path: Path) -> None:
-    """Nothing is ever written in a store."""
+    """Nothing is ever written in a store, nor by root where another user leads it."""
+    from rmqtool.repair.authentic import refuse_foreign_link
+
+    refuse_foreign_link(str(path), "--to")
     place = path.parent.resolve() / path.name
     roots = [store.root, *store.roots]
     for root in roots:

@@ -92,6 +92,7 @@ def command(
     )
     from rmqtool.repair.salvage.run import Salvaged, Target, search, write
     from rmqtool.repair.salvage.sources import collect
+    from rmqtool.store.modes import common_readers, only_for
 
     context = Context(output)
     if not to:
@@ -102,6 +103,7 @@ def command(
     _apart(paths, target.path)
     sources = collect(paths)
     _outside(sources, target.path)
+    only_for(common_readers((*paths, *(one.location for one in sources.files))))
     for one in sources.not_covered:
         context.talk.warn(f"{one['path']}: {one['error']}")
     told = Salvaged(sources)
@@ -171,8 +173,12 @@ def _apart(paths: list[str], output: str) -> None:
 
 
 def _outside(sources: Sources, path: str) -> None:
-    """What is replaced holds nothing that is read."""
+    """What is replaced holds nothing that is read, and no other user leads root there."""
     import os
+
+    from rmqtool.repair.authentic import refuse_foreign_link
+
+    refuse_foreign_link(path, "--output")
 
     inside = os.path.realpath(path) + os.sep
     for file in sources.files:

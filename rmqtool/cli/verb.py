@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from dataclasses import MISSING, fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hints
 
@@ -32,7 +33,12 @@ def verb(
                 name: group(**{field.name: values.pop(field.name) for field in fields(group)})
                 for name, group in groups.items()
             }
-            return function(**values, **filled)
+            before = os.umask(0o077)
+            os.umask(before)
+            try:
+                return function(**values, **filled)
+            finally:
+                os.umask(before)  # a command that writes has narrowed it to the readers of its store
 
         command.__name__ = function.__name__
         command.__doc__ = function.__doc__

@@ -15,6 +15,7 @@ from rmqtool.repair.regions import make_parents
 from rmqtool.repair.room import demand_room, written_bytes
 from rmqtool.repair.to_copy import check_output
 from rmqtool.store.holding import refuse_if_held
+from rmqtool.store.modes import readers_of
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def apply_alone(
             lambda path: facts_of(original.of(path), follow=True),
             facts_of(os.path.realpath(store.root)),
             advance,
+            readers_of(store),
         )
         editor.run(planned.edits)
         editor.finish()

@@ -49,7 +49,7 @@ class Editor:
     """Runs edits with `run`, then `finish` sets times and syncs.
 
     replaced: facts of what a path was in the store that the plan is for. owner: those of the store's root,
-    for what replaces nothing.
+    for what replaces nothing. readers: permissions that new files may have (`modes.readers_of`).
     """
 
     def __init__(
@@ -59,7 +59,9 @@ class Editor:
         replaced: Callable[[str], Facts],
         owner: Facts,
         advance: Callable[[int], object] | None = None,
+        readers: int = 0o777,
     ) -> None:
+        self._readers = readers
         self._disk, self._places, self._replaced, self._owner = disk, places, replaced, owner
         self._advance = advance or (lambda _: None)
         self._times: dict[str, int] = {}
@@ -137,7 +139,7 @@ class Editor:
             self._disk.unlink(temporary)
         self._fill(temporary, content)
         was = self._replaced(change.path)
-        mode = was.mode if was.kind == "file" else self._owner.mode & 0o666
+        mode = was.mode if was.kind == "file" else self._owner.mode & 0o666 & self._readers
         owner = was if was.exists else self._owner
         kept = Facts(kind="file", uid=owner.uid, gid=owner.gid, mode=mode)
         give_owner(self._disk, temporary, kept)

@@ -21,6 +21,7 @@ from rmqtool.repair.places import InStore, Roots, is_within, lies_in
 from rmqtool.repair.plan import Action
 from rmqtool.repair.regions import sha256_of_file
 from rmqtool.repair.room import demand_room, written_bytes
+from rmqtool.store.modes import readers_of
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def apply_in_place(
     check_backup(store, backup)
     refuse_without_place(os.fspath(store.root))
     refuse_moved(store, planned)
+    refuse_blocked(store, planned)
     if not follow_links:
         refuse_links_out(store, planned)
     same_inputs(store, planned)
@@ -92,6 +94,26 @@ def refuse_moved(store: Store, planned: Planned) -> None:
     """Raises `PlanRefusedError` when links lead to another directory than the one that was planned for."""
     if os.path.realpath(store.root) != planned.plan.store:
         raise PlanRefusedError(f"{escape_name(planned.plan.store)} is another directory now: plan again")
+
+
+def refuse_blocked(store: Store, planned: Planned) -> None:
+    """Raises `PlanRefusedError` naming what is no directory where the plan needs one, and stays there."""
+    places = InStore(store)
+    changes = planned.plan.changes
+    checked = {places.of(one.path) for one in changes if one.action is Action.REMOVE}
+    for change in changes:
+        if change.action not in {Action.PUT, Action.MAKE_DIRECTORY}:
+            continue
+        place = places.of(change.path)
+        folder = place if change.action is Action.MAKE_DIRECTORY else os.path.dirname(place)
+        while folder not in checked and not os.path.isdir(folder):
+            if os.path.lexists(folder):
+                raise PlanRefusedError(
+                    f"{escape_name(folder)} is no directory, and {change.path} has to lie in it: "
+                    "move it away and plan again; nothing was changed"
+                )
+            checked.add(folder)
+            folder = os.path.dirname(folder)
 
 
 def refuse_links_out(store: Store, planned: Planned) -> None:
@@ -151,7 +173,7 @@ def _carry_out(
         found = before.get(path, Facts())
         return Facts() if found.kind == "link" else found
 
-    editor = Editor(disk, InStore(store), replaced, root, advance)
+    editor = Editor(disk, InStore(store), replaced, root, advance, readers_of(store))
     editor.run(planned.edits)
     editor.finish()
     _settle(disk, journal, planned)

@@ -90,6 +90,7 @@ def place_marker(disk: Disk, directory: str, journal: str | None, journal_id: st
     try:
         descriptor = disk.create(path + _PART, 0o644)
         try:
+            os.fchmod(descriptor, 0o644)  # who may enter the directory is to see why no broker starts
             disk.write(descriptor, data, 0, path)
             disk.sync(descriptor, path)
         finally:

@@ -12,7 +12,7 @@ from rmqtool.repair.authentic import refuse_foreign_link
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.editing import Editor, check_order
 from rmqtool.repair.facts import facts_of, give_owner
-from rmqtool.repair.in_place import in_words
+from rmqtool.repair.in_place import in_words, refuse_blocked
 from rmqtool.repair.marker import NAME, place_marker, refuse_without_place, remove_marker
 from rmqtool.repair.places import InCopy, InStore, is_within, lies_in
 from rmqtool.repair.plan import Action
@@ -21,6 +21,7 @@ from rmqtool.repair.regions import make_parents
 from rmqtool.repair.room import demand_room, shares_blocks, written_bytes
 from rmqtool.repair.tree import copy_tree, settle, tree_of
 from rmqtool.store.holding import refuse_if_held
+from rmqtool.store.modes import readers_of
 from rmqtool.store.names import escape_name, unescape_name
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def prepare_copy(store: Store, planned: Planned, output: str, *, follow_links: b
     of the copy since a link leads out of the store to it and `follow_links` is not given.
     """
     check_output(store, output)
+    refuse_blocked(store, planned)
     away = {Action.PUT, Action.REMOVE}
     without = {one.path for one in planned.plan.changes if one.action in away}
     tree = tree_of(store, without, follow_links=follow_links)
@@ -153,6 +155,7 @@ def _make(
         lambda path: facts_of(original.of(path), follow=True),
         root,
         advance,
+        readers_of(store),
     )
     editor.run(planned.edits)
     editor.finish()

@@ -99,6 +99,8 @@ def test_a_run_without_java_ends_with_the_reason(tools: Path) -> None:
         "-p",
         "no:cacheprovider",
         "tests/interop/test_logs_interop.py",
+        "-m",
+        "not bench",
     ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stdout

@@ -230,3 +230,45 @@ def test_a_first_queue_file_without_bytes_is_damage_to_a_search_by_time(tmp_path
     told = rmq("query-time", store.root, "Orders", 0, store.of("Orders")[3].time, "--json")
     assert told.exit_code == 3
     assert "the file has 0 of 400 bytes" in told.stdout
+
+
+def test_a_record_alone_in_its_queue_is_of_no_queue_whose_topic_has_another_length(tmp_path: Path) -> None:
+    """A queue that begins at 1 misses offset 0, and no unit is left for the one record of the other queue."""
+    store = HandmadeStore()
+    store.put("Moved", b"body")
+    store.put("ATopicWithALongName", b"the only one")
+    store.begin_queue_at("Late", 0, 1)
+    for number in range(30):
+        store.put("Late" if number % 2 else "Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    lost = store.of("Orders")[5]
+    store.patch(*store.segment(lost.offset), bytes(lost.size))
+    files = [f"consumequeue/{topic}/0/{0:020d}" for topic in ("Orders", "ATopicWithALongName")]
+    store.patch(files[1], 0, store.read(files[0]))
+    told = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert (tmp_path / "out").is_dir(), told.stderr
+    shown = rmq("query-offset", tmp_path / "out", "ATopicWithALongName", 0, 0, "--json").stdout
+    assert '"body_utf8":"the only one"' in shown
+
+
+def test_a_directory_in_the_place_of_the_checkpoint_leaves_one_plan(tmp_path: Path) -> None:
+    store = orders(tmp_path / "store")
+    store.remove("checkpoint")
+    (store.root / "checkpoint").mkdir()
+    assert rmq("recover", store.root, "--output", tmp_path / "out", "--apply").exit_code == 0
+    assert (tmp_path / "out").is_dir()
+    assert not (tmp_path / "out/checkpoint").exists()
+    assert rmq("recover", tmp_path / "out", "--json").exit_code == 0
+    assert '"changes":0' in rmq("recover", tmp_path / "out", "--json").stdout
+
+
+def test_a_directory_in_a_queue_goes_where_traces_of_several_releases_are(tmp_path: Path) -> None:
+    store = orders(tmp_path / "store")
+    (store.root / "consumequeue/Orders/1/old").mkdir()
+    four = b'{"offsetTable":{"Orders@audit":{0:3,1:4}}}'
+    five = b'{"dataVersion":{"counter":1,"stateVersion":0,"timestamp":1700000000000},"topicConfigTable":{}}'
+    store.add("config/consumerOffset.json", four)
+    store.add("config/topics.json", five)
+    assert "stray-directory" not in rmq("recover", store.root, "--as-version", "5.3.3", "--json").stdout
+    rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
+    assert rmq("doctor", tmp_path / "out", "--as-version", "4.9.8").exit_code == 0

@@ -135,8 +135,9 @@ def test_old_records_behind_a_filler_in_the_middle(tmp_path: Path) -> None:
     """A broker that truncated its log and found no room for the next message leaves old records there."""
     log = HandmadeLog(segment_size=16384)
     while len(log.segments) < 2:
-        log.put("Old", bytes(100))
-    log.put("Next", bytes(100))
+        later = 1000 if len(log.records) < 20 else 0
+        log.put("Old", bytes(100), store_timestamp=1_700_000_000_000 + later)
+    log.put("Next", bytes(100), store_timestamp=1_700_000_002_000)
     log.write(tmp_path / "commitlog")
     assert add_up(tmp_path).count("Old") > 40
     at = log.records[20].physical_offset

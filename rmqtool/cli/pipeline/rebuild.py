@@ -56,6 +56,7 @@ def command(
     from rmqtool.cli.proving import release_of
     from rmqtool.pipeline.opening import refuse_remote
     from rmqtool.query.message_filter import MessageFilter
+    from rmqtool.store.modes import only_for, readers_of
 
     check_installed()
     if not to:
@@ -65,6 +66,7 @@ def command(
     for path in source.paths:
         refuse_remote(path, "rebuild")
     every = opened(source)
+    only_for(readers_of(*every.values()))
     options = {
         path: select.build(release_of(store, version), complete=True, tz=output.tz)
         for path, store in every.items()

@@ -116,6 +116,7 @@ def command(
     from rmqtool.pipeline.opening import refuse_remote
     from rmqtool.pipeline.stream_job import StreamRun
     from rmqtool.query.message_filter import MessageFilter
+    from rmqtool.store.modes import only_for, readers_of
 
     check_installed()
     if not to:
@@ -144,6 +145,7 @@ def command(
     missing = [row | {"store": path} for path, rows in left_out.items() for row in rows]
     for place in (form.to, form.state):
         refuse_inside(every_store, Path(place))
+    only_for(readers_of(*every_store.values()))
     with spark.session(context) as session:
         run = StreamRun(session, sources.paths, asked, form, missing)
         for messages in run.run():

@@ -119,7 +119,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         options.advance,
     ).mend()
     edits += derived.edits
-    edits += stray_edits(store, options.release)
+    edits += stray_edits(store, options.release, named=options.named_release is not None)
     facts = LogFacts(
         log.survey.highest_timestamp,
         log.survey.last_timestamp,

@@ -40,8 +40,8 @@ class LogFacts:
 def state_edits(store: Store, log: LogFacts, *, changed: bool) -> Iterator[Edit]:
     """`abort` goes; the checkpoint is set where it cannot be, or where the last stop was not clean.
 
-    changed: whether the plan changes anything else. A checkpoint that is merely old stays: it costs nothing
-    after a clean stop (`DefaultMessageStore#load`).
+    changed: whether the plan changes anything else. A checkpoint that is merely old stays, and one that is
+    not there: it costs nothing after a clean stop (`DefaultMessageStore#load`).
     """
     if has_rocksdb_queues(store):
         # queues in RocksDB are brought in step by the recovery after an unclean stop, which finds no damage
@@ -81,8 +81,8 @@ def _checkpoint(store: Store, log: LogFacts, *, changed: bool) -> Iterator[Edit]
     whole = file is not None and file.size == CHECKPOINT_SIZE and held is not None
     if whole and held is not None and not (changed and _behind(held, log)) and _possible(held, log):
         return
-    if file is None and not changed and not log.last_timestamp:
-        return
+    if file is None and not changed:
+        return  # brokers make a new one
     made = Checkpoint.build(
         {
             "physic_msg_timestamp": log.last_timestamp,

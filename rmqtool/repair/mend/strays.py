@@ -16,8 +16,12 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
 
 
-def stray_edits(store: Store, release: str) -> Iterator[Edit]:
-    """Removals in queue directories and of directories among segments (`MappedFileQueue#doLoad`)."""
+def stray_edits(store: Store, release: str, *, named: bool) -> Iterator[Edit]:
+    """Removals in queue directories and of directories among segments (`MappedFileQueue#doLoad`).
+
+    Directories stay where the release passes over them, if somebody named it or all traces speak for it:
+    with traces of several releases an older one may start.
+    """
     queues = {
         one.path
         for one in store.directories
@@ -27,7 +31,7 @@ def stray_edits(store: Store, release: str) -> Iterator[Edit]:
         if file.path.rpartition("/")[0] in queues and file.regular:
             message = f"{file.shown} is no queue file: brokers refuse a name that is no number"
             yield Edit(Change(action=Action.REMOVE, path=file.shown, why="stray-file", message=message))
-    if traits_of(release).skips_directories:
+    if traits_of(release).skips_directories and (named or not store.release.mixed):
         return
     for one in store.directories:
         parent = one.path.rpartition("/")[0]

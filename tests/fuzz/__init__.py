@@ -1,0 +1,1 @@
+"""Hostile input by seed: compiled kernels on guard pages, and commands on mutated stores."""
