@@ -24,8 +24,8 @@ from rmqtool.store.remote.address import is_remote
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rmqtool.store.bytes import ByteSource
     from rmqtool.store.files import StoreFile
-    from rmqtool.store.index_geometry import Source
 
 _LARGEST = 256 << 20
 """bytes that are read: tables of 10^6 topics have about 200 MiB"""
@@ -218,7 +218,7 @@ def _parse_leniently(text: str, remarks: list[str], strict: Exception) -> Parsed
     return ParsedConfig(_with_numbers(data), ParseState.LENIENT, problem)
 
 
-def whole_config(source: Source) -> bytes:
+def whole_config(source: ByteSource) -> bytes:
     """All bytes of a configuration file; raises `StoreIOError` for one that is too large to be one."""
     if source.size > _LARGEST:
         raise StoreIOError(f"has {source.size} bytes: too large for a configuration file, not read")
