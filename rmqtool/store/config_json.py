@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rmqtool.store.files import StoreFile
 
 _LARGEST = 256 << 20
-"""bytes that are read: tables of 10^6 topics have about 200 MiB"""
+"""bytes of a table that are read, far more than the settings of any broker take"""
 
 _LEVELS = 128
 """levels of objects and arrays; settings of a broker have about five"""
