@@ -103,6 +103,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.hypothesis_seed = str(random.randrange(1 << 32))
     worker = getattr(config, "workerinput", None)
     config.stash[DONE] = set(worker["done"]) if worker else passed_in(config.getoption("done"))
+    if worker is None:
+        config.pluginmanager.register(Failures(config))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -196,6 +198,19 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     done = session.config.getoption("done")
     if done is not None and not hasattr(session.config, "workerinput"):
         session.config.pluginmanager.register(Ledger(Path(done)))
+
+
+class Failures:
+    """Names a test as soon as it fails: the end of a run may be minutes away."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """One line, on the terminal of the run itself."""
+        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and terminal is not None:
+            terminal.write_line(f"\nFAILED {report.nodeid} ({report.when})")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from formats.index import item_position, slot_position
 from rmqtool.errors import RmqtoolError, UnreadableError
 from rmqtool.query.inventory import NOT_DECODED
+from rmqtool.query.secrets import without_secrets
 from rmqtool.scan.files import Units
 from rmqtool.store.config_json import ParseState
 from rmqtool.store.coverage import Incomplete, rest_of_files, unreadable
@@ -79,6 +80,8 @@ class FileListing:
                 yield Units(item.type, batch)
                 self.counts.add(item.type, batch.num_rows)
             elif row := self._choose.row(item):
+                if row["type"] == "config" and "content" in row:
+                    row |= {"content": without_secrets(row["content"])}
                 yield row
                 self._count(row, file)
             if self._choose.left_out is not None:

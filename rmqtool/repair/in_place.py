@@ -74,6 +74,7 @@ def apply_in_place(
     check_backup(store, backup)
     refuse_without_place(os.fspath(store.root))
     refuse_moved(store, planned)
+    refuse_blocked(store, planned)
     if not follow_links:
         refuse_links_out(store, planned)
     same_inputs(store, planned)
@@ -93,6 +94,26 @@ def refuse_moved(store: Store, planned: Planned) -> None:
     """Raises `PlanRefusedError` when links lead to another directory than the one that was planned for."""
     if os.path.realpath(store.root) != planned.plan.store:
         raise PlanRefusedError(f"{escape_name(planned.plan.store)} is another directory now: plan again")
+
+
+def refuse_blocked(store: Store, planned: Planned) -> None:
+    """Raises `PlanRefusedError` naming what is no directory where the plan needs one, and stays there."""
+    places = InStore(store)
+    changes = planned.plan.changes
+    checked = {places.of(one.path) for one in changes if one.action is Action.REMOVE}
+    for change in changes:
+        if change.action not in {Action.PUT, Action.MAKE_DIRECTORY}:
+            continue
+        place = places.of(change.path)
+        folder = place if change.action is Action.MAKE_DIRECTORY else os.path.dirname(place)
+        while folder not in checked and not os.path.isdir(folder):
+            if os.path.lexists(folder):
+                raise PlanRefusedError(
+                    f"{escape_name(folder)} is no directory, and {change.path} has to lie in it: "
+                    "move it away and plan again; nothing was changed"
+                )
+            checked.add(folder)
+            folder = os.path.dirname(folder)
 
 
 def refuse_links_out(store: Store, planned: Planned) -> None:

@@ -12,7 +12,7 @@ from rmqtool.repair.authentic import refuse_foreign_link
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.editing import Editor, check_order
 from rmqtool.repair.facts import facts_of, give_owner
-from rmqtool.repair.in_place import in_words
+from rmqtool.repair.in_place import in_words, refuse_blocked
 from rmqtool.repair.marker import NAME, place_marker, refuse_without_place, remove_marker
 from rmqtool.repair.places import InCopy, InStore, is_within, lies_in
 from rmqtool.repair.plan import Action
@@ -68,6 +68,7 @@ def prepare_copy(store: Store, planned: Planned, output: str, *, follow_links: b
     of the copy since a link leads out of the store to it and `follow_links` is not given.
     """
     check_output(store, output)
+    refuse_blocked(store, planned)
     away = {Action.PUT, Action.REMOVE}
     without = {one.path for one in planned.plan.changes if one.action in away}
     tree = tree_of(store, without, follow_links=follow_links)

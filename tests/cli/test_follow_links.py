@@ -83,6 +83,23 @@ def test_a_commitlog_that_is_a_link_is_a_root(small, tmp_path):
     assert copied(small, tmp_path / "out", []) == []
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a link to another user, which only root may")
+def test_root_writes_nothing_behind_a_link_of_another_user(fresh_golden, tmp_path):
+    golden, victim, link = fresh_golden("v533-basic"), tmp_path / "victim", tmp_path / "link"
+    victim.mkdir()
+    link.symlink_to(victim)
+    os.chown(link, 1234, 1234, follow_symlinks=False)
+    plan = ("--store-config", golden.config_path, "--as-version", "5.3.3", "--save-plan", link / "plan")
+    for command in (
+        ("export", golden.path, "--to", link / "m.ndjson"),
+        ("salvage", golden.path / "commitlog", "--output", link / "out"),
+        ("checkpoint", "set", golden.path, *plan),
+    ):
+        done = rmq(*command)
+        assert (done.exit_code, "another user may change" in done.stderr) == (2, True), command
+    assert list(victim.iterdir()) == []
+
+
 def test_commands_tell_and_take_the_option(fresh_golden, tmp_path):
     golden = fresh_golden("v533-basic")
     root, out = golden.path, tmp_path / "out"

@@ -129,7 +129,7 @@ def _copy(random: Random, path: Path) -> str:
 
 
 def _gone(random: Random, path: Path) -> str:
-    _remove(path)
+    remove(path)
     return ""
 
 
@@ -144,7 +144,7 @@ def _text(random: Random, path: Path) -> str:
 def _other(random: Random, path: Path) -> str:
     """Something that is neither file nor directory, or the wrong one of both, where `path` was."""
     what = random.choice(("directory", "file", "fifo", "socket", "full", "zero", "loop", "dangling", "up"))
-    _remove(path)
+    remove(path)
     put_other(path, what)
     return what
 
@@ -167,7 +167,8 @@ def put_other(path: Path, what: str) -> None:
         path.symlink_to(targets[what])
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
+    """A file, link or whole directory."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

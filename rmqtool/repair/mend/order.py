@@ -12,16 +12,19 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from rmqtool.repair.mend.chain import BATCH, Link, heaviest
 from rmqtool.repair.mend.headers import SMALLEST_RECORD
 from rmqtool.repair.mend.model import Run
 from rmqtool.repair.mend.stabbing import Stabbing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rmqtool.repair.mend.model import Hole, QueueKey, Survey
 
+_NOTHING = np.empty((2, 0), np.int64)
 SHORT = 2
 """records out of order that are taken for damage; where more agree with each other, nobody can say who is
 right: such a queue was numbered twice"""
@@ -78,6 +81,34 @@ class Room:
         return self._sums[bisect_left(self._starts, high)]
 
 
+class Fronts:
+    """Whether a queue that does not begin with queue offset 0 has lost what is in front of its first record.
+
+    It may as well begin later, with blank units (`ConsumeQueue#fillPreBlank`). So holes and doubtful records
+    of its topic must account for every position, and a record only for its own queue offset.
+    """
+
+    def __init__(self, holes: Room, doubtful: Iterable[Run]) -> None:
+        self._holes = holes
+        topics: dict[str, dict[int, int]] = defaultdict(dict)
+        for run in doubtful:
+            starts = topics[run.key[0]]
+            for slot in range(run.first, run.last + 1):
+                starts[slot] = min(run.start, starts.get(slot, run.start))
+        self._topics = {
+            topic: np.array(sorted(starts.items()), np.int64).T for topic, starts in topics.items()
+        }
+
+    def believes(self, front: Missing, *, batch: bool) -> bool:
+        """Whether it can be accounted for."""
+        if self._holes.takes(front.count, front.low, front.high, batch=batch):
+            return True
+        slots, starts = self._topics.get(front.key[0], _NOTHING)
+        upto = int(np.searchsorted(slots, front.last, side="right"))
+        known = int((starts[:upto] < front.high).sum())
+        return front.count <= self._holes.between(front.low, front.high) + known
+
+
 @dataclass
 class Order:
     """What was found out about all queues.
@@ -126,13 +157,26 @@ def order_of(survey: Survey, pointed: Mapping[int, Sequence[QueueKey]] | None = 
             order.chosen[key] = list(runs)
         else:
             _put_in_order(order, key, broken[key], room, begin, batch=key[0] in batches)
-        _find_missing(order, key, room, begin, batch=key[0] in batches)
+    fronts = Fronts(Room(survey.holes, ()), [*order.outliers, *lonely, *_rivals(order)])
+    for key in survey.runs:
+        _find_missing(order, key, fronts, begin, batch=key[0] in batches)
     changed = _give_back(order)
     order.missing = [one for one in order.missing if one.key not in changed]
     for key in changed:
-        _find_missing(order, key, room, begin, batch=False)
+        _find_missing(order, key, fronts, begin, batch=False)
     _disown(order, lonely, pointed or {})
     return order
+
+
+def _alone(order: Order) -> dict[tuple[QueueKey, int], Run]:
+    return {(one.key, one.first): one for one in order.outliers if one.count == 1}
+
+
+def _rivals(order: Order) -> list[Run]:
+    """Records in order whose queue offset a record out of order has too."""
+    alone = _alone(order)
+    chosen = [one for key in sorted({key for key, _ in alone}) for one in order.chosen[key]]
+    return [one for one in chosen if one.count == 1 and (one.key, one.first) in alone]
 
 
 def _give_back(order: Order) -> set[QueueKey]:
@@ -140,10 +184,7 @@ def _give_back(order: Order) -> set[QueueKey]:
 
     The queues of which another record counts now.
     """
-    alone = {(one.key, one.first): one for one in order.outliers if one.count == 1}
-    keys = {key for key, _ in alone}
-    chosen = [one for key in sorted(keys) for one in order.chosen[key]]
-    rivals = [one for one in chosen if one.count == 1 and (one.key, one.first) in alone]
+    alone, rivals = _alone(order), _rivals(order)
     missed = _missed_elsewhere(order.missing, [*rivals, *alone.values()]) if rivals else set()
     changed: dict[QueueKey, dict[int, Run]] = defaultdict(dict)
     for one in rivals:
@@ -160,7 +201,7 @@ def _give_back(order: Order) -> set[QueueKey]:
 
 def _disown(order: Order, lonely: list[Run], pointed: Mapping[int, Sequence[QueueKey]]) -> None:
     """Lonely records that are just what another queue misses there are out of order, not a queue."""
-    missed = _missed_elsewhere(order.missing, lonely)
+    missed = _owed_elsewhere(order.missing, lonely)
     for run in lonely:
         owners = pointed.get(run.start, ())
         if run.key in owners:
@@ -175,18 +216,63 @@ def _missed_elsewhere(missing: list[Missing], lonely: list[Run]) -> set[int]:
 
     A queue of one run misses nothing but positions in front of it, so what covers a run is of another queue.
     """
+    return {
+        run.start
+        for shared in (_topic, _length_and_number)
+        for gaps, runs in _together(missing, lonely, shared)
+        for run in _covered(gaps, runs)
+    }
+
+
+def _owed_elsewhere(missing: list[Missing], lonely: list[Run]) -> set[int]:
+    """As `_missed_elsewhere`, but a position that is missed accounts for one record, and first for its topic.
+
+    Where more records have that queue offset than queues miss it, nobody can say which one lies: all stay.
+    So do those of other topics where a queue may as well begin later.
+    """
     found: set[int] = set()
-    for shared in (_topic, _length_and_number):
-        runs: dict[object, list[Run]] = defaultdict(list)
-        gaps: dict[object, list[Missing]] = defaultdict(list)
-        for run in sorted(lonely, key=lambda one: one.start):
-            runs[shared(run.key)].append(run)
-        for one in sorted(missing, key=lambda one: one.low):
-            if shared(one.key) in runs:
-                gaps[shared(one.key)].append(one)
-        for same, there in gaps.items():
-            found |= _covered(there, runs[same])
+    used: dict[tuple[object, int], int] = defaultdict(int)
+    """queues that miss a position and have a record for it, by what other topics share and queue offset"""
+    for gaps, runs in _together(missing, lonely, _topic):
+        bounds = np.array([(one.first, one.last) for one in gaps], np.int64).T
+        for slot, some in _by_slot(_covered(gaps, runs)).items():
+            here = np.flatnonzero((bounds[0] <= slot) & (slot <= bounds[1])).tolist()
+            if len(some) > len(here):
+                continue
+            found.update(run.start for run in some)
+            for at in here:
+                used[_length_and_number(gaps[at].key), slot] += 1
+    inner = [one for one in missing if one.first]
+    rest = [run for run in lonely if run.start not in found]
+    for gaps, runs in _together(inner, rest, _length_and_number):
+        firsts, lasts = np.sort(np.array([(one.first, one.last) for one in gaps], np.int64).T)
+        for slot, some in _by_slot(_covered(gaps, runs)).items():
+            count = np.searchsorted(firsts, slot, side="right") - np.searchsorted(lasts, slot, side="left")
+            if len(some) <= count - used[_length_and_number(gaps[0].key), slot]:
+                found.update(run.start for run in some)
     return found
+
+
+def _by_slot(runs: Iterable[Run]) -> dict[int, list[Run]]:
+    found: dict[int, list[Run]] = defaultdict(list)
+    for run in runs:
+        found[run.first].append(run)
+    return found
+
+
+def _together(
+    missing: list[Missing], lonely: list[Run], shared: Callable[[QueueKey], object]
+) -> Iterator[tuple[list[Missing], list[Run]]]:
+    """Gaps and runs whose keys share something, each in the order of the log."""
+    runs: dict[object, list[Run]] = defaultdict(list)
+    gaps: dict[object, list[Missing]] = defaultdict(list)
+    for run in sorted(lonely, key=lambda one: one.start):
+        runs[shared(run.key)].append(run)
+    for one in sorted(missing, key=lambda one: one.low):
+        if shared(one.key) in runs:
+            gaps[shared(one.key)].append(one)
+    for same, there in gaps.items():
+        yield there, runs[same]
 
 
 def _differs_in_one(key: QueueKey, other: QueueKey) -> bool:
@@ -205,17 +291,16 @@ def _length_and_number(key: QueueKey) -> object:
     return len(key[0].encode("utf-8", "surrogateescape")), key[1]
 
 
-def _covered(gaps: list[Missing], runs: list[Run]) -> set[int]:
-    """Starts of the runs that lie in a gap, in the log and in queue offsets. Both sorted by the log."""
+def _covered(gaps: list[Missing], runs: list[Run]) -> Iterator[Run]:
+    """The runs that lie in a gap, in the log and in queue offsets. Both sorted by the log."""
     highest = Stabbing((one.first, one.last + 1) for one in gaps)
-    found, at = set(), 0
+    at = 0
     for run in runs:
         while at < len(gaps) and gaps[at].low <= run.start:
             highest.raise_to(gaps[at].first, gaps[at].last + 1, gaps[at].high)
             at += 1
         if highest.at(run.first) >= run.end:
-            found.add(run.start)
-    return found
+            yield run
 
 
 def _parts(runs: list[Run]) -> list[Run]:
@@ -263,13 +348,15 @@ def _best_chain(parts: list[Run], room: Room, begin: int, *, batch: bool) -> lis
     return heaviest(links)
 
 
-def _find_missing(order: Order, key: QueueKey, room: Room, begin: int, *, batch: bool) -> None:
+def _find_missing(order: Order, key: QueueKey, fronts: Fronts, begin: int, *, batch: bool) -> None:
     runs = order.chosen[key]
     if not runs or key in order.twice:
         return
     first = runs[0]
-    if begin == 0 and first.first and room.takes(first.first, 0, first.start, batch=batch):
-        order.missing.append(Missing(key, 0, first.first - 1, begin, first.start))
+    if begin == 0 and first.first:
+        front = Missing(key, 0, first.first - 1, begin, first.start)
+        if fronts.believes(front, batch=batch):
+            order.missing.append(front)
     for left, right in pairwise(runs):
         if right.first > left.last + 1:
             order.missing.append(Missing(key, left.last + 1, right.first - 1, left.end, right.start))

@@ -1,0 +1,28 @@
+"""A file, pipe or link where a plan needs a directory: refused before anything is written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.fuzz.commands import tree
+from tests.fuzz.stores import put_other, remove
+from tests.helpers import rmq
+
+
+@pytest.mark.parametrize(
+    ("folder", "what"), [("index", "file"), ("consumequeue", "file"), ("index", "dangling")]
+)
+def test_what_is_in_the_way_is_named(fresh_golden: Any, folder: str, what: str) -> None:
+    root = fresh_golden("v533-preblank").path
+    remove(root / folder)
+    put_other(root / folder, what)
+    before = tree(root, times=False)
+    for words in (["--output", root.parent / "out"], ["--in-place", "--backup", root.parent / "backup"]):
+        result = rmq("recover", root, *words, "--apply")
+        assert result.exit_code == 1, result.stderr
+        assert f"{folder} is no directory" in result.stderr
+    assert tree(root, times=False) == before
+    assert not (root.parent / "out").exists()
+    assert not (root.parent / "backup" / "journal.json").exists()
