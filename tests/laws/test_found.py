@@ -288,3 +288,12 @@ def test_a_search_by_time_in_units_of_another_queue_or_without_the_first_file(tm
     told = rmq("query-time", store.root, "Orders", 0, time, "--json")
     assert told.exit_code == 3
     assert "nothing of the log expired" in told.stdout
+
+
+def test_an_id_that_names_the_first_byte_of_a_filler(tmp_path: Path) -> None:
+    store = orders(tmp_path / "store", 90)
+    one = store.inside(1)[-1]
+    path, position = store.segment(one.offset)
+    rest = 4096 - position
+    store.patch(path, position, rest.to_bytes(4, "big") + bytes.fromhex("CBD43194") + bytes(rest - 8))
+    assert rmq("query-id", store.root, f"0A00000200002A9F{one.offset:016X}", "--json").exit_code == 3
