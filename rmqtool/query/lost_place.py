@@ -62,6 +62,9 @@ def known_place(segments: SegmentSet, physical_offset: int) -> tuple[str, Row]:
 def damage_rows(place: Place) -> list[Row]:
     """Rows of `not_covered` for the damage around a place."""
     damaged = damaged_range(place)
+    if place.what is What.BLANK and place.position == place.start and place.segment is not None:
+        # an id names the first byte of a message, so one was where the filler begins
+        damaged = place.physical_offset, place.physical_offset + place.length
     if damaged is None or place.segment is None:
         return []
     return rest_of_log([place.segment], damaged[0], Incomplete.DAMAGE, end=damaged[1])

@@ -31,6 +31,11 @@ def queue_damage(view: QueueView, sizes: Mapping[FileKind, FileSize]) -> Iterato
     while files and not files[-1].size:
         files.pop()  # nothing was in a last file without bytes
     usual = sizes[view.queue.kind].value if files else 0
+    if files and files[0].base_offset and view.log.low == 0 and view.begins_with_message:
+        what = (
+            f"no file has the units in front of byte {files[0].base_offset}, and nothing of the log expired"
+        )
+        yield {"path": view.path, "reason": Incomplete.DAMAGE.value, "error": what}
     for file in files:
         if file.size < usual:
             yield _row(file.shown, file.size, usual - file.size, f"the file has {file.size} of {usual} bytes")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formats.consumequeue import PRE_BLANK_SIZE
 from rmqtool.query.queue_min import batch_minimum, minimum_4, minimum_5
 from rmqtool.scan.units import BATCH_UNIT, UNIT, valid_units
 from rmqtool.store.kinds import FileKind
@@ -57,6 +58,8 @@ class QueueView:
     files: list[ViewedFile] = field(default_factory=list)
     hidden: tuple[int, int, int] | None = None
     """where a unit that is none ends the queue although others follow: file, byte in it, how many follow"""
+    begins_with_message: bool = False
+    """not so where a queue begins inside of its first file: `ConsumeQueue#fillPreBlank`"""
     _open: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
@@ -68,6 +71,9 @@ class QueueView:
             )
             for file in self.queue.files
         ]
+        if self.files and not self.batch:
+            first = self.units(self.files[0], 0, self.width)
+            self.begins_with_message = bool(len(first)) and int(first[0]["size"]) not in (0, PRE_BLANK_SIZE)
         self._recover()
         self._cut_behind_log()
         return self

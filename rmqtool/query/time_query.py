@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.query.by_time import exact_offset, places_from
+from rmqtool.query.lost_units import QUEUE_COLUMNS, misdirected
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.pull import pull
 from rmqtool.query.queue_damage import queue_damage
@@ -46,6 +47,7 @@ class TimeQuery:
     unread: Sequence[Row] = ()
     missing: list[Missing] = field(default_factory=list)
     damaged: list[Damaged] = field(default_factory=list)
+    misdirected: list[Row] = field(default_factory=list)
 
     @cached_property
     def exact(self) -> ExactOffset:
@@ -89,11 +91,14 @@ class TimeQuery:
         if self.place is None:
             return
         physical_offset, slot = self.place
-        for part in pick(self.store.segments, [physical_offset], columns, damaged=self.damaged):
+        wanted = tuple(dict.fromkeys((*columns, *QUEUE_COLUMNS)))
+        for part in pick(self.store.segments, [physical_offset], wanted, damaged=self.damaged):
             if isinstance(part, Missing):
                 self.missing.append(part)
             else:
-                yield part, {"slot": [slot]}
+                queue = self.view.queue
+                self.misdirected += misdirected(part, queue.topic or "", queue.queue_id or 0)
+                yield part.select(list(columns)), {"slot": [slot]}
 
     def summary(self) -> Row:
         """The closing summary."""
@@ -121,6 +126,7 @@ class TimeQuery:
         if self.exact.unknown:
             why = f"{self.exact.unknown} units without a record, whose time is not known"
             rows.append({"path": self.view.path, "reason": Incomplete.DAMAGE, "error": why})
+        rows += self.misdirected
         return [*rows, *map(Missing.row, self.missing), *map(Damaged.row, self.damaged)]
 
     def notes(self) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rmqtool.check.config_files import View, view
 from rmqtool.errors import RmqtoolError
-from rmqtool.store.config_json import ParseState, parse_config
+from rmqtool.store.config_json import ParseState, parse_config, whole_config
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 
@@ -89,7 +89,7 @@ def _view(store: Store, path: str, name: str, traits: Traits) -> View:
         return View.MISSING
     try:
         with file.open("pread") as source:
-            raw = source.window(0, source.size).tobytes()
+            raw = whole_config(source)
     except RmqtoolError:
         return View.UNREADABLE
     return config_view(name.rpartition("/")[2], raw, traits)

@@ -62,3 +62,12 @@ def test_names_one_byte_apart(tmp_path: Path, directory: str) -> None:
     for step in range(1, 12):
         (last.parent / f"{int(last.name) + step:020d}").write_bytes(b"\1" * 7)
     run_all(root, "Orders")
+
+
+def test_tables_too_large_to_be_tables_are_not_read(tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    healthy_store().write(root)
+    os.truncate(root / "config/topics.json", 200 << 30)
+    for command in ("info", "doctor", "verify"):
+        result = rmq(command, root, "--json")
+        assert result.exit_code in (1, 3), (command, result.stderr)

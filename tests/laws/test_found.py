@@ -272,3 +272,28 @@ def test_a_directory_in_a_queue_goes_where_traces_of_several_releases_are(tmp_pa
     assert "stray-directory" not in rmq("recover", store.root, "--as-version", "5.3.3", "--json").stdout
     rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
     assert rmq("doctor", tmp_path / "out", "--as-version", "4.9.8").exit_code == 0
+
+
+def test_a_search_by_time_in_units_of_another_queue_or_without_the_first_file(tmp_path: Path) -> None:
+    store = orders(tmp_path / "store")
+    path = store.queues["Orders", 0].place(0)[0]
+    kept, time = store.read(path), store.of("Orders")[3].time
+    store.patch(path, 0, store.read(store.queues["Orders", 1].place(0)[0]))
+    told = rmq("query-time", store.root, "Orders", 0, time, "--json")
+    assert told.exit_code == 3
+    assert "lead to messages of other queues" in told.stdout
+    store.patch(path, 0, kept)
+    assert rmq("query-time", store.root, "Orders", 0, time, "--json").exit_code == 0
+    store.remove(path)
+    told = rmq("query-time", store.root, "Orders", 0, time, "--json")
+    assert told.exit_code == 3
+    assert "nothing of the log expired" in told.stdout
+
+
+def test_an_id_that_names_the_first_byte_of_a_filler(tmp_path: Path) -> None:
+    store = orders(tmp_path / "store", 90)
+    one = store.inside(1)[-1]
+    path, position = store.segment(one.offset)
+    rest = 4096 - position
+    store.patch(path, position, rest.to_bytes(4, "big") + bytes.fromhex("CBD43194") + bytes(rest - 8))
+    assert rmq("query-id", store.root, f"0A00000200002A9F{one.offset:016X}", "--json").exit_code == 3

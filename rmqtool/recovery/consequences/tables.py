@@ -8,7 +8,7 @@ from rmqtool.errors import RmqtoolError
 from rmqtool.recovery.config_tables import Loads
 from rmqtool.recovery.consequences.consequence import Consequence, consequence
 from rmqtool.recovery.consequences.entry import Severity
-from rmqtool.store.config_json import ParsedConfig, ParseState, parse_config
+from rmqtool.store.config_json import ParsedConfig, ParseState, parse_config, whole_config
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _parsed(store: Store, path: str) -> ParsedConfig:
         return ParsedConfig(None, ParseState.MISSING, None)
     try:
         with file.open("pread") as source:
-            return parse_config(source.window(0, source.size).tobytes())
+            return parse_config(whole_config(source))
     except RmqtoolError as error:
         return ParsedConfig(None, ParseState.UNREADABLE, str(error))
 
