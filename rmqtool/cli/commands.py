@@ -39,7 +39,7 @@ COMMANDS: dict[str, Entry] = {
         "rmqtool.cli.verify",
         "Is this store right? Every record, unit and index item, and each against the others.",
     ),
-    "doctor": Entry("rmqtool.cli.doctor", "May this broker be started, and what would it do?"),
+    "doctor": Entry("rmqtool.cli.doctor", "Is it safe to start this broker, and what will it do?"),
     "show": Entry("rmqtool.cli.show", "One record in full, with an annotated hex view."),
     "query-key": Entry("rmqtool.cli.query_key", "Messages by key, through the index and the log."),
     "query-id": Entry("rmqtool.cli.query_id", "Messages by offset message id or unique client id."),
