@@ -13,7 +13,6 @@ from rmqtool.cli.opened import open_store
 from rmqtool.cli.options import FORMATS, OutputOptions, ReadOptions, StoreOptions
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, NewerFormatError, UsageError
-from rmqtool.store.coverage import Incomplete
 
 if TYPE_CHECKING:
     from rmqtool.query.target import Answer
@@ -91,6 +90,8 @@ def _with_unread(context: Context, opened: Store, answer: Answer) -> Answer:
 
 
 def _why(row: dict[str, Any]) -> str:
+    from rmqtool.store.coverage import Incomplete
+
     if row["reason"] == Incomplete.DAMAGE and "physical_offset" in row:
         return f"{row['length']} bytes from {row['physical_offset']} on are damaged"
     return "not read, interrupted"

@@ -90,7 +90,12 @@ def _behind(one: MappedFile, position: int, start: Start, hidden: QueueSpans) ->
 def _has_data(source: ByteSource, position: int) -> bool:
     """Whether anything may lie behind a filler; the file ends with it, or zeros follow, as a rule."""
     at = source.next_data(position + FILLER)
-    return at is not None and bool(source.window(at, source.size - at).any())
+    while at is not None:
+        window = source.window(at, source.window_bytes)
+        if window.any():
+            return True
+        at = source.next_data(at + window.size) if window.size else None
+    return False
 
 
 def _was_record(source: ByteSource, position: int) -> bool:

@@ -122,6 +122,7 @@ def apply_to_copy(
         refuse_if_held(store.root)
         # inner directories first: none is its owner's before all is in it, and the root is the last
         settle(disk, [one for one in copy.tree.directories if one[1]], copy.target)
+        disk.sync_directory(copy.target)
         commitlog = os.path.join(copy.target, "commitlog")
         remove_marker(disk, os.path.join(commitlog, NAME))
         _finish_directories(store, copy, disk)
