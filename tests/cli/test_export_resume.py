@@ -6,6 +6,7 @@ import json
 import shutil
 import signal
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.dataset as ds
@@ -224,7 +225,9 @@ def _without_pause(usual: Any) -> Any:
     return init
 
 
-def test_an_interrupt_in_the_middle_of_a_step_is_held_back() -> None:
+def test_an_interrupt_in_the_middle_of_a_step_is_held_back(request: pytest.FixtureRequest) -> None:
+    request.addfinalizer(partial(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT)))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # Spark's session in this process has another
     done = []
 
     def step() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fixtures import apply_case, copy_base, damage_case
+from fixtures import apply_case, copy_base, damage_case, open_golden
 from fixtures.builder import HandmadeLog
 from rmqtool.recovery.consequences.catalogue import CATALOGUE
 from rmqtool.store.holding import hold
@@ -87,6 +88,12 @@ def multi(root: Path) -> None:
     log.write(root / "commitlog")
 
 
+def foreign_queue(root: Path) -> None:
+    queues = root / "consumequeue" / "TopicExt"
+    shutil.rmtree(queues / "0")
+    shutil.copytree(queues / "1", queues / "0")
+
+
 def too_large(root: Path) -> None:
     path = max((root / "commitlog").iterdir())
     raw = bytearray(path.read_bytes())
@@ -94,7 +101,7 @@ def too_large(root: Path) -> None:
     path.write_bytes(raw)
 
 
-CLEAN, OLD = "v533-a-clean", "v498-a-clean"
+CLEAN, OLD, EXTENDED = "v533-a-clean", "v498-a-clean", "v498-cqext"
 SCENARIOS = {
     "length-segment": Scenario("5.3.3", cut("commitlog/0*", 40000)),
     "length-queue": Scenario("5.3.3", cut("consumequeue/*/0/0*", 3000)),
@@ -119,6 +126,7 @@ SCENARIOS = {
     "stuck": Scenario("4.9.8", multi, {"enableMultiDispatch": "true", "enableLmq": "true"}, base="none"),
     "index": Scenario("5.3.3", directory("index/20260101000000000")),
     "timer-wheel": Scenario("5.3.3", put("timerwheel", bytes(64))),
+    "extension": Scenario("4.9.8", foreign_queue, base=EXTENDED),
     "zero-file": Scenario(
         "5.3.3", lambda root: None, base="v533-cq-idle-queue-full-plus-zero-file-lag-1-clean"
     ),
@@ -132,6 +140,11 @@ def made(name: str, place: Path) -> tuple[Path, Path, dict[str, Any]]:
     root = place / "store"
     if scenario.base == "none":
         root.mkdir()
+    elif scenario.base == EXTENDED:
+        golden = open_golden(EXTENDED, place / "golden")
+        shutil.copytree(golden.path, root)
+        lines = golden.configs["store"].read_text().splitlines()
+        settings = dict(line.split("=", 1) for line in lines if "=" in line)
     elif scenario.base in ("", OLD):
         copy_base(scenario.base or CLEAN, root)
     else:
