@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import nullcontext
+from threading import current_thread, main_thread
 
 import pytest
 
@@ -12,7 +14,6 @@ from rmqtool.query import tail as module
 from rmqtool.query.log_end import end_of_data
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.tail import LogTail
-from rmqtool.scan import moving
 from rmqtool.store.layout import Store
 from tests.helpers import held
 
@@ -129,6 +130,16 @@ def test_zeros_between_the_data_do_not_hide_what_follows(tmp_path):
     assert given == [one.physical_offset for one in log.records[-2:]]
 
 
+def asleep(monkeypatch, does):
+    """What is done when the program under test sleeps; other threads of the process, Spark's, do sleep."""
+    sleep = time.sleep
+
+    def instead(seconds):
+        return does(seconds) if current_thread() is main_thread() else sleep(seconds)
+
+    monkeypatch.setattr(time, "sleep", instead)
+
+
 def torn(root):
     """A log whose last record is only half there; its file, the whole content, the row that names it."""
     log, paths = handmade(root)
@@ -145,7 +156,7 @@ def test_a_torn_record_at_the_end_is_damage(tmp_path, monkeypatch, count, live):
     """Also where a broker holds the store, if it still looks like that after a while."""
     log, path, _ = torn(tmp_path)
     waits = []
-    monkeypatch.setattr(moving.time, "sleep", waits.append)
+    asleep(monkeypatch, waits.append)
     with held(tmp_path) if live else nullcontext():
         given, tail = last(tmp_path, count)
     assert given == [one.physical_offset for one in log.records[:-1]][len(log.records) - 1 - count :][:count]
@@ -160,7 +171,7 @@ def test_a_torn_record_at_the_end_is_damage(tmp_path, monkeypatch, count, live):
 
 def test_the_moving_end_is_read_again_first(tmp_path, monkeypatch):
     log, path, whole = torn(tmp_path)
-    monkeypatch.setattr(moving.time, "sleep", lambda seconds: path.write_bytes(whole))
+    asleep(monkeypatch, lambda seconds: path.write_bytes(whole))
     with held(tmp_path):
         given, tail = last(tmp_path, 1000)
     assert given == [one.physical_offset for one in log.records]
@@ -178,7 +189,7 @@ def test_who_follows_is_told_of_a_torn_end_once_he_leaves(tmp_path, monkeypatch)
                 path.write_bytes(whole)
 
     monkeypatch.setattr(module, "POLL_SECONDS", 7)
-    monkeypatch.setattr(module.time, "sleep", sleep)
+    asleep(monkeypatch, sleep)
     tail = LogTail(Store.open(tmp_path), MessageFilter(), 2, follow=True)
     given = []
     for batch in tail.batches(COLUMNS):
@@ -219,7 +230,7 @@ def test_growth_is_followed_across_segments(tmp_path, monkeypatch):
             log.write(directory)
         steps.append(seconds)
 
-    monkeypatch.setattr(module.time, "sleep", sleep)
+    asleep(monkeypatch, sleep)
     given, tail = last(tmp_path, 2, MessageFilter(limit=150), follow=True)
     starts = [one.physical_offset for one in log.records]
     assert given == starts[8 : 8 + 150]
