@@ -127,10 +127,10 @@ def command(
         served_queue(opened, topic, number, rules := read_rules(opened, version.release)) as view,
     ):
         asked = Question(topic, number, parse_queue_offset(opened, view, topic, number, offset, group), group)
-        query = OffsetQuery(opened, view, rules, asked, wanted, report, chosen, unread)
+        query = OffsetQuery(opened, view, rules, asked, wanted, report, chosen, unread, read.of_log(opened))
         for batch, more in query.batches(messages, out.columns):
             out.write(batch, more)
-        out.finish(summary := query.summary(read.of_log(opened)))
+        out.finish(summary := query.summary())
     say_queues(context, opened, topic, view)
     for one in summary["verdicts"]:
         context.talk.note(one["message"])

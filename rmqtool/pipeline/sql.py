@@ -37,9 +37,13 @@ _LARGE = ("messages", "consumequeue", "index_items")
 
 @dataclass
 class SqlResult:
-    """A result, which lies on the executors' disks. not_covered: what could not be read, with its store."""
+    """A result, which lies on the executors' disks.
+
+    tables: names of those that the statement reads. not_covered: what could not be read, with its store.
+    """
 
     frame: DataFrame
+    tables: frozenset[str]
     not_covered: list[Row]
 
 
@@ -62,7 +66,7 @@ def sql(
         ):
             session.createDataFrame(_of_stores(stores, schema, make)).createOrReplaceTempView(name)
         frame, lost = _Query(session, listener, statement).run(options)
-        yield SqlResult(frame, [*lost, *listener.rows])
+        yield SqlResult(frame, _tables(frame), [*lost, *listener.rows])
         frame.unpersist()
 
 
@@ -211,6 +215,13 @@ def _nodes(plan: Any) -> Iterator[Any]:
     for children in (plan.children(), plan.innerChildren()):
         for number in range(children.size()):
             yield from _nodes(children.apply(number))
+
+
+def _tables(frame: DataFrame) -> frozenset[str]:
+    """The views that a query reads; a name in WITH is none."""
+    nodes = _nodes(frame._jdf.queryExecution().analyzed())  # noqa: SLF001
+    views = (one for one in nodes if one.getClass().getName().endswith(".logical.View"))
+    return frozenset(str(one.desc().identifier().table()) for one in views)
 
 
 def _used(frame: DataFrame) -> dict[str, _Use]:
