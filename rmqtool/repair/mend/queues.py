@@ -103,7 +103,7 @@ class QueueMender:
         return np.asarray(blank | expired, np.bool_)
 
     def _file(self, key: Key, path: str, base: int, first: int, there: StoreFile | None) -> Iterator[Edit]:
-        built = self.files.root / path
+        built = self.files.place(path)
         made, whole = built_units(built, UNIT), self.size // UNIT.itemsize
         held = units_of(there, UNIT)[:whole] if there is not None else made[:0]
         wanted = filled_up(made, max(len(made), len(held)))
