@@ -25,7 +25,7 @@ from rmqtool.scan.picked import Missing, pick
 from rmqtool.store.coverage import Incomplete, holes_in, rest_of_log
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
 
@@ -42,6 +42,10 @@ _SLACK_MILLIS = 1000
 """items hold whole seconds"""
 FEW_HASHES = 20_000
 """chains (keys times topics) that are followed one by one; for more, whole columns of hashes are compared"""
+
+
+LOOKED_AT = 10
+"""places without a record that are looked at; the rest is counted"""
 
 
 class KeySource(StrEnum):
@@ -111,9 +115,11 @@ def find_keys(
     )
     rest = answer.rest = covered.uncovered(low, high)
     if source is KeySource.INDEX:
-        answer.not_covered += [
-            one.row() for one in answer.missing if one.physical_offset >= store.segments.first_offset
-        ]
+        low = store.segments.first_offset
+        inside = sorted(
+            (one for one in answer.missing if one.physical_offset >= low), key=lambda one: one.physical_offset
+        )
+        answer.not_covered += items_without_record(inside[:LOOKED_AT], len(inside))
         for start, end in rest:
             answer.not_covered += rest_of_log(list(store.segments), start, Incomplete.LIMIT, end=end)
         return answer
@@ -121,6 +127,15 @@ def find_keys(
     if rest:
         _by_scan(store, wanted, answer, rest, reading)
     return answer
+
+
+def items_without_record(first: Sequence[Missing], count: int) -> list[Row]:
+    """Rows of `not_covered` for places of the log that items lead to: the first ones, and how many more."""
+    rows = [one.row() for one in first]
+    if count > len(rows):
+        more = f"{count - len(rows)} further places that the index knows hold no record"
+        rows.append({"path": "commitlog", "reason": Incomplete.DAMAGE, "error": more})
+    return rows
 
 
 def asks_index(store: Store, topic: str | None, source: KeySource) -> bool:

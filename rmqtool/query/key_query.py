@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.query.by_key import KeySource, find_keys
+from rmqtool.query.by_key import LOOKED_AT, KeySource, find_keys
 from rmqtool.query.lost_place import known_place
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.select_found import passing
@@ -28,16 +28,11 @@ Row = dict[str, Any]
 
 _NAMED = 1000
 """keys without a message that the summary names; the rest is counted"""
-LOOKED_AT = 10
-"""places without a record that are looked at; the rest is counted"""
 
 
-def known_places(store: Store, absent: Iterable[int]) -> list[tuple[str, Row]]:
-    """What lies where an index knew a message and none is, in words and as rows of a summary.
-
-    absent: the physical offsets.
-    """
-    return [known_place(store.segments, offset) for offset in sorted(absent)[:LOOKED_AT]]
+def places_known(store: Store, offsets: Iterable[int]) -> list[tuple[str, Row]]:
+    """What lies at the first of these places, where an index knew a message, in words and as rows."""
+    return [known_place(store.segments, offset) for offset in sorted(offsets)[:LOOKED_AT]]
 
 
 @dataclass
@@ -74,8 +69,8 @@ class KeyQuery:
 
     @cached_property
     def known_places(self) -> list[tuple[str, Row]]:
-        """See `known_places`."""
-        return known_places(self.store, {one.physical_offset for one in self.answer.missing})
+        """See `places_known`."""
+        return places_known(self.store, {one.physical_offset for one in self.answer.missing})
 
     def notes(self) -> Iterator[str]:
         """What comes before everything else that is said of the answer."""

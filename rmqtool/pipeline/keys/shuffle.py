@@ -18,9 +18,8 @@ from rmqtool.pipeline.keys.probing import CompareItems, ItemTask, ScanTask
 from rmqtool.pipeline.keys.running import Made
 from rmqtool.pipeline.keys.tasks import KeyTask, PlanTask
 from rmqtool.pipeline.keys.told import Told, scan, take
-from rmqtool.query.by_key import KeySource, asks_index, compares_all, index_topics, outside
+from rmqtool.query.by_key import LOOKED_AT, KeySource, asks_index, compares_all, index_topics, outside
 from rmqtool.query.index_coverage import Coverage, IndexFileView
-from rmqtool.query.key_query import LOOKED_AT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -164,13 +163,18 @@ class ShuffleJoin:
         for number, *counts in settled.groupBy("store").agg(*sums).collect():
             names = ("candidates", "collisions", "missing")
             self.told[self._paths[number]].add(dict(zip(names, counts, strict=True)))
-        lost = settled.where(absent).select("store", "physical_offset").distinct()
-        if self.asked.source is not KeySource.INDEX:
-            order = Window.partitionBy("store").orderBy("physical_offset")
-            lost = lost.withColumn("rank", f.row_number().over(order)).where(f.col("rank") <= LOOKED_AT)
-        lost = lost.select("store", "physical_offset")
-        for number, offset in lost.toLocalIterator():
-            self.told[self._paths[number]].absent.add(offset)
+        lows = [(number, self.stores[path].segments.first_offset) for number, path in enumerate(self._paths)]
+        low = self.session.createDataFrame(lows, "store long, low long")
+        lost = _kept(settled.where(absent).select("store", "physical_offset").distinct().join(low, "store"))
+        inside = lost.where(f.col("physical_offset") >= f.col("low"))
+        for number, count in inside.groupBy("store").count().collect():
+            self.told[self._paths[number]].missing_inside += count
+        order = Window.partitionBy("store").orderBy("physical_offset")
+        for name, some in (("without_record", lost), ("inside", inside)):
+            ranked = some.withColumn("rank", f.row_number().over(order)).where(f.col("rank") <= LOOKED_AT)
+            for number, offset in ranked.select("store", "physical_offset").collect():
+                getattr(self.told[self._paths[number]], name).add(offset)
+        lost.unpersist()
 
     def _fetched(self, settled: Sequence[DataFrame]) -> Made:
         from pyspark.sql import functions as f

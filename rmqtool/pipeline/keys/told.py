@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rmqtool.pipeline.keys.asked import Unit
 from rmqtool.pipeline.parts import log_parts
-from rmqtool.query.by_key import KeySource
-from rmqtool.query.key_query import known_places
+from rmqtool.query.by_key import LOOKED_AT, KeySource, items_without_record
+from rmqtool.query.key_query import places_known
 from rmqtool.scan.picked import Missing, pick
 from rmqtool.store.coverage import Incomplete, coverage, holes_in, rest_of_log
 
@@ -31,13 +31,16 @@ if TYPE_CHECKING:
 class Told:
     """As `query.by_key.KeyAnswer`, without the matches.
 
-    absent: where items lead to no record; where the log answers for them, too, the first of them.
+    without_record: the first places that items lead to and that hold no record; inside: the first of those
+    that have not expired, missing_inside: how many they are.
     """
 
     candidates: int = 0
     collisions: int = 0
     missing: int = 0
-    absent: set[int] = field(default_factory=set)
+    without_record: set[int] = field(default_factory=set)
+    inside: set[int] = field(default_factory=set)
+    missing_inside: int = 0
     topics: int = 0
     index_files: list[str] = field(default_factory=list)
     not_used: dict[str, str] = field(default_factory=dict)
@@ -46,9 +49,10 @@ class Told:
 
     def add(self, note: Row) -> None:
         """Takes in what a task said."""
-        for name in ("candidates", "collisions", "missing", "topics"):
+        for name in ("candidates", "collisions", "missing", "missing_inside", "topics"):
             setattr(self, name, getattr(self, name) + note.get(name, 0))
-        self.absent.update(note.get("absent", ()))
+        self.without_record.update(note.get("without_record", ()))
+        self.inside.update(note.get("inside", ()))
         self.index_files += note.get("index_files", ())
         self.not_used |= note.get("not_used", {})
         self.rest += [(low, high) for low, high in note.get("rest", ())]
@@ -65,7 +69,7 @@ class Told:
             "index_files": self.index_files,
             "index_files_not_used": self.not_used,
             "index_items_without_record": self.missing,
-            "index_knew": [row for _, row in known_places(store, self.absent)],
+            "index_knew": [row for _, row in places_known(store, self.without_record)],
             "scanned": [list(one) for one in scanned],
         }
         if asked.topic is None:
@@ -74,9 +78,9 @@ class Told:
         if asked.source is KeySource.INDEX:
             for low, high in self.rest:
                 rows += rest_of_log(list(store.segments), low, Incomplete.LIMIT, end=high)
-            inside = sorted(one for one in self.absent if one >= store.segments.first_offset)
-            found = pick(store.segments, inside, ("physical_offset",))
-            rows += [one.row() for one in found if isinstance(one, Missing)]
+            found = pick(store.segments, sorted(self.inside)[:LOOKED_AT], ("physical_offset",))
+            lost = [one for one in found if isinstance(one, Missing)]
+            rows += items_without_record(lost, self.missing_inside)
         own = sorted(self.not_covered, key=lambda row: row.get("physical_offset", -1))
         return told | coverage([*rows, *_each_once(own)])
 
