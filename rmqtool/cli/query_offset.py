@@ -114,9 +114,9 @@ def command(
     opened, unread = open_log(context, path, store)
     unread += unlisted_queue(context, opened, topic, number)
     if group is not None:
-        asked_of = () if offset is not None else (offsets_file(opened),)
+        committed = () if offset is not None else (offsets_file(opened),)
         unread += damaged_settings(
-            opened, context, *asked_of, "subscriptionGroup.json", "consumerFilter.json"
+            opened, context, *committed, "subscriptionGroup.json", "consumerFilter.json"
         )
         wanted = wanted or stored_filter(opened, group, topic)
     say_ignored(context, wanted)

@@ -16,8 +16,8 @@ from rmqtool.pipeline.keys.broadcast import plan_scan
 from rmqtool.pipeline.keys.fetching import ByStore, FetchHits
 from rmqtool.pipeline.keys.probing import CompareItems, ItemTask, ScanTask
 from rmqtool.pipeline.keys.running import Made
+from rmqtool.pipeline.keys.sums import StoreSums, scan, take
 from rmqtool.pipeline.keys.tasks import KeyTask, PlanTask
-from rmqtool.pipeline.keys.told import Told, scan, take
 from rmqtool.query.by_key import LOOKED_AT, KeySource, asks_index, compares_all, index_topics, outside
 from rmqtool.query.index_coverage import Coverage, IndexFileView
 
@@ -41,7 +41,7 @@ _ITEMS = 4_000_000
 
 @dataclass
 class ShuffleJoin:
-    """keys: their number, each counted once. wanted: `KeyTable.frame`, kept. told: is added to."""
+    """keys: their number, each counted once. wanted: `KeyTable.frame`, kept. sums: added to."""
 
     session: SparkSession
     options: SourceOptions
@@ -50,7 +50,7 @@ class ShuffleJoin:
     table: KeyTable
     wanted: DataFrame
     keys: int
-    told: Mapping[str, Told]
+    sums: Mapping[str, StoreSums]
 
     def __post_init__(self) -> None:
         self._paths = list(self.stores)
@@ -65,7 +65,7 @@ class ShuffleJoin:
         indexed = [
             path for path, store in self.stores.items() if asks_index(store, asked.topic, asked.source)
         ]
-        plan_scan(self.session, self.options, self.stores.keys() - indexed, asked, self.told)
+        plan_scan(self.session, self.options, self.stores.keys() - indexed, asked, self.sums)
         matches = self._by_index(indexed)
         if asked.source is not KeySource.INDEX:
             matches += self._by_scan()
@@ -79,11 +79,11 @@ class ShuffleJoin:
             asked = replace(self.asked, keys=self.table.keys())
             task = KeyTask(self.session.sparkContext.broadcast(asked), self.options)
             self._few.by_item([Unit(path) for path in indexed if path not in many], task)
-            take(self.told, self._few.notes)
+            take(self.sums, self._few.notes)
         plans = Made(self.session, PROBES)
         plans.by_item([Unit(path) for path in many], PlanTask(self._sent, self.options, index=True))
         asking = [_IndexOf.of(self.stores[note["store"]], note) for note in plans.notes if "low" in note]
-        take(self.told, [note | {"rest": []} for note in plans.notes])
+        take(self.sums, [note | {"rest": []} for note in plans.notes])
         return self._compared(asking) if asking else []
 
     def _compared(self, asking: Sequence[_IndexOf]) -> list[DataFrame]:
@@ -103,7 +103,7 @@ class ShuffleJoin:
         found = items.rows.where(~f.col("unit").isin(list(broken))).join(codes, "code", "left_semi")
         found = _kept(found.select("store", f.col("unit").alias("file"), "physical_offset").distinct())
         picked = self._near(found.select("store", "physical_offset").distinct(), self._comparing(), PROBES)
-        take(self.told, picked.notes)
+        take(self.sums, picked.notes)
         settled = self._settled(picked.rows, "store", "physical_offset")
         self._count(settled)
         astray = settled.where(
@@ -115,7 +115,7 @@ class ShuffleJoin:
             errors.setdefault(names[file], f"an item leads to {offset}, where its key is not")
         for one in asking:
             own = {shown: error for (path, shown), error in errors.items() if path == one.path}
-            self.told[one.path].add(one.outcome(own, self.asked.window))
+            self.sums[one.path].add(one.outcome(own, self.asked.window))
         return [settled]
 
     def _comparing(self) -> CompareItems:
@@ -127,7 +127,7 @@ class ShuffleJoin:
 
     def _by_scan(self) -> list[DataFrame]:
         made = Made(self.session, PROBES)
-        scan(made, self._task(ScanTask), self.stores, self.options, self.told)
+        scan(made, self._task(ScanTask), self.stores, self.options, self.sums)
         if not made.frames:
             return []
         settled = self._settled(made.rows, "store", "segment", "unit", "physical_offset")
@@ -162,18 +162,18 @@ class ShuffleJoin:
         sums = [f.count_if(one) for one in (compared, foreign, absent)]
         for number, *counts in settled.groupBy("store").agg(*sums).collect():
             names = ("candidates", "collisions", "missing")
-            self.told[self._paths[number]].add(dict(zip(names, counts, strict=True)))
+            self.sums[self._paths[number]].add(dict(zip(names, counts, strict=True)))
         lows = [(number, self.stores[path].segments.first_offset) for number, path in enumerate(self._paths)]
         low = self.session.createDataFrame(lows, "store long, low long")
         lost = _kept(settled.where(absent).select("store", "physical_offset").distinct().join(low, "store"))
         inside = lost.where(f.col("physical_offset") >= f.col("low"))
         for number, count in inside.groupBy("store").count().collect():
-            self.told[self._paths[number]].missing_inside += count
+            self.sums[self._paths[number]].missing_inside += count
         order = Window.partitionBy("store").orderBy("physical_offset")
         for name, some in (("without_record", lost), ("inside", inside)):
             ranked = some.withColumn("rank", f.row_number().over(order)).where(f.col("rank") <= LOOKED_AT)
             for number, offset in ranked.select("store", "physical_offset").collect():
-                getattr(self.told[self._paths[number]], name).add(offset)
+                getattr(self.sums[self._paths[number]], name).add(offset)
         lost.unpersist()
 
     def _fetched(self, settled: Sequence[DataFrame]) -> Made:
@@ -188,7 +188,7 @@ class ShuffleJoin:
         every = matches[0] if len(matches) == 1 else matches[0].union(matches[1])
         each = every.groupBy("store", "physical_offset").agg(f.first("matched_keys").alias("matched_keys"))
         made = self._near(each, FetchHits(self._sent), hits_schema(self.asked))
-        take(self.told, made.notes)
+        take(self.sums, made.notes)
         return made
 
     def _near(self, rows: DataFrame, work: Any, schema: pa.Schema) -> Made:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Told:
+class StoreSums:
     """As `query.by_key.KeyAnswer`, without the matches.
 
     without_record: the first places that items lead to and that hold no record; inside: the first of those
@@ -61,7 +61,7 @@ class Told:
     def summary(self, store: Store, asked: Asked, unread: list[Row]) -> Row:
         """What `KeyQuery.summary` says of where the answer comes from."""
         scanned = [] if asked.source is KeySource.INDEX else self.rest
-        told: Row = {
+        row: Row = {
             "source": "+".join(["index"] * bool(self.index_files) + ["scan"] * bool(scanned)) or "index",
             "candidates": self.candidates,
             "rejected_collisions": self.collisions,
@@ -69,11 +69,11 @@ class Told:
             "index_files": self.index_files,
             "index_files_not_used": self.not_used,
             "index_items_without_record": self.missing,
-            "index_knew": [row for _, row in places_known(store, self.without_record)],
+            "index_knew": [place for _, place in places_known(store, self.without_record)],
             "scanned": [list(one) for one in scanned],
         }
         if asked.topic is None:
-            told["topics"] = self.topics
+            row["topics"] = self.topics
         rows = [*unread, *holes_in(store.segments, sorted(scanned))]
         if asked.source is KeySource.INDEX:
             for low, high in self.rest:
@@ -82,17 +82,17 @@ class Told:
             lost = [one for one in found if isinstance(one, Missing)]
             rows += items_without_record(lost, self.missing_inside)
         own = sorted(self.not_covered, key=lambda row: row.get("physical_offset", -1))
-        return told | coverage([*rows, *_each_once(own)])
+        return row | coverage([*rows, *_each_once(own)])
 
 
 def _each_once(rows: list[Row]) -> list[Row]:
     return list({json.dumps(row, sort_keys=True): row for row in rows}.values())
 
 
-def take(told: Mapping[str, Told], notes: list[Row]) -> None:
-    """Adds notes to what is told of their stores."""
+def take(sums: Mapping[str, StoreSums], notes: list[Row]) -> None:
+    """Adds notes to the sums of their stores."""
     for note in notes:
-        told[note["store"]].add(note)
+        sums[note["store"]].add(note)
 
 
 def scan(
@@ -100,16 +100,16 @@ def scan(
     task: Callable[[Unit], Iterator[pa.RecordBatch]],
     stores: Mapping[str, Store],
     options: SourceOptions,
-    told: Mapping[str, Told],
+    sums: Mapping[str, StoreSums],
 ) -> None:
     """Reads what no index answers for."""
     units = [
         unit
         for number, (path, store) in enumerate(stores.items())
-        for unit in _units(path, number, store, options, told[path].rest)
+        for unit in _units(path, number, store, options, sums[path].rest)
     ]
     made.by_item(units, task)
-    take(told, made.notes)
+    take(sums, made.notes)
 
 
 def _units(path: str, number: int, store: Store, options: SourceOptions, ranges: Ranges) -> Iterator[Unit]:
