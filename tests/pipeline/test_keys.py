@@ -107,7 +107,7 @@ def test_of_many_places_without_a_record_the_first_are_named(
     """The driver holds and reads ten of a store, however many items lead to none."""
     store = fresh_golden("v498-basic").path
     file = key_file(tmp_path, [store], absent=MANY if join == "shuffle" else 1)
-    segment = sorted((store / "commitlog").iterdir())[0]
+    segment = min((store / "commitlog").iterdir())
     with segment.open("r+b") as log:
         log.write(bytes(segment.stat().st_size // 2))
     part = same([store], file, "--source", "index", join=join)["stores"][0]
