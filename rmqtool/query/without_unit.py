@@ -70,6 +70,7 @@ def without_last_units(store: Store, view: QueueView, reading: Reading) -> Itera
 
 def _row(view: QueueView, slots: list[int], where: str) -> Iterator[Row]:
     if slots:
-        what = f"{len(slots)} messages of the queue lie in the log and have no unit, {where}"
+        many = "1 message of the queue lies" if len(slots) == 1 else f"{len(slots)} messages of the queue lie"
+        what = f"{many} in the log without a unit, {where}"
         place = {"path": view.path, "queue_offset": min(slots), "messages": len(slots)}
         yield place | {"reason": Incomplete.DAMAGE.value, "error": what}

@@ -39,9 +39,10 @@ def misdirected(view: QueueView, batch: pa.RecordBatch) -> list[Row]:
     if not found.num_rows:
         return []
     first = found.select([one for one in QUEUE_COLUMNS if one != "properties"]).slice(0, 1).to_pylist()[0]
+    entries = "1 unit" if found.num_rows == 1 else f"{found.num_rows} units"
     error = (
-        f"{found.num_rows} entries of {escape_name(topic)}/{queue_id} lead to messages of other queues, the "
-        f"first to one of {escape_name(first['topic'] or '?')}/{first['queue_id']}"
+        f"{entries} of {escape_name(topic)}/{queue_id} lead to messages of other queues, the first to one of "
+        f"{escape_name(first['topic'] or '?')}/{first['queue_id']}"
     )
     place = {name: first[name] for name in ("path", "position", "physical_offset")}
     return [place | {"messages": found.num_rows, "reason": Incomplete.DAMAGE.value, "error": error}]

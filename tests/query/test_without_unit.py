@@ -48,7 +48,9 @@ def ask(command: str, store: HandmadeStore, value: object, code: int, *more: str
 
 def without_unit(summary: dict[str, Any]) -> list[tuple[int, int]]:
     rows = summary.get("not_covered") or ()
-    return [(row["queue_offset"], row["messages"]) for row in rows if "have no unit" in row.get("error", "")]
+    return [
+        (row["queue_offset"], row["messages"]) for row in rows if "without a unit" in row.get("error", "")
+    ]
 
 
 def test_what_has_expired_is_no_damage(store: HandmadeStore) -> None:
