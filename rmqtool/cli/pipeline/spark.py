@@ -75,7 +75,7 @@ class SparkOptions:
         for one in self.conf or ():
             key, equals, value = one.partition("=")
             if not equals or not key.startswith("spark."):
-                raise UsageError(f"--conf: '{one}' is not spark.KEY=VALUE")
+                raise UsageError(f"--conf: '{key}' is not spark.KEY=VALUE")
             found[key] = value
         return found
 
