@@ -21,6 +21,7 @@ from rmqtool.pipeline.sql_allowed import refuse_all_but_queries
 from rmqtool.pipeline.types import chosen_schema, default_columns, struct_of
 from rmqtool.pipeline.workers import refuse_workers
 from rmqtool.query.sql import derived
+from rmqtool.store.names import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -190,7 +191,7 @@ def _of_stores(stores: Mapping[str, Store], schema: pa.Schema, make: Any) -> pa.
     parts = [schema.empty_table().append_column("store", pa.array([], pa.string()))]
     for path, store in stores.items():
         made = make(store)
-        parts.append(made.append_column("store", pa.repeat(pa.scalar(path, pa.string()), made.num_rows)))
+        parts.append(made.append_column("store", pa.repeat(as_text(path), made.num_rows)))
     return pa.concat_tables(parts).combine_chunks()
 
 
