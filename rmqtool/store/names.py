@@ -69,7 +69,7 @@ def unescape_name(shown: str) -> str:
 
 
 def as_text(name: str) -> str:
-    """A name as tables have it: lone surrogates (it is no UTF-8) as their escapes, as rows of JSON have them."""
+    """A name as tables have it: lone surrogates (it is no UTF-8) as escapes, as rows of JSON have them."""
     return name.encode("utf-8", "backslashreplace").decode()
 
 

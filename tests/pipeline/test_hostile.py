@@ -123,7 +123,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 MORE: dict[str, tuple[str, ...]] = {
     "stats --duplicates": (), "query-key --join shuffle": ("--key", "k1"), "rebuild": (),
-    "stream": ("--once",), "export --format ndjson": (), "export --partition topic,day": (), "verify --deep": (),
+    "stream": ("--once",), "export --format ndjson": (), "export --partition topic,day": (),
+    "verify --deep": (),
 }  # fmt: skip
 
 
