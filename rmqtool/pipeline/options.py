@@ -117,10 +117,12 @@ def expand(paths: Sequence[str]) -> tuple[str, ...]:
 
 def local_path(path: str) -> str:
     """A path, or what a `file:` address means."""
-    scheme = urlsplit(path).scheme
-    if scheme == "file":
+    if not path.lower().startswith("file:"):
+        return path
+    try:
         return unquote(urlsplit(path).path)
-    return path
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}") from error
 
 
 def _remote_matches(place: str) -> list[str]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from rmqtool.cli.context import Context
     from rmqtool.pipeline.options import SourceOptions
 
 pytestmark = pytest.mark.timeout(900)
@@ -196,8 +197,8 @@ def test_a_store_that_changes_under_the_tasks(
     shutil.copytree(made["healthy"], store)
     opened = command_line.opened
 
-    def opened_then_changed(options: SourceOptions) -> dict[str, Store]:
-        found = opened(options)
+    def opened_then_changed(context: Context, options: SourceOptions) -> dict[str, Store]:
+        found = opened(context, options)
         second = sorted((store / "commitlog").iterdir())[1]
         if what == "cut":
             os.truncate(second, 100)

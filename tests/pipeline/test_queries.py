@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from rmqtool.cli.context import Context
     from rmqtool.pipeline.options import SourceOptions
     from rmqtool.store.layout import Store
 
@@ -128,8 +129,8 @@ def test_a_store_that_vanishes(
     shutil.copytree(goldens["v498-basic"], gone)
     opened = command_line.opened
 
-    def opened_then_gone(options: SourceOptions) -> dict[str, Store]:
-        found = opened(options)
+    def opened_then_gone(context: Context, options: SourceOptions) -> dict[str, Store]:
+        found = opened(context, options)
         shutil.rmtree(gone)
         return found
 
