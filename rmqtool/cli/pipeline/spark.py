@@ -147,7 +147,7 @@ def source_options(
 
 
 def opened(context: Context, options: SourceOptions) -> dict[str, Store]:
-    """The stores as they are listed, with what is worth a note; a wrong path ends a command before it begins."""
+    """The stores as they are listed, each remark noted; a wrong path ends a command before it begins."""
     from rmqtool.pipeline.opening import open_any
 
     stores = {path: open_any(path, options.config) for path in options.paths}
