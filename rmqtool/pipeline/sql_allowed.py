@@ -36,13 +36,19 @@ _VALUES = (
     f"{_CATALYST}FunctionIdentifier",
     f"{_CATALYST}plans.",
     "org.apache.spark.sql.types.",
-    "org.apache.spark.sql.util.CaseInsensitiveStringMap",
     "org.apache.spark.unsafe.types.",
+    "org.apache.spark.sql.util.CaseInsensitiveStringMap",
     "java.util.UUID",
     "scala.",
 )
 """expressions of the grammar itself, types, collections: with `_NODES`, all that a statement is made of"""
-_LEAVES = frozenset({f"{_CATALYST}expressions.Literal", f"{_CATALYST}analysis.UnresolvedAttribute"})
+_LEAVES = frozenset({
+    f"{_CATALYST}expressions.Literal", f"{_CATALYST}expressions.ExprId",
+    f"{_CATALYST}analysis.UnresolvedAttribute", "java.util.UUID", "scala.None$",
+    "scala.collection.immutable.Nil$",
+})  # fmt: skip
+_TYPES = ("org.apache.spark.sql.types.", "org.apache.spark.unsafe.types.")
+"""in these and the leaves nothing is looked at: each question to Java costs a quarter of a millisecond"""
 
 _GROUPS = frozenset({
     "agg_funcs", "array_funcs", "bitwise_funcs", "collection_funcs", "conditional_funcs",
@@ -75,13 +81,17 @@ class _Statement:
         self._command = load(f"{_CATALYST}plans.logical.Command")
         self._iterable = load("scala.collection.Iterable")
         self._product = load("scala.Product")
+        self._fields: dict[str, int | None] = {}
+        """class → number of fields, None for a collection"""
 
     def judge(self, root: Any, tables: frozenset[str]) -> None:
         """Everything below `root`. tables: names that a FROM may have there."""
+        from py4j.java_gateway import JavaObject
+
         pending = [root]
         while pending:
             one = pending.pop()
-            if not hasattr(one, "getClass"):  # a string, number or null
+            if not isinstance(one, JavaObject):  # a string, number or null
                 continue
             name = str(one.getClass().getName())
             kind = self._kind(one, name)
@@ -92,8 +102,8 @@ class _Statement:
                 _refuse_other_tables(list(self._listed(one.multipartIdentifier())), tables)
             elif kind in {"UnresolvedFunction", "UnresolvedTableValuedFunction", "UnresolvedGenerator"}:
                 self._refuse_other_functions(one, kind)
-            if name not in _LEAVES:
-                pending += self._parts(one)
+            if name not in _LEAVES and not name.startswith(_TYPES):
+                pending += self._parts(one, name)
 
     def _judge_with(self, one: Any, tables: frozenset[str]) -> None:
         """WITH: a name is known to what stands behind it, and to itself where it is recursive."""
@@ -135,13 +145,15 @@ class _Statement:
                 return str(found.get().getGroup())
         return None
 
-    def _parts(self, one: Any) -> list[Any]:
-        """What a value is made of: fields of case classes, elements of collections."""
-        if self._iterable.isInstance(one):
+    def _parts(self, one: Any, name: str) -> list[Any]:
+        """What a value is made of: fields of case classes, elements of collections. name: of its class."""
+        if name not in self._fields:
+            fields = one.productArity() if self._product.isInstance(one) else 0
+            self._fields[name] = None if self._iterable.isInstance(one) else fields
+        fields = self._fields[name]
+        if fields is None:
             return list(self._listed(one))
-        if self._product.isInstance(one):
-            return [one.productElement(number) for number in range(one.productArity())]
-        return []
+        return [one.productElement(number) for number in range(fields)]
 
     def _listed(self, sequence: Any) -> Iterable[Any]:
         found: Iterable[Any] = self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(sequence.toSeq())
