@@ -295,7 +295,7 @@ _FOREIGN = (
     "pivot (from read_csv('there.csv')) on a", "select 'é', 1 from glob('*')",
     "explain analyze from read_text('there.csv')", "from query('select 1')", "from query_table('topics')",
     "from json_execute_serialized_sql(json_serialize_sql('from read_text(''there.csv'')'))",
-    "from duckdb_settings()", "from duckdb_secrets()", "from checkpoint()",
+    "from duckdb_settings()", "from duckdb_memory()", "from checkpoint()",
     "from enable_profiling(save_location = 'made')",
     "from enable_logging(storage = 'file', storage_path = 'made')", "from sniff_csv('there.csv')",
     "select * from 'http://127.0.0.1:9/a.csv'", "from read_parquet('s3://b/a.parquet')",

@@ -122,6 +122,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 COMMANDS: dict[str, tuple[str, ...]] = {
     "verify": (), "stats": ("--by", "topic,tag"), "export": (), "sql": (), "query-key": ("--key", "k1"),
 }  # fmt: skip
+USUAL = ("verify", "stats", "export")
 MORE: dict[str, tuple[str, ...]] = {
     "stats --duplicates": (), "query-key --join shuffle": ("--key", "k1"), "rebuild": (),
     "stream": ("--once",), "export --format ndjson": (), "export --partition topic,day": (),
@@ -150,7 +151,10 @@ def run(command: str, stores: list[Path], to: Path, *options: str) -> Any:
     return done
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, *(pytest.param(one, marks=pytest.mark.full) for one in MORE)])
+@pytest.mark.parametrize(
+    "command",
+    [*USUAL, *(pytest.param(one, marks=pytest.mark.full) for one in (*COMMANDS, *MORE) if one not in USUAL)],
+)
 def test_what_cannot_be_read_is_named_and_the_rest_is_answered(
     spark: SparkSession, made: dict[str, Path], tmp_path: Path, command: str
 ) -> None:
@@ -180,7 +184,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_answered(
 @pytest.mark.parametrize("what", ["gone", "cut", "swapped"])
 @pytest.mark.parametrize(
     "command",
-    ["stats", "export", "sql", *(pytest.param(one, marks=pytest.mark.full) for one in ("verify", "rebuild"))],
+    [*USUAL, *(pytest.param(one, marks=pytest.mark.full) for one in ("sql", "rebuild"))],
 )
 def test_a_store_that_changes_under_the_tasks(
     spark: SparkSession,
