@@ -125,7 +125,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 USUAL = ("verify", "stats", "export")
 MORE: dict[str, tuple[str, ...]] = {
     "stats --duplicates": (), "query-key --join shuffle": ("--key", "k1"), "rebuild": (),
-    "stream": ("--once",), "export --format ndjson": (), "export --partition topic,day": (),
+    "stream": ("--once", "--expired", "skip"), "export --format ndjson": (), "export --partition topic,day": (),
     "verify --deep": (),
 }  # fmt: skip
 
