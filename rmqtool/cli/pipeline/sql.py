@@ -56,7 +56,7 @@ def command(
     options = source_options(list(stores), spark, MessageFilter(), cut)
     if not statement.strip():
         raise UsageError("SQL is empty")
-    every = opened(options)
+    every = opened(context, options)
     answer = _Answer(context, every)
     try:
         with spark.session(context) as session:
