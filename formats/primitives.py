@@ -240,6 +240,7 @@ class Flat:
     def __init__(self, schema: AnyConstruct) -> None:
         self.names: list[str] = []
         self._struct = struct.Struct(">" + self._letters(dtype_of(schema), ""))
+        self.size = self._struct.size
 
     def _letters(self, dtype: np.dtype[Any], prefix: str) -> str:
         letters, at = "", 0

@@ -6,16 +6,15 @@ from typing import Any
 
 from formats.commitlog import (
     FLAT_HEADERS,
-    HEADERS,
     MAX_PROPERTIES_LENGTH,
     MESSAGE_MAGIC_CODE_V2,
     TOPIC_LENGTH,
     is_v6,
 )
-from formats.primitives import crc32_masked, sizeof
+from formats.primitives import crc32_masked
 from rmqtool.repair.mend.model import Header
 
-_SMALLEST = min(sizeof(one) for one in HEADERS.values())
+_SMALLEST = min(one.size for one in FLAT_HEADERS.values())
 SMALLEST_RECORD = _SMALLEST + 3
 
 
@@ -28,7 +27,7 @@ def read_header(data: bytes, place: int, length: int) -> Header | None:
         return None
     fixed = _fixed(data)
     topic, properties, framed = _rest(data, fixed, length)
-    at = sizeof(HEADERS[is_v6(fixed["sys_flag"])])
+    at = FLAT_HEADERS[is_v6(fixed["sys_flag"])].size
     body = data[at : at + max(fixed["body_length"], 0)]
     sound = framed and (fixed["body_length"] <= 0 or crc32_masked(body) == fixed["body_crc"])
     return Header(
@@ -57,7 +56,7 @@ def _fixed(data: bytes) -> dict[str, Any]:
     """By the widths of hosts that its flags tell; as IPv4 where there is no room for those."""
     fixed = FLAT_HEADERS[False, False].unpack(data)
     wide = is_v6(fixed["sys_flag"])
-    if wide == (False, False) or len(data) < sizeof(HEADERS[wide]):
+    if wide == (False, False) or len(data) < FLAT_HEADERS[wide].size:
         return fixed
     return FLAT_HEADERS[wide].unpack(data)
 
@@ -66,7 +65,7 @@ def _rest(data: bytes, fixed: dict[str, Any], length: int) -> tuple[bytes | None
     """Topic and properties as the length fields place them, and whether all lengths add up to `length`."""
     width_of = TOPIC_LENGTH.get(fixed["magic"])
     wide = 2 if fixed["magic"] == MESSAGE_MAGIC_CODE_V2 else 1
-    at = sizeof(HEADERS[is_v6(fixed["sys_flag"])]) + max(fixed["body_length"], 0)
+    at = FLAT_HEADERS[is_v6(fixed["sys_flag"])].size + max(fixed["body_length"], 0)
     if at + wide > length or at + wide > len(data):
         return None, None, False
     topic_length = int.from_bytes(data[at : at + wide], "big", signed=True)
