@@ -32,15 +32,15 @@ class ExactOffset:
     """queue_offset: None when no message answers.
 
     monotone: do store times never go back in what was read? checked: `all` units, or the `edges` of files
-    and one file in full. unknown: units whose record is not there to be asked. of_others: physical offsets of
-    records that name another queue as their own.
+    and one file in full. unknown: units whose record is not there to be asked. of_others: queue offset by
+    physical offset, of records that name another queue as their own.
     """
 
     queue_offset: int | None
     monotone: bool
     checked: str
     unknown: int
-    of_others: Ints
+    of_others: dict[int, int]
 
 
 def exact_offset(view: QueueView, time: int, boundary: Boundary, all_units: int = ALL_UNITS) -> ExactOffset:
@@ -66,7 +66,7 @@ def exact_offset(view: QueueView, time: int, boundary: Boundary, all_units: int 
         monotone,
         "all" if every else "edges",
         unknown,
-        units["physical_offset"][other].astype(np.int64),
+        dict(zip(units["physical_offset"][other].tolist(), slots[other].tolist(), strict=True)),
     )
 
 

@@ -90,7 +90,7 @@ class OffsetQuery:
         while some := list(islice(delivered, _AT_ONCE)):
             self._reached = some[-1].queue_offset + some[-1].messages
             for part, found in self._picked(some, wanted):
-                self.misdirected += misdirected(self.view, part)
+                self.misdirected += misdirected(self.view, part, [one.queue_offset for one in found])
                 judged, more = self._judged(part, found, tags)
                 batch, more = _chosen(judged, more, judge)
                 self._left_out += judged.num_rows - batch.num_rows

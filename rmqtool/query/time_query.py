@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.query.by_time import exact_offset, places_from
@@ -124,9 +125,12 @@ class TimeQuery:
     @cached_property
     def _misdirected(self) -> list[Row]:
         """The row for messages of other queues among those that were asked for their time."""
-        asked = self.exact.of_others[:_MOST].tolist()
-        for part in pick(self.store.segments, asked, QUEUE_COLUMNS):
-            if not isinstance(part, Missing) and (found := misdirected(self.view, part)):
+        slots = dict(islice(self.exact.of_others.items(), _MOST))
+        for part in pick(self.store.segments, list(slots), QUEUE_COLUMNS):
+            if isinstance(part, Missing):
+                continue
+            own = [slots[one] for one in part["physical_offset"].to_pylist()]
+            if found := misdirected(self.view, part, own):
                 return found
         return []
 

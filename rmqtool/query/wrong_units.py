@@ -12,6 +12,8 @@ from rmqtool.store.coverage import Incomplete
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
     from rmqtool.query.queue_view import QueueView
@@ -23,11 +25,13 @@ _MOST = 4096
 """units that are looked at; one pull looks at fewer"""
 
 
-def misdirected(view: QueueView, batch: pa.RecordBatch) -> list[Row]:
-    """No row of `not_covered`, or the one for records of a pull that are messages of another queue.
+def misdirected(view: QueueView, batch: pa.RecordBatch, slots: Sequence[int]) -> list[Row]:
+    """No row of `not_covered`, or the one for records that are messages of another queue.
 
-    Those that say which further queues they feed (`INNER_MULTI_DISPATCH`) are left alone.
+    slots: queue offset of the unit of each. Records that say which further queues they feed
+    (`INNER_MULTI_DISPATCH`) are left alone.
     """
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     topic, queue_id = view.name
@@ -35,16 +39,18 @@ def misdirected(view: QueueView, batch: pa.RecordBatch) -> list[Row]:
         pc.fill_null(pc.not_equal(batch["topic"], topic), True), pc.not_equal(batch["queue_id"], queue_id)
     )
     feeds = pc.map_lookup(batch["properties"], INNER_MULTI_DISPATCH, "last").is_valid()
-    found = batch.filter(pc.and_not(other, feeds))
+    numbered = batch.select([one for one in QUEUE_COLUMNS if one != "properties"])
+    numbered = numbered.append_column("queue_offset", pa.array(slots, pa.int64()))
+    found = numbered.filter(pc.and_not(other, feeds))
     if not found.num_rows:
         return []
-    first = found.select([one for one in QUEUE_COLUMNS if one != "properties"]).slice(0, 1).to_pylist()[0]
-    entries = "1 unit" if found.num_rows == 1 else f"{found.num_rows} units"
+    first = found.slice(0, 1).to_pylist()[0]
     error = (
-        f"{entries} of {escape_name(topic)}/{queue_id} lead to messages of other queues, the first to one of "
-        f"{escape_name(first['topic'] or '?')}/{first['queue_id']}"
+        f"units from queue offset {first['queue_offset']} on lead to messages of other queues "
+        f"({found.num_rows} of them), the first to one of {escape_name(first['topic'] or '?')}/"
+        f"{first['queue_id']}"
     )
-    place = {name: first[name] for name in ("path", "position", "physical_offset")}
+    place = {name: first[name] for name in ("path", "position", "physical_offset", "queue_offset")}
     return [place | {"messages": found.num_rows, "reason": Incomplete.DAMAGE.value, "error": error}]
 
 
