@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -53,12 +54,16 @@ class BackupNeeds:
 
 def backup_needs(store: Store, planned: Planned, backup: str) -> BackupNeeds:
     """What must be copied before a plan is carried out in place. Raises `OSError`."""
-    places, ranges, files = InStore(store), 0, 0
+    places, files = InStore(store), 0
     device = _device_of(backup)
+    kept: Counter[str] = Counter()
     for path, changes in edits_by_file(planned.plan.changes).items():
         size = facts_of(places.of(path), follow=True).size
-        ranges += sum(one.before for one in regions_of(changes, size))
-    ranges += sum(one.before for _, one in set_aside(planned.plan.changes))
+        kept[path] += sum(one.before for one in regions_of(changes, size))
+    for path, region in set_aside(planned.plan.changes):
+        kept[path] += region.before
+    # holes are copied as holes
+    ranges = sum(min(length, os.stat(places.of(path)).st_blocks * 512) for path, length in kept.items())
     for change in planned.plan.changes:
         location = places.of(change.path)
         if change.action in {Action.PUT, Action.REMOVE} and facts_of(location).kind == "file":

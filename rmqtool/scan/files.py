@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from formats.consumequeue import is_ext_address
 from rmqtool.scan.events import Gap, Tail
-from rmqtool.scan.file_rows import Row, Units, event_row, readable, unreadable_rows
+from rmqtool.scan.file_rows import Row, Units, event_row, readable, undecodable, unreadable_rows
 from rmqtool.scan.index_rows import read_index
 from rmqtool.scan.small_files import (
     read_abort,
@@ -24,6 +24,7 @@ from rmqtool.store.access import Access
 from rmqtool.store.kinds import TOP_DIRECTORIES
 from rmqtool.store.layout import FileKind
 from rmqtool.store.patched import PatchedSource
+from rmqtool.store.whole import TooLongError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -69,7 +70,10 @@ class FileReader:
 
         A row of type `undecoded` stands for what cannot be taken apart.
         """
-        return _READERS.get(file.kind, _undecoded)(self, file)
+        try:
+            yield from _READERS.get(file.kind, _undecoded)(self, file)
+        except TooLongError as error:
+            yield undecodable(file, b"", str(error))
 
     def _beside(self, *parts: str) -> Store | None:
         """Another folder of the store that the files were taken from; None when there is none."""
