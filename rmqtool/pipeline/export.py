@@ -221,7 +221,9 @@ def folders(paths: Sequence[str]) -> dict[str, str]:
     """Directory of each store below the export: none of a single one, else `store=…` as Hive has it."""
     if len(paths) == 1:
         return {paths[0]: ""}
-    return {path: f"store={quote(path, safe=' ').replace('.', '%2E')}" for path in paths}
+    from rmqtool.output.export.partitions import shortened
+
+    return {path: f"store={shortened(quote(path, safe=' ').replace('.', '%2E'))}" for path in paths}
 
 
 def refuse_inside(stores: Mapping[str, Store], to: Path, option: str = "--to") -> None:
