@@ -57,11 +57,11 @@ def read_whole(file: StoreFile, mode: OpenMode = "pread") -> bytes:
 
 
 def whole(source: ByteSource, kind: FileKind) -> bytes:
-    """As `read_whole`, of an open file; `kind` is one of `FRONTS` and `LIMITS`."""
+    """As `read_whole`, of an open file; as long as its kind may be (`FRONTS`, `LIMITS`)."""
     front = FRONTS.get(kind)
     if front is not None:
         return source.window(0, front).tobytes()
-    return within(source, LIMITS[kind], f"a file of the kind {kind}")
+    return within(source, LIMITS.get(kind, TABLE), f"a file of the kind {kind}")
 
 
 def within(source: ByteSource, limit: int, what: str) -> bytes:
