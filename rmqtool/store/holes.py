@@ -25,14 +25,14 @@ def data_windows(source: ByteSource, start: int, end: int, step: int = STEP) -> 
         yield at, source.window(at, min(step, end - at))
 
 
-def data_places(source: ByteSource, start: int, end: int, step: int) -> Iterator[int]:
-    """Where the windows of `data_windows` begin."""
+def data_places(source: ByteSource, start: int, end: int, step: int, lead: int = 0) -> Iterator[int]:
+    """Where the windows of `data_windows` begin. lead: zeros in front of data that belong to it."""
     at = start
     while at < end:
         data = source.next_data(at)
         if data is None or data >= end:
             return
-        at += (data - at) // step * step
+        at += max(data - lead - at, 0) // step * step
         yield at
         at += step
 
