@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rmqtool.errors import StoreIOError
+from rmqtool.errors import PlanRefusedError
 from rmqtool.repair.copying import move_or_copy
 from rmqtool.repair.facts import Facts, facts_of
 from rmqtool.repair.journal import JOURNAL, STATE, Entry, Journal, Piece
@@ -153,7 +153,7 @@ class Backup:
             location = os.path.realpath(self._places.of(path))
             before = facts_of(location)
             if before.kind != "file":
-                raise StoreIOError(f"{escape_name(path)}: the plan changes it, but it is no file")
+                raise PlanRefusedError(f"{escape_name(path)}: the plan changes it, but it is no file")
             pieces = tuple(
                 Piece(
                     position=one.position,
@@ -191,7 +191,7 @@ class Backup:
             move_or_copy(self._disk, location, target, keep_source=True)
             digest = sha256_of_file(target)
         elif before.kind == "other":
-            raise StoreIOError(f"{escape_name(change.path)}: is neither file nor directory, it stays")
+            raise PlanRefusedError(f"{escape_name(change.path)}: is neither file nor directory, it stays")
         return Entry(path=change.path, location=location, before=before, sha256=digest)
 
     def _make_parents(self, target: str) -> None:

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from formats.consumequeue import is_ext_address
 from rmqtool.scan.events import Gap, Tail
 from rmqtool.scan.file_rows import Row, Units, event_row, readable, undecodable, unreadable_rows
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Self
 
-    import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
 
@@ -92,8 +93,10 @@ class FileReader:
         if around is None or not len(around.segments):
             return None
         segments = around.segments
-        holes = tuple((hole.start, hole.end) for hole in segments.holes())
-        return LogRange(segments.first_offset, segments.end_offset, holes)
+        holes = [(hole.start, hole.end) for hole in segments.holes()]
+        return LogRange(
+            segments.first_offset, segments.end_offset, np.array(holes, np.int64).reshape(len(holes), 2)
+        )
 
     def extension(self, topic: str | None, queue_id: int | None) -> ExtensionLookup | None:
         """The extension files of a queue; None when there are none."""

@@ -41,11 +41,14 @@ end of the log or between its files. `expired`: points below its first file."""
 
 @dataclass(frozen=True, slots=True)
 class LogRange:
-    """Physical offsets [low, high) that commit log files cover; holes are (start, end) inside of it."""
+    """Physical offsets [low, high) that commit log files cover.
+
+    holes: those inside of it that none covers, in order: int64, (number, 2), start and end.
+    """
 
     low: int
     high: int
-    holes: tuple[tuple[int, int], ...] = ()
+    holes: npt.NDArray[np.int64]
 
 
 _i64, _i32, _str = pa.int64(), pa.int32(), pa.string()
@@ -89,8 +92,10 @@ def unit_states(units: npt.NDArray[Any], log: LogRange | None) -> npt.NDArray[np
     states = np.zeros(len(units), np.int8)
     if log is not None:
         states[(end > log.high) | (end < offset)] = DANGLING
-        for low, high in log.holes:
-            states[(offset < high) & (end > low)] = DANGLING
+        if len(log.holes):
+            lows, highs = log.holes.T
+            first = np.minimum(np.searchsorted(highs, offset, side="right"), len(highs) - 1)
+            states[(offset < highs[first]) & (end > lows[first])] = DANGLING
         states[offset < log.low] = EXPIRED
     states[~valid_units(units)] = INVALID
     states[(offset == 0) & (size == PRE_BLANK_SIZE) & (units["tags_code"] == 0)] = PRE_BLANK

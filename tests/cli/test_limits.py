@@ -9,6 +9,7 @@ import os
 import resource
 import shutil
 import stat
+import time
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -144,3 +145,47 @@ def test_every_command_ends(place: str, form: str, tmp_path: Path, request: pyte
             assert tree(root) == before, name
         shutil.rmtree(out, ignore_errors=True)
         out.with_suffix(".ndjson").unlink(missing_ok=True)
+
+
+NAMES = (
+    "9223372036854775807", "9223372036854775800", "9223372036854771712", "9223372036854767616",
+    "9223372036854775808", "18446744073709551616", "-1", "-0000000000000004096", "9" * 25,
+    "0000000000000000000036864",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("directory", ["commitlog", "consumequeue/Orders/0", "index"])
+def test_names_near_the_last_offset(directory: str, tmp_path: Path) -> None:
+    """Copies of the last file under numbers that no long holds, or whose bytes reach behind the last one."""
+    root = tmp_path / "store"
+    healthy_store().write(root)
+    last = max((root / directory).iterdir()).read_bytes()
+    for name in NAMES:
+        (root / directory / name).write_bytes(last)
+    for name in ("info", "verify", "recover", "query-time", "query-offset", "tail", "rebuild", "salvage"):
+        out = tmp_path / "out"
+        words = [{"STORE": root, "OUT": out}.get(one, one) for one in COMMANDS[name]]
+        assert not troubles(rmq(*words), "table"), name
+        shutil.rmtree(out, ignore_errors=True)
+
+
+def test_many_entries_cost_their_number(tmp_path: Path) -> None:
+    """Empty files in four directories, and topics: four times as many take no sixteenfold time."""
+    root = tmp_path / "store"
+    healthy_store().write(root)
+    times: dict[str, list[float]] = {}
+    for start, end in ((0, 200), (200, 800)):
+        for number in range(start, end):
+            for name in (
+                f"commitlog/{(1 << 40) + number * 4096:020d}", f"config/c{number}.json",
+                f"consumequeue/Orders/0/{(1 << 40) // 400 * 400 + number * 400:020d}",
+                f"index/{20300101000000000 + number}", f"consumequeue/T{number}/0/00000000000000000000",
+            ):  # fmt: skip
+                path = root / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.touch()
+        for name in ("info", "verify", "doctor"):
+            before = time.process_time()
+            assert not troubles(rmq(*(root if one == "STORE" else one for one in COMMANDS[name])), "table")
+            times.setdefault(name, []).append(time.process_time() - before)
+    assert all(more < 10 * max(few, 0.05) for few, more in times.values()), times

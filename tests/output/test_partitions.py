@@ -117,7 +117,7 @@ def test_row_groups_have_a_bound(tmp_path: Path, log: HandmadeLog, monkeypatch: 
 
 def test_topics_too_long_for_the_name_of_a_directory(tmp_path: Path) -> None:
     """Each has a directory of its own, and the column has it whole."""
-    topics = ["L" * 300, "L" * 300 + "x", "ü" * 127, "L" * 200, "a/b"]
+    topics = ["L" * 300, "L" * 300 + "x", "ü" * 63, "L" * 200, "a/b"]
     log = HandmadeLog(segment_size=1 << 14)
     for topic in topics:
         log.put(topic, b"body")
@@ -132,5 +132,5 @@ def test_topics_too_long_for_the_name_of_a_directory(tmp_path: Path) -> None:
     assert len(set(found.values())) == len(topics)
     assert found["L" * 200] == "topic=" + "L" * 200
     assert re.fullmatch("topic=L{200}~[0-9a-f]{32}", found["L" * 300])
-    assert re.fullmatch("topic=(%C3%BC){33}~[0-9a-f]{32}", found["ü" * 127])
+    assert re.fullmatch("topic=(%C3%BC){33}~[0-9a-f]{32}", found["ü" * 63])
     assert ds.dataset(tmp_path / "lake", format="parquet", partitioning="hive").count_rows() == len(topics)

@@ -144,7 +144,7 @@ def test_bad_settings_are_one_clear_line(tmp_path, line, problem):
         load_broker_conf(path)
     assert problem in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert line.partition("=")[2] not in str(caught.value).rpartition("broker.conf")[2]  # a secret, perhaps
+    assert line not in str(caught.value)  # its value may be a secret
 
 
 def test_a_file_that_is_too_large_for_settings_is_not_read(tmp_path):
