@@ -223,7 +223,8 @@ def folders(paths: Sequence[str]) -> dict[str, str]:
         return {paths[0]: ""}
     from rmqtool.output.export.partitions import shortened
 
-    return {path: f"store={shortened(quote(path, safe=' ').replace('.', '%2E'))}" for path in paths}
+    quoted = {path: quote(os.fsencode(path), safe=" ").replace(".", "%2E") for path in paths}
+    return {path: f"store={shortened(name)}" for path, name in quoted.items()}
 
 
 def refuse_inside(stores: Mapping[str, Store], to: Path, option: str = "--to") -> None:
