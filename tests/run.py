@@ -123,8 +123,8 @@ def checks() -> list[Step]:
 
 def usual() -> list[Step]:
     """Everything that a change must pass, cheapest first; pytest's closing line is the last line."""
-    # a quarter of what the docs report: ratios need no more, and CI has other things to do
-    os.environ.setdefault("RMQTOOL_BENCH_BYTES", str(256 << 20))
+    # an eighth of what the docs report: ratios need no more, and CI has other things to do
+    os.environ.setdefault("RMQTOOL_BENCH_BYTES", str(128 << 20))
     benches = (*PYTEST, "--durations=10", "-m", "bench and not full", "tests/bench")
     tests = (*PYTEST, *WORKERS, *SLOWEST, "-m", "not full and not bench")
     return [
