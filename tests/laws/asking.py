@@ -33,7 +33,7 @@ class Asked:
         if command == "recover" and recover_follows():
             args = (*args, "--follow-links")
         begun = time.monotonic()
-        result = rmq(command, store, *args, *conf)
+        result = rmq(*command.split(), store, *args, *conf)
         seconds = time.monotonic() - begun
         shown = " ".join(str(one) for one in (command, *args))[:100]
         if result.exit_code not in (0, 1, 2, 3):

@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from fixtures import strict
 from fixtures.compound import make
 from tests.laws.asking import Asked, document
 from tests.laws.java import judge_with_java
@@ -44,6 +45,7 @@ def judge(made: Compound, work: Path, judges: dict[str, Judge] | None = None) ->
     _doctor(asked, true)
     _reading(asked, true)
     _queries(asked, true)
+    _others(asked, true)
     _keep(asked, codes)
     if judges:
         judge_with_java(asked, judges)
@@ -164,6 +166,38 @@ def _queries(asked: Asked, true: Truth) -> None:
     lost = [one for one in true.proven_lost if one.placed]
     for one in random.sample(lost, min(2, len(lost))):
         _of_lost(asked, true, one)
+
+
+def _others(asked: Asked, true: Truth) -> None:
+    """Commands of which little is demanded: that they end, and say when something is left out.
+
+    `dump` looks at nothing but the log, which cannot know what lay behind its end.
+    """
+    root, work = asked.made.root, asked.work
+    result = asked.ask("dump", root, "--format", "ndjson", "--body", "none")
+    last = max(asked.made.intact, default=-1)
+    lost = [one for one in true.proven_lost if one.offset < last]
+    if result.exit_code == 0 and lost:
+        asked.breaks("no-false-green", f"dump exit 0, {len(lost)} lost, first {lost[0].offset}")
+    rest: list[tuple[str, tuple[object, ...]]] = [
+        ("info", ("--json",)),
+        ("tail", ("-n", "5", "--json")),
+        ("checkpoint show", ("--json",)),
+        ("rebuild", ("--what", "cq,index", "--output", work / "rebuilt", "--apply")),
+        ("salvage", ("--output", work / "salvaged")),
+    ]
+    for command, options in Random(asked.made.seed).sample(rest, 2):
+        asked.ask(command, root, *options)
+    if (work / "salvaged" / "commitlog").exists():
+        _salvaged(asked, work / "salvaged")
+
+
+def _salvaged(asked: Asked, target: Path) -> None:
+    """Every whole record is in the new store, wherever it found room."""
+    found = {(one.topic, one.body) for one in strict.carve(target).values()}
+    lost = [one for one in asked.made.intact.values() if (one.topic, one.body) not in found]
+    if lost:
+        asked.breaks("salvage-all", f"{len(lost)} left out, {lost[0].offset} {lost[0].slot}")
 
 
 def _rows(result: Result) -> set[int]:

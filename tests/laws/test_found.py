@@ -297,3 +297,34 @@ def test_an_id_that_names_the_first_byte_of_a_filler(tmp_path: Path) -> None:
     rest = 4096 - position
     store.patch(path, position, rest.to_bytes(4, "big") + bytes.fromhex("CBD43194") + bytes(rest - 8))
     assert rmq("query-id", store.root, f"0A00000200002A9F{one.offset:016X}", "--json").exit_code == 3
+
+
+@pytest.mark.parametrize("damage", ["filler", "end"])
+def test_a_key_that_the_index_knew_where_nothing_shows_damage(tmp_path: Path, damage: str) -> None:
+    """A filler over the last record of a segment, or zeros over the last one of the log without queues."""
+    store = orders(tmp_path / "store", 90)
+    one = store.inside(1)[-1] if damage == "filler" else store.stored[-1]
+    path, position = store.segment(one.offset)
+    rest = 4096 - position
+    if damage == "filler":
+        store.patch(path, position, rest.to_bytes(4, "big") + bytes.fromhex("CBD43194") + bytes(rest - 8))
+    else:
+        store.patch(path, position, bytes(rest))
+        shutil.rmtree(store.root / "consumequeue")
+    key = f"0A000001{store.stored.index(one):024X}"
+    for asked in (("query-key", "Orders", key), ("query-id", key)):
+        told = rmq(asked[0], store.root, *asked[1:], "--json")
+        assert told.exit_code == 3
+        words = "the index knew a message" if damage == "filler" else "the end of the log is lost"
+        assert words in told.stdout
+
+
+def test_an_item_that_leads_into_a_record_is_only_a_wrong_item(tmp_path: Path) -> None:
+    """The log has been read instead, and answers."""
+    store = orders(tmp_path / "store")
+    one = store.stored[7]
+    for path, number in one.items:
+        store.patch(path, store.index.position(number) + 4, (one.offset + 3).to_bytes(8, "big"))
+    told = rmq("query-key", store.root, "Orders", f"0A000001{7:024X}", "--json")
+    assert told.exit_code == 0
+    assert told.stdout.count('"type":"message"') == 1
