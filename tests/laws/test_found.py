@@ -328,3 +328,15 @@ def test_an_item_that_leads_into_a_record_is_only_a_wrong_item(tmp_path: Path) -
     told = rmq("query-key", store.root, "Orders", f"0A000001{7:024X}", "--json")
     assert told.exit_code == 0
     assert told.stdout.count('"type":"message"') == 1
+
+
+def test_a_queue_that_begins_with_a_file_of_its_own_has_lost_none_in_front(tmp_path: Path) -> None:
+    """The log says whether messages were in front: a queue may begin late."""
+    store = HandmadeStore()
+    store.begin_queue_at("Late", 0, 20)
+    for _ in range(9):
+        store.put("Late", b"body")
+    store.write(tmp_path / "store")
+    told = rmq("query-offset", store.root, "Late", 0, 20, "-n", 9, "--json")
+    assert told.exit_code == 0, told.stdout
+    assert rmq("query-time", store.root, "Late", 0, store.of("Late")[3].time, "--json").exit_code == 0
