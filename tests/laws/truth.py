@@ -27,12 +27,14 @@ _BATCH = 0x80
 class Truth:
     """`proven_lost`: records of which something left in the store shows that they were there.
 
-    `spoiled`: offsets of those of them of which only the body is wrong. `undispatched`: whole records
+    `spoiled`: offsets of those of them of which only the body is wrong. `indexed`: of those that nothing
+    but the index shows. `undispatched`: whole records
     without their unit although a later record has its own. `units`: those that lie there.
     """
 
     proven_lost: tuple[Record, ...]
     spoiled: frozenset[int]
+    indexed: frozenset[int]
     undispatched: tuple[Record, ...]
     units: dict[tuple[str, int, int], tuple[int, int]]
 
@@ -41,12 +43,16 @@ def truth(made: Compound) -> Truth:
     """Of the damaged store as it lies. What is missing in front looks like what has expired."""
     here, units = strict.carve(made.root), strict.units(made.root)
     last = max(made.intact, default=-1)
+    indexed = strict.last_indexed(made.root, int(str(made.settings.get("maxHashSlotNum", 0))))
     first = min((base for base, _ in strict.segments(made.root)), default=0)
     lost = [
         one
         for at, one in made.lost.items()
-        if at not in here and at >= first and (at < last or units.get(one.slot) == (at, one.size))
+        if at not in here
+        and at >= first
+        and (at < last or units.get(one.slot) == (at, one.size) or at == indexed)
     ]
+    by_index = {indexed} if indexed > last else set[int]()
     plain = [one for one in made.intact.values() if one.placed and not one.sys_flag & _BATCH]
     served = [one.offset for one in plain if units.get(one.slot) == (one.offset, one.size)]
     newest = max(served, default=-1)
@@ -56,7 +62,8 @@ def truth(made: Compound) -> Truth:
         if one.offset < newest and units.get(one.slot) != (one.offset, one.size) and has_queue(made, one)
     ]
     spoiled = frozenset(one.offset for one in lost if _only_body(one, made))
-    return Truth(tuple(lost), spoiled, tuple(missing), units)
+    by_index -= {one.offset for one in lost if units.get(one.slot) == (one.offset, one.size)}
+    return Truth(tuple(lost), spoiled, frozenset(by_index), tuple(missing), units)
 
 
 def _only_body(one: Record, made: Compound) -> bool:
