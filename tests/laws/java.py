@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _LOADS = 10
-"""stores that a JVM loads and never closes before it is replaced"""
+"""stores that a JVM opens before it is replaced; none is shut down, which takes Java seconds of sleep"""
 
 
 class Judge:
@@ -36,7 +36,7 @@ class Judge:
     def __exit__(self, *exc: object) -> None:
         if self._java is not None:
             self._java.kill()
-        self._java = None
+        self._java, self._loads = None, 0
 
     def _call(self, name: str, **arguments: Any) -> Any:
         if self._java is None or not self._java.alive:
@@ -56,10 +56,10 @@ class Judge:
                 return ["does not load"]
             self._call("drain")
             wrong = self._served(made)
-            self._call("close")
         except JavaError as error:
             self.__exit__()
             return [f"{error}"[:300]]
+        self._opened()
         return wrong
 
     def load(self, root: Path, made: Compound) -> bool:
@@ -68,13 +68,20 @@ class Judge:
             opened = self._open(root, made, start=False)
         except JavaError:
             opened = {"loaded": False}
-        if not opened["loaded"] or self._loads == _LOADS:
+        if opened["loaded"]:
+            self._opened()
+        else:
             self.__exit__()
-        self._loads = (self._loads + 1) % (_LOADS + 1)
         return bool(opened["loaded"])
 
     def _open(self, root: Path, made: Compound, *, start: bool) -> Any:
         return self._call("open", root=str(root), start=start, settings=usable(made), of_broker=True)
+
+    def _opened(self) -> None:
+        """One more store lies open in the JVM."""
+        self._loads += 1
+        if self._loads == _LOADS:
+            self.__exit__()
 
     def _served(self, made: Compound) -> list[str]:
         queues: dict[tuple[str, int], list[list[Any]]] = defaultdict(list)
