@@ -380,3 +380,10 @@ def test_a_queue_that_begins_late_gets_no_tombstone_where_others_leave_room_for_
     again = rmq("recover", tmp_path / "out", "--json")
     assert again.exit_code == 0, again.stdout
     assert '"changes":0' in again.stdout
+
+
+@pytest.mark.parametrize("table", ["[]", "null", '"x"'])
+def test_a_topic_table_of_another_shape_ends_no_recovery(tmp_path: Path, table: str) -> None:
+    store = healthy_store().write(tmp_path / "store")
+    store.add("config/topics.json", f'{{"topicConfigTable":{table}}}'.encode())
+    assert rmq("recover", store.root, "--output", tmp_path / "out", "--apply").exit_code == 0
