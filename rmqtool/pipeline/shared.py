@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from rmqtool.errors import StoreIOError
 from rmqtool.pipeline.session import parallelism
+from rmqtool.store.writing import Folder, way_to
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,16 +24,22 @@ _PROBES = 2
 """tasks a core that look for a directory, so that each executor has one, as a rule"""
 
 
-def new_attempt(below: str) -> str:
+def part_mode() -> int:
+    """Permissions of a directory that tasks write below: they may run as other users, unless it is root."""
+    return 0o700 if os.geteuid() == 0 else 0o777
+
+
+def new_attempt(below: str) -> Folder:
     """Makes a directory for an attempt of a task below one that the driver made. Raises `StoreIOError`."""
-    made = os.path.join(below, uuid.uuid4().hex)
+    name = uuid.uuid4().hex
     try:
-        os.mkdir(made)
-    except FileNotFoundError as error:
-        raise StoreIOError(f"{below} {NOT_SHARED}") from error
+        folder, missing = way_to(below, "the directory of a task")
+        with folder:
+            if missing:
+                raise StoreIOError(f"{below} {NOT_SHARED}")
+            return folder.make(name, part_mode())
     except OSError as error:
-        raise StoreIOError(f"{made}: {error.strerror}") from error
-    return made
+        raise StoreIOError(f"{below}/{name}: {error.strerror}") from error
 
 
 def refuse_not_shared(lost: Lost) -> None:
