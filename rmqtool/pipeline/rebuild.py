@@ -111,8 +111,8 @@ class RebuildJob:
                     raise UsageError(f"{self._part} exists and is none of a rebuild")
                 self.discard()
             self._staging = self._folder.make(self._part.name, part_mode())
-            self._staging.make(WORK, part_mode()).close()
-            self._staging.make(MADE, 0o777).close()
+            for name in (WORK, MADE):
+                os.mkdir(f"{self._staging.here}/{name}")
 
     def run(self, stores: Mapping[str, Store]) -> Iterator[StoreRebuilt]:
         """Rebuilds the stores; parts of later ones are read while earlier ones are built."""
@@ -123,7 +123,7 @@ class RebuildJob:
             chosen = {one for one in store.segments if store.segments.by_base(one.base) is one}
             parts[path] = log_parts(store, self._source.part_bytes, chosen.__contains__)
             place = f"{WORK}/{number}"
-            self._staging.make(place, part_mode()).close()
+            os.mkdir(f"{self._staging.here}/{place}")
             options = self._options[path]
             rules = rules_of(store, options.release)
             tasks[path] = SpoolTask(rules, options, frozenset(store.topics), str(self._part / place), buckets)

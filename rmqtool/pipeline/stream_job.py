@@ -20,6 +20,7 @@ from rmqtool.pipeline.source import FORMAT, RocketMQSource
 from rmqtool.pipeline.stopping import stop_asked
 from rmqtool.pipeline.workers import refuse_workers
 from rmqtool.store.coverage import Incomplete, coverage
+from rmqtool.store.modes import mask
 
 if TYPE_CHECKING:
     import threading
@@ -34,6 +35,7 @@ CHECKPOINT = "_checkpoint"
 """where the state of a stream lies below its directory unless told otherwise"""
 
 _POLL_SECONDS = 1
+_MASK = "fs.permissions.umask-mode"
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,12 @@ class StreamRun:
                 self._lost = listener.rows
 
     def _batches(self, address: str, asked: threading.Event) -> Iterator[int]:
-        query = self._start(address)
+        # Java sets permissions itself, and asks neither the mask of its process nor that of an executor's
+        self.session.conf.set(_MASK, f"{mask():03o}")
+        try:
+            query = self._start(address)
+        finally:
+            self.session.conf.unset(_MASK)
         try:
             ended = False
             while not (ended or asked.is_set()):

@@ -9,7 +9,7 @@ from rmqtool.errors import StoreIOError
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.editing import Editor, check_order
 from rmqtool.repair.facts import facts_of
-from rmqtool.repair.in_place import in_words
+from rmqtool.repair.in_place import in_words, same_inputs
 from rmqtool.repair.output import Output
 from rmqtool.repair.places import InCopy, InStore
 from rmqtool.repair.room import demand_room, written_bytes
@@ -36,7 +36,8 @@ def apply_alone(
     """Carries out a plan that only makes directories and puts files in `output`, new or empty.
 
     Owner, group and mode are those of the store's files, or of its root. When it fails, what was written is
-    removed. Raises `UsageError` for another `output`, `LockedError`, `StoreIOError`.
+    removed. Raises `UsageError` for another `output`, `LockedError`, `PlanRefusedError` when the store was
+    changed meanwhile, `StoreIOError`.
     """
     disk = disk or Disk()
     check_output(store, output)
@@ -58,6 +59,7 @@ def apply_alone(
             )
             editor.run(planned.edits)
             editor.finish()
+            same_inputs(store, planned)
             made.settle()
             disk.sync_directory(made.here)
             made.sync_name()

@@ -23,6 +23,7 @@ from rmqtool.repair.regions import sha256_of_file
 from rmqtool.repair.room import demand_room, written_bytes
 from rmqtool.store.modes import readers_of
 from rmqtool.store.names import escape_name
+from rmqtool.store.writing import open_for_writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -79,6 +80,7 @@ def apply_in_place(
     if not follow_links:
         refuse_links_out(store, planned, places)
     same_inputs(store, planned)
+    demand_writable(planned, places)
     backup = os.path.realpath(backup)
     _demand(store, planned, backup)
     try:
@@ -131,6 +133,16 @@ def refuse_links_out(store: Store, planned: Planned, places: InStore | None = No
                 f"{change.path} leads out of the store by a link, to {escape_name(place)}: "
                 "nothing is written there without --follow-links"
             )
+
+
+def demand_writable(planned: Planned, places: InStore) -> None:
+    """Raises `StoreIOError` naming the first file that the plan writes in and that cannot be opened."""
+    inside = {one.path: None for one in planned.plan.changes if one.action in {Action.WRITE, Action.RESIZE}}
+    for path in inside:
+        try:
+            os.close(open_for_writing(places.content_of(path)))
+        except OSError as error:
+            raise StoreIOError(f"{escape_name(path)}: {error.strerror}; nothing was changed") from error
 
 
 def same_inputs(store: Store, planned: Planned) -> None:

@@ -85,8 +85,8 @@ class Output:
             return
         top, shown = self._held[-1], escape_name(self._held[-1].path)
         try:
-            for name in [] if self._foreign else top.names():
-                top.remove(name)
+            if not self._foreign:
+                top.clear()
             if self._before is None:
                 os.rmdir(os.path.basename(top.path), dir_fd=self._held[-2].descriptor)
                 self.left = f"the unfinished {shown} was removed"

@@ -11,13 +11,13 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shutil
 import stat
 from contextlib import contextmanager, suppress
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import RmqtoolError, UsageError
+from rmqtool.store.modes import mask
 from rmqtool.store.names import escape_name
 from rmqtool.store.trust import LINKS, changed_by_others, written_by_others
 
@@ -36,15 +36,16 @@ _OLD_FILE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 class Folder:
     """A directory that stays the one that was opened. A context manager; errors from inside have its path.
 
-    path: where it lay then. here: a path into it by its descriptor, good while it is open. Names may lead
-    through directories in it, of which nobody else may change any. Methods raise `OSError`.
+    path: where it lay then. here: a path into it by its descriptor, good while it is open: until `close`, or
+    the last reference to it goes. Names may lead through directories in it, of which nobody else may change
+    any. Methods raise `OSError`.
     """
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
+        self._user: int | None = None
         self.here = f"{_HELD}{descriptor}"
         self.path = os.readlink(self.here)
-        self._user: int | None = None
 
     @classmethod
     def open(cls, path: str) -> Folder:
@@ -68,6 +69,8 @@ class Folder:
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
+
+    __del__ = close
 
     def named(self, text: str) -> str:
         """The text with the directory's path where `here` stands in it."""
@@ -153,8 +156,29 @@ class Folder:
             os.unlink(name, dir_fd=self.descriptor)
         except FileNotFoundError:
             return
-        except (IsADirectoryError, PermissionError):
-            shutil.rmtree(name, dir_fd=self.descriptor)
+        except IsADirectoryError:
+            with Folder(os.open(name, _FOLDER, dir_fd=self.descriptor)) as inner:
+                inner.clear()
+            os.rmdir(name, dir_fd=self.descriptor)
+
+    def clear(self) -> None:
+        """All that is in it goes, one level after the other, however deep it is."""
+        while names := self.names():
+            for name in names:
+                try:
+                    os.unlink(name, dir_fd=self.descriptor)
+                except IsADirectoryError:
+                    with Folder(os.open(name, _FOLDER, dir_fd=self.descriptor)) as inner:
+                        inner._raise(self)
+                    os.rmdir(name, dir_fd=self.descriptor)
+
+    def _raise(self, into: Folder) -> None:
+        """Files go, directories get a place in another folder."""
+        for name in self.names():
+            try:
+                os.unlink(name, dir_fd=self.descriptor)
+            except IsADirectoryError:
+                self.rename(name, f".rmqtool-gone-{token_hex(8)}", into=into)
 
     def sync(self) -> None:
         """The names in it are on the medium."""
@@ -170,16 +194,14 @@ class Folder:
 
     def show(self) -> None:
         """Permissions as of any directory that this process makes."""
-        mask = os.umask(0o077)
-        os.umask(mask)
-        self.set_mode(0o777 & ~mask)
+        self.set_mode(0o777 & ~mask())
 
 
 def way_to(path: str | os.PathLike[str], option: str) -> tuple[Folder, list[str]]:
     """The innermost directory on the way to `path` that is there, and the names behind it that are not.
 
     Links are followed, each looked at and followed in one go. Raises `UsageError`, which names the `option`,
-    when root would follow a link that another user may change, `OSError` for a way that does not exist.
+    for what is no directory, and when root would follow a link that another user may change; `OSError`.
     """
     here, names = _begin(os.path.abspath(path))
     waiting, links, open_to_others = names[::-1], 0, False
@@ -195,7 +217,7 @@ def way_to(path: str | os.PathLike[str], option: str) -> tuple[Folder, list[str]
                 os.close(here)
                 here, open_to_others = inner, changed_by_others(found, last=False)
                 if not stat.S_ISDIR(found.st_mode):
-                    raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(path))
+                    raise UsageError(f"{option} {escape_name(os.fspath(path))}: a part of it is no directory")
                 continue
             place, target = os.readlink(f"{_HELD}{here}"), os.readlink("", dir_fd=inner)
             os.close(inner)

@@ -193,9 +193,9 @@ def test_a_further_name_of_a_file_of_another_user_is_not_written(root, tmp_path)
     with pytest.raises(StoreIOError, match="further name of a file of another user"):
         apply(root, tmp_path / "backup")
     assert passwd.read_bytes() == before
+    assert not (tmp_path / "backup").exists()
     os.chown(passwd, OWNER, OWNER)  # a snapshot of hard links
-    put_back(root, tmp_path / "backup")
-    apply(root, tmp_path / "backup2")
+    apply(root, tmp_path / "backup")
     assert passwd.read_bytes() != before
 
 
