@@ -2,6 +2,7 @@
 
     python docs/screenshots.py            rewrite the output below every `$ ` line, and the pictures
     python docs/screenshots.py --check    exit 1 when a page shows something else
+    python docs/screenshots.py --check --no-spark    the same, but for commands on Spark
 
 Commands run in bash, 80 columns wide, in UTC, in a directory of their own with the stores under fixtures/.
 """
@@ -30,7 +31,7 @@ PICTURES = {
     "docs/img/show.svg": f"rmqtool show {STORE} 0",
 }
 PIPELINE = "$ rmqtool pipeline"
-JAVA = shutil.which("java") is not None or "JAVA_HOME" in os.environ
+SPARK = "--no-spark" not in sys.argv[1:] and (shutil.which("java") is not None or "JAVA_HOME" in os.environ)
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -52,8 +53,8 @@ def output(command: str, place: str, **extra: str) -> str:
 
 def refreshed(block: re.Match[str], place: str) -> str:
     """A console block with the output that its commands have now; those on Spark need Java."""
-    if PIPELINE in block[1] and not JAVA:
-        print(f"left as it is, since there is no Java: {block[1].splitlines()[0]}")
+    if PIPELINE in block[1] and not SPARK:
+        print(f"left as it is, without Spark: {block[1].splitlines()[0]}")
         return block[0]
     commands = [line for line in block[1].splitlines() if line.startswith("$ ")]
     return "```console\n" + "".join(f"{line}\n{output(line[2:], place)}" for line in commands) + "```"

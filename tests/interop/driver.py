@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 OPENED_PACKAGES = ("java.lang", "java.nio", "java.util", "jdk.internal.ref", "sun.nio.ch")
 EXPORTED_PACKAGES = ("jdk.internal.ref", "sun.nio.ch")
 
+QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+"""stores of tests live for seconds: what Java compiles well it does not earn back"""
+
 
 def start_jvm(classpath: list[str], quiet: str, home: str) -> None:
     """The JVM with what RocketMQ needs opened, no log files and a home directory of the test's own."""
@@ -26,7 +29,7 @@ def start_jvm(classpath: list[str], quiet: str, home: str) -> None:
     flags += [f"--add-exports=java.base/{package}=ALL-UNNAMED" for package in EXPORTED_PACKAGES]
     flags += [f"-D{name}={quiet}" for name in ("logback.configurationFile", "rmq.logback.configurationFile")]
     flags += [f"-Duser.home={home}", "-Duser.timezone=UTC", "-Dfile.encoding=UTF-8"]
-    flags += ["-Xmx1g", "-XX:MaxDirectMemorySize=1g"]
+    flags += ["-Xmx1g", "-XX:MaxDirectMemorySize=1g", *QUICK]
     jpype.startJVM(*flags, classpath=classpath, convertStrings=True)
 
 

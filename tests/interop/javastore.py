@@ -106,7 +106,7 @@ class JavaStore:
 
     Leaving the block shuts the store down cleanly. ``settings`` are names of `MessageStoreConfig`;
     ``start=False`` only loads (recovers) the store. Its process is one of ``idle`` where there is any, and
-    goes there when the store was shut down; without ``idle`` it ends with the store.
+    goes there when the store was shut down or could not be opened; without ``idle`` it ends with the store.
     """
 
     def __init__(
@@ -128,7 +128,11 @@ class JavaStore:
         try:
             opened = self.call("open", root=str(root), start=start, settings=settings)
         except BaseException:
-            self.kill()
+            if idle is None or not self._process.alive:
+                self.kill()
+            else:
+                self.ended = True
+                idle.append(self._process)
             raise
         self.loaded: bool = opened["loaded"]
         self.load_seconds: float = opened["seconds"]

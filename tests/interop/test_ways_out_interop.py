@@ -15,6 +15,8 @@ from tests.repair.test_ways_out import SCENARIOS, SIZES, made
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.interop.javastore import JavaProcess
+
 pytestmark = pytest.mark.interop
 
 OF_THE_STORE = (
@@ -34,7 +36,7 @@ OF_THE_STORE = (
 
 @pytest.mark.parametrize("name", OF_THE_STORE)
 def test_a_store_that_refuses_starts_after_the_advice(
-    name: str, tmp_path: Path, request: pytest.FixtureRequest
+    name: str, tmp_path: Path, request: pytest.FixtureRequest, idle: dict[str, list[JavaProcess]]
 ) -> None:
     release = require(request.config, SCENARIOS[name].release)
     root, conf, told = made(name, tmp_path)
@@ -44,9 +46,9 @@ def test_a_store_that_refuses_starts_after_the_advice(
     assert done.exit_code == 0, done.stderr
     shutil.copytree(root, tmp_path / "tried", symlinks=True)
     try:
-        with JavaStore(release, tmp_path / "tried", **SIZES) as java:
+        with JavaStore(release, tmp_path / "tried", idle=idle[release], **SIZES) as java:
             assert not java.loaded
     except JavaError:
         pass
-    with JavaStore(release, tmp_path / "out", **SIZES) as java:
+    with JavaStore(release, tmp_path / "out", idle=idle[release], **SIZES) as java:
         assert java.loaded

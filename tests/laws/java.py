@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _ONLY_5 = ("timer", "enabledAppend", "mapper")
 """how names of settings begin that release 4 does not have"""
 _LOADS = 10
-"""stores that a JVM loads and never closes before it is replaced"""
+"""stores that a JVM opens before it is replaced; none is shut down, which takes Java seconds of sleep"""
 
 
 class Judge:
@@ -38,7 +38,7 @@ class Judge:
     def __exit__(self, *exc: object) -> None:
         if self._java is not None:
             self._java.kill()
-        self._java = None
+        self._java, self._loads = None, 0
 
     def _call(self, name: str, **arguments: Any) -> Any:
         if self._java is None or not self._java.alive:
@@ -58,10 +58,10 @@ class Judge:
                 return ["does not load"]
             self._call("drain")
             wrong = self._served(made)
-            self._call("close")
         except JavaError as error:
             self.__exit__()
             return [f"{error}"[:300]]
+        self._opened()
         return wrong
 
     def load(self, root: Path, made: Compound) -> bool:
@@ -70,10 +70,17 @@ class Judge:
             opened = self._call("open", root=str(root), start=False, settings=usable(made, self.release))
         except JavaError:
             opened = {"loaded": False}
-        if not opened["loaded"] or self._loads == _LOADS:
+        if opened["loaded"]:
+            self._opened()
+        else:
             self.__exit__()
-        self._loads = (self._loads + 1) % (_LOADS + 1)
         return bool(opened["loaded"])
+
+    def _opened(self) -> None:
+        """One more store lies open in the JVM."""
+        self._loads += 1
+        if self._loads == _LOADS:
+            self.__exit__()
 
     def _served(self, made: Compound) -> list[str]:
         queues: dict[tuple[str, int], list[list[Any]]] = defaultdict(list)

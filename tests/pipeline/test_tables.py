@@ -23,6 +23,7 @@ from rmqtool.scan.table import COLUMNS
 from rmqtool.scan.times import TIMES
 from rmqtool.store.segments import Segment
 from tests.helpers import ROOT, rmq
+from tests.pipeline.conftest import QUICK_JAVA
 from tests.project.test_table_page import documented
 
 if TYPE_CHECKING:
@@ -232,7 +233,7 @@ def test_sessions_of_others(goldens: dict[str, Path], tmp_path: Path) -> None:
     module.mkdir()
     shutil.copy(ROOT / "rmqtool" / "pipeline" / "pyspark_rocketmq.py", module / "__init__.py")
     own = {name: value for name, value in os.environ.items() if not name.startswith(("RMQTOOL_", "PYSPARK_"))}
-    own |= {"PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}", "PYSPARK_PYTHON": sys.executable}
+    own |= {"PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}", "PYSPARK_PYTHON": sys.executable, **QUICK_JAVA}
     done = subprocess.run(
         [sys.executable, "-c", FOREIGN, str(goldens["v498-basic"])],
         env=own, capture_output=True, text=True, check=False, cwd=tmp_path,

@@ -68,9 +68,11 @@ def test_command_reference_is_current() -> None:
     assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == reference()
 
 
-def test_shown_output_is_what_the_commands_print() -> None:
+@pytest.mark.parametrize("options", [("--no-spark",), pytest.param((), marks=pytest.mark.full)])
+def test_shown_output_is_what_the_commands_print(options: tuple[str, ...]) -> None:
+    """What is shown of Spark is in the usual run too: `tests/pipeline/test_readme.py`."""
     done = subprocess.run(
-        [sys.executable, "docs/screenshots.py", "--check"],
+        [sys.executable, "docs/screenshots.py", "--check", *options],
         cwd=ROOT,
         capture_output=True,
         text=True,
