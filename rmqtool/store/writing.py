@@ -162,23 +162,20 @@ class Folder:
             os.rmdir(name, dir_fd=self.descriptor)
 
     def clear(self) -> None:
-        """All that is in it goes, one level after the other, however deep it is."""
-        while names := self.names():
-            for name in names:
-                try:
-                    os.unlink(name, dir_fd=self.descriptor)
-                except IsADirectoryError:
-                    with Folder(os.open(name, _FOLDER, dir_fd=self.descriptor)) as inner:
-                        inner._raise(self)
-                    os.rmdir(name, dir_fd=self.descriptor)
-
-    def _raise(self, into: Folder) -> None:
-        """Files go, directories get a place in another folder."""
-        for name in self.names():
-            try:
-                os.unlink(name, dir_fd=self.descriptor)
-            except IsADirectoryError:
-                self.rename(name, f".rmqtool-gone-{token_hex(8)}", into=into)
+        """All that is in it goes, however deep it is."""
+        found, waiting = [], [self.here]
+        while waiting:
+            place = waiting.pop()
+            with Folder(open_directory(place)) as folder:
+                for name in folder.names():
+                    try:
+                        os.unlink(name, dir_fd=folder.descriptor)
+                    except IsADirectoryError:
+                        waiting.append(f"{place}/{name}")
+                        found.append(waiting[-1])
+        for place in reversed(found):
+            with parent_of(place) as (above, name):
+                os.rmdir(name, dir_fd=above)
 
     def sync(self) -> None:
         """The names in it are on the medium."""

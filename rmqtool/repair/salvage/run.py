@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -257,6 +257,8 @@ class Target:
             self._folder.rename(part, name)
             self._folder.sync()
         except OSError as refused:
+            with suppress(OSError):
+                self._folder.remove(part)
             if error is None:
                 raise StoreIOError(f"{self.path}: {refused.strerror}") from refused
         finally:
