@@ -14,6 +14,7 @@ import typer.main
 from rmqtool.cli.commands import LazyGroup
 from rmqtool.errors import ExitCode, RmqtoolError
 from rmqtool.output.text import safe
+from rmqtool.store.secrets import hide
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,7 +108,7 @@ def _report(error: BaseException, *, debug: bool) -> int:
     if debug:
         import traceback
 
-        _say("".join(traceback.format_exception(error)).rstrip("\n"))
+        _say(hide("".join(traceback.format_exception(error)).rstrip("\n")))
     if isinstance(error, RmqtoolError):
         _say(f"{PROGRAM}: {_one_line(str(error))}")
         return error.exit_code
@@ -130,7 +131,7 @@ def _usage(error: typer.TyperException) -> str:
 
 
 def _one_line(text: str) -> str:
-    return safe(" ".join(text.split()))
+    return safe(hide(" ".join(text.split())))
 
 
 def _say(text: str) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rmqtool.explain.derived import DERIVED
 from rmqtool.explain.entry import SEVERITIES
+from rmqtool.store.secrets import hide
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -113,7 +114,7 @@ def _cause_row(cause: Cause, store: str, evidence: Callable[[Cause], list[str]] 
 
 
 def _unknown_row(group: Unknown) -> Row:
-    return {"type": "unknown", "level": group.level, "template": group.template, **_span(group)}
+    return {"type": "unknown", "level": group.level, "template": hide(group.template), **_span(group)}
 
 
 def _span(seen: Seen) -> Row:
@@ -122,6 +123,6 @@ def _span(seen: Seen) -> Row:
         "first_timestamp": seen.first,
         "last_timestamp": seen.last,
         "exceptions": dict(seen.exceptions.most_common(5)),
-        "example": seen.example,
+        "example": hide(seen.example),
         "place": f"{seen.source}:{seen.line}",
     }

@@ -55,8 +55,24 @@ def _plain_column(column: pa.Array) -> list[Any]:
     try:
         items = column.to_pylist()
     except (ValueError, OverflowError):  # a moment that Python has no name for
-        items = column.cast(pa.string()).to_pylist()
+        return [_named(scalar) for scalar in column]
     return [plain(item, kind) for item in items]
+
+
+def _named(scalar: pa.Scalar) -> Any:
+    """One value as `plain` has it; moments without a name in Python, also inside of it, as Arrow's text."""
+    kind = scalar.type
+    try:
+        return plain(scalar.as_py(), kind)
+    except (ValueError, OverflowError):
+        if pa.types.is_map(kind):
+            names, items = (scalar.values.field(place) for place in (0, 1))
+            return {str(_named(name)): _named(item) for name, item in zip(names, items, strict=True)}
+        if pa.types.is_struct(kind):
+            return {name: _named(item) for name, item in scalar.items()}
+        if pa.types.is_nested(kind):
+            return [_named(item) for item in scalar.values]
+        return scalar.cast(pa.string()).as_py()
 
 
 def plain(value: Any, kind: pa.DataType) -> Any:

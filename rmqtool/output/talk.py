@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.output.text import safe
+from rmqtool.store.secrets import hide
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,7 +42,7 @@ class Talk:
     def _line(self, text: str) -> None:
         if self._before_write is not None:
             self._before_write()
-        sys.stderr.write(f"{safe(text)}\n")
+        sys.stderr.write(f"{safe(hide(text))}\n")
         sys.stderr.flush()
 
 

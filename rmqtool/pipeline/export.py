@@ -7,6 +7,7 @@ directory its name: it is there whole or not at all. Tasks and driver have to se
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from dataclasses import dataclass, field
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 ATTEMPTS = "_attempts"
 """where tasks write, below the directory that is being made"""
 
+_LONGEST_NAME = 255
+"""bytes"""
 _SUMS = ("messages", "bytes", "gaps", "bad_crc", "not_covered_left_out")
 
 
@@ -223,7 +226,16 @@ def folders(paths: Sequence[str]) -> dict[str, str]:
     """Directory of each store below the export: none of a single one, else `store=…` as Hive has it."""
     if len(paths) == 1:
         return {paths[0]: ""}
-    return {path: f"store={quote(path, safe=' ').replace('.', '%2E')}" for path in paths}
+    return {path: _folder(path) for path in paths}
+
+
+def _folder(path: str) -> str:
+    """What is longer than a name of a file system may be is cut, and ends in a digest of the path."""
+    name = f"store={quote(os.fsencode(path), safe=' ').replace('.', '%2E')}"
+    if len(name) <= _LONGEST_NAME:
+        return name
+    digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
+    return f"{name[: _LONGEST_NAME - len(digest) - 1]}-{digest}"
 
 
 def refuse_inside(stores: Mapping[str, Store], to: Path, option: str = "--to") -> None:

@@ -22,6 +22,8 @@ Row = dict[str, Any]
 
 _LONGEST = 64 << 20
 """bytes of one message"""
+_AT_ONCE = 10_000
+"""rows of one message, of some hundred bytes each"""
 _PATIENCE = 60.0
 """seconds"""
 
@@ -37,8 +39,8 @@ class Listener:
 
         class Handler(socketserver.StreamRequestHandler):
             def handle(self) -> None:
-                listener.take(self.rfile.readline(_LONGEST))
-                self.wfile.write(b"\n")
+                while (line := self.rfile.readline(_LONGEST)) and listener.take(line):
+                    self.wfile.write(b"\n")
 
         self._server = socketserver.ThreadingTCPServer((host, 0), Handler)
         self._server.daemon_threads = True
@@ -64,17 +66,19 @@ class Listener:
         with self._lock:
             return [self._rows[key] for key in sorted(self._rows)]
 
-    def take(self, line: bytes) -> None:
-        """One message of a task; what does not come from one is passed over."""
+    def take(self, line: bytes) -> bool:
+        """One message of a task; False for what does not come from one, or is longer than any."""
         try:
             told = json.loads(line)
-        except ValueError:
-            return
-        if told.get("token") != self._token:
-            return
+            known = secrets.compare_digest(told["token"], self._token)
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return False
+        if not known:
+            return False
         with self._lock:
             for row in told["rows"]:
                 self._rows[json.dumps(row, sort_keys=True)] = row
+        return True
 
 
 def send(address: str, rows: Sequence[Row]) -> None:
@@ -82,8 +86,10 @@ def send(address: str, rows: Sequence[Row]) -> None:
     if not rows:
         return
     host, port, token = address.rsplit(":", 2)
-    message = json.dumps({"token": token, "rows": list(rows)}).encode() + b"\n"
     with socket.create_connection((host, int(port)), timeout=_PATIENCE) as connection:
-        connection.sendall(message)
-        if connection.makefile("rb").readline() != b"\n":
-            raise OSError(f"the driver at {host}:{port} did not answer")
+        answers = connection.makefile("rb")
+        for start in range(0, len(rows), _AT_ONCE):
+            message = {"token": token, "rows": list(rows[start : start + _AT_ONCE])}
+            connection.sendall(json.dumps(message).encode() + b"\n")
+            if answers.readline() != b"\n":
+                raise OSError(f"the driver at {host}:{port} did not answer")

@@ -13,7 +13,14 @@ from urllib.parse import unquote, urlsplit
 from rmqtool.errors import UsageError, VanishedError
 from rmqtool.pipeline.types import TABLES
 from rmqtool.query.message_filter import MessageFilter
-from rmqtool.store.remote.address import address_of, failures, file_system, is_remote, refused
+from rmqtool.store.remote.address import (
+    address_of,
+    failures,
+    file_system,
+    is_remote,
+    refuse_ambiguous,
+    refused,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -110,19 +117,25 @@ def expand(paths: Sequence[str]) -> tuple[str, ...]:
 
 def local_path(path: str) -> str:
     """A path, or what a `file:` address means."""
-    scheme = urlsplit(path).scheme
-    if scheme == "file":
+    if not path.lower().startswith("file:"):
+        return path
+    try:
         return unquote(urlsplit(path).path)
-    return path
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}") from error
 
 
 def _remote_matches(place: str) -> list[str]:
     address = address_of(place)
+    refuse_ambiguous(address)
     if not glob.has_magic(address):
         return [address]
     scheme = address.partition(":")[0]
     try:
-        matches = file_system(address).glob(address)
+        system = file_system(address)
+        if system.exists(address):  # as for paths: a name with such characters in it
+            return [address]
+        matches = system.glob(address)
     except failures() as error:
         raise refused(address, error) from error
     if not matches:

@@ -20,6 +20,7 @@ from rmqtool.scan.log import LogScan, data_bytes, scan_log
 from rmqtool.scan.times import TIMES, as_time
 from rmqtool.store.coverage import Incomplete, unreadable
 from rmqtool.store.live import is_live
+from rmqtool.store.names import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -103,7 +104,7 @@ def _with(batch: pa.RecordBatch, store: str, columns: Sequence[str]) -> pa.Recor
     made: list[Any] = []
     for name in columns:
         if name == "store":
-            made.append(pa.repeat(pa.scalar(store, pa.string()), batch.num_rows))
+            made.append(pa.repeat(as_text(store), batch.num_rows))
         else:
             made.append(as_time(batch[TIMES[name]]) if name in TIMES else batch[name])
     return pa.RecordBatch.from_arrays(made, names=list(columns))
@@ -129,7 +130,7 @@ def _files(partition: FilesPartition, options: SourceOptions, lacking: Lacking) 
 
 
 def _named(batch: pa.RecordBatch, store: str) -> pa.RecordBatch:
-    return batch.append_column("store", pa.repeat(pa.scalar(store, pa.string()), batch.num_rows))
+    return batch.append_column("store", pa.repeat(as_text(store), batch.num_rows))
 
 
 def _lost(row: Row) -> Row:
@@ -160,7 +161,7 @@ def finding_row(row: Row, store: str) -> Row:
     facts = {
         name: None if row[name] is None else encode(row[name]).decode() for name in ("expected", "found")
     }
-    return row | facts | {"store": store}
+    return row | facts | {"store": as_text(store)}
 
 
 def _segment(partition: LogPartition) -> pa.RecordBatch:
@@ -168,7 +169,7 @@ def _segment(partition: LogPartition) -> pa.RecordBatch:
     part = partition.part.whole
     segment, segments = part.segment, PartOfLog(part, (part.segment.base, part.segment.end))
     row: Row = {
-        "store": partition.store,
+        "store": as_text(partition.store),
         "path": segment.file.shown,
         "segment": segment.base,
         "size": segment.size,

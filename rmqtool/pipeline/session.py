@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from rmqtool.errors import MissingExtraError, RmqtoolError, StoreIOError, UsageError
+from rmqtool.store.secrets import hide
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -159,7 +160,8 @@ def first_line(error: BaseException) -> str:
     """What an error of Spark says, without the stacks of two languages."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     raised = _raised(lines)
-    return re.sub(r"^\[[A-Z_.]+\] |\.? SQLSTATE: \w+.*$", "", raised[-1] if raised else lines[0])[:300]
+    told = re.sub(r"^\[[A-Z_.]+\] |\.? SQLSTATE: \w+.*$", "", raised[-1] if raised else lines[0])
+    return hide(told)[:300]
 
 
 def _raised(lines: Iterable[str]) -> list[str]:

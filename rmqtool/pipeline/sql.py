@@ -17,9 +17,11 @@ from rmqtool.pipeline.notes import Listener
 from rmqtool.pipeline.runner import Lost, lost_store, spark_errors
 from rmqtool.pipeline.session import first_line, parallelism
 from rmqtool.pipeline.source import FORMAT, RocketMQSource
+from rmqtool.pipeline.sql_allowed import refuse_all_but_queries
 from rmqtool.pipeline.types import chosen_schema, default_columns, struct_of
 from rmqtool.pipeline.workers import refuse_workers
 from rmqtool.query.sql import derived
+from rmqtool.store.names import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,8 +33,11 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-_COMMAND = "org.apache.spark.sql.catalyst.plans.logical.Command"
 _LARGE = ("messages", "consumequeue", "index_items")
+_SMALL = {
+    "consumer_offsets": (derived.CONSUMER_OFFSETS, derived.consumer_offsets),
+    "topics": (derived.TOPICS, derived.topics),
+}
 
 
 @dataclass
@@ -50,18 +55,18 @@ def sql(
     """One query over `messages`, `consumequeue`, `index_items`, `consumer_offsets`, `topics`.
 
     Every table has a column `store`. Raises `UsageError` for what Spark does not understand, and for
-    statements that are no query.
+    statements that are no query over these tables (`sql_allowed`). Views and functions of `session` are not
+    seen, and it gets none.
     """
-    session.dataSource.register(RocketMQSource)
     host = str(session.conf.get("spark.driver.host", "127.0.0.1"))
+    own = session.newSession()
+    own.conf.set("spark.sql.variable.substitute", "false")  # ${env:NAME} is a variable of the driver
+    own.dataSource.register(RocketMQSource)
     with Listener(host) as listener, told():
-        _refuse_commands(session, statement)
-        for name, schema, make in (
-            ("consumer_offsets", derived.CONSUMER_OFFSETS, derived.consumer_offsets),
-            ("topics", derived.TOPICS, derived.topics),
-        ):
-            session.createDataFrame(_of_stores(stores, schema, make)).createOrReplaceTempView(name)
-        frame, lost = _Query(session, listener, statement).run(options)
+        refuse_all_but_queries(own, statement, (*_LARGE, *_SMALL))
+        for name, (schema, make) in _SMALL.items():
+            own.createDataFrame(_of_stores(stores, schema, make)).createOrReplaceTempView(name)
+        frame, lost = _Query(own, listener, statement).run(options)
         yield SqlResult(frame, [*lost, *listener.rows])
         frame.unpersist()
 
@@ -186,31 +191,8 @@ def _of_stores(stores: Mapping[str, Store], schema: pa.Schema, make: Any) -> pa.
     parts = [schema.empty_table().append_column("store", pa.array([], pa.string()))]
     for path, store in stores.items():
         made = make(store)
-        parts.append(made.append_column("store", pa.repeat(pa.scalar(path, pa.string()), made.num_rows)))
+        parts.append(made.append_column("store", pa.repeat(as_text(path), made.num_rows)))
     return pa.concat_tables(parts).combine_chunks()
-
-
-def _refuse_commands(session: SparkSession, statement: str) -> None:
-    """Nothing is written, and nothing but the stores is read."""
-    plan = session._jsparkSession.sessionState().sqlParser().parsePlan(statement)  # noqa: SLF001
-    command = plan.getClass().getClassLoader().loadClass(_COMMAND)
-    for node in _nodes(plan):
-        name = node.getClass().getName()
-        if command.isInstance(node) or name.rpartition(".")[2] in {
-            "InsertIntoStatement",
-            "CreateTableAsSelect",
-        }:
-            raise UsageError("only queries are run: the statement is a command")
-        if name.endswith(".UnresolvedRelation") and node.multipartIdentifier().size() > 1:
-            raise UsageError("only the tables of the stores are read")
-
-
-def _nodes(plan: Any) -> Iterator[Any]:
-    """A plan with all that is in it, also in WITH and in subqueries."""
-    yield plan
-    for children in (plan.children(), plan.innerChildren()):
-        for number in range(children.size()):
-            yield from _nodes(children.apply(number))
 
 
 def _used(frame: DataFrame) -> dict[str, _Use]:

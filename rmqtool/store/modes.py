@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from rmqtool.store.remote.address import is_remote
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -32,6 +34,8 @@ def common_readers(places: Iterable[str]) -> int:
     """The same of any paths, links followed; what cannot be looked at does not count."""
     common = 0o777
     for place in places:
+        if is_remote(place):
+            continue
         try:
             common &= os.stat(place).st_mode
         except OSError:

@@ -235,6 +235,10 @@ def test_values_of_all_types_have_a_form(store: Path) -> None:
     )
     assert row[:5] == ([1, 2], {"a": "2020-01-01", "b": "78"}, {"k": 1}, "2020-01-01T00:00:00", "01:02:03")
     assert row[6:10] == (2, "00000000-0000-0000-0000-000000000001", True, None)
+    low, high = rmq("sql", store, "from test_all_types()", "--format", "ndjson").rows[:2]
+    assert low["bigint"] == -high["bigint"] - 1
+    assert high["date_array"][::4] == ["1970-01-01", "2022-05-12"]  # between them dates of millions of years
+    assert high["map"] == {"key1": "🦆🦆🦆🦆🦆🦆", "key2": "goose"}
 
 
 def test_equal_names_stay_apart(store: Path) -> None:
@@ -267,22 +271,35 @@ def test_nothing_found(store: Path) -> None:
 
 _COMMANDS = (
     "copy topics to ':memory:'", "copy topics to ':memory:.wal'", "copy topics to 'made'",
-    "copy topics from ':memory:'",
-    "explain analyze copy topics to ':memory:'", "explain analyze copy topics to 'made'",
-    "attach ':memory:' as more", "attach 'made.db'", "export database 'made'", "import database '.'",
-    "install json", "load json", "load './lib.duckdb_extension'", "set threads = 1", "reset threads",
-    "pragma version", "pragma database_list", "call pragma_version()", "checkpoint", "vacuum", "begin",
+    "copy topics from ':memory:'", "explain analyze copy topics to ':memory:'",
+    "explain analyze copy topics to 'made'", "attach ':memory:' as more", "attach 'made.db'",
+    "export database 'made'", "import database '.'", "install json", "load json",
+    "load './lib.duckdb_extension'", "set threads = 1", "reset threads", "pragma version",
+    "pragma database_list", "call pragma_version()", "checkpoint", "vacuum", "begin",
     "create table made (a int)", "create table ':memory:' as select 1", "create macro m() as 1",
     "create persistent secret s (type http)", "prepare p as select 1",
-    "insert into topics select * from topics",
+    "insert into topics select * from topics", "/* a */ explain analyze create table made (a int)",
+    "explain (analyze, format json) create table made as select 1", "explain create table made (a int)",
+    "explain analyze call enable_logging()", "explain analyze set threads = 1", "execute p",
+    "update topics set topic = 1", "set variable a = 1", "use memory", "detach memory",
+    "copy from database memory to made", "select 1; select 2",
 )  # fmt: skip
 _FOREIGN = (
     "select * from read_csv(':memory:')", "select * from read_csv(':memory:.wal')",
-    "select * from ':memory:'",
-    "select * from read_blob(':memory:')", "select * from read_text('there.csv')",
-    "select * from 'there.csv'",
+    "select * from ':memory:'", "select * from read_blob(':memory:')",
+    "select * from read_text('there.csv')", "select * from 'there.csv'",
     "select * from read_csv('there.csv')", "select * from glob('*')", "select * from glob(':memory:')",
     "select * from query('from read_csv('':memory:'')')", "select * from read_csv('/dev/stdin')",
+    "from read_text /* a */ ('there.csv')", "from main.\"read_text\"('there.csv')",
+    "describe from read_csv('there.csv')", "select (from read_text('there.csv'))",
+    "pivot (from read_csv('there.csv')) on a", "select 'é', 1 from glob('*')",
+    "explain analyze from read_text('there.csv')", "from query('select 1')", "from query_table('topics')",
+    "from json_execute_serialized_sql(json_serialize_sql('from read_text(''there.csv'')'))",
+    "from duckdb_settings()", "from duckdb_memory()", "from checkpoint()",
+    "from enable_profiling(save_location = 'made')",
+    "from enable_logging(storage = 'file', storage_path = 'made')", "from sniff_csv('there.csv')",
+    "select * from 'http://127.0.0.1:9/a.csv'", "from read_parquet('s3://b/a.parquet')",
+    "select getenv('HOME')", "with a as (insert into topics values (1) returning *) from a", "select $1",
 )  # fmt: skip
 
 
@@ -306,7 +323,10 @@ def test_nothing_but_the_tables_is_reachable(
 
 @pytest.mark.parametrize(
     "sql", ["explain select 1", "describe topics", "show tables", "summarize topics", "values (1)",
-            "from range(3)", "with a as (select 1) from a", "pivot (select 1 a, 2 b) on a using sum(b)"],
+            "from range(3)", "with a as (select 1) from a", "pivot (select 1 a, 2 b) on a using sum(b)",
+            "explain analyze select 1", "explain (format json) (select 1)", "explain (select 1)",
+            "select version()",
+            "/* a */ explain /* b */ analyze /* c */ select 1", "from unnest([1])", "select 'read_csv (1)'"],
 )  # fmt: skip
 def test_queries_of_every_shape_are_run(store: Path, sql: str) -> None:
     assert answers(store, sql)

@@ -6,7 +6,10 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.errors import ParseException
 
+from rmqtool.errors import UsageError
+from rmqtool.pipeline.sql_allowed import refuse_all_but_queries
 from tests.helpers import rmq
 from tests.tiers import sampled
 
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from rmqtool.cli.context import Context
     from rmqtool.pipeline.options import SourceOptions
     from rmqtool.store.layout import Store
 
@@ -125,8 +129,8 @@ def test_a_store_that_vanishes(
     shutil.copytree(goldens["v498-basic"], gone)
     opened = command_line.opened
 
-    def opened_then_gone(options: SourceOptions) -> dict[str, Store]:
-        found = opened(options)
+    def opened_then_gone(context: Context, options: SourceOptions) -> dict[str, Store]:
+        found = opened(context, options)
         shutil.rmtree(gone)
         return found
 
@@ -153,17 +157,107 @@ def test_sql_over_damage_says_so(spark: SparkSession, damaged_stores: dict[str, 
     assert done.exit_code == (3 if lacking else 0)
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "drop table topics",
-        "create table a as select 1",
-        "select * from csv.`/etc`",
-        "with a as (select * from text.`/etc/hostname`) select * from a",
-        "select (select count(*) from text.`/etc/hostname`)",
+TABLES = ("messages", "consumequeue", "index_items", "consumer_offsets", "topics")
+METHOD = "java_method('java.lang.System', 'getenv', 'HOME')"
+COMMANDS = (
+    "drop table topics", "create table a as select 1", "insert into topics select * from topics",
+    "set a = 1", "set", "insert overwrite directory '/nowhere' using csv select 1",
+    "insert overwrite local directory '/nowhere' select 1",
+    "from topics insert into topics select * insert into topics select *", "add jar '/nowhere.jar'",
+    "list files", "create temporary view a using text options (path '/etc/hostname')", "cache table topics",
+    "show tables", "explain select 1", "describe topics", "refresh '/etc'", "begin select 1; end",
+    "declare a = 1", "reset", "execute immediate 'select * from text.`/etc/hostname`'", "use default",
+    "load data inpath '/a' into table topics",
+    "select transform(topic) using 'cat' as (a string) from topics", "map topic using 'cat' from topics",
+    "from topics reduce topic using 'cat' as (a string)", "create function a as 'b'",
+    "truncate table topics", "merge into topics using topics b on true when matched then delete",
+)  # fmt: skip
+FOREIGN = (
+    "select * from csv.`/etc`", "with a as (select * from text.`/etc/hostname`) select * from a",
+    "select (select count(*) from text.`/etc/hostname`)", "select * from parquet.`http://127.0.0.1/a`",
+    "select * from identifier('text.`/etc/hostname`')",
+    "select * from identifier('te' || 'xt.`/etc/hostname`')", "from text.`/etc/hostname` |> limit 1",
+    "from topics |> union all table text.`/etc/hostname`",
+    "select * from topics where topic in (select value from text.`/etc/hostname`)", "select * from a",
+    "select * from default.topics", "select * from global_temp.a",
+    "select * from (with a as (select 1) select 1), a",
+    "with b as (select * from a), a as (select 1) select * from b", "select * from stream topics",
+    "select * from topics version as of 1",
+    "select * from topics, lateral (select * from text.`/etc/hostname`)",
+)  # fmt: skip
+CALLS = (
+    f"select {METHOD}", f"select {METHOD.replace('java_method', 'reflect')}",
+    f"select {METHOD.replace('java_method', 'try_reflect')}",
+    f"select {METHOD.replace('java_method', '`JAVA_METHOD`')}",
+    f"select {METHOD.replace('java_method', 'system.builtin.java_method')}",
+    f"select {METHOD.replace('java_method', chr(73) + 'dentifier(' + repr('java_method') + ')')}",
+    f"select * from values ({METHOD}) as a(b)", f"select (select {METHOD})",
+    f"select topic from topics limit {METHOD}",
+    f"select row_number() over a from topics window a as (order by {METHOD})",
+    f"select topic from topics lateral view explode(array({METHOD})) a as b",
+    f"with a as (select {METHOD}) select 1", f"select transform(array(1), a -> {METHOD})",
+    f"select topic from topics group by cube(topic, {METHOD})", f"from topics |> extend {METHOD} as a",
+    f"from topics |> set topic = {METHOD}",
+    f"select count(*) filter (where {METHOD} = 'a') from topics",
+    f"select /*+ repartition({METHOD}) */ * from topics",
+    f"select * from topics a join topics b on {METHOD} = a.topic",
+    "select from_xml('<a/>', 'a int', map('rowValidationXSDPath', '/etc/hostname'))",
+    "select input_file_name()", "select * from python_worker_logs()",
+    "select from_protobuf(body, 'a', '/etc/hostname') from messages", "select current_user()",
+    "select nobody_knows(1)", "select :a",
+)  # fmt: skip
+FURTHER = (
+    "select topic, row_number() over a from topics window a as (partition by topic order by topic)",
+    ("select topic from topics lateral view outer explode(array(1)) a as b having count(*) > 1 limit"
+    " 3 offset 2"),
+    ("from topics |> where topic like 'a%' |> extend 1 as b |> aggregate count(*) group by topic |>"
+    " limit 1"),
+    "select * from topics pivot (count(*) for topic in ('a'))",
+    "select * from topics unpivot (a for b in (topic))",
+    "select * from (values (1, 'a')) a(b, c), range(3)",
+    "with recursive r(n) as (select 1 union all select n + 1 from r where n < 3) select * from r",
+    "with a as (select 1), b as (select * from a) select * from A, B, TOPICS",
+    ("select transform(array(1), a -> a + 1), cast('1' as int), x'00', interval '1' month, a:b.c,"
+    " `regex.*`, t.*, count(*) filter (where a), percentile_cont(0.5) within group (order by a),"
+    " extract(year from b), try_cast(a as int), case a when 1 then 2 end, first(a) ignore nulls,"
+    " uuid(), typeof(a), from_json('{}', 'a int') from topics t"),
+    ("select /*+ broadcast(t) */ distinct topic from topics tablesample (10 percent) t distribute by"
+    " topic sort by topic"),
+    "select topic, grouping(topic) from topics group by grouping sets ((topic), ())",
+    "select posexplode(m) as (a, b)",
+    "select topic from topics qualify row_number() over (order by topic) = 1", "table topics",
+    "values (1), (2)", "(select 1) union all (select 2) except select 3 intersect all select 4",
+    "select * from topics, lateral (select 1)",
+    ("select * from topics a left semi join topics b using (topic) natural join topics c cross join"
+    " topics d"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("each", [6, pytest.param(1, marks=pytest.mark.full)])
+def test_only_queries_of_the_stores(spark: SparkSession, each: int) -> None:
+    """Refused by what is parsed: nothing of it is looked up."""
+    for statement in (*COMMANDS[::each], *FOREIGN[::each], *CALLS[::each]):
+        with pytest.raises((UsageError, ParseException)):
+            refuse_all_but_queries(spark, statement, TABLES)
+    for statement in (*ORDINARY, *FURTHER)[::each]:
+        refuse_all_but_queries(spark, statement, TABLES)
+
+
+def test_what_is_refused_is_one_line(spark: SparkSession, goldens: dict[str, Path], tmp_path: Path) -> None:
+    """Also what the session had before is not seen."""
+    spark.createDataFrame([("seen",)], "a string").createOrReplaceTempView("theirs")
+    spark.udf.register("their_function", lambda: "seen", "string")
+    written = f"insert overwrite directory '{tmp_path / 'made'}' using csv select 1"
+    for statement in (
         "nonsense",
-    ],
-)
-def test_only_queries_of_the_stores(spark: SparkSession, goldens: dict[str, Path], statement: str) -> None:
-    done = rmq("pipeline", "sql", goldens["v498-basic"], statement)
-    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+        written,
+        f"select {METHOD}",
+        "select * from theirs",
+        "select their_function()",
+    ):
+        done = rmq("pipeline", "sql", goldens["v498-basic"], statement)
+        assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+    assert not (tmp_path / "made").exists()
+    done = rmq("pipeline", "sql", goldens["v498-basic"], "select '${env:HOME}' as a", JSON)
+    assert done.rows[0]["a"] == "${env:HOME}"
+    assert not {"topics", "messages"} & {one.name for one in spark.catalog.listTables()}

@@ -81,7 +81,7 @@ def command(
         raise UsageError("--to is missing: name a directory")
     wanted = filters.build(context.zone, subscription=subscription.build())
     options = source_options(stores, spark, wanted, cut)
-    every = opened(options)
+    every = opened(context, options)
     for path, store in every.items():
         if not store.segments:
             raise UsageError(f"{path} has no commit log to export from")

@@ -65,7 +65,7 @@ def command(
     source = source_options(stores, spark, MessageFilter(), cut)
     for path in source.paths:
         refuse_remote(path, "rebuild")
-    every = opened(source)
+    every = opened(context, source)
     only_for(readers_of(*every.values()))
     options = {
         path: select.build(release_of(store, version), complete=True, tz=output.tz)

@@ -75,7 +75,7 @@ class SparkOptions:
         for one in self.conf or ():
             key, equals, value = one.partition("=")
             if not equals or not key.startswith("spark."):
-                raise UsageError(f"--conf: '{one}' is not spark.KEY=VALUE")
+                raise UsageError(f"--conf: '{key}' is not spark.KEY=VALUE")
             found[key] = value
         return found
 
@@ -146,11 +146,15 @@ def source_options(
     )
 
 
-def opened(options: SourceOptions) -> dict[str, Store]:
-    """The stores as they are listed; a wrong path ends a command before it begins."""
+def opened(context: Context, options: SourceOptions) -> dict[str, Store]:
+    """The stores as they are listed, each remark noted; a wrong path ends a command before it begins."""
     from rmqtool.pipeline.opening import open_any
 
-    return {path: open_any(path, options.config) for path in options.paths}
+    stores = {path: open_any(path, options.config) for path in options.paths}
+    for path, store in stores.items():
+        for note in store.notes:
+            context.talk.note(f"{path}: {note}")
+    return stores
 
 
 def opened_logs(
@@ -159,5 +163,5 @@ def opened_logs(
     """The same for commands that answer from logs; and what of each cannot be opened (`log_left_out`)."""
     from rmqtool.cli.opened import log_left_out
 
-    stores = opened(options)
+    stores = opened(context, options)
     return stores, {path: log_left_out(context, store) for path, store in stores.items()}

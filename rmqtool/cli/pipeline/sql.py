@@ -55,7 +55,7 @@ def command(
     options = source_options(list(stores), spark, MessageFilter(), cut)
     if not statement.strip():
         raise UsageError("SQL is empty")
-    every = opened(options)
+    every = opened(context, options)
     missing = _missing(context, every, statement)
     with spark.session(context) as session:
         from rmqtool.pipeline.sql import sql

@@ -54,7 +54,7 @@ def command(
     level = Level.QUICK if quick else Level.DEEP if deep else Level.DEFAULT
     context = Context(output)
     options = source_options(stores, spark, MessageFilter())
-    opened(options)
+    opened(context, options)
     several = len(options.paths) > 1
     columns = [
         *([Column("store")] if several else []),

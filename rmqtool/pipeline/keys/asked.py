@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from rmqtool.output.jsonrows import encode
 from rmqtool.pipeline.runner import Lost, lost_part
 from rmqtool.query.by_key import KeySource
 from rmqtool.query.message_filter import MessageFilter
@@ -171,5 +171,5 @@ def hits_schema(asked: Asked) -> pa.Schema:
 
 
 def noted(note: Row) -> pa.RecordBatch:
-    """A note as a row."""
-    return pa.RecordBatch.from_pydict({"note": [encode(note).decode()]})
+    """A note as a row; as ASCII, so that a path that is no UTF-8 comes back as it was."""
+    return pa.RecordBatch.from_pydict({"note": [json.dumps(note, default=int)]})

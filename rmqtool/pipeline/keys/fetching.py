@@ -18,6 +18,7 @@ from rmqtool.scan.fields import Field
 from rmqtool.scan.log import LogScan, scan_log
 from rmqtool.scan.picked import Damaged, Missing, pick
 from rmqtool.store.coverage import unreadable
+from rmqtool.store.names import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -110,7 +111,7 @@ def _damaged(store: Store, batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
 
 
 def _named(batch: pa.RecordBatch, path: str, matched: pa.Array, *, kept: bool) -> pa.RecordBatch:
-    store, flag = (pa.repeat(pa.scalar(one), batch.num_rows) for one in (path, kept))
+    store, flag = (pa.repeat(pa.scalar(one), batch.num_rows) for one in (as_text(path), kept))
     return (
         batch.append_column("store", store).append_column("matched_keys", matched).append_column("kept", flag)
     )

@@ -17,6 +17,7 @@ from rmqtool.pipeline.keys.broadcast import broadcast_join
 from rmqtool.pipeline.keys.shuffle import ShuffleJoin
 from rmqtool.pipeline.keys.table import KeyTable
 from rmqtool.pipeline.keys.told import Told
+from rmqtool.store.names import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -121,11 +122,11 @@ class KeySearch:
         each = rows.select("store", f.explode("matched_keys").alias("key"))
         keys: dict[str, int] = dict(map(tuple, each.groupBy("store").agg(f.count_distinct("key")).collect()))
         for path, store in self.stores.items():
-            matches, kept = counted.get(path, (0, 0))
+            matches, kept = counted.get(as_text(path), (0, 0))
             one: Row = {
                 "messages": kept,
                 "keys": found.keys,
-                "keys_not_found": found.keys - keys.get(path, 0),
+                "keys_not_found": found.keys - keys.get(as_text(path), 0),
             }
             if not asked.chosen.selects_all:
                 one["kept_back"] = matches - kept

@@ -15,7 +15,7 @@ from rmqtool.scan.index import ITEM_SCHEMA
 from rmqtool.scan.units import BATCH_UNIT_SCHEMA, UNIT_SCHEMA
 from rmqtool.store.coverage import Incomplete, unreadable
 from rmqtool.store.kinds import FileKind
-from rmqtool.store.names import topic_keys
+from rmqtool.store.names import as_text, topic_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,8 +149,8 @@ def consumer_offsets(store: Store) -> pa.Table:
     """Committed offsets of all groups."""
     rows = [
         {
-            "consumer_group": _shown(one.group),
-            "topic": _shown(one.topic),
+            "consumer_group": as_text(one.group),
+            "topic": as_text(one.topic),
             "queue_id": one.queue_id,
             "committed_offset": one.offset,
         }
@@ -169,7 +169,7 @@ def topics(store: Store) -> pa.Table:
         if found is None and name in SYSTEM_TOPICS and name not in places:
             continue
         row: dict[str, Any] = {
-            "topic": _shown(name),
+            "topic": as_text(name),
             "configured": found is not None,
             "queue_dirs": places[name],
         }
@@ -181,12 +181,7 @@ def topics(store: Store) -> pa.Table:
                 "ordered": found.order,
                 "queue_type": found.queue_type,
                 "cleanup_policy": found.cleanup_policy,
-                "attributes": [(_shown(key), _shown(value)) for key, value in found.attributes.items()],
+                "attributes": [(as_text(key), as_text(value)) for key, value in found.attributes.items()],
             }
         rows.append(row)
     return pa.Table.from_pylist(rows, schema=TOPICS)
-
-
-def _shown(text: str) -> str:
-    """Lone surrogates, of names that are no UTF-8 and of JSON, as their escapes, as in rows of JSON."""
-    return text.encode("utf-8", "backslashreplace").decode()

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.errors import MissingExtraError, UsageError
+from rmqtool.query.sql.allowed import refuse_all_but_queries
 from rmqtool.query.sql.dataset import Lacking
 
 if TYPE_CHECKING:
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
 
 _BATCH_ROWS = 8192
-
-_QUERIES = frozenset({"SELECT", "EXPLAIN", "MULTI"})
-"""types of DuckDB's statements: SELECT with WITH, VALUES, DESCRIBE, SHOW and SUMMARIZE; MULTI is PIVOT"""
 
 
 def _duckdb() -> Any:
@@ -83,10 +81,8 @@ class SqlSession:
     def run(self, sql: str) -> pa.RecordBatchReader:
         """The result of one query, made while `batches` reads it; other statements are a `UsageError`."""
         with self._told():
-            statements = self._duckdb.extract_statements(sql)
-            if len(statements) != 1:  # of several, DuckDB would show the result of the last
-                raise UsageError(f"SQL holds {len(statements)} statements; give one")
-            found = self._database.sql(sql) if statements[0].type.name in _QUERIES else None
+            refuse_all_but_queries(self._duckdb, self._database, sql)
+            found = self._database.sql(sql)
             if found is None:
                 raise UsageError("only queries are run: the statement is a command")
             made = getattr(found, "to_arrow_reader", None) or found.fetch_arrow_reader

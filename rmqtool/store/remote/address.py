@@ -6,11 +6,15 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.errors import MissingExtraError, StoreIOError, UsageError
+from rmqtool.store.names import escape_name
+from rmqtool.store.secrets import hide
 
 if TYPE_CHECKING:
     import os
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+VERSION = "?versionId="
+"""what s3fs takes for the end of a key, whatever stands behind it"""
 _EXTRAS = {"s3": "s3", "s3a": "s3"}
 
 
@@ -29,6 +33,20 @@ def address_of(place: str | os.PathLike[str]) -> str:
     text = str(place)
     scheme = text.partition(":")[0]
     return f"{scheme.lower()}://{text[len(scheme) + 1 :].strip('/')}"
+
+
+def refuse_ambiguous(address: str) -> None:
+    """Raises `UsageError` for an address that is not that of one directory, whoever reads it.
+
+    Names "", "." and ".." are keys to one and ways to another; a user and a password would be shown.
+    """
+    _, _, place = address.partition("://")
+    if hide(address) != address:
+        raise UsageError(
+            f"{escape_name(hide(address))}: no address has a secret in it; the environment has it"
+        )
+    if {"", ".", ".."} & set(place.split("/")) or VERSION in place:
+        raise UsageError(f"{escape_name(address)} is not the address of one directory")
 
 
 def file_system(address: str) -> Any:
@@ -54,7 +72,7 @@ def file_system(address: str) -> Any:
 def refused(address: str, error: Exception) -> StoreIOError:
     """What the far side said, as one line."""
     said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return StoreIOError(f"{address}: {' '.join(str(said).split())[:300]}")
+    return StoreIOError(f"{escape_name(address)}: {hide(' '.join(str(said).split()))[:300]}")
 
 
 def failures() -> tuple[type[Exception], ...]:

@@ -13,11 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.errors import NotAStoreError, UsageError
+from rmqtool.store.files import StoreFile
 from rmqtool.store.inventory import Inventory, Walker
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.layout import Store, StoreForm
 from rmqtool.store.names import escape_name
-from rmqtool.store.remote.address import address_of, failures, file_system, refused
+from rmqtool.store.remote.address import (
+    VERSION,
+    address_of,
+    failures,
+    file_system,
+    refuse_ambiguous,
+    refused,
+)
 from rmqtool.store.remote.facts import known_files
 
 if TYPE_CHECKING:
@@ -67,33 +75,62 @@ class _Entry:
 
 
 class RemoteTree:
-    """Everything below an address, listed with one call of its file system."""
+    """Everything below an address, listed with one call of its file system.
+
+    strange: path → why the object there is no file. An object store has any text for a key; a file system
+    has neither the names "", "." and "..", nor a file where a directory is.
+    """
 
     def __init__(self, address: str) -> None:
+        refuse_ambiguous(address)
         self.address = address
+        self.strange: dict[str, str] = {}
         self._root = _Entry("", address, _Facts(stat.S_IFDIR, 0))
         system = file_system(address)
         try:
             system.invalidate_cache(address)
             found = system.find(address, detail=True)
-            base = str(system._strip_protocol(address)).rstrip("/")  # noqa: SLF001 - fsspec has no other word
+            base = str(system._strip_protocol(address)).rstrip("/") + "/"  # noqa: SLF001 - there is no other
         except FileNotFoundError:
             found, base = {}, ""
         except failures() as error:
             raise refused(address, error) from error
-        for number, (place, facts) in enumerate(sorted(found.items()), 1):
-            parts = str(place)[len(base) :].strip("/").split("/")
-            if facts.get("type") == "file" and parts != [""]:
-                self._add(parts, facts, number)
+        objects = {
+            str(place)[len(base) :]: facts
+            for place, facts in found.items()
+            if facts.get("type") == "file" and str(place).startswith(base)
+        }
+        # an object without bytes whose key ends in a slash marks a directory: consoles make them
+        marked = {
+            key.rstrip("/") for key, facts in objects.items() if key.endswith("/") and not facts["size"]
+        }
+        directories = marked.union(above for key in objects for above in _above(key))
+        for number, (key, facts) in enumerate(sorted(objects.items()), 1):
+            path = key.rstrip("/") if key.rstrip("/") in marked else key
+            names = path.split("/")
+            if not path:
+                continue
+            if {"", ".", ".."} & set(names) or VERSION in path:
+                self.strange[path] = "its key is no path of a file system: not read"
+            elif path not in directories:
+                self._add(names, facts, number)
+            else:
+                self._directory(names, number)
+                if facts["size"]:
+                    self.strange[path] = "is an object and a directory: the object is not read"
 
-    def _add(self, parts: list[str], facts: dict[str, Any], number: int) -> None:
+    def _directory(self, names: list[str], number: int) -> _Entry:
         here = self._root
-        for place, name in enumerate(parts[:-1]):
+        for place, name in enumerate(names):
             entry = _Entry(name, f"{here.path}/{name}", _Facts(stat.S_IFDIR, -(number * 64 + place)))
             here = here.below.setdefault(name, entry)
+        return here
+
+    def _add(self, names: list[str], facts: dict[str, Any], number: int) -> None:
+        here = self._directory(names[:-1], number)
         told = _Facts(stat.S_IFREG, number, int(facts.get("size") or 0), _nanoseconds(facts))
-        here.below[parts[-1]] = _Entry(parts[-1], f"{here.path}/{parts[-1]}", told)
-        known_files.put(f"{here.path}/{parts[-1]}", facts)
+        here.below[names[-1]] = _Entry(names[-1], f"{here.path}/{names[-1]}", told)
+        known_files.put(f"{here.path}/{names[-1]}", facts)
 
     @property
     def names(self) -> dict[str, bool]:
@@ -107,6 +144,14 @@ class RemoteTree:
         for name in location[len(self.address) :].strip("/").split("/"):
             here = here.below[name] if name else here
         yield iter(here.below.values())
+
+
+def _above(path: str) -> Iterator[str]:
+    """The directories that a path leads through."""
+    place = path.find("/")
+    while place >= 0:
+        yield path[:place]
+        place = path.find("/", place + 1)
 
 
 def _nanoseconds(facts: dict[str, Any]) -> int:
@@ -138,6 +183,12 @@ def open_remote_store(place: str | os.PathLike[str], config: StoreConfig | None 
     inventory = Inventory()
     parts = (scope,) if scope else ()
     Walker(root, inventory, scan=tree.scan).walk(address, parts, parts)
+    for path, reason in tree.strange.items():
+        place = "/".join((*parts, path))
+        inventory.notes.append(f"{place}: {reason}")
+        inventory.files.append(
+            StoreFile(place, f"{address}/{path}", FileKind.UNKNOWN, 0, 0, 0, note=reason, regular=False)
+        )
     inventory.files.sort(key=lambda file: (file.root, file.path))
     inventory.directories.sort(key=lambda directory: directory.path)
     if all(file.kind is FileKind.UNKNOWN for file in inventory.files):
@@ -153,4 +204,5 @@ def open_remote_store(place: str | os.PathLike[str], config: StoreConfig | None 
         roots=(Path(root),),
         config=config,
         notes=tuple(escape_name(note) for note in inventory.notes),
+        at_rest=True,
     )

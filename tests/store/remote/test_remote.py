@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import fsspec
 import pytest
@@ -11,10 +11,14 @@ import fixtures
 from rmqtool.api import open_store, scan
 from rmqtool.check.verify import Verification
 from rmqtool.errors import NotAStoreError, UnreadableError, UsageError, VanishedError
+from rmqtool.pipeline.options import expand
 from rmqtool.store.access import open_source
+from rmqtool.store.live import is_live
+from rmqtool.store.modes import readers_of
 from rmqtool.store.remote import source as remote_source
 from rmqtool.store.remote.address import address_of, is_remote
 from rmqtool.store.remote.listing import open_remote_store
+from tests.helpers import held
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -132,3 +136,137 @@ def test_addresses() -> None:
     assert address_of("S3:/b/k/") == address_of("s3://b/k") == "s3://b/k"
     with pytest.raises(UsageError, match="nothing here reads nowhere:// addresses"):
         open_source("nowhere://b/k")
+
+
+class Bucket(fsspec.AbstractFileSystem):  # type: ignore[misc]
+    """Objects under any key, as an object store has them: a listing knows no directories."""
+
+    protocol = "bucket"
+    objects: ClassVar[dict[str, bytes]] = {}
+    read: ClassVar[list[str]] = []
+
+    def find(self, path: str, **_: Any) -> dict[str, Any]:
+        base = self._strip_protocol(path).rstrip("/") + "/"
+        return {key: self.info(key) for key in self.objects if key.startswith(base)}
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        key = self._strip_protocol(path)
+        if key not in self.objects:
+            raise FileNotFoundError(key)
+        return {"name": key, "type": "file", "size": len(self.objects[key])}
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+        key = self._strip_protocol(path)
+        self.read.append(key)
+        return self.objects[key][start:end]
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return path.removeprefix("bucket://")
+
+
+STRANGE = (
+    "/commitlog/00000000000000000000", "commitlog//00000000000000262144", "../outside", "./checkpoint",
+    "commitlog/..", "commitlog/../../../etc/passwd", "consumequeue/TopicA/../0/00000000000000000000",
+    "commitlog/0?versionId=1", "config/../topics.json", "commitlog",
+)  # fmt: skip
+ODD = (
+    "commitlog/a b",
+    "commitlog/a\x1b[2J",
+    "commitlog/%2e%2e%2f0",
+    "commitlog/\u202ea",
+    "commitlog/0#1",
+    "commitlog/a?b",
+)
+"""names as any other"""
+
+
+@pytest.fixture
+def bucket(golden: Callable[[str], fixtures.Golden]) -> Iterator[tuple[Any, Path]]:
+    """A store under the key `a/store`, which is also in a directory; foreign keys beside it."""
+    root = golden("v498-basic").path
+    fsspec.register_implementation("bucket", Bucket, clobber=True)
+    for path in root.rglob("*"):
+        if path.is_file():
+            for name in ("a/store", "a/store10", "a/storey/store"):
+                Bucket.objects[f"{name}/{path.relative_to(root).as_posix()}"] = path.read_bytes()
+    Bucket.objects["a/store10/commitlog/00000000000000262144"] = b"foreign"
+    Bucket.read.clear()
+    yield Bucket.objects, root
+    Bucket.objects.clear()
+
+
+def test_markers_of_directories_hide_nothing(bucket: tuple[dict[str, bytes], Path]) -> None:
+    """Objects without bytes, as consoles make them for directories; an empty directory is one."""
+    objects, root = bucket
+    for name in ("", "/commitlog", "/consumequeue", "/config", "/consumequeue/TopicE/0"):
+        objects[f"a/store{name}/"] = b""
+    objects["a/store/index"] = b""
+    store, near = open_remote_store("bucket://a/store"), open_store(root)
+    assert [one.path for one in store.files] == [one.path for one in near.files]
+    assert "consumequeue/TopicE/0" in {one.path for one in store.directories}
+    assert not store.notes
+
+
+def test_keys_that_are_no_paths_are_named_and_not_read(bucket: tuple[dict[str, bytes], Path]) -> None:
+    objects, root = bucket
+    for key in (*STRANGE, *ODD):
+        objects[f"a/store/{key}"] = b"strange"
+    store, near = open_remote_store("bucket://a/store"), open_store(root)
+    strange = [one for one in store.files if not one.regular]
+    assert sorted(one.path for one in strange) == sorted(STRANGE)
+    assert {one.path for one in store.files} - {one.path for one in near.files} == {*STRANGE, *ODD}
+    named = {key for key in STRANGE if any(note.startswith(f"{key}: ") for note in store.notes)}
+    assert named == set(STRANGE)
+    assert [one.base for one in store.segments] == [one.base for one in near.segments]
+    rows = told(store)
+    known = {(row["code"], row["path"]) for row in told(near)}
+    new = {row["path"] for row in rows if (row["code"], row["path"]) not in known}
+    assert new >= {one.shown for one in store.files if one.path in {*STRANGE, *ODD} and one.path[0] == "c"}
+    assert {key for key in Bucket.read if not key.startswith("a/store/")} == set()
+    assert not {f"a/store/{key}" for key in STRANGE} & set(Bucket.read)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["s3://", "s3:///", "s3://b//store", "s3://b/../store", "s3://b/./store", "s3://b/store/..", "s3://b/s?versionId=1"],
+)  # fmt: skip
+def test_an_address_is_that_of_one_directory(address: str) -> None:
+    for ask in (open_remote_store, lambda place: expand([place])):
+        with pytest.raises(UsageError, match="is not the address of one directory"):
+            ask(address)
+
+
+def test_a_password_in_an_address_is_not_shown() -> None:
+    for ask in (open_remote_store, lambda place: expand([place])):
+        with pytest.raises(UsageError) as found:
+            ask("s3://AKIA:hush@b/store")
+        assert "hush" not in str(found.value)
+        assert "s3://***@b/store" in str(found.value)
+
+
+def test_nothing_of_this_machine_is_taken_for_what_lies_far_away(
+    golden: Callable[[str], fixtures.Golden],
+    far: Callable[[Path], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not even below a directory `memory:` where the command runs."""
+    address = far(golden("v498-basic").path)
+    below = tmp_path / "memory:" / address.partition("://")[2]
+    below.mkdir(parents=True, mode=0o700)
+    monkeypatch.chdir(tmp_path)
+    with held(below):
+        store = open_remote_store(address)
+        assert not is_live(store)
+        assert readers_of(store) == 0o777
+
+
+def test_a_name_with_the_characters_of_a_pattern_is_itself() -> None:
+    memory = fsspec.filesystem("memory")
+    for name in ("x[ab]", "xa", "xb"):
+        memory.pipe_file(f"/{name}/commitlog/0", b"x")
+    assert expand(["memory://x[ab]"]) == ("memory://x[ab]",)
+    assert expand(["memory://x?"]) == ("memory://xa", "memory://xb")
+    for name in ("x[ab]", "xa", "xb"):
+        memory.rm_file(f"/{name}/commitlog/0")
