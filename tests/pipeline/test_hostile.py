@@ -125,7 +125,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 USUAL = ("verify", "stats", "export")
 MORE: dict[str, tuple[str, ...]] = {
     "stats --duplicates": (), "query-key --join shuffle": ("--key", "k1"), "rebuild": (),
-    "stream": ("--once", "--expired", "skip"), "export --format ndjson": (), "export --partition topic,day": (),
+    "stream": ("--once", "--expired", "skip"), "export --format ndjson": (),
+    "export --partition topic,day": (),
     "verify --deep": (),
 }  # fmt: skip
 
