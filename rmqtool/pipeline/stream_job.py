@@ -36,6 +36,8 @@ CHECKPOINT = "_checkpoint"
 
 _POLL_SECONDS = 1
 _MASK = "fs.permissions.umask-mode"
+_OWN = "fs.file.impl.disable.cache"
+"""Hadoop asks a file system that is there already for its own mask"""
 
 
 @dataclass(frozen=True)
@@ -117,12 +119,15 @@ class StreamRun:
                 self._lost = listener.rows
 
     def _batches(self, address: str, asked: threading.Event) -> Iterator[int]:
-        # Java sets permissions itself, and asks neither the mask of its process nor that of an executor's
-        self.session.conf.set(_MASK, f"{mask():03o}")
+        # Java sets permissions itself, whatever the mask of its process or of an executor's
+        settings = {_MASK: f"{mask():03o}", _OWN: "true"}
+        for name, value in settings.items():
+            self.session.conf.set(name, value)
         try:
             query = self._start(address)
         finally:
-            self.session.conf.unset(_MASK)
+            for name in settings:
+                self.session.conf.unset(name)
         try:
             ended = False
             while not (ended or asked.is_set()):
