@@ -7,7 +7,6 @@ directory its name: it is there whole or not at all. Tasks and driver have to se
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 from dataclasses import dataclass, field
@@ -45,8 +44,6 @@ if TYPE_CHECKING:
 ATTEMPTS = "_attempts"
 """where tasks write, below the directory that is being made"""
 
-_LONGEST_NAME = 255
-"""bytes"""
 _SUMS = ("messages", "bytes", "gaps", "bad_crc", "not_covered_left_out")
 
 
@@ -226,16 +223,10 @@ def folders(paths: Sequence[str]) -> dict[str, str]:
     """Directory of each store below the export: none of a single one, else `store=…` as Hive has it."""
     if len(paths) == 1:
         return {paths[0]: ""}
-    return {path: _folder(path) for path in paths}
+    from rmqtool.output.export.partitions import shortened
 
-
-def _folder(path: str) -> str:
-    """What is longer than a name of a file system may be is cut, and ends in a digest of the path."""
-    name = f"store={quote(os.fsencode(path), safe=' ').replace('.', '%2E')}"
-    if len(name) <= _LONGEST_NAME:
-        return name
-    digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
-    return f"{name[: _LONGEST_NAME - len(digest) - 1]}-{digest}"
+    quoted = {path: quote(os.fsencode(path), safe=" ").replace(".", "%2E") for path in paths}
+    return {path: f"store={shortened(name)}" for path, name in quoted.items()}
 
 
 def refuse_inside(stores: Mapping[str, Store], to: Path, option: str = "--to") -> None:

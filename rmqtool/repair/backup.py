@@ -6,10 +6,11 @@ import os
 import secrets
 import shutil
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rmqtool.errors import StoreIOError
+from rmqtool.errors import PlanRefusedError
 from rmqtool.repair.copying import move_or_copy
 from rmqtool.repair.facts import Facts, facts_of
 from rmqtool.repair.journal import JOURNAL, STATE, Entry, Journal, Piece
@@ -53,12 +54,16 @@ class BackupNeeds:
 
 def backup_needs(store: Store, planned: Planned, backup: str) -> BackupNeeds:
     """What must be copied before a plan is carried out in place. Raises `OSError`."""
-    places, ranges, files = InStore(store), 0, 0
+    places, files = InStore(store), 0
     device = _device_of(backup)
+    kept: Counter[str] = Counter()
     for path, changes in edits_by_file(planned.plan.changes).items():
         size = facts_of(places.of(path), follow=True).size
-        ranges += sum(one.before for one in regions_of(changes, size))
-    ranges += sum(one.before for _, one in set_aside(planned.plan.changes))
+        kept[path] += sum(one.before for one in regions_of(changes, size))
+    for path, region in set_aside(planned.plan.changes):
+        kept[path] += region.before
+    # holes are copied as holes
+    ranges = sum(min(length, os.stat(places.of(path)).st_blocks * 512) for path, length in kept.items())
     for change in planned.plan.changes:
         location = places.of(change.path)
         if change.action in {Action.PUT, Action.REMOVE} and facts_of(location).kind == "file":
@@ -150,7 +155,7 @@ class Backup:
             location = self._places.content_of(path)
             before = facts_of(location)
             if before.kind != "file":
-                raise StoreIOError(f"{escape_name(path)}: the plan changes it, but it is no file")
+                raise PlanRefusedError(f"{escape_name(path)}: the plan changes it, but it is no file")
             pieces = tuple(
                 Piece(
                     position=one.position,
@@ -189,7 +194,7 @@ class Backup:
             before = facts_of(target)  # of what was kept: something else may have taken its place meanwhile
             digest = sha256_of_file(target)
         elif before.kind == "other":
-            raise StoreIOError(f"{escape_name(change.path)}: is neither file nor directory, it stays")
+            raise PlanRefusedError(f"{escape_name(change.path)}: is neither file nor directory, it stays")
         return Entry(path=change.path, location=location, before=before, sha256=digest)
 
     def _make_parents(self, target: str) -> None:

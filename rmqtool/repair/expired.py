@@ -10,6 +10,7 @@ from formats.consumequeue import PRE_BLANK_SIZE
 from rmqtool.build.queues import BatchQueue, PlainQueue, file_path
 from rmqtool.scan.extension import ExtensionLookup
 from rmqtool.scan.units import BATCH_UNIT, UNIT, valid_units
+from rmqtool.store.holes import data_windows
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
@@ -60,10 +61,10 @@ class Keeper:
 
     def _keep_all(self, queue: Queue) -> None:
         for file in queue.files:
-            if file.regular and file.path not in self._files.times:
+            if file.regular and file.size and file.path not in self._files.times:
                 with file.open("pread") as source:
-                    for position in range(0, source.size, source.window_bytes):
-                        data = source.window(position, source.window_bytes)
+                    self._files.write(file.path, source.size, 0, b"", _time(file))
+                    for position, data in data_windows(source, 0, source.size, source.window_bytes):
                         self._files.write(file.path, source.size, position, data, _time(file))
 
     def _keep_plain(self, queue: Queue, first: int) -> None:
@@ -149,7 +150,7 @@ class Keeper:
 
 
 def _read(file: StoreFile, dtype: np.dtype[Any]) -> Units:
-    """All units of a file, which has some MiB."""
+    """All units of a file of the size that the rules have."""
     with file.open("pread") as source:
         raw = source.window(0, source.size)
         return raw[: len(raw) // dtype.itemsize * dtype.itemsize].view(dtype).copy()

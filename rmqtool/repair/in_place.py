@@ -89,7 +89,8 @@ def apply_in_place(
         journal = Backup(disk, store, planned, backup, held, places).write()
         _carry_out(disk, store, planned, backup, journal, places, advance)
     except (OSError, RmqtoolError) as error:
-        raise StoreIOError(f"{in_words(error)}; {how_it_stands(store, backup)}") from error
+        kind = PlanRefusedError if isinstance(error, PlanRefusedError) else StoreIOError
+        raise kind(f"{in_words(error)}; {how_it_stands(store, backup)}") from error
     return journal
 
 

@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Any
 from rmqtool.errors import UsageError
 from rmqtool.store.access import open_source
 from rmqtool.store.names import escape_name
+from rmqtool.store.whole import within
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rmqtool.repair.disk import Disk
+
+_LARGEST = 1 << 30
+"""bytes of a plan or journal: some million changes"""
 
 
 def write_document(disk: Disk, path: str, content: Mapping[str, Any]) -> None:
@@ -45,7 +49,7 @@ def read_document(path: str, what: str, shown: str | None = None) -> dict[str, A
     """
     shown = shown or escape_name(path)
     with open_source(path, "pread", name=shown) as source:
-        data = source.window(0, source.size).tobytes()
+        data = within(source, _LARGEST, what)
     try:
         found = json.loads(data)
     except ValueError:

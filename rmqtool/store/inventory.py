@@ -166,7 +166,7 @@ class Walker:
                 StoreFile(path, entry.path, placed.kind, 0, 0, 0, note=placed.note, regular=False)
             )
             return
-        placed = role.place(entry.name)
+        placed = role.place(entry.name).of_size(found.st_size)
         if self.forced is not None:
             placed = Placement(self.forced, placed.base_offset)
         regular = stat.S_ISREG(found.st_mode)

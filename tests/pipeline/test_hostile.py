@@ -126,8 +126,7 @@ USUAL = ("verify", "stats", "export")
 MORE: dict[str, tuple[str, ...]] = {
     "stats --duplicates": (), "query-key --join shuffle": ("--key", "k1"), "rebuild": (),
     "stream": ("--once", "--expired", "skip"), "export --format ndjson": (),
-    "export --partition topic,day": (),
-    "verify --deep": (),
+    "export --partition topic,day": (), "verify --deep": (),
 }  # fmt: skip
 
 

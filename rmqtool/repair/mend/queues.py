@@ -104,8 +104,8 @@ class QueueMender:
 
     def _file(self, key: Key, path: str, base: int, first: int, there: StoreFile | None) -> Iterator[Edit]:
         built = self.files.root / path
-        made, whole = built_units(built, UNIT), self.size // UNIT.itemsize
-        held = units_of(there, UNIT)[:whole] if there is not None else made[:0]
+        made = built_units(built, UNIT)
+        held = units_of(there, UNIT, self.size) if there is not None else made[:0]
         wanted = filled_up(made, max(len(made), len(held)))
         held = filled_up(held, len(wanted))
         if there is not None:
@@ -151,7 +151,7 @@ class QueueMender:
             if file.size != self.size:
                 yield from (removed(one, "its units cannot be told") for _, one in ordered[number:])
                 return
-            units = units_of(file, UNIT)
+            units = units_of(file, UNIT, self.size)
             good = self._harmless(units)
             end = len(units) if good.all() else int(np.argmin(good))
             blank = units["size"][:end] == PRE_BLANK_SIZE
