@@ -26,7 +26,9 @@ ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENT = ROOT / ".venv"
 BIN = ENVIRONMENT / "bin"
 PYTEST = (BIN / "python", "-m", "pytest", "-q")
-TWO = ("-n", "2", "--dist", "loadfile")
+MOST = 8
+WORKERS = ("-n", str(min((os.cpu_count() or 1) + 1, MOST)), "--dist", "loadfile")
+"""one more than there are cores: tests with real stores sleep most of the time"""
 SLOWEST = ("--durations=20", "--durations-min=5")
 MODES = ("--fast", "--full", "--explore", "--table")
 TABLE = ROOT / "docs" / "testing.md"
@@ -71,7 +73,8 @@ def prepare() -> None:
         if not (BIN / "python").exists():
             venv.create(ENVIRONMENT, with_pip=True)
         wanted = requirements(tomllib.loads(text.decode()), "dev")
-        pip = (BIN / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check")
+        # most of what is installed is never imported; what is imported is compiled then
+        pip = (BIN / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-compile")
         run([Step("packages", "1 minute", (*pip, "-e", ".", *wanted), "python3 tests/run.py")])
         stamp.write_text(state)
     os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"
@@ -120,10 +123,10 @@ def checks() -> list[Step]:
 
 def usual() -> list[Step]:
     """Everything that a change must pass, cheapest first; pytest's closing line is the last line."""
-    # a quarter of what the docs report: ratios need no more, and CI has other things to do
-    os.environ.setdefault("RMQTOOL_BENCH_BYTES", str(256 << 20))
+    # an eighth of what the docs report: ratios need no more, and CI has other things to do
+    os.environ.setdefault("RMQTOOL_BENCH_BYTES", str(128 << 20))
     benches = (*PYTEST, "--durations=10", "-m", "bench and not full", "tests/bench")
-    tests = (*PYTEST, *TWO, *SLOWEST, "-m", "not full and not bench")
+    tests = (*PYTEST, *WORKERS, *SLOWEST, "-m", "not full and not bench")
     return [
         *checks(),
         Step("benches", "1 minute", benches, "python3 tests/run.py -m 'bench and not full' --lf tests/bench"),
@@ -133,13 +136,13 @@ def usual() -> list[Step]:
 
 def fast() -> list[Step]:
     """Lint, types, and of every room what needs neither Spark nor a real store nor seconds."""
-    tests = (*PYTEST, *TWO, "--few", "-m", "not full and not bench and not packaging and not interop")
+    tests = (*PYTEST, *WORKERS, "--few", "-m", "not full and not bench and not packaging and not interop")
     return [*checks(), Step("tests", "1 minute", tests, "python3 tests/run.py --few --lf")]
 
 
 def explore(arguments: list[str]) -> list[Step]:
     """The property tests, each run with another seed."""
-    tests = (*PYTEST, *TWO, "--explore", "-m", "hypothesis and not full", *arguments)
+    tests = (*PYTEST, *WORKERS, "--explore", "-m", "hypothesis and not full", *arguments)
     return [Step("explore", "1 minute", tests, "with the seed above: --hypothesis-seed")]
 
 
@@ -167,7 +170,7 @@ def full(arguments: list[str]) -> list[Step]:
     exhaustive = ("-m", "(full or packaging) and not bench")
     again = "python3 tests/run.py --full"
     return [
-        Step("full", "hours", (*PYTEST, *TWO, *done, *exhaustive, *arguments), again),
+        Step("full", "hours", (*PYTEST, *WORKERS, *done, *exhaustive, *arguments), again),
         Step("benches", "20 minutes", (*PYTEST, *done, "-m", "bench", *arguments), again),
         *explore(arguments),
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any, cast
 
@@ -132,8 +133,9 @@ def _load(name: str) -> Any:
     return LazyGroup(f"{name} ", name=name, help=GROUPS[name])
 
 
+@cache
 def load_command(name: str) -> typer.core.TyperCommand:
-    """Imports the module of `name` and builds its command."""
+    """Imports the module of `name` and builds its command, once a process."""
     function = import_module(COMMANDS[name].module).command
     examples = "\n\n".join(f"$ {example}" for example in function.examples)
     app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})

@@ -14,7 +14,7 @@ import typer.main
 from rmqtool.cli.commands import LazyGroup
 from rmqtool.errors import ExitCode, RmqtoolError
 from rmqtool.output.text import safe
-from rmqtool.store.secrets import hide
+from rmqtool.secrets import hide
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rmqtool.explain.derived import DERIVED
 from rmqtool.explain.entry import SEVERITIES
-from rmqtool.store.secrets import hide
+from rmqtool.secrets import hide
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

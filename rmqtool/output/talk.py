@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.output.text import safe
-from rmqtool.store.secrets import hide
+from rmqtool.secrets import hide
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from rmqtool.errors import MissingExtraError, RmqtoolError, StoreIOError, UsageError
-from rmqtool.store.secrets import hide
+from rmqtool.secrets import hide
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

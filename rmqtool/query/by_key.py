@@ -19,6 +19,7 @@ from rmqtool.query.index_lookup import open_index
 from rmqtool.query.key_scan import COMPARED, KeyScan
 from rmqtool.query.log_end import log_span
 from rmqtool.query.lost_end import lost_end
+from rmqtool.query.lost_place import LOOKED_AT, where_items_lead
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.topics import known_topics
 from rmqtool.scan.picked import Missing, pick
@@ -42,10 +43,6 @@ _SLACK_MILLIS = 1000
 """items hold whole seconds"""
 FEW_HASHES = 20_000
 """chains (keys times topics) that are followed one by one; for more, whole columns of hashes are compared"""
-
-
-LOOKED_AT = 10
-"""places without a record that are looked at; the rest is counted"""
 
 
 class KeySource(StrEnum):
@@ -126,6 +123,7 @@ def find_keys(
     answer.not_covered += lost_end(store, MessageFilter(store_from=window[0], store_to=window[1]))
     if rest:
         _by_scan(store, wanted, answer, rest, reading)
+    answer.not_covered += where_items_lead(store.segments, (one.physical_offset for one in answer.missing))
     return answer
 
 

@@ -8,9 +8,9 @@ from formats.index import item_position, slot_position
 from rmqtool.errors import RmqtoolError, UnreadableError
 from rmqtool.query.inventory import NOT_DECODED
 from rmqtool.scan.files import Units
+from rmqtool.secrets import without_secrets
 from rmqtool.store.config_json import ParseState
 from rmqtool.store.coverage import Incomplete, rest_of_files, unreadable
-from rmqtool.store.secrets import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

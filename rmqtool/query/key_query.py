@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.query.by_key import LOOKED_AT, KeySource, find_keys
-from rmqtool.query.lost_place import known_place
+from rmqtool.query.by_key import KeySource, find_keys
+from rmqtool.query.lost_place import LOOKED_AT, known_place
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.select_found import passing
 from rmqtool.scan.picked import Damaged, Missing, pick

@@ -33,7 +33,7 @@ def without_first_units(store: Store, view: QueueView, reading: Reading) -> Iter
     as its first file then does (`ConsumeQueue#fillPreBlank`).
     """
     first = next((units[0] for file in view.files[:1] if len(units := view.units(file, 0, view.width))), None)
-    if first is None or not (view.batch or view.begins_with_message):
+    if first is None or not (view.batch or view.begins_at is not None):
         return
     if view.log.low == 0 and not view.batch:
         return  # `queue_damage` knows without reading

@@ -43,7 +43,8 @@ class Matches:
     """matched: records that the entry at their queue offset leads to. wrong: those where it leads elsewhere.
 
     missed: messages that have no entry, a blank or zeros. first, first_missed: the lowest queue offset of
-    the wrong ones, and of those missed in a batch queue.
+    the wrong ones, and of those missed in a batch queue. span: queue offsets [low, high) that records have,
+    also those that no entry can have.
     """
 
     matched: int = 0
@@ -51,6 +52,12 @@ class Matches:
     missed: int = 0
     first: int | None = None
     first_missed: int | None = None
+    span: tuple[int, int] | None = None
+
+    @property
+    def compared(self) -> int:
+        """Records that were held against an entry."""
+        return self.matched + self.wrong + self.missed
 
     def add(self, other: Matches) -> None:
         """Both together."""
@@ -59,6 +66,9 @@ class Matches:
         self.missed += other.missed
         self.first = _lower(self.first, other.first)
         self.first_missed = _lower(self.first_missed, other.first_missed)
+        spans = [one for one in (self.span, other.span) if one is not None]
+        if spans:
+            self.span = min(low for low, _ in spans), max(high for _, high in spans)
 
 
 def _lower(one: int | None, other: int | None) -> int | None:
@@ -76,6 +86,11 @@ class WrongEntries:
     first: int | None
 
 
+def _span(run: Run) -> tuple[int, int] | None:
+    """Queue offsets [low, high) of a run."""
+    return (int(run.bases.min()), int((run.bases + run.counts).max())) if len(run) else None
+
+
 class _Queue:
     """The entries of one queue as they lie on disk."""
 
@@ -87,6 +102,7 @@ class _Queue:
 
     def append(self, run: Run) -> None:
         """Holds records against the entries at their slots."""
+        self.found.add(Matches(span=_span(run)))
         if not self._files:
             return
         numbers = np.searchsorted(self._bases, run.slots, side="right") - 1
@@ -115,6 +131,7 @@ class _BatchQueue:
 
     def append(self, run: Run) -> None:
         """Holds records against the entries of their first messages."""
+        self.found.add(Matches(span=_span(run)))
         reached = (run.bases >= 0) & (run.bases < self._end)
         bases, counts = run.bases[reached], run.counts[reached]
         offsets, sizes = run.offsets[reached], run.sizes[reached]

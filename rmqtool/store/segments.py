@@ -242,6 +242,10 @@ class SegmentSet:
 
     def last_with_data(self) -> Segment | None:
         """The last segment whose first bytes are not all zero: behind it lie only pre-allocated files."""
+        return self._last_with_data
+
+    @cached_property
+    def _last_with_data(self) -> Segment | None:
         return next((one for one in reversed(self._all) if self.has_data(one)), None)
 
     def is_active(self, segment: Segment) -> bool:

@@ -54,6 +54,7 @@ def test_memory_does_not_grow_with_the_jobs(name: str, bench_directory: Path) ->
     assert [figure.cells() for figure in memory_of_jobs(log) if not figure.met] == []
 
 
+@pytest.mark.full
 def test_help_takes_at_most_twice_a_bare_program() -> None:
     figure = help_time()
     assert figure.met, figure.cells()

@@ -9,7 +9,7 @@ import pytest
 
 import fixtures
 from rmqtool.cli.commands import COMMANDS
-from rmqtool.store.secrets import hide, is_secret
+from rmqtool.secrets import hide, is_secret
 from tests.helpers import rmq
 
 if TYPE_CHECKING:

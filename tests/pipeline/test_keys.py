@@ -66,7 +66,7 @@ def without(row: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in names}
 
 
-@pytest.mark.parametrize("join", ["broadcast", "shuffle"])
+@pytest.mark.parametrize("join", [pytest.param("broadcast", marks=pytest.mark.full), "shuffle"])
 def test_both_joins_answer_as_the_command(
     spark: SparkSession,
     goldens: dict[str, Path],
@@ -82,7 +82,7 @@ def test_both_joins_answer_as_the_command(
     assert "absent-0" in summary["not_found"]
 
 
-@pytest.mark.parametrize("join", ["broadcast", "shuffle"])
+@pytest.mark.parametrize("join", ["broadcast", pytest.param("shuffle", marks=pytest.mark.full)])
 def test_one_topic_read_from_the_log(
     spark: SparkSession, goldens: dict[str, Path], tmp_path: Path, join: str
 ) -> None:

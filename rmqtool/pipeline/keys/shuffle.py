@@ -18,8 +18,9 @@ from rmqtool.pipeline.keys.probing import CompareItems, ItemTask, ScanTask
 from rmqtool.pipeline.keys.running import Made
 from rmqtool.pipeline.keys.sums import StoreSums, scan, take
 from rmqtool.pipeline.keys.tasks import KeyTask, PlanTask
-from rmqtool.query.by_key import LOOKED_AT, KeySource, asks_index, compares_all, index_topics, outside
+from rmqtool.query.by_key import KeySource, asks_index, compares_all, index_topics, outside
 from rmqtool.query.index_coverage import Coverage, IndexFileView
+from rmqtool.query.lost_place import LOOKED_AT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -171,7 +172,7 @@ class ShuffleJoin:
             self.sums[self._paths[number]].missing_inside += count
         order = Window.partitionBy("store").orderBy("physical_offset")
         for name, some in (("without_record", lost), ("inside", inside)):
-            ranked = some.withColumn("rank", f.row_number().over(order)).where(f.col("rank") <= LOOKED_AT)
+            ranked = some.withColumn("rank", f.row_number().over(order)).where(f.col("rank") <= LOOKED_AT + 1)
             for number, offset in ranked.select("store", "physical_offset").collect():
                 getattr(self.sums[self._paths[number]], name).add(offset)
         lost.unpersist()

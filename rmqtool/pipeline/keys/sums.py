@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from rmqtool.pipeline.keys.asked import Unit
 from rmqtool.pipeline.parts import log_parts
-from rmqtool.query.by_key import LOOKED_AT, KeySource, items_without_record
+from rmqtool.query.by_key import KeySource, items_without_record
 from rmqtool.query.key_query import places_known
+from rmqtool.query.lost_place import LOOKED_AT, where_items_lead
 from rmqtool.scan.picked import Missing, pick
 from rmqtool.store.coverage import Incomplete, coverage, holes_in, rest_of_log
 
@@ -81,6 +82,8 @@ class StoreSums:
             found = pick(store.segments, sorted(self.inside)[:LOOKED_AT], ("physical_offset",))
             lost = [one for one in found if isinstance(one, Missing)]
             rows += items_without_record(lost, self.missing_inside)
+        else:
+            rows += where_items_lead(store.segments, self.inside)
         own = sorted(self.not_covered, key=lambda row: row.get("physical_offset", -1))
         return row | coverage([*rows, *_each_once(own)])
 

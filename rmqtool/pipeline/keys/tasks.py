@@ -13,10 +13,11 @@ from rmqtool.pipeline.keys.asked import noted
 from rmqtool.pipeline.keys.fetching import hits
 from rmqtool.pipeline.opening import open_any
 from rmqtool.pipeline.runner import Lost
-from rmqtool.query.by_key import LOOKED_AT, KeySource, find_keys, index_topics, matching
+from rmqtool.query.by_key import KeySource, find_keys, index_topics, matching
 from rmqtool.query.index_coverage import coverage
 from rmqtool.query.key_scan import COMPARED, KeyScan
 from rmqtool.query.log_end import log_span
+from rmqtool.query.lost_place import LOOKED_AT
 from rmqtool.query.reading import Reading
 from rmqtool.store.live import is_live
 
@@ -56,7 +57,7 @@ class KeyTask:
             "collisions": answer.collisions,
             "missing": len(answer.missing),
             "without_record": places[:LOOKED_AT],
-            "inside": inside[:LOOKED_AT],
+            "inside": inside[: LOOKED_AT + 1],
             "missing_inside": len(inside),
             "index_files": answer.files,
             "not_used": answer.setbacks,

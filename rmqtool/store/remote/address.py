@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.errors import MissingExtraError, StoreIOError, UsageError
+from rmqtool.secrets import hide
 from rmqtool.store.names import escape_name
-from rmqtool.store.secrets import hide
 
 if TYPE_CHECKING:
     import os
