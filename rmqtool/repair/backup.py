@@ -98,9 +98,11 @@ def clear_backup(directory: str) -> None:
 class Backup:
     """One journal on its way. Make it, call `write` once."""
 
-    def __init__(self, disk: Disk, store: Store, planned: Planned, directory: str, held: Held) -> None:
+    def __init__(
+        self, disk: Disk, store: Store, planned: Planned, directory: str, held: Held, places: InStore
+    ) -> None:
         self._disk, self._planned, self._directory, self._held = disk, planned, directory, held
-        self._places = InStore(store)
+        self._places = places
         self._root = os.path.realpath(store.root)
         self._further = tuple(os.path.realpath(one) for one in store.roots[1:])
         self._folders: dict[str, Facts] = {}
@@ -108,7 +110,7 @@ class Backup:
     def write(self) -> Journal:
         """Saves everything and returns the journal, which is then on the medium. Raises `OSError`."""
         if not os.path.isdir(self._directory):
-            os.makedirs(os.path.dirname(self._directory), exist_ok=True)
+            make_parents(self._disk, self._directory, mode=0o777)
             self._disk.make_directory(self._directory)
             self._disk.sync_directory(os.path.dirname(self._directory))
         commitlog = os.path.realpath(os.path.join(self._root, "commitlog"))
@@ -118,7 +120,7 @@ class Backup:
             self._note_directory(folder)
         entries = [*self._edited(), *self._named()]
         for path, region in set_aside(self._planned.plan.changes):
-            self._save(self._places.of(path), path, region)
+            self._save(self._places.content_of(path), path, region)
         for folder, _, _ in os.walk(self._directory, topdown=False):
             self._disk.sync_directory(folder)
         journal = Journal(
@@ -150,7 +152,7 @@ class Backup:
     def _edited(self) -> list[Entry]:
         entries = []
         for path, changes in edits_by_file(self._planned.plan.changes).items():
-            location = os.path.realpath(self._places.of(path))
+            location = self._places.content_of(path)
             before = facts_of(location)
             if before.kind != "file":
                 raise PlanRefusedError(f"{escape_name(path)}: the plan changes it, but it is no file")
@@ -189,6 +191,7 @@ class Backup:
             target = file_path(self._directory, change.path)
             self._make_parents(target)
             move_or_copy(self._disk, location, target, keep_source=True)
+            before = facts_of(target)  # of what was kept: something else may have taken its place meanwhile
             digest = sha256_of_file(target)
         elif before.kind == "other":
             raise PlanRefusedError(f"{escape_name(change.path)}: is neither file nor directory, it stays")

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from rmqtool.errors import StoreIOError
 from rmqtool.repair.content import CHUNK
 from rmqtool.repair.copying import copy_range, data_ranges
-from rmqtool.repair.disk import open_regular
 from rmqtool.repair.plan import Action
 from rmqtool.store.names import INT_MAX, escape_name
+from rmqtool.store.writing import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -84,7 +84,7 @@ def set_aside(changes: Iterable[Change]) -> list[tuple[str, Region]]:
 
 def save_region(disk: Disk, location: str, region: Region, target: str) -> str:
     """Writes the bytes that a file has in a region into the new file `target`, synced; their sha256."""
-    source = open_regular(os.path.realpath(location))
+    source = open_regular(location)
     try:
         descriptor = disk.create(target)
         try:

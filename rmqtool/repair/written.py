@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.errors import UsageError
@@ -25,14 +26,19 @@ def write_document(disk: Disk, path: str, content: Mapping[str, Any]) -> None:
     temporary = f"{path}.part"
     if os.path.lexists(temporary):
         disk.unlink(temporary)
-    descriptor = disk.create(temporary, 0o644)
+    data = json.dumps(content, indent=1, ensure_ascii=True).encode() + b"\n"
     try:
-        data = json.dumps(content, indent=1, ensure_ascii=True).encode() + b"\n"
-        disk.write(descriptor, data, 0, temporary)
-        disk.sync(descriptor, temporary)
-    finally:
-        os.close(descriptor)
-    disk.rename(temporary, path)
+        descriptor = disk.create(temporary, 0o644)
+        try:
+            disk.write(descriptor, data, 0, temporary)
+            disk.sync(descriptor, temporary)
+        finally:
+            os.close(descriptor)
+        disk.rename(temporary, path)
+    except OSError:
+        with suppress(OSError):
+            disk.unlink(temporary)
+        raise
     disk.sync_directory(os.path.dirname(path))
 
 
