@@ -158,24 +158,21 @@ class ShuffleJoin:
         from pyspark.sql import functions as f
 
         absent = f.col("kind") >= Kind.MISSING
+        astray = f.col("kind") == Kind.ASTRAY
         compared = f.col("kind") < Kind.BEYOND
         foreign = compared & (f.size("matched_keys") == 0)
-        sums = [f.count_if(one) for one in (compared, foreign, absent)]
+        sums = [f.count_if(one) for one in (compared, foreign, absent, astray)]
         for number, *counts in settled.groupBy("store").agg(*sums).collect():
-            names = ("candidates", "collisions", "missing")
+            names = ("candidates", "collisions", "missing", "missing_inside")
             self.sums[self._paths[number]].add(dict(zip(names, counts, strict=True)))
-        lows = [(number, self.stores[path].segments.first_offset) for number, path in enumerate(self._paths)]
-        low = self.session.createDataFrame(lows, "store long, low long")
-        lost = _kept(settled.where(absent).select("store", "physical_offset").distinct().join(low, "store"))
-        inside = lost.where(f.col("physical_offset") >= f.col("low"))
-        for number, count in inside.groupBy("store").count().collect():
-            self.sums[self._paths[number]].missing_inside += count
-        order = Window.partitionBy("store").orderBy("physical_offset")
-        for name, some in (("without_record", lost), ("inside", inside)):
-            ranked = some.withColumn("rank", f.row_number().over(order)).where(f.col("rank") <= LOOKED_AT + 1)
-            for number, offset in ranked.select("store", "physical_offset").collect():
-                getattr(self.sums[self._paths[number]], name).add(offset)
-        lost.unpersist()
+        lost = settled.where(absent).select("store", "kind", "physical_offset").distinct()
+        order = Window.partitionBy("store", "kind").orderBy("physical_offset")
+        first = lost.withColumn("rank", f.row_number().over(order)).where(f.col("rank") <= LOOKED_AT + 1)
+        for number, kind, offset in first.select("store", "kind", "physical_offset").collect():
+            found = self.sums[self._paths[number]]
+            found.without_record.add(offset)
+            if kind == Kind.ASTRAY:
+                found.inside.add(offset)
 
     def _fetched(self, settled: Sequence[DataFrame]) -> Made:
         from pyspark.sql import functions as f
