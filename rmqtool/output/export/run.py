@@ -201,7 +201,7 @@ class ExportRun:
             self._done.lacks(place | reason)
 
     def _doubtful(self, batch: pa.RecordBatch) -> None:
-        """Records that lie where others were, and torn ones: a range each, from the first to behind the last."""
+        """Records that lie where others were, and torn ones: a range of the log for each."""
         import pyarrow.compute as pc
 
         other = pc.not_equal(batch["stored_physical_offset"], batch["physical_offset"])
