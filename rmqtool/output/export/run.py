@@ -38,7 +38,7 @@ SCHEMA = "rmqtool.export/1"
 MOMENTS = ("store_from", "store_to", "born_from", "born_to")
 """bounds of the filter that may be given as ages, and mean the same moment when an export goes on"""
 
-_NEEDED = ("path", "position", "physical_offset", "stored_physical_offset", "store_size", "crc", "issues")
+_NEEDED = ("path", "position", "physical_offset", "stored_physical_offset", "store_size", "crc")
 _LISTED = 1000
 """ranges of damage that the summary lists one by one"""
 _BAD_BODY = "the body fails its CRC; exported as it lies there"
@@ -158,7 +158,7 @@ class ExportRun:
         start = self._done.offset or 0
         listing = LogListing(self._segments, self._wanted, self._scope.may_hold, counts, start)
         how = LogScan(
-            columns=tuple(dict.fromkeys((*self._destination.columns, *_NEEDED))),
+            columns=tuple(dict.fromkeys((*self._destination.columns, *_NEEDED, "issues"))),
             choose=self._selector.choose,
             wanted=self._scope.may_hold,
             offsets=(start, max(self._segments.end_offset, start)) if start else None,
@@ -177,7 +177,8 @@ class ExportRun:
     def _take(self, writer: Writer, batch: pa.RecordBatch | None, others: Sequence[Row]) -> None:
         done = self._done
         if batch is not None and batch.num_rows:
-            writer.write(batch)
+            own = {*self._destination.columns, *_NEEDED}
+            writer.write(batch.select([name for name in batch.schema.names if name in own]))
             offsets, sizes = batch["physical_offset"], batch["store_size"].to_numpy()
             done.messages += batch.num_rows
             done.bytes += int(sizes.sum(dtype="int64"))
