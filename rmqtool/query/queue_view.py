@@ -61,8 +61,9 @@ class QueueView:
     files: list[ViewedFile] = field(default_factory=list)
     hidden: tuple[int, int, int] | None = None
     """where a unit that is none ends the queue although others follow: file, byte in it, how many follow"""
-    begins_with_message: bool = False
-    """not so where a queue begins inside of its first file: `ConsumeQueue#fillPreBlank`"""
+    begins_at: int | None = None
+    """physical offset of the message with which the first file begins; None where the queue begins inside of
+    that file: `ConsumeQueue#fillPreBlank`"""
     _open: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
@@ -76,7 +77,8 @@ class QueueView:
         ]
         if self.files and not self.batch:
             first = self.units(self.files[0], 0, self.width)
-            self.begins_with_message = bool(len(first)) and int(first[0]["size"]) not in (0, PRE_BLANK_SIZE)
+            if len(first) and int(first[0]["size"]) not in (0, PRE_BLANK_SIZE):
+                self.begins_at = int(first[0]["physical_offset"])
         self._recover()
         self._cut_behind_log()
         return self

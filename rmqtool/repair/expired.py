@@ -77,7 +77,9 @@ class Keeper:
             units = None if file is None else _read(file, UNIT)[: place or None]
             if file is not None and units is not None and len(units):
                 good = valid_units(units) & (units["size"] != PRE_BLANK_SIZE)
-                good &= units["physical_offset"] < self._floor
+                offsets = units["physical_offset"].astype(np.int64)
+                lowest_behind = np.minimum.accumulate(offsets[::-1])[::-1]
+                good &= (offsets < self._floor) & (offsets == lowest_behind)
                 start = int(np.flatnonzero(~good)[-1]) + 1 if not good.all() else 0
                 if start == len(units):
                     return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +37,27 @@ def by_base(queue: Queue, size: int) -> dict[int, StoreFile]:
             continue
         chosen[base] = file
     return dict(sorted(chosen.items()))
+
+
+def ascending(offsets: npt.NDArray[np.int64]) -> Mask:
+    """Which of the numbers to keep so that each is larger than the one before: as many as can be."""
+    kept = np.ones(len(offsets), np.bool_)
+    if (np.diff(offsets) > 0).all():
+        return kept
+    tails: list[int] = []
+    lasts: list[int] = []
+    fronts: list[int] = []
+    for at, offset in enumerate(offsets.tolist()):
+        length = bisect_left(tails, offset)
+        tails[length : length + 1] = [offset]
+        lasts[length : length + 1] = [at]
+        fronts.append(lasts[length - 1] if length else -1)
+    kept[:] = False
+    at = lasts[-1]
+    while at >= 0:
+        kept[at] = True
+        at = fronts[at]
+    return kept
 
 
 def units_of(file: StoreFile, dtype: np.dtype[Any], size: int) -> Units:
