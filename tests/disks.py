@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import pytest
 
 BLOCK = 4096
+WRITES = ("open", "pwrite", "copy_file_range", "ftruncate", "mkdir", "rename", "link", "fsync", "chown")
+"""calls with which room is asked for, or what was written is made last"""
 
 
 def replace(patch: pytest.MonkeyPatch, call: str, made: Callable[..., Any]) -> None:
@@ -59,6 +61,28 @@ def break_blocks(patch: pytest.MonkeyPatch, bad: Mapping[Path, Iterable[int]]) -
 
     replace(patch, "preadv", preadv)
     return failed
+
+
+def fails_at(patch: pytest.MonkeyPatch, number: int, error: int) -> list[str]:
+    """Of all calls that write, the one with this number ends with `error`; gives the names of calls so far.
+
+    A file that is opened for writing, cut or given its length, renamed or removed counts, too.
+    """
+    made: list[str] = []
+
+    def counted(call: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def calling(*given: Any, **more: Any) -> Any:
+            if call != "open" or given[1] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+                made.append(call)
+                if len(made) == number + 1:
+                    raise OSError(error, os.strerror(error))
+            return real(*given, **more)
+
+        return calling
+
+    for call in WRITES:
+        replace(patch, call, counted(call, getattr(os, call)))
+    return made
 
 
 def synced(patch: pytest.MonkeyPatch, real: Callable[[int], None] = os.fsync) -> set[int]:

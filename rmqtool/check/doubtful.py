@@ -91,15 +91,15 @@ def queue_times(queue: QueueUnits, records: RecordsAt) -> tuple[int, int] | None
 
 def _time(queue: QueueUnits, number: int, records: RecordsAt, first: bool) -> int | None:
     """Time of the first, or of the last, message of a queue file."""
-    units = queue.units(number)
-    offsets = units["physical_offset"][unit_states(units, None) == OK].tolist()
-    for offset in offsets if first else reversed(offsets):
-        try:
-            record = records.get(offset)
-        except RmqtoolError:  # told when the log was read
-            continue
-        if record is not None:
-            return record.store_timestamp
+    for _, units in queue.parts(number, backwards=not first):
+        offsets = units["physical_offset"][unit_states(units, None) == OK].tolist()
+        for offset in offsets if first else reversed(offsets):
+            try:
+                record = records.get(offset)
+            except RmqtoolError:  # told when the log was read
+                continue
+            if record is not None:
+                return record.store_timestamp
     return None
 
 
@@ -133,10 +133,9 @@ class UnitCheck:
         for number, file in enumerate(queue.files):
             if not queue.doubtful(number):
                 continue
-            units = queue.units(number)
-            for index in np.flatnonzero(unit_states(units, None) == OK).tolist():
+            for index, unit in _real(queue, number):
                 slot = queue.first_slot(number) + index
-                facts = self._judge(queue, units[index], slot)
+                facts = self._judge(queue, unit, slot)
                 if facts is None:
                     continue
                 if run is not None and run.goes_on(facts, slot):
@@ -144,7 +143,7 @@ class UnitCheck:
                     continue
                 yield from _told(run, queue)
                 place = file.shown, index * queue.dtype.itemsize
-                run = _Run(facts, slot, slot, *place, int(units[index]["physical_offset"]))
+                run = _Run(facts, slot, slot, *place, int(unit["physical_offset"]))
         yield from _told(run, queue)
 
     def _judge(self, queue: QueueUnits, unit: Any, slot: int) -> dict[str, Any] | None:
@@ -196,6 +195,13 @@ class UnitCheck:
             if int(unit[name]) != value:
                 return {"code": "BCQ-FIELD", "part": name, "expected": value, "found": int(unit[name])}
         return None
+
+
+def _real(queue: QueueUnits, number: int) -> Iterator[tuple[int, Any]]:
+    """Units of a file that stand for messages: number in the file, unit."""
+    for first, units in queue.parts(number):
+        for index in np.flatnonzero(unit_states(units, None) == OK).tolist():
+            yield first + index, units[index]
 
 
 def _expected_slot(queue: QueueUnits, record: Found) -> int | None:

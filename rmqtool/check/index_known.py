@@ -11,11 +11,11 @@ from rmqtool.check.index_file import IndexFile
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan.index import read_header
 from rmqtool.store.geometry import Source
+from rmqtool.store.holes import is_zero
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rmqtool.store.bytes import ByteSource
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
 
@@ -66,15 +66,9 @@ def _unknown(file: StoreFile, why: str) -> Iterator[Finding]:
         with file.open("pread") as source:
             header = read_header(source)
             counted = header is not None and header.index_count > FIRST_ITEM
-            holds = counted or _filled(source)
+            holds = counted or not is_zero(source, _HEADER)
     except RmqtoolError as error:
         yield finding("IDX-UNREADABLE", path=file.shown, position=0, length=file.size, found=str(error))
         return
     if holds:
         yield finding("IDX-GEOMETRY", path=file.shown, found=why)
-
-
-def _filled(source: ByteSource) -> bool:
-    """Whether anything stands behind the header, whatever that counts."""
-    step = source.window_bytes
-    return any(source.window(at, step).any() for at in range(_HEADER, source.size, step))

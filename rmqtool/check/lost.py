@@ -55,11 +55,13 @@ def _claims(queue: QueueUnits, end: int) -> npt.NDArray[np.int64]:
     """Offset and size of units that point to `end` or further, from the last files of a queue."""
     found: list[npt.NDArray[np.int64]] = []
     for number in reversed(range(len(queue.files))):
-        units = queue.units(number)
-        real = units[unit_states(units, None) == OK]
-        beyond = real[real["physical_offset"] >= end]
-        pairs = [beyond[name].astype(np.int64) for name in ("physical_offset", "size")]
-        found.append(np.stack(pairs, axis=1))
-        if len(real) and not len(beyond):
+        held = reached = False
+        for _, units in queue.parts(number):
+            real = units[unit_states(units, None) == OK]
+            beyond = real[real["physical_offset"] >= end]
+            pairs = [beyond[name].astype(np.int64) for name in ("physical_offset", "size")]
+            found.append(np.stack(pairs, axis=1))
+            held, reached = held or len(real) > 0, reached or len(beyond) > 0
+        if held and not reached:
             break
     return np.concatenate([*found, np.zeros((0, 2), np.int64)])

@@ -10,6 +10,8 @@ import numpy as np
 
 from rmqtool.errors import RmqtoolError, VanishedError
 from rmqtool.scan.units import BATCH_UNIT, OK, UNIT, data_end, unit_states
+from rmqtool.store.cut import CutSource
+from rmqtool.store.holes import data_places
 from rmqtool.store.layout import FileKind
 from rmqtool.store.patched import BadRange, PatchedSource
 
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
     Units = npt.NDArray[Any]
     Ints = npt.NDArray[np.int64]
 
-_TOGETHER = 4096
-"""units that are looked at together"""
+_PART = 1 << 20
+"""units that are looked at together: a file has 300,000, unless it was made to have more"""
 
 _OPEN = 200
 """queue files that are open at once; a store may have more than a process may open"""
@@ -43,7 +45,7 @@ class OpenFiles:
         """The open source of a file; it copies, as the same units are looked at more than once."""
         source = self._open.pop(file.location, None)
         if source is None:
-            source = PatchedSource(file.open(self._access), file.size)
+            source = PatchedSource(CutSource(file.open(self._access), file.size), file.size)
         self._open[file.location] = source
         if len(self._open) > _OPEN:
             self._open.popitem(last=False)[1].close()
@@ -59,6 +61,7 @@ class OpenFiles:
 class QueueUnits:
     """One queue: its files in order, and how many of their units are known to be right.
 
+    Of a file that is longer than a broker can map, it has what can be mapped.
     Units that cannot be read are zero here, whole ones; `lost` tells which. until: in a live store, the
     offset behind which units are not looked at (`check.live`); there a file may also have expired. file_size:
     what files of the queue usually have; 0 when that is not known.
@@ -71,7 +74,11 @@ class QueueUnits:
         self.queue_id = queue.queue_id or 0
         self.batch = queue.kind is FileKind.BATCHCONSUMEQUEUE
         self.dtype = BATCH_UNIT if self.batch else UNIT
-        self.files = tuple(file for file in queue.files if file.regular and file.base_offset is not None)
+        self.files = tuple(
+            replace(file, size=file.mapped_size)
+            for file in queue.files
+            if file.regular and file.base_offset is not None
+        )
         self._files = files
         bases = np.array([file.base_offset or 0 for file in self.files], np.int64)
         self._bases = bases // self.dtype.itemsize
@@ -90,9 +97,18 @@ class QueueUnits:
         """Directory of the queue, as far as files tell."""
         return self.files[0].shown.rpartition("/")[0] if self.files else ""
 
-    def units(self, number: int) -> Units:
-        """All units of a file up to its last that is not zero."""
-        return self._window(number, 0, self.end(number))
+    def parts(self, number: int, *, backwards: bool = False) -> Iterator[tuple[int, Units]]:
+        """Units of a file up to its last that is not zero, some at a time: number of the first, units.
+
+        What lies in holes of the file is left out.
+        """
+        source, size = self._source(number), self.dtype.itemsize
+        if source is None:
+            return
+        end = self.end(number)
+        places = data_places(source, 0, end, _PART * size)
+        for at in reversed(list(places)) if backwards else places:
+            yield at // size, self._window(number, at, min(_PART * size, end - at))
 
     def end(self, number: int) -> int:
         """Bytes of a file up to the end of its last unit that is not zero."""
@@ -107,9 +123,12 @@ class QueueUnits:
         end = data_end(source, self.dtype.itemsize)
         if self._until is None or not end:
             return end
-        units = self._window(number, 0, end)
-        settled = np.flatnonzero((units["physical_offset"] <= self._until) & (units["size"] > 0))
-        return (int(settled[-1]) + 1) * self.dtype.itemsize if len(settled) else 0
+        self._ends[number] = end
+        for first, units in self.parts(number, backwards=True):
+            settled = np.flatnonzero((units["physical_offset"] <= self._until) & (units["size"] > 0))
+            if len(settled):
+                return (first + int(settled[-1]) + 1) * self.dtype.itemsize
+        return 0
 
     def _source(self, number: int) -> PatchedSource | None:
         """The bytes of a file; None when it cannot be opened, or a live store has deleted it."""
@@ -146,14 +165,18 @@ class QueueUnits:
     def lost(self, slots: Ints) -> npt.NDArray[np.bool_]:
         """Slots whose unit cannot be read, or has expired."""
         found = np.zeros(len(slots), bool)
-        size = self.dtype.itemsize
         for number, _, _ in self.files_of(slots):
             first = self.first_slot(number)
-            if number in self._gone:
-                found |= (slots >= first) & (slots < first + self.files[number].size // size)
-            for bad in self.unreadable(number):
-                found |= (slots >= first + bad.start // size) & (slots < first - (-bad.end // size))
+            for low, high in self.lost_in(number):
+                found |= (slots >= first + low) & (slots < first + high)
         return found
+
+    def lost_in(self, number: int) -> list[tuple[int, int]]:
+        """Units `[low, high)` of a file that cannot be read, or have expired."""
+        size = self.dtype.itemsize
+        if number in self._gone:
+            return [(0, self.files[number].size // size)]
+        return [(bad.start // size, -(-bad.end // size)) for bad in self.unreadable(number)]
 
     def last_offset(self) -> int:
         """Physical offset that the last unit points to, -1 without units."""
@@ -194,10 +217,7 @@ class QueueUnits:
 
     def _outer(self, number: int, *, last: bool) -> tuple[int, Any] | None:
         """Slot and unit of the first, or the last, message of a file."""
-        count = self.end(number) // self.dtype.itemsize
-        starts = range(0, count, _TOGETHER)
-        for low in reversed(starts) if last else starts:
-            units = self.part(number, low, low + _TOGETHER)
+        for low, units in self.parts(number, backwards=last):
             real = np.flatnonzero(unit_states(units, None) == OK)
             if len(real):
                 at = int(real[-1 if last else 0])
@@ -251,19 +271,27 @@ class QueueUnits:
                 first, last = self._outermost[number]
                 if last < low or high < first:
                     continue
-            units = self.units(number)
-            real = units[units["size"] > 0]  # a unit that was lost to zeros points to no record at 0
-            found |= np.isin(offsets, real["physical_offset"].astype(np.int64))
+            for _, units in self.parts(number):
+                real = units[units["size"] > 0]  # a unit that was lost to zeros points to no record at 0
+                found |= np.isin(offsets, real["physical_offset"].astype(np.int64))
         return found
 
     def _ascends(self, number: int) -> bool:
         """Are the offsets in a file in order, so that its first and last tell its range?"""
         if number not in self._outermost:
-            offsets = self.units(number)["physical_offset"].astype(np.int64)
-            in_order = len(offsets) > 0 and bool((offsets[1:] >= offsets[:-1]).all())
-            self._outermost[number] = (int(offsets[0]), int(offsets[-1])) if in_order else (0, -1)
+            self._outermost[number] = self._find_outermost(number)
         first, last = self._outermost[number]
         return first <= last or not self.end(number)
+
+    def _find_outermost(self, number: int) -> tuple[int, int]:
+        """First and last offset in a file where they ascend, else (0, -1)."""
+        first, last, behind = -1, -1, 0
+        for low, units in self.parts(number):
+            offsets = units["physical_offset"].astype(np.int64)
+            if not len(offsets) or low != behind or offsets[0] < last or (offsets[1:] < offsets[:-1]).any():
+                return 0, -1
+            first, last, behind = int(offsets[0]) if low == 0 else first, int(offsets[-1]), low + len(offsets)
+        return (first, last) if behind else (0, -1)
 
     def count_matched(self, slots: Ints) -> None:
         """These slots hold the unit of their record."""
@@ -274,7 +302,7 @@ class QueueUnits:
         """Does the file hold units that no record was matched with?"""
         count = self.sound.get(number)
         if count is None:
-            count = int((unit_states(self.units(number), None) == OK).sum())
+            count = sum(int((unit_states(units, None) == OK).sum()) for _, units in self.parts(number))
         return count != int(self.matched[number])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from rmqtool.check.index_stream import ascending
 from rmqtool.scan.units import INVALID, OK, PRE_BLANK, ZERO, unit_states
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from types import ModuleType
 
     import numpy.typing as npt
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 
+class _Run(NamedTuple):
+    """Neighbouring units of a file: number of the first, how many, the offset in the first."""
+
+    first: int
+    length: int
+    offset: int = 0
+
+
 def check_units(queue: QueueUnits, kernels: ModuleType) -> Iterator[Finding]:
     """Holes, units without meaning, wrong order, fillers behind data, in all files of a queue.
 
@@ -32,38 +40,63 @@ def check_units(queue: QueueUnits, kernels: ModuleType) -> Iterator[Finding]:
     highest = -1
     used = [number for number in range(len(queue.files)) if queue.end(number)]
     for number, file in enumerate(queue.files[: used[-1] + 1 if used else 0]):
-        units = queue.units(number)
-        last = number == used[-1]
-        behind_end = queue.end(number) // queue.dtype.itemsize, file.size // queue.dtype.itemsize
-        if not last and behind_end[0] < behind_end[1]:
-            rest = np.arange(*behind_end)
-            rest = rest[~queue.lost(queue.first_slot(number) + rest)]
-            yield from _runs("HOLE", queue, file, rest, None)
-        if not queue.batch and len(units):
-            reached = kernels.ascending_units(units.view(np.uint8), highest)
-            if reached >= 0:
-                highest, queue.sound[number] = int(reached), len(units)
-                continue
-        states = unit_states(units, None)
-        offsets = units["physical_offset"].astype(np.int64)
-        real = states == OK
-        holes = np.flatnonzero(states == ZERO)
-        if len(holes):
-            holes = holes[~queue.lost(queue.first_slot(number) + holes)]
-        yield from _runs("HOLE", queue, file, holes, units)
-        yield from _runs("INVALID", queue, file, np.flatnonzero(states == INVALID), units)
-        started = np.flatnonzero(real)
-        late = np.flatnonzero(states == PRE_BLANK)
-        behind = late[late > (started[0] if started.size else len(units))]
-        if highest >= 0:
-            behind = late
-        yield from _runs("PRE-BLANK", queue, file, behind, units)
-        own = offsets[started]
-        if len(own):
-            astray = _out_of_order(own, highest)
-            yield from _runs("ORDER", queue, file, started[astray], units)
-            highest = max([highest, *own[~astray][-1:].tolist()])
+        end = queue.end(number) // queue.dtype.itemsize
+        if number != used[-1]:
+            yield from _told(
+                "HOLE", queue, file, _readable(queue, number, end, file.size // queue.dtype.itemsize)
+            )
+        runs: dict[str, list[_Run]] = {what: [] for what in ("HOLE", "INVALID", "PRE-BLANK", "ORDER")}
+        done, sound = 0, not queue.batch
+        for first, units in queue.parts(number):
+            runs["HOLE"] += _readable(queue, number, done, first)
+            sound &= done == first
+            done = first + len(units)
+            if not queue.batch:
+                reached = kernels.ascending_units(units.view(np.uint8), highest)
+                if reached >= 0:
+                    highest = int(reached)
+                    continue
+            sound = False
+            highest = _look(queue, number, first, units, highest, runs)
+        if sound and done:
+            queue.sound[number] = done
+        for what, found in runs.items():
+            yield from _told(what, queue, file, _joined(found))
     yield from _missing_files(queue)
+
+
+def _look(
+    queue: QueueUnits, number: int, first: int, units: Units, highest: int, runs: dict[str, list[_Run]]
+) -> int:
+    """Adds what is wrong with some units of a file to `runs`; the highest offset so far."""
+    states = unit_states(units, None)
+    offsets = units["physical_offset"].astype(np.int64)
+    holes = np.flatnonzero(states == ZERO)
+    if len(holes):
+        holes = holes[~queue.lost(queue.first_slot(number) + first + holes)]
+    started = np.flatnonzero(states == OK)
+    late = np.flatnonzero(states == PRE_BLANK)
+    behind = late if highest >= 0 else late[late > (started[0] if started.size else len(units))]
+    astray = np.zeros(len(started), bool)
+    if len(started):
+        own = offsets[started]
+        astray = _out_of_order(own, highest)
+        highest = max([highest, *own[~astray][-1:].tolist()])
+    runs["HOLE"] += _runs(holes, first, offsets)
+    runs["INVALID"] += _runs(np.flatnonzero(states == INVALID), first, offsets)
+    runs["PRE-BLANK"] += _runs(behind, first, offsets)
+    runs["ORDER"] += _runs(started[astray], first, offsets)
+    return highest
+
+
+def _readable(queue: QueueUnits, number: int, low: int, high: int) -> list[_Run]:
+    """Units `[low, high)` of a file, which are zero, without those that cannot be read."""
+    found = []
+    for start, end in sorted(queue.lost_in(number)):
+        if low < min(start, high):
+            found.append(_Run(low, min(start, high) - low))
+        low = max(low, end)
+    return [*found, _Run(low, high - low)] if low < high else found
 
 
 def _out_of_order(offsets: Ints, highest: int) -> npt.NDArray[np.bool_]:
@@ -93,27 +126,44 @@ def unreadable_units(queue: QueueUnits) -> Iterator[Finding]:
             )
 
 
-def _runs(
-    what: str, queue: QueueUnits, file: StoreFile, places: npt.NDArray[Any], units: Units | None
-) -> Iterator[Finding]:
-    """One finding for each run of neighbouring units."""
+def _runs(places: npt.NDArray[Any], first: int, offsets: Ints) -> list[_Run]:
+    """Runs of neighbouring units; `places` and `offsets` count from unit `first` of the file."""
     if not len(places):
-        return
-    breaks = np.flatnonzero(np.diff(places) != 1) + 1
-    for run in np.split(places, breaks):
-        first = int(run[0])
-        size = queue.dtype.itemsize
-        offset = None if units is None else int(units[first]["physical_offset"])
+        return []
+    starts = np.flatnonzero(np.diff(places, prepend=places[0] - 2) != 1)
+    lengths = np.diff(np.append(starts, len(places)))
+    begun = places[starts]
+    return list(map(_Run, (first + begun).tolist(), lengths.tolist(), offsets[begun].tolist()))
+
+
+def _joined(runs: list[_Run]) -> Iterator[_Run]:
+    """The runs of a file; two that meet are one."""
+    last: _Run | None = None
+    for one in runs:
+        if last is not None and last.first + last.length == one.first:
+            last = last._replace(length=last.length + one.length)
+            continue
+        if last is not None:
+            yield last
+        last = one
+    if last is not None:
+        yield last
+
+
+def _told(what: str, queue: QueueUnits, file: StoreFile, runs: Iterable[_Run]) -> Iterator[Finding]:
+    """One finding for each run."""
+    size = queue.dtype.itemsize
+    for one in runs:
         yield finding(
             f"{'BCQ' if queue.batch else 'CQ'}-{what}",
             path=file.shown,
-            position=first * size,
-            length=len(run) * size,
-            physical_offset=offset if what == "ORDER" else None,
-            found=len(run),
+            position=one.first * size,
+            length=one.length * size,
+            physical_offset=one.offset if what == "ORDER" else None,
+            found=one.length,
             topic=queue.topic,
             queue_id=queue.queue_id,
-            queue_offset=(file.base_offset or 0) // size + first,
+            queue_offset=(file.base_offset or 0) // size + one.first,
         )
 
 

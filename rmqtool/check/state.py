@@ -15,6 +15,7 @@ from rmqtool.errors import RmqtoolError
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.layout import StoreForm
 from rmqtool.store.live import lock_of
+from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -71,8 +72,7 @@ def check_state(
 def _markers(store: Store) -> Iterator[Finding]:
     for file in store.of_kind(FileKind.ABORT):
         try:
-            with file.open("pread") as source:
-                pid = Abort.parse(source.window(0, 64).tobytes())
+            pid = Abort.parse(read_whole(file))
             yield finding("CP-ABORT", path=file.shown, found="" if pid is None else f", process {pid}")
         except (RmqtoolError, FormatError) as error:
             yield finding("CP-ABORT", path=file.shown, found=f", {error}")
@@ -95,8 +95,7 @@ def _checkpoint(store: Store, log_end: LogEnd | None, *, unclean: bool) -> Itera
             yield finding("CP-MISSING", path="checkpoint")
         return
     try:
-        with file.open("pread") as source:
-            raw = source.window(0, CHECKPOINT_SIZE).tobytes()
+        raw = read_whole(file)
     except RmqtoolError as error:
         yield finding("CP-UNREADABLE", path=file.shown, found=str(error))
         return

@@ -39,6 +39,7 @@ from rmqtool.scan.files import FileReader
 from rmqtool.scan.log import data_bytes
 from rmqtool.store.layout import FileKind
 from rmqtool.store.live import is_live
+from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -205,8 +206,7 @@ class Verification:
         """`logicsMsgTimestamp` of the checkpoint, None without one."""
         for file in self.store.of_kind(FileKind.CHECKPOINT):
             try:
-                with file.open("pread") as source:
-                    return int(parse_checkpoint(source.window(0, source.size).tobytes()).logics_msg_timestamp)
+                return int(parse_checkpoint(read_whole(file)).logics_msg_timestamp)
             except RmqtoolError:
                 return None
         return None

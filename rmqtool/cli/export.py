@@ -252,9 +252,6 @@ def _refuse_shaping(form: str, bodies: BodyOptions) -> None:
 
 def _outside(store: Store, path: Path) -> None:
     """Nothing is ever written in a store, nor by root where another user leads it."""
-    from rmqtool.repair.authentic import refuse_foreign_link
-
-    refuse_foreign_link(str(path), "--to")
     place = path.parent.resolve() / path.name
     roots = [store.root, *store.roots]
     for root in roots:

@@ -269,19 +269,10 @@ def resolve_store(text: str | None, options: StoreOptions) -> Path:
     if given := os.environ.get("RMQTOOL_STORE"):
         return Path(given)
     if options.config_path is not None:
-        root = _store_root_of(options.config_path)
+        from rmqtool.store.properties import read_properties
+
+        root = read_properties(options.config_path).get("storePathRootDir")
         if root:
             return Path(root)
         raise UsageError(f"no STORE given, and {options.store_config} has no storePathRootDir")
     raise UsageError("no STORE given, and RMQTOOL_STORE is not set")
-
-
-def _store_root_of(config: Path) -> str | None:
-    import javaproperties
-
-    try:
-        with config.open("rb") as stream:
-            root: str | None = javaproperties.load(stream).get("storePathRootDir")
-    except (OSError, ValueError) as error:
-        raise UsageError(f"--store-config: {config} cannot be read: {error}") from error
-    return root

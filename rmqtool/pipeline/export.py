@@ -7,7 +7,6 @@ directory its name: it is there whole or not at all. Tasks and driver have to se
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from rmqtool.output.export.target import MARKER, Target, sync, writing
 from rmqtool.output.jsonrows import encode
 from rmqtool.pipeline.parts import log_parts
 from rmqtool.pipeline.runner import Lost, lost_part, over_log
-from rmqtool.pipeline.shared import new_attempt, refuse_not_shared
+from rmqtool.pipeline.shared import new_attempt, part_mode, refuse_not_shared
 from rmqtool.query.reading import Reading
 from rmqtool.query.scope import Scope
 from rmqtool.store.coverage import Incomplete, coverage
@@ -45,8 +44,6 @@ if TYPE_CHECKING:
 ATTEMPTS = "_attempts"
 """where tasks write, below the directory that is being made"""
 
-_LONGEST_NAME = 255
-"""bytes"""
 _SUMS = ("messages", "bytes", "gaps", "bad_crc", "not_covered_left_out")
 
 
@@ -73,7 +70,7 @@ class ExportForm:
 
 @dataclass(frozen=True)
 class _Written:
-    """The files of one part: path as written → path below the export; and the summary of the run."""
+    """The files of one part: path below the attempts → path below the export; and the summary of the run."""
 
     files: dict[str, str]
     summary: Row
@@ -111,12 +108,10 @@ class ExportJob:
 
     def begin(self) -> None:
         """Makes the directory that is written to; what a killed run left there is not used again."""
-        staging = self._target.part
-        if (staging / ATTEMPTS).is_dir():
-            self._target.discard()
-        self._target.begin(force=self._force, resume=False, options={})
-        with writing(staging):
-            (staging / ATTEMPTS).mkdir(parents=True)
+        self._target.begin(force=self._force, resume=False, options={}, useless=ATTEMPTS)
+        self._staging = self._target.open_parts(fresh=True, mode=part_mode())
+        with writing(self._staging):
+            (self._staging / ATTEMPTS).mkdir()
 
     def run(
         self, stores: Mapping[str, Store], missing: Mapping[str, Sequence[Row]]
@@ -163,22 +158,22 @@ class ExportJob:
         for made, name in files.items():
             directory, _, last = name.rpartition("/")
             stem, dot, suffix = last.partition(".")
-            place = self._target.part / folder / directory / f"part-{number:05d}-{stem[-5:]}{dot}{suffix}"
+            place = self._staging / folder / directory / f"part-{number:05d}-{stem[-5:]}{dot}{suffix}"
             with writing(place):
                 place.parent.mkdir(parents=True, exist_ok=True)
-                os.replace(made, place)
+                os.replace(self._staging / ATTEMPTS / made, place)
 
     def publish(self) -> Row:
         """Gives the directory its name, with the summary in it; the summary."""
         summary = self.summary()
-        staging = self._target.part
+        staging = self._staging
         with writing(staging):
             shutil.rmtree(staging / ATTEMPTS)
             (staging / MARKER).write_bytes(encode({"schema": SCHEMA, **summary}) + b"\n")
             sync(staging / MARKER)
             for directory, _, _ in os.walk(staging):
                 sync(Path(directory))
-        self._target.publish(staging)
+        self._target.publish()
         return summary
 
     def discard(self) -> None:
@@ -205,35 +200,33 @@ def _write_part(part: LogPart, wanted: MessageFilter, form: ExportForm, attempts
     store = part.resolved()
     if store is None:
         return None
-    place = Path(new_attempt(attempts))
-    partitioned = bool(form.keys)
-    target = Target(place / ("made" if partitioned else f"part-00000.{form.format}"), directory=partitioned)
-    target.begin(force=False, resume=False, options={})
-    reading = Reading(live=is_live(store))
-    run = ExportRun(store, wanted, reading, form.destination(target), target)
-    run.run({}, None)
-    summary = run.summary()
-    if not summary["messages"]:
-        return _Written({}, summary)
-    root = target.path if partitioned else place
-    found = sorted(path for path in root.rglob(f"*.{form.format}"))
-    return _Written({str(path): path.relative_to(root).as_posix() for path in found}, summary)
+    with new_attempt(attempts) as attempt:
+        place = Path(attempt.here)
+        partitioned = bool(form.keys)
+        target = Target(
+            place / ("made" if partitioned else f"part-00000.{form.format}"), directory=partitioned
+        )
+        target.begin(force=False, resume=False, options={})
+        reading = Reading(live=is_live(store))
+        run = ExportRun(store, wanted, reading, form.destination(target), target)
+        run.run({}, None)
+        summary = run.summary()
+        if not summary["messages"]:
+            return _Written({}, summary)
+        root, own = target.path if partitioned else place, os.path.basename(attempt.path)
+        found = sorted(path for path in root.rglob(f"*.{form.format}"))
+        made = {f"{own}/{one.relative_to(place)}": one.relative_to(root).as_posix() for one in found}
+        return _Written(made, summary)
 
 
 def folders(paths: Sequence[str]) -> dict[str, str]:
     """Directory of each store below the export: none of a single one, else `store=…` as Hive has it."""
     if len(paths) == 1:
         return {paths[0]: ""}
-    return {path: _folder(path) for path in paths}
+    from rmqtool.output.export.partitions import shortened
 
-
-def _folder(path: str) -> str:
-    """What is longer than a name of a file system may be is cut, and ends in a digest of the path."""
-    name = f"store={quote(os.fsencode(path), safe=' ').replace('.', '%2E')}"
-    if len(name) <= _LONGEST_NAME:
-        return name
-    digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
-    return f"{name[: _LONGEST_NAME - len(digest) - 1]}-{digest}"
+    quoted = {path: quote(os.fsencode(path), safe=" ").replace(".", "%2E") for path in paths}
+    return {path: f"store={shortened(name)}" for path, name in quoted.items()}
 
 
 def refuse_inside(stores: Mapping[str, Store], to: Path, option: str = "--to") -> None:

@@ -9,7 +9,6 @@ the local command.
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
@@ -24,13 +23,14 @@ from rmqtool.pipeline.parts import log_parts
 from rmqtool.pipeline.rebuild_tasks import Bucket, BuildTask, Spooled, SpoolTask, together
 from rmqtool.pipeline.runner import Lost, lost_part, lost_store, over_log, run_each
 from rmqtool.pipeline.session import parallelism
-from rmqtool.pipeline.shared import refuse_not_shared
+from rmqtool.pipeline.shared import part_mode, refuse_not_shared
 from rmqtool.repair.alone import apply_alone
 from rmqtool.repair.rebuild import rebuild, refuse_unfit
 from rmqtool.repair.rebuild_report import exit_code_of, summary_of
 from rmqtool.repair.rebuild_rules import rules_of
 from rmqtool.scan.log import data_bytes
 from rmqtool.store.coverage import coverage
+from rmqtool.store.writing import way_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -104,13 +104,15 @@ class RebuildJob:
             raise UsageError(f"--output {self._to}: exists and is not empty")
         if not self._to.parent.is_dir():
             raise UsageError(f"--output: there is no directory {self._to.parent}")
-        if os.path.lexists(self._part):
-            if not (self._part / WORK).is_dir():
-                raise UsageError(f"{self._part} exists and is none of a rebuild")
-            self.discard()
         with writing(self._part):
-            (self._part / WORK).mkdir(parents=True)
-            (self._part / MADE).mkdir()
+            self._folder, _ = way_to(self._to.parent, "--output")
+            if self._folder.has(self._part.name):
+                if not os.path.isdir(f"{self._folder.here}/{self._part.name}/{WORK}"):
+                    raise UsageError(f"{self._part} exists and is none of a rebuild")
+                self.discard()
+            self._staging = self._folder.make(self._part.name, part_mode())
+            for name in (WORK, MADE):
+                os.mkdir(f"{self._staging.here}/{name}")
 
     def run(self, stores: Mapping[str, Store]) -> Iterator[StoreRebuilt]:
         """Rebuilds the stores; parts of later ones are read while earlier ones are built."""
@@ -120,14 +122,15 @@ class RebuildJob:
         for number, (path, store) in enumerate(stores.items()):
             chosen = {one for one in store.segments if store.segments.by_base(one.base) is one}
             parts[path] = log_parts(store, self._source.part_bytes, chosen.__contains__)
-            place = self._part / WORK / str(number)
-            place.mkdir()
+            place = f"{WORK}/{number}"
+            os.mkdir(f"{self._staging.here}/{place}")
             options = self._options[path]
             rules = rules_of(store, options.release)
-            tasks[path] = SpoolTask(rules, options, frozenset(store.topics), str(place), buckets)
+            tasks[path] = SpoolTask(rules, options, frozenset(store.topics), str(self._part / place), buckets)
         where = folders(list(stores))
         for path, results in over_log(self._session, parts, tasks):
-            one = self._built(path, stores[path], tasks[path], results, self._part / MADE / where[path])
+            target = Path(self._staging.here, MADE, where[path])
+            one = self._built(path, stores[path], tasks[path], results, target)
             self.done.append(one)
             yield one
 
@@ -142,14 +145,15 @@ class RebuildJob:
             return StoreRebuilt(path, None, lost)
         spooled = [one for _, one in results if one is not None]
         built = partial(self._build, task=task, spooled=spooled)
-        work = Path(os.path.realpath(task.place)) / "built"  # what is moved from there has no link on its way
+        place = f"{WORK}/{os.path.basename(task.place)}"
+        work = Path(self._staging.here, place, "built")
         work.mkdir()
         try:
             found = rebuild(store, self._options[path], work, None, self._zone, built)
             apply_alone(store, found.planned, str(target))
         except LostError as error:
             return StoreRebuilt(path, None, [lost_store(error.lost)])
-        shutil.rmtree(task.place)
+        self._staging.remove(place)
         return StoreRebuilt(path, found)
 
     def _build(
@@ -182,24 +186,23 @@ class RebuildJob:
                 raise LostError(one)
             made.queues |= one.queues
             for path, time in one.times.items():
-                files.adopt(Path(one.root) / path, path, time)
+                files.adopt(files.root.parent / os.path.basename(one.root) / path, path, time)
         return made
 
     def publish(self) -> Row:
         """Gives the directory its name, if a store was built; the summary."""
         if any(one.rebuilt is not None for one in self.done):
-            made = self._part / MADE
             with writing(self._to):
-                sync(made)
-                made.replace(self._to)
-                sync(self._to.parent)
+                sync(Path(self._staging.here, MADE))
+                self._staging.rename(MADE, self._to.name, into=self._folder)
+                self._folder.sync()
         self.discard()
         return self.summary()
 
     def discard(self) -> None:
         """Removes what was written."""
         with writing(self._part):
-            shutil.rmtree(self._part)
+            self._folder.remove(self._part.name)
 
     def summary(self) -> Row:
         """Of one store its own, of several all of them."""

@@ -57,17 +57,20 @@ class SpoolTask:
             return None
         wanted = WantedQueues(self.options, self.topics)
         kernels = choose_kernels(data_bytes(store.segments))
-        place = new_attempt(self.place)
-        with SpoolFile(f"{place}/frames") as frames, SpoolFile(f"{place}/keys") as keyed:
+        with (
+            new_attempt(self.place) as place,
+            SpoolFile(f"{place.here}/frames") as frames,
+            SpoolFile(f"{place.here}/keys") as keyed,
+        ):
             sink, keys = QueueSpool(frames, self.buckets), KeySpool(keyed)
-            files = DerivedFiles(Path(place))
+            files = DerivedFiles(Path(place.here))
             queues = QueueBuilder(self.rules, files, kernels, wanted, sink)
             what = self.options.what
             builder = Builder(queues if "cq" in what else None, keys if "index" in what else None)
             heard = build_log(store.segments, builder, kernels, LogReading(live=is_live(store)))
         made = Made(heard, builder.records, builder.elsewhere, {}, queues.left, keys.keys, wanted.deleted)
-        spooled = SpooledKeys(keyed.path, keys.keys, keys.first, keys.last)
-        return Spooled(frames.path, sink.places, spooled, queues.lost, made)
+        spooled = SpooledKeys(f"{place.path}/keys", keys.keys, keys.first, keys.last)
+        return Spooled(f"{place.path}/frames", sink.places, spooled, queues.lost, made)
 
 
 @dataclass(frozen=True)
@@ -97,16 +100,16 @@ class BuildTask:
     def __call__(self, share: Bucket | IndexShare) -> Built:
         """Reads the parts in the order of the log."""
         kernels = choose_kernels(self.log_bytes)
-        root = new_attempt(self.place)
-        files = DerivedFiles(Path(root))
-        if isinstance(share, IndexShare):
-            share.build(self.rules, files, kernels)
-            return Built(root, files.times)
-        queues = Queues(self.rules, files, kernels)
-        for path, places, lost in share.parts:
-            for frame in read_frames(path, places):
-                feed(frame, queues, lost)
-        return Built(root, files.times, {key: QueueTold.of(one) for key, one in queues.made.items()})
+        with new_attempt(self.place) as root:
+            files = DerivedFiles(Path(root.here))
+            if isinstance(share, IndexShare):
+                share.build(self.rules, files, kernels)
+                return Built(root.path, files.times)
+            queues = Queues(self.rules, files, kernels)
+            for path, places, lost in share.parts:
+                for frame in read_frames(path, places):
+                    feed(frame, queues, lost)
+            return Built(root.path, files.times, {key: QueueTold.of(one) for key, one in queues.made.items()})
 
 
 def together(parts: list[Spooled]) -> Made:

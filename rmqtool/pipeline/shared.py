@@ -5,17 +5,25 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from rmqtool.errors import StoreIOError
+from rmqtool.errors import StoreIOError, UsageError
 from rmqtool.pipeline.session import parallelism
+from rmqtool.store.modes import mask, only_for
+from rmqtool.store.names import escape_name
+from rmqtool.store.trust import foreign_component
+from rmqtool.store.writing import way_to
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import SparkSession
 
     from rmqtool.pipeline.runner import Lost
+    from rmqtool.store.writing import Folder
 
 NOT_SHARED = "is not there where tasks run: driver and executors have to see it under the same path"
 
@@ -23,16 +31,58 @@ _PROBES = 2
 """tasks a core that look for a directory, so that each executor has one, as a rule"""
 
 
-def new_attempt(below: str) -> str:
-    """Makes a directory for an attempt of a task below one that the driver made. Raises `StoreIOError`."""
-    made = os.path.join(below, uuid.uuid4().hex)
+def part_mode() -> int:
+    """Permissions of a directory that tasks write below: they may run as other users, unless it is root."""
+    return 0o700 if os.geteuid() == 0 else 0o777
+
+
+@contextmanager
+def new_attempt(below: str) -> Iterator[Folder]:
+    """A directory for an attempt of a task below one that the driver made. Raises `StoreIOError`.
+
+    What is made meanwhile is no more readable than the one of the driver: executors have masks of their own.
+    """
+    name = uuid.uuid4().hex
     try:
-        os.mkdir(made)
-    except FileNotFoundError as error:
-        raise StoreIOError(f"{below} {NOT_SHARED}") from error
+        folder, missing = way_to(below, "the directory of a task")
+        if missing:
+            folder.close()
+            raise StoreIOError(f"{below} {NOT_SHARED}")
+        with folder:
+            made = folder.make(name, part_mode())
+            readers = os.fstat(folder.descriptor).st_mode
     except OSError as error:
-        raise StoreIOError(f"{made}: {error.strerror}") from error
-    return made
+        raise StoreIOError(f"{below}/{name}: {error.strerror}") from error
+    before = mask()
+    only_for(readers)
+    try:
+        with made:
+            yield made
+    finally:
+        os.umask(before)
+
+
+def refuse_led(directory: str, option: str) -> None:
+    """For what Spark writes by path: raises `UsageError` where root would, and others may change the way.
+
+    Makes the directory for root where it is not there.
+    """
+    parts = urlsplit(directory)
+    if os.geteuid() != 0 or parts.scheme not in {"", "file"}:
+        return
+    place = parts.path if parts.scheme else directory
+    foreign = foreign_component(place)
+    if foreign is not None:
+        raise UsageError(
+            f"{option} {escape_name(place)}: another user may change {escape_name(foreign)}, and Spark "
+            "follows links; as root name a directory that only root may change"
+        )
+    with ExitStack() as stack:
+        folder, missing = way_to(place, option)
+        for name in missing:
+            folder = stack.enter_context(folder).make(name)
+            folder.show()
+        stack.enter_context(folder)
 
 
 def refuse_not_shared(lost: Lost) -> None:

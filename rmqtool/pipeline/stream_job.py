@@ -20,6 +20,7 @@ from rmqtool.pipeline.source import FORMAT, RocketMQSource
 from rmqtool.pipeline.stopping import stop_asked
 from rmqtool.pipeline.workers import refuse_workers
 from rmqtool.store.coverage import Incomplete, coverage
+from rmqtool.store.modes import mask
 
 if TYPE_CHECKING:
     import threading
@@ -34,6 +35,9 @@ CHECKPOINT = "_checkpoint"
 """where the state of a stream lies below its directory unless told otherwise"""
 
 _POLL_SECONDS = 1
+_MASK = "fs.permissions.umask-mode"
+_OWN = "fs.file.impl.disable.cache"
+"""Hadoop asks a file system that is there already for its own mask"""
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,15 @@ class StreamRun:
                 self._lost = listener.rows
 
     def _batches(self, address: str, asked: threading.Event) -> Iterator[int]:
-        query = self._start(address)
+        # Java sets permissions itself, whatever the mask of its process or of an executor's
+        settings = {_MASK: f"{mask():03o}", _OWN: "true"}
+        for name, value in settings.items():
+            self.session.conf.set(name, value)
+        try:
+            query = self._start(address)
+        finally:
+            for name in settings:
+                self.session.conf.unset(name)
         try:
             ended = False
             while not (ended or asked.is_set()):

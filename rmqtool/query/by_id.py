@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.query.by_key import KeySource, find_keys
+from rmqtool.query.lost_place import where_items_lead
 from rmqtool.query.wanted_keys import WantedKeys
 
 if TYPE_CHECKING:
@@ -35,8 +36,10 @@ def find_uniq_key(store: Store, uniq_key: str, reading: Reading, *, thorough: bo
     forms = dict.fromkeys((uniq_key, uniq_key.upper(), uniq_key.lower()))
     wanted = WantedKeys(forms, uniq_key_only=True)
     answer = find_keys(store, wanted, reading=reading)
+    known: list[Row] = []
     if (
         thorough and not answer.matches
     ):  # a topic that nothing but its records names is not asked for in the index
+        known = where_items_lead(store.segments, (one.physical_offset for one in answer.missing))
         answer = find_keys(store, wanted, source=KeySource.SCAN, reading=reading)
-    return Matches(tuple(sorted(answer.matches)), answer.source, tuple(answer.not_covered))
+    return Matches(tuple(sorted(answer.matches)), answer.source, (*answer.not_covered, *known))

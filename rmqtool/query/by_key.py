@@ -19,6 +19,7 @@ from rmqtool.query.index_lookup import open_index
 from rmqtool.query.key_scan import COMPARED, KeyScan
 from rmqtool.query.log_end import log_span
 from rmqtool.query.lost_end import lost_end
+from rmqtool.query.lost_place import where_items_lead
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.topics import known_topics
 from rmqtool.scan.picked import Missing, pick
@@ -120,6 +121,7 @@ def find_keys(
     answer.not_covered += lost_end(store, MessageFilter(store_from=window[0], store_to=window[1]))
     if rest:
         _by_scan(store, wanted, answer, rest, reading)
+    answer.not_covered += where_items_lead(store.segments, (one.physical_offset for one in answer.missing))
     return answer
 
 

@@ -13,6 +13,7 @@ from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 from rmqtool.store.releases import describe
 from rmqtool.store.resolve import StoreForm
+from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
     from rmqtool.store.files import StoreFile
@@ -27,7 +28,6 @@ _JSON_KINDS = (
     FileKind.TIMERMETRICS,
     FileKind.COMPACTION_POSITION,
 )
-_SMALL = 1 << 16
 
 
 def state_of(store: Store) -> Row:
@@ -86,8 +86,7 @@ def _size(store: Store, kind: FileKind) -> Row:
 def small_content(file: StoreFile) -> bytes | str:
     """The content of a small file, or why it cannot be read."""
     try:
-        with file.open("pread") as source:
-            return source.window(0, _SMALL).tobytes()
+        return read_whole(file)
     except RmqtoolError as error:
         return str(error)
 

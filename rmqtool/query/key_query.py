@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.query.by_key import KeySource, find_keys
-from rmqtool.query.lost_place import known_place
+from rmqtool.query.lost_place import LOOKED_AT, known_place
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.select_found import passing
 from rmqtool.scan.picked import Damaged, Missing, pick
@@ -28,8 +28,6 @@ Row = dict[str, Any]
 
 _NAMED = 1000
 """keys without a message that the summary names; the rest is counted"""
-LOOKED_AT = 10
-"""places without a record that are looked at; the rest is counted"""
 
 
 def known_places(store: Store, absent: Iterable[int]) -> list[tuple[str, Row]]:

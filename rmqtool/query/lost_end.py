@@ -1,10 +1,12 @@
-"""Whether queues know more than the log holds: its end was lost, as in a power cut that spared the queues."""
+"""Whether queues or the index know more than the log holds: its end was lost, as in a power cut."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from formats.index import FIRST_ITEM
 from rmqtool.errors import RmqtoolError
+from rmqtool.query.index_lookup import open_index
 from rmqtool.query.log_end import log_span
 from rmqtool.query.queue_ends import file_ends
 from rmqtool.query.scope import Scope
@@ -12,6 +14,8 @@ from rmqtool.store.coverage import Incomplete
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rmqtool.query.message_filter import MessageFilter
     from rmqtool.store.layout import Store
 
@@ -19,9 +23,9 @@ Row = dict[str, Any]
 
 
 def lost_end(store: Store, wanted: MessageFilter | None = None) -> list[Row]:
-    """No row of `not_covered`, or the one for messages behind the end of the log to which a queue leads.
+    """No row of `not_covered`, or the one for messages behind the log's end that a queue or the index knows.
 
-    Queues are looked at before the log: a broker that runs writes the log first. wanted: none where the end
+    Both are looked at before the log: a broker that runs writes the log first. wanted: none where the end
     of the log is outside of what is wanted.
     """
     last = store.segments.last_with_data() or next(iter(store.segments), None)
@@ -38,8 +42,8 @@ def lost_end(store: Store, wanted: MessageFilter | None = None) -> list[Row]:
 
 
 def _furthest(store: Store) -> tuple[int, str]:
-    """Physical offset behind the last message of any queue, and the file that says so."""
-    found = [(0, "")]
+    """Physical offset behind the last message of any queue or index file, and the file that says so."""
+    found = [(0, ""), *_of_index(store)]
     for kind in (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE):
         for queue in store.queues(kind):
             for file in reversed(queue.files):
@@ -51,3 +55,21 @@ def _furthest(store: Store) -> tuple[int, str]:
                     found.append((last["physical_offset"] + last["size"], file.shown))
                     break
     return max(found)
+
+
+def _of_index(store: Store) -> Iterator[tuple[int, str]]:
+    """Of the last index file that holds items: behind the first byte of its last message.
+
+    A header that says otherwise than the last item is damage to the index, and tells nothing of the log.
+    """
+    for file in reversed(list(store.index_files())):
+        try:
+            with open_index(store, file) as reader:
+                last = None if reader is None else reader.item(reader.count - 1)
+                if reader is None or last is None or reader.count <= FIRST_ITEM:
+                    continue
+                if last.physical_offset == int(reader.header.end_physical_offset):
+                    yield last.physical_offset + 1, file.shown
+                return
+        except RmqtoolError:
+            continue  # who reads the index says so

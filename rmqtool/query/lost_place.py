@@ -9,12 +9,16 @@ from rmqtool.query.locate import What, look_at
 from rmqtool.store.coverage import Incomplete, rest_of_log
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rmqtool.query.locate import Place
     from rmqtool.store.segments import SegmentSet
 
     Row = dict[str, Any]
 
 DAMAGE = frozenset({What.DAMAGED, What.GARBAGE, What.STALE})
+LOOKED_AT = 10
+"""places to which items of an index lead and where no record lies that are looked at"""
 
 
 def damaged_range(place: Place) -> tuple[int, int] | None:
@@ -57,6 +61,24 @@ def known_place(segments: SegmentSet, physical_offset: int) -> tuple[str, Row]:
     if damaged is not None:
         row |= {"damaged_from": damaged[0], "damaged_to": damaged[1]}
     return in_words(place), row
+
+
+def where_items_lead(segments: SegmentSet, offsets: Iterable[int]) -> list[Row]:
+    """Rows of `not_covered` for physical offsets at which the index knew a message and no record lies.
+
+    None for what has expired, and for a byte inside of a record: there the item is wrong.
+    """
+    astray = sorted(one for one in set(offsets) if one >= segments.first_offset)
+    rows: list[Row] = []
+    for offset in astray[:LOOKED_AT]:
+        words, known = known_place(segments, offset)
+        if known["state"] != What.INSIDE:
+            place = {"path": "commitlog", "physical_offset": offset, "reason": Incomplete.DAMAGE.value}
+            rows.append(place | {"error": f"the index knew a message: {words}"})
+    if len(astray) > LOOKED_AT:
+        words = "the index knew messages at further places without a record"
+        rows.append({"path": "commitlog", "reason": Incomplete.DAMAGE.value, "error": words})
+    return rows
 
 
 def damage_rows(place: Place) -> list[Row]:

@@ -247,7 +247,7 @@ class OffsetQuery:
     def not_covered(self) -> list[Row]:
         """Messages behind the last one listed, and records that could not be shown."""
         rows: list[Row] = [*self.unread, *map(Missing.row, self.missing), *map(Damaged.row, self.damaged)]
-        rows += queue_damage(self.view, self.store.sizes)
+        rows += queue_damage(self.view, self.store)
         if self._first is not None and self._first.first_skipped is not None:
             rows.append(skipped(self.view, self._first.first_skipped, self._first.skipped))
         rows += self._others

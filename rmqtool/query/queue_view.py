@@ -15,6 +15,7 @@ import numpy as np
 from formats.consumequeue import PRE_BLANK_SIZE
 from rmqtool.query.queue_min import batch_minimum, minimum_4, minimum_5
 from rmqtool.scan.units import BATCH_UNIT, UNIT, valid_units
+from rmqtool.store.holes import data_places
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
     Units = npt.NDArray[Any]
 
+_TOGETHER = 1 << 16
+"""units that are looked at together"""
 RECOVERED_FILES = 3
 """files that `ConsumeQueue#recover` reads; older ones are taken as full"""
 
@@ -58,8 +61,9 @@ class QueueView:
     files: list[ViewedFile] = field(default_factory=list)
     hidden: tuple[int, int, int] | None = None
     """where a unit that is none ends the queue although others follow: file, byte in it, how many follow"""
-    begins_with_message: bool = False
-    """not so where a queue begins inside of its first file: `ConsumeQueue#fillPreBlank`"""
+    begins_at: int | None = None
+    """physical offset of the message with which the first file begins; None where the queue begins inside of
+    that file: `ConsumeQueue#fillPreBlank`"""
     _open: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
@@ -67,13 +71,14 @@ class QueueView:
             ViewedFile(
                 self._open.enter_context(file.open("pread")),
                 file.base_offset or 0,
-                file.size // self.width * self.width,
+                file.mapped_size // self.width * self.width,
             )
             for file in self.queue.files
         ]
         if self.files and not self.batch:
             first = self.units(self.files[0], 0, self.width)
-            self.begins_with_message = bool(len(first)) and int(first[0]["size"]) not in (0, PRE_BLANK_SIZE)
+            if len(first) and int(first[0]["size"]) not in (0, PRE_BLANK_SIZE):
+                self.begins_at = int(first[0]["physical_offset"])
         self._recover()
         self._cut_behind_log()
         return self
@@ -166,18 +171,31 @@ class QueueView:
         """`ConsumeQueue#recover`: the first unit that is not valid ends the queue."""
         for index in range(max(len(self.files) - RECOVERED_FILES, 0), len(self.files)):
             file = self.files[index]
-            bad = np.flatnonzero(~valid_units(self.units(file)))
-            if bad.size:
-                behind = self._filled_behind(index, int(bad[0]))
-                file.written = int(bad[0]) * self.width
+            end = self._end_of_valid(file)
+            if end < file.written:
+                behind = self._filled_behind(index, end)
+                file.written = end
                 self.hidden = (index, file.written, behind) if behind else None
                 del self.files[index + 1 :]
                 return
 
-    def _filled_behind(self, index: int, number: int) -> int:
+    def _end_of_valid(self, file: ViewedFile) -> int:
+        """Byte at which the first unit of a file that is not valid begins."""
+        for start in range(0, file.written, _TOGETHER * self.width):
+            bad = np.flatnonzero(~valid_units(self.units(file, start, start + _TOGETHER * self.width)))
+            if bad.size:
+                return start + int(bad[0]) * self.width
+        return file.written
+
+    def _filled_behind(self, index: int, end: int) -> int:
         """Units behind one that is none, in its file and in those that follow."""
-        parts = [self.units(self.files[index])[number:], *map(self.units, self.files[index + 1 :])]
-        return sum(int(np.count_nonzero(valid_units(part))) for part in parts)
+        found = 0
+        for file in self.files[index:]:
+            for start in data_places(file.source, end, file.written, _TOGETHER * self.width):
+                units = self.units(file, start, start + _TOGETHER * self.width)
+                found += int(np.count_nonzero(valid_units(units)))
+            end = 0
+        return found
 
     def _cut_behind_log(self) -> None:
         """Units of records that the log does not have: recovery cuts them (`#truncateDirtyLogicFiles`)."""

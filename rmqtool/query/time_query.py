@@ -122,7 +122,7 @@ class TimeQuery:
     def not_covered(self) -> list[Row]:
         """Units whose records are not there to be asked for their time, and a record that cannot be shown."""
         rows: list[Row] = list(self.unread)
-        rows += queue_damage(self.view, self.store.sizes)
+        rows += queue_damage(self.view, self.store)
         if self.exact.unknown:
             why = f"{self.exact.unknown} units without a record, whose time is not known"
             rows.append({"path": self.view.path, "reason": Incomplete.DAMAGE, "error": why})

@@ -144,15 +144,14 @@ def _batch_place(queue: Queue, slot: int) -> tuple[StoreFile, int] | None:
     width = sizeof(BatchUnit)
     for file in reversed(queue.files):
         with file.open("pread") as source:
-            raw = source.window(0, source.size).tobytes()
-        low, high = 0, len(raw) // width
-        while low < high:
-            middle = (low + high) // 2
-            unit = BatchUnit.parse(raw[middle * width : (middle + 1) * width])
-            if unit.size <= 0 or unit.base_offset > slot:
-                high = middle
-            else:
-                low = middle + 1
+            low, high = 0, source.size // width
+            while low < high:
+                middle = (low + high) // 2
+                unit = BatchUnit.parse(source.window(middle * width, width).tobytes())
+                if unit.size <= 0 or unit.base_offset > slot:
+                    high = middle
+                else:
+                    low = middle + 1
         if low:
             return file, (low - 1) * width
     return None

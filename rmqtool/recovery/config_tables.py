@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from rmqtool.check.config_files import View, view
 from rmqtool.errors import RmqtoolError
-from rmqtool.store.config_json import ParseState, parse_config, whole_config
+from rmqtool.store.config_json import ParseState, parse_config
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
+from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
     from rmqtool.recovery.traits import Traits
@@ -88,8 +89,7 @@ def _view(store: Store, path: str, name: str, traits: Traits) -> View:
     if file is None:
         return View.MISSING
     try:
-        with file.open("pread") as source:
-            raw = whole_config(source)
+        raw = read_whole(file)
     except RmqtoolError:
         return View.UNREADABLE
     return config_view(name.rpartition("/")[2], raw, traits)

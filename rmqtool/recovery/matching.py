@@ -41,13 +41,20 @@ _LIGHT = "%LMQ%"
 class Matches:
     """matched: records that the entry at their queue offset leads to. wrong: those where it leads elsewhere.
 
-    missed: those where the entry is a blank or zeros. first: the lowest queue offset of the wrong ones.
+    missed: those where the entry is a blank or zeros. first: the lowest queue offset of the wrong ones. span:
+    queue offsets [low, high) that records have, also those that no entry can have.
     """
 
     matched: int = 0
     wrong: int = 0
     missed: int = 0
     first: int | None = None
+    span: tuple[int, int] | None = None
+
+    @property
+    def compared(self) -> int:
+        """Records that were held against an entry."""
+        return self.matched + self.wrong + self.missed
 
     def add(self, other: Matches) -> None:
         """Both together."""
@@ -56,6 +63,9 @@ class Matches:
         self.missed += other.missed
         firsts = [one for one in (self.first, other.first) if one is not None]
         self.first = min(firsts, default=None)
+        spans = [one for one in (self.span, other.span) if one is not None]
+        if spans:
+            self.span = min(low for low, _ in spans), max(high for _, high in spans)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +90,8 @@ class _Queue:
 
     def append(self, run: Run) -> None:
         """Holds records against the entries at their slots."""
+        if len(run.slots):
+            self.found.add(Matches(span=(int(run.bases.min()), int((run.bases + run.counts).max()))))
         if not self._files:
             return
         numbers = np.searchsorted(self._bases, run.slots, side="right") - 1

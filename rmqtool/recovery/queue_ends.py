@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rmqtool.recovery.spans import Key, Lag
     from rmqtool.recovery.start import AnyQueue, Start
 
+    Span = tuple[int, int]
+
 _ALWAYS_THERE = ("%LMQ%", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_", "rmq_sys_", "TRANS_CHECK_MAX_TIME_TOPIC")
 """topics that need no entry in the topic table"""
 
@@ -33,13 +35,15 @@ def queue_outcomes(
     if start.settings.rocksdb_queues:
         return ()
     queues, spans = start.queues, _wanted_spans(start)
+    known = matches or {}
+    spans = _light_spans(start, known, spans) | spans
     return tuple(
         _outcome(
             key,
             queues.get(key),
             spans.get(key),
             loaded_max.get(key, 0),
-            None if matches is None or key not in matches else matches[key].missed,
+            known[key].missed if key in known and known[key].compared else None,
             whole=whole,
         )
         for key in sorted({*queues, *spans})
@@ -56,6 +60,22 @@ def lags(start: Start) -> tuple[Lag, ...]:
 def _wanted_spans(start: Start) -> dict[Key, tuple[int, int]]:
     """Queue offsets in the log."""
     return {key: span for key, span in start.spans.of().items() if is_somebodys(start.store.topics, key[0])}
+
+
+def _light_spans(start: Start, matches: Mapping[Key, Matches], own: Collection[Key]) -> dict[Key, Span]:
+    """Queue offsets in the log of queues that records feed besides their `own`.
+
+    Release 5 numbers some of these queues otherwise than its records (`MultiDispatchUtils`): where entries do
+    not lead to the messages of their queue offsets, these tell nothing of the queue's end.
+    """
+    return {
+        key: one.span
+        for key, one in matches.items()
+        if one.span is not None
+        and key not in own
+        and not one.wrong
+        and is_somebodys(start.store.topics, key[0])
+    }
 
 
 def is_somebodys(topics: Collection[str], topic: str) -> bool:

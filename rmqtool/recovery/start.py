@@ -23,6 +23,7 @@ from rmqtool.recovery.taking import has_border, taker
 from rmqtool.recovery.traits import ReputStart
 from rmqtool.recovery.witness import Witness
 from rmqtool.scan.fields import Field
+from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
     from rmqtool.recovery.reading import Reading
@@ -104,8 +105,7 @@ class Start:
         file = self.store.file("checkpoint")
         if file is None:
             return parse_checkpoint(b"")
-        with file.open("pread") as source:
-            return parse_checkpoint(source.window(0, source.size).tobytes())
+        return parse_checkpoint(read_whole(file))
 
     def load(self) -> None:
         """Files of log and queues, the checkpoint, the index; after it `plan` is known."""

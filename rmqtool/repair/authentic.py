@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from rmqtool.errors import StoreIOError, UsageError
 from rmqtool.repair.places import inside
 from rmqtool.store.names import escape_name, unescape_name
-from rmqtool.store.trust import changed_by_others, foreign_component, foreign_link
+from rmqtool.store.trust import changed_by_others, foreign_component
 
 if TYPE_CHECKING:
     from rmqtool.repair.journal import Entry, Journal
@@ -34,17 +34,6 @@ def refuse_foreign(directory: str, option: str) -> None:
         raise UsageError(
             f"{option} {escape_name(directory)}: another user may change {escape_name(foreign)}; "
             "a journal is kept where only this user and root may"
-        )
-
-
-def refuse_foreign_link(path: str, option: str) -> None:
-    """Raises `UsageError` when root would write behind a link that another user may change."""
-    if os.geteuid() != 0:
-        return
-    link = foreign_link(path)
-    if link is not None:
-        raise UsageError(
-            f"{option} {escape_name(path)}: {escape_name(link)} is a link that another user may change"
         )
 
 

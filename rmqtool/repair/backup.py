@@ -6,10 +6,11 @@ import os
 import secrets
 import shutil
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rmqtool.errors import StoreIOError
+from rmqtool.errors import PlanRefusedError
 from rmqtool.repair.copying import move_or_copy
 from rmqtool.repair.facts import Facts, facts_of
 from rmqtool.repair.journal import JOURNAL, STATE, Entry, Journal, Piece
@@ -53,12 +54,16 @@ class BackupNeeds:
 
 def backup_needs(store: Store, planned: Planned, backup: str) -> BackupNeeds:
     """What must be copied before a plan is carried out in place. Raises `OSError`."""
-    places, ranges, files = InStore(store), 0, 0
+    places, files = InStore(store), 0
     device = _device_of(backup)
+    kept: Counter[str] = Counter()
     for path, changes in edits_by_file(planned.plan.changes).items():
         size = facts_of(places.of(path), follow=True).size
-        ranges += sum(one.before for one in regions_of(changes, size))
-    ranges += sum(one.before for _, one in set_aside(planned.plan.changes))
+        kept[path] += sum(one.before for one in regions_of(changes, size))
+    for path, region in set_aside(planned.plan.changes):
+        kept[path] += region.before
+    # holes are copied as holes
+    ranges = sum(min(length, os.stat(places.of(path)).st_blocks * 512) for path, length in kept.items())
     for change in planned.plan.changes:
         location = places.of(change.path)
         if change.action in {Action.PUT, Action.REMOVE} and facts_of(location).kind == "file":
@@ -93,9 +98,11 @@ def clear_backup(directory: str) -> None:
 class Backup:
     """One journal on its way. Make it, call `write` once."""
 
-    def __init__(self, disk: Disk, store: Store, planned: Planned, directory: str, held: Held) -> None:
+    def __init__(
+        self, disk: Disk, store: Store, planned: Planned, directory: str, held: Held, places: InStore
+    ) -> None:
         self._disk, self._planned, self._directory, self._held = disk, planned, directory, held
-        self._places = InStore(store)
+        self._places = places
         self._root = os.path.realpath(store.root)
         self._further = tuple(os.path.realpath(one) for one in store.roots[1:])
         self._folders: dict[str, Facts] = {}
@@ -103,7 +110,7 @@ class Backup:
     def write(self) -> Journal:
         """Saves everything and returns the journal, which is then on the medium. Raises `OSError`."""
         if not os.path.isdir(self._directory):
-            os.makedirs(os.path.dirname(self._directory), exist_ok=True)
+            make_parents(self._disk, self._directory, mode=0o777)
             self._disk.make_directory(self._directory)
             self._disk.sync_directory(os.path.dirname(self._directory))
         commitlog = os.path.realpath(os.path.join(self._root, "commitlog"))
@@ -113,7 +120,7 @@ class Backup:
             self._note_directory(folder)
         entries = [*self._edited(), *self._named()]
         for path, region in set_aside(self._planned.plan.changes):
-            self._save(self._places.of(path), path, region)
+            self._save(self._places.content_of(path), path, region)
         for folder, _, _ in os.walk(self._directory, topdown=False):
             self._disk.sync_directory(folder)
         journal = Journal(
@@ -145,10 +152,10 @@ class Backup:
     def _edited(self) -> list[Entry]:
         entries = []
         for path, changes in edits_by_file(self._planned.plan.changes).items():
-            location = os.path.realpath(self._places.of(path))
+            location = self._places.content_of(path)
             before = facts_of(location)
             if before.kind != "file":
-                raise StoreIOError(f"{escape_name(path)}: the plan changes it, but it is no file")
+                raise PlanRefusedError(f"{escape_name(path)}: the plan changes it, but it is no file")
             pieces = tuple(
                 Piece(
                     position=one.position,
@@ -184,9 +191,10 @@ class Backup:
             target = file_path(self._directory, change.path)
             self._make_parents(target)
             move_or_copy(self._disk, location, target, keep_source=True)
+            before = facts_of(target)  # of what was kept: something else may have taken its place meanwhile
             digest = sha256_of_file(target)
         elif before.kind == "other":
-            raise StoreIOError(f"{escape_name(change.path)}: is neither file nor directory, it stays")
+            raise PlanRefusedError(f"{escape_name(change.path)}: is neither file nor directory, it stays")
         return Entry(path=change.path, location=location, before=before, sha256=digest)
 
     def _make_parents(self, target: str) -> None:

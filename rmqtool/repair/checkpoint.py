@@ -9,6 +9,7 @@ from rmqtool.repair.content import Inline
 from rmqtool.repair.plan import Action, Change, Edit, Planned, Told, make_planned
 from rmqtool.repair.proof import FIELDS, build
 from rmqtool.store.kinds import FileKind
+from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,8 +26,7 @@ def stored_values(store: Store) -> dict[str, int]:
     file = store.file(PATH)
     raw = b""
     if file is not None:
-        with file.open("pread") as source:
-            raw = source.window(0, CHECKPOINT_SIZE).tobytes()
+        raw = read_whole(file)
     found = parse_checkpoint(raw)
     return {name: int(found[name]) for name in FIELDS}
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from rmqtool.errors import StoreIOError
 from rmqtool.repair.content import CHUNK
-from rmqtool.repair.disk import open_regular
-from rmqtool.repair.facts import facts_of, give_owner
+from rmqtool.repair.facts import facts_at, give_owner
 from rmqtool.store.names import escape_name
+from rmqtool.store.writing import open_regular, shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -91,7 +91,8 @@ def _copy_data(
             disk.write(target, piece, at + shift, path)
             done = len(piece)
         if done == 0:
-            raise StoreIOError(f"{escape_name(path)}: the source became shorter while it was copied")
+            shown = escape_name(shown_path(path))
+            raise StoreIOError(f"{shown}: the source became shorter while it was copied")
         at += done
         if advance is not None:
             advance(done)
@@ -110,7 +111,7 @@ def temporary_of(location: str) -> str:
 
 
 def copy_file(disk: Disk, source: str, target: str, advance: Callable[[int], object] | None = None) -> None:
-    """A new file `target` with the content of `source`, synced; owner and times are the caller's.
+    """A new file `target` with content, owner, mode and modification time of `source`, synced.
 
     No link leads to either. Raises `OSError`, and `StoreIOError` when the source became shorter.
     """
@@ -118,13 +119,15 @@ def copy_file(disk: Disk, source: str, target: str, advance: Callable[[int], obj
     try:
         descriptor = disk.create(target)
         try:
-            size = os.fstat(from_descriptor).st_size
+            facts = facts_at(from_descriptor)
             if not disk.clone(from_descriptor, descriptor, target):
-                disk.truncate(descriptor, size, target)
-                whole = (0, 0, size)
+                disk.truncate(descriptor, facts.size, target)
+                whole = (0, 0, facts.size)
                 copy_range(disk, from_descriptor, descriptor, whole, target, fresh=True, advance=advance)
             elif advance is not None:
-                advance(size)
+                advance(facts.size)
+            give_owner(disk, descriptor, facts, target)
+            disk.set_mtime(target, facts.mtime_ns)
             disk.sync(descriptor, target)
         finally:
             os.close(descriptor)
@@ -151,9 +154,6 @@ def move_or_copy(disk: Disk, source: str, target: str, *, keep_source: bool) -> 
     if os.path.lexists(temporary):
         disk.unlink(temporary)
     copy_file(disk, source, temporary)
-    facts = facts_of(source)
-    give_owner(disk, temporary, facts)
-    disk.set_mtime(temporary, facts.mtime_ns)
     disk.rename(temporary, target)
     if not keep_source:
         disk.sync_directory(os.path.dirname(target))

@@ -1,7 +1,8 @@
 """Every change that an apply or undo makes to a disk goes through one object, one step at a time.
 
-Paths are absolute and resolved before: no step follows a link, neither at the end of a path nor on the way.
-Whoever owns a directory on the way may put a link there at any time, and root must not write behind it.
+Paths are absolute and resolved before, or lead into a held `Folder`: no step follows a link, neither at the
+end of a path nor on the way. Whoever owns a directory may put something else in the place of a file at any
+time, so owner and mode are given to a descriptor of what was made, never to a name.
 """
 
 from __future__ import annotations
@@ -10,63 +11,19 @@ import errno
 import fcntl
 import os
 import stat
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
+
+from rmqtool.store.writing import by_descriptor, create, open_for_writing, open_itself, parent_of, shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FICLONE = 0x40049409
 """ioctl of Linux: the whole file shares the blocks of another one (btrfs, xfs, bcachefs)"""
-_NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-_OLD_FILE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
-
-@contextmanager
-def parent_of(path: str) -> Iterator[tuple[int, str]]:
-    """A descriptor of the directory that `path` lies in, and the name in it; no link on the way is followed.
-
-    Raises `OSError`: ELOOP where a link lies on the way.
-    """
-    folder, name = os.path.split(path.rstrip(os.sep))
-    descriptor = open_directory(folder)
-    try:
-        yield descriptor, name
-    finally:
-        os.close(descriptor)
-
-
-def open_directory(path: str) -> int:
-    """A descriptor (O_PATH) of an absolute directory to which no link leads. Raises `OSError`."""
-    here = os.open(os.sep, _FOLDER)
-    for name in filter(None, path.split(os.sep)):
-        try:
-            inner = os.open(name, _FOLDER, dir_fd=here)
-        except NotADirectoryError:
-            if not stat.S_ISLNK(os.stat(name, dir_fd=here, follow_symlinks=False).st_mode):
-                raise
-            raise OSError(errno.ELOOP, "a link lies on the way", path) from None
-        finally:
-            os.close(here)
-        here = inner
-    return here
-
-
-def open_regular(path: str) -> int:
-    """A descriptor for reading a regular file to which no link leads. Raises `OSError`."""
-    with parent_of(path) as (folder, name):
-        descriptor = os.open(name, os.O_RDONLY | _OLD_FILE, dir_fd=folder)
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return descriptor
-    os.close(descriptor)
-    raise OSError(errno.EINVAL, "is no regular file", path)
-
-
-def resolved(path: str | os.PathLike[str]) -> str:
-    """The absolute path with the links of its directory resolved, not one at its end."""
-    folder, name = os.path.split(os.path.abspath(path))
-    return os.path.join(os.path.realpath(folder), name)
+Identity = tuple[int, int]
+"""device and inode of a file or directory"""
 
 
 class Disk:
@@ -81,24 +38,23 @@ class Disk:
     @contextmanager
     def _step(self, what: str, path: str) -> Iterator[None]:
         try:
-            self.before(what, path)
+            self.before(what, shown_path(path))
             yield
         except OSError as error:
-            error.filename = path  # of the system it has the last name alone
+            error.filename = shown_path(path)  # of the system it has the last name alone
             raise
 
     def create(self, path: str, mode: int = 0o600) -> int:
         """A descriptor of a new empty file."""
-        with self._step("create", path), parent_of(path) as (folder, name):
-            return os.open(name, _NEW_FILE, mode, dir_fd=folder)
+        with self._step("create", path):
+            return create(path, mode)
 
     def open(self, path: str) -> int:
         """A descriptor for writing into an existing file; nothing is changed yet."""
         try:
-            with parent_of(path) as (folder, name):
-                return os.open(name, os.O_RDWR | _OLD_FILE, dir_fd=folder)
+            return open_for_writing(path)
         except OSError as error:
-            error.filename = path
+            error.filename = shown_path(path)
             raise
 
     def write(self, descriptor: int, data: bytes | memoryview, position: int, path: str) -> None:
@@ -135,14 +91,14 @@ class Disk:
         with self._step("sync", path):
             os.fsync(descriptor)
 
-    def sync_directory(self, path: str) -> None:
-        """The names in a directory are on the medium."""
-        with self._step("sync", path), parent_of(os.path.join(path, os.curdir)) as (folder, name):
-            descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    def sync_directory(self, path: str, descriptor: int | None = None) -> None:
+        """The names in a directory are on the medium. descriptor: of the directory, where it was `opened`."""
+        with self._step("sync", path), nullcontext(descriptor) if descriptor else self.opened(path) as folder:
+            readable = os.open(os.curdir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
             try:
-                os.fsync(descriptor)
+                os.fsync(readable)
             finally:
-                os.close(descriptor)
+                os.close(readable)
 
     def rename(self, path: str, target: str) -> None:
         """`path` becomes `target`, in place of what was there."""
@@ -164,34 +120,51 @@ class Disk:
         with self._step("unlink", path), parent_of(path) as (folder, name):
             os.unlink(name, dir_fd=folder)
 
-    def make_directory(self, path: str, mode: int = 0o700) -> None:
-        """An empty directory."""
-        with self._step("mkdir", path), parent_of(path) as (folder, name):
-            os.mkdir(name, mode, dir_fd=folder)
+    def make_directory(self, path: str, mode: int = 0o700) -> Identity:
+        """An empty directory; which one it is, for `opened`."""
+        with self._step("mkdir", path):
+            with parent_of(path) as (folder, name):
+                os.mkdir(name, mode, dir_fd=folder)
+            with self.opened(path) as made:
+                if os.listdir(by_descriptor(made)):
+                    raise OSError(errno.EEXIST, "something else was put in its place")
+                return _identity(made)
 
     def remove_directory(self, path: str) -> None:
         """An empty directory goes."""
         with self._step("rmdir", path), parent_of(path) as (folder, name):
             os.rmdir(name, dir_fd=folder)
 
-    def set_owner(self, path: str, uid: int, gid: int) -> None:
-        """Owner and group; of a link itself."""
-        with self._step("chown", path), parent_of(path) as (folder, name):
-            os.chown(name, uid, gid, dir_fd=folder, follow_symlinks=False)
+    @contextmanager
+    def opened(self, path: str, known: Identity | None = None) -> Iterator[int]:
+        """A descriptor (O_PATH) of what lies there, a link itself. known: what it must be, else ESTALE."""
+        descriptor = open_itself(path)
+        try:
+            if known is not None and _identity(descriptor) != known:
+                raise OSError(errno.ESTALE, "something else was put in its place", shown_path(path))
+            yield descriptor
+        finally:
+            os.close(descriptor)
 
-    def set_mode(self, path: str, mode: int) -> None:
-        """Permissions; not of links."""
-        with self._step("chmod", path), parent_of(path) as (folder, name):
-            descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-            try:
-                if stat.S_ISLNK(os.fstat(descriptor).st_mode):
-                    raise OSError(errno.ELOOP, "a link lies there")
-                os.chmod(f"/proc/self/fd/{descriptor}", mode)  # fchmod refuses what was opened with O_PATH
-            finally:
-                os.close(descriptor)
+    def set_owner(self, descriptor: int, uid: int, gid: int, path: str) -> None:
+        """Owner and group of what was opened; of a link itself."""
+        with self._step("chown", path):
+            os.chown(by_descriptor(descriptor), uid, gid)
+
+    def set_mode(self, descriptor: int, mode: int, path: str) -> None:
+        """Permissions of what was opened; not of links."""
+        with self._step("chmod", path):
+            if stat.S_ISLNK(os.fstat(descriptor).st_mode):
+                raise OSError(errno.ELOOP, "a link lies there")
+            os.chmod(by_descriptor(descriptor), mode)
 
     def set_mtime(self, path: str, mtime_ns: int) -> None:
         """Modification time; of a link itself. The time of access stays."""
         with self._step("utime", path), parent_of(path) as (folder, name):
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
             os.utime(name, ns=(found.st_atime_ns, mtime_ns), dir_fd=folder, follow_symlinks=False)
+
+
+def _identity(descriptor: int) -> Identity:
+    found = os.fstat(descriptor)
+    return found.st_dev, found.st_ino

@@ -11,12 +11,13 @@ from rmqtool.repair.content import FromFile, Zeros
 from rmqtool.repair.copying import temporary_of
 from rmqtool.repair.facts import Facts, facts_of, give_owner
 from rmqtool.repair.plan import Action
+from rmqtool.store.writing import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from rmqtool.repair.content import Content
-    from rmqtool.repair.disk import Disk
+    from rmqtool.repair.disk import Disk, Identity
     from rmqtool.repair.plan import Change, Edit
 
 
@@ -25,6 +26,10 @@ class Places(Protocol):
 
     def of(self, path: str) -> str:
         """Absolute location."""
+        ...
+
+    def content_of(self, path: str) -> str:
+        """The same of what a link at its end leads to."""
         ...
 
 
@@ -66,14 +71,14 @@ class Editor:
         self._advance = advance or (lambda _: None)
         self._times: dict[str, int] = {}
         self._directories: set[str] = set()
-        self._made: list[tuple[str, Change]] = []
+        self._made: list[tuple[str, Change, Identity]] = []
 
     def run(self, edits: Iterable[Edit]) -> None:
         """All edits in order. Raises `OSError`, and what reading their content raises."""
         for edit in edits:
             change, location = edit.change, self._places.of(edit.change.path)
             if change.action in {Action.WRITE, Action.RESIZE}:
-                location = os.path.realpath(location)  # a link's own time is nobody's business
+                location = self._places.content_of(change.path)  # a link's own time is nobody's business
             if edit.content is not None and change.action is Action.WRITE:
                 self._write(change, location, edit.content)
             elif edit.content is not None and change.action is Action.PUT:
@@ -95,14 +100,17 @@ class Editor:
                 self._disk.sync(descriptor, location)
             finally:
                 os.close(descriptor)
-        for location, change in reversed(self._made):
-            was = self._replaced(change.path)
-            give_owner(self._disk, location, was if was.kind == "directory" else self._owner)
-            if change.mtime_ns is not None:
-                self._disk.set_mtime(location, change.mtime_ns)
         for directory in sorted(self._directories):
             if os.path.isdir(directory):
                 self._disk.sync_directory(directory)
+        for location, change, made in reversed(self._made):
+            was = self._replaced(change.path)
+            facts = was if was.kind == "directory" else self._owner
+            with self._disk.opened(location, made) as descriptor:
+                if change.mtime_ns is not None:
+                    self._disk.set_mtime(location, change.mtime_ns)
+                give_owner(self._disk, descriptor, facts, location)
+                self._disk.sync_directory(location, descriptor)
 
     def _edited(self, change: Change, location: str) -> None:
         """Notes the time that an edited file gets: the one asked for, else the one that it had."""
@@ -137,26 +145,28 @@ class Editor:
         temporary = temporary_of(location)
         if os.path.lexists(temporary):
             self._disk.unlink(temporary)
-        self._fill(temporary, content)
         was = self._replaced(change.path)
         mode = was.mode if was.kind == "file" else self._owner.mode & 0o666 & self._readers
         owner = was if was.exists else self._owner
         kept = Facts(kind="file", uid=owner.uid, gid=owner.gid, mode=mode)
-        give_owner(self._disk, temporary, kept)
         mtime_ns = was.mtime_ns if change.mtime_ns is None and was.kind == "file" else change.mtime_ns
-        if mtime_ns is not None:
-            self._disk.set_mtime(temporary, mtime_ns)
-        descriptor = self._disk.open(temporary)
+        descriptor = self._filled(temporary, content)
         try:
+            give_owner(self._disk, descriptor, kept, temporary)
+            if mtime_ns is not None:
+                self._disk.set_mtime(temporary, mtime_ns)
             self._disk.sync(descriptor, temporary)
         finally:
             os.close(descriptor)
         self._disk.rename(temporary, location)
         self._directories.add(os.path.dirname(location))
 
-    def _fill(self, temporary: str, content: Content) -> None:
-        if isinstance(content, FromFile) and content.movable and self._moved(content, temporary):
-            return
+    def _filled(self, temporary: str, content: Content) -> int:
+        """A descriptor of the new file."""
+        if isinstance(content, FromFile) and content.movable:
+            moved = self._moved(content, temporary)
+            if moved is not None:
+                return moved
         descriptor = self._disk.create(temporary)
         try:
             self._disk.truncate(descriptor, content.size, temporary)
@@ -166,20 +176,25 @@ class Editor:
                     self._disk.write(descriptor, piece, position, temporary)
                 position += len(piece)
                 self._advance(len(piece))
-        finally:
+        except BaseException:
             os.close(descriptor)
+            raise
+        return descriptor
 
-    def _moved(self, content: FromFile, temporary: str) -> bool:
+    def _moved(self, content: FromFile, temporary: str) -> int | None:
+        descriptor = open_regular(content.path)
         try:
-            if content.position or os.stat(content.path).st_size != content.size:
-                return False
+            if content.position or os.fstat(descriptor).st_size != content.size:
+                os.close(descriptor)
+                return None
             self._disk.rename(content.path, temporary)
         except OSError as error:
+            os.close(descriptor)
             if error.errno != errno.EXDEV:
                 raise
-            return False
+            return None
         self._advance(content.size)
-        return True
+        return descriptor
 
     def _name(self, change: Change, location: str) -> None:
         if change.action is Action.REMOVE:
@@ -189,6 +204,5 @@ class Editor:
             if os.path.isdir(location):
                 self._disk.remove_directory(location)
         elif not os.path.isdir(location):
-            self._disk.make_directory(location)
-            self._made.append((location, change))
+            self._made.append((location, change, self._disk.make_directory(location)))
         self._directories.add(os.path.dirname(location))

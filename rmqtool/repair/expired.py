@@ -10,6 +10,7 @@ from formats.consumequeue import PRE_BLANK_SIZE
 from rmqtool.build.queues import BatchQueue, PlainQueue, file_path
 from rmqtool.scan.extension import ExtensionLookup
 from rmqtool.scan.units import BATCH_UNIT, UNIT, valid_units
+from rmqtool.store.holes import data_windows
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
@@ -60,10 +61,10 @@ class Keeper:
 
     def _keep_all(self, queue: Queue) -> None:
         for file in queue.files:
-            if file.regular and file.path not in self._files.times:
+            if file.regular and file.size and file.path not in self._files.times:
                 with file.open("pread") as source:
-                    for position in range(0, source.size, source.window_bytes):
-                        data = source.window(position, source.window_bytes)
+                    self._files.write(file.path, source.size, 0, b"", _time(file))
+                    for position, data in data_windows(source, 0, source.size, source.window_bytes):
                         self._files.write(file.path, source.size, position, data, _time(file))
 
     def _keep_plain(self, queue: Queue, first: int) -> None:
@@ -76,7 +77,9 @@ class Keeper:
             units = None if file is None else _read(file, UNIT)[: place or None]
             if file is not None and units is not None and len(units):
                 good = valid_units(units) & (units["size"] != PRE_BLANK_SIZE)
-                good &= units["physical_offset"] < self._floor
+                offsets = units["physical_offset"].astype(np.int64)
+                lowest_behind = np.minimum.accumulate(offsets[::-1])[::-1]
+                good &= (offsets < self._floor) & (offsets == lowest_behind)
                 start = int(np.flatnonzero(~good)[-1]) + 1 if not good.all() else 0
                 if start == len(units):
                     return
@@ -149,7 +152,7 @@ class Keeper:
 
 
 def _read(file: StoreFile, dtype: np.dtype[Any]) -> Units:
-    """All units of a file, which has some MiB."""
+    """All units of a file of the size that the rules have."""
     with file.open("pread") as source:
         raw = source.window(0, source.size)
         return raw[: len(raw) // dtype.itemsize * dtype.itemsize].view(dtype).copy()

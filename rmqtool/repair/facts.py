@@ -38,8 +38,17 @@ def facts_of(path: str, *, follow: bool = False) -> Facts:
     """The facts of a path; of what a link points to with `follow`. Raises `OSError` but for absence."""
     try:
         found = os.stat(path, follow_symlinks=follow)
+        return _facts(found, os.readlink(path) if stat.S_ISLNK(found.st_mode) else None)
     except (FileNotFoundError, NotADirectoryError):
         return Facts()
+
+
+def facts_at(descriptor: int) -> Facts:
+    """The facts of what was opened. Raises `OSError`."""
+    return _facts(os.fstat(descriptor), None)
+
+
+def _facts(found: os.stat_result, target: str | None) -> Facts:
     kind = _kind(found.st_mode)
     return Facts(
         kind=kind,
@@ -48,7 +57,7 @@ def facts_of(path: str, *, follow: bool = False) -> Facts:
         uid=found.st_uid,
         gid=found.st_gid,
         mode=stat.S_IMODE(found.st_mode),
-        target=os.readlink(path) if kind == "link" else None,
+        target=target,
     )
 
 
@@ -60,9 +69,12 @@ def _kind(mode: int) -> Kind:
     return "link" if stat.S_ISLNK(mode) else "other"
 
 
-def give_owner(disk: Disk, path: str, facts: Facts) -> None:
-    """Owner, group and mode; who is not root keeps what it may, as `cp -p` does. No file becomes set-uid."""
+def give_owner(disk: Disk, descriptor: int, facts: Facts, path: str) -> None:
+    """Owner, group and mode of what was opened; who is not root keeps what it may, as `cp -p` does.
+
+    No file becomes set-uid.
+    """
     with suppress(PermissionError):
-        disk.set_owner(path, facts.uid, facts.gid)
+        disk.set_owner(descriptor, facts.uid, facts.gid, path)
     if facts.kind != "link":
-        disk.set_mode(path, facts.mode & (0o3777 if facts.kind == "directory" else 0o777))
+        disk.set_mode(descriptor, facts.mode & (0o3777 if facts.kind == "directory" else 0o777), path)

@@ -23,6 +23,7 @@ from rmqtool.repair.regions import sha256_of_file
 from rmqtool.repair.room import demand_room, written_bytes
 from rmqtool.store.modes import readers_of
 from rmqtool.store.names import escape_name
+from rmqtool.store.writing import open_for_writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -75,18 +76,21 @@ def apply_in_place(
     refuse_without_place(os.fspath(store.root))
     refuse_moved(store, planned)
     refuse_blocked(store, planned)
+    places = InStore(store)
     if not follow_links:
-        refuse_links_out(store, planned)
+        refuse_links_out(store, planned, places)
     same_inputs(store, planned)
+    demand_writable(planned, places)
     backup = os.path.realpath(backup)
     _demand(store, planned, backup)
     try:
         if os.path.isdir(backup):
             clear_backup(backup)
-        journal = Backup(disk, store, planned, backup, held).write()
-        _carry_out(disk, store, planned, backup, journal, advance)
+        journal = Backup(disk, store, planned, backup, held, places).write()
+        _carry_out(disk, store, planned, backup, journal, places, advance)
     except (OSError, RmqtoolError) as error:
-        raise StoreIOError(f"{in_words(error)}; {how_it_stands(store, backup)}") from error
+        kind = PlanRefusedError if isinstance(error, PlanRefusedError) else StoreIOError
+        raise kind(f"{in_words(error)}; {how_it_stands(store, backup)}") from error
     return journal
 
 
@@ -116,18 +120,30 @@ def refuse_blocked(store: Store, planned: Planned) -> None:
             folder = os.path.dirname(folder)
 
 
-def refuse_links_out(store: Store, planned: Planned) -> None:
-    """Raises `UsageError` naming the first path that a link takes out of the store."""
-    places, roots = InStore(store), Roots(store)
+def refuse_links_out(store: Store, planned: Planned, places: InStore | None = None) -> None:
+    """Raises `UsageError` naming the first path that a link takes out of the store.
+
+    places: keeps the others as they were looked at.
+    """
+    places, roots = places or InStore(store), Roots(store)
     for change in planned.plan.changes:
-        place = places.of(change.path)
-        if change.action in {Action.WRITE, Action.RESIZE}:
-            place = os.path.realpath(place)
+        inside = change.action in {Action.WRITE, Action.RESIZE}
+        place = places.content_of(change.path) if inside else places.of(change.path)
         if not roots.have(place):
             raise UsageError(
                 f"{change.path} leads out of the store by a link, to {escape_name(place)}: "
                 "nothing is written there without --follow-links"
             )
+
+
+def demand_writable(planned: Planned, places: InStore) -> None:
+    """Raises `StoreIOError` naming the first file that the plan writes in and that cannot be opened."""
+    inside = {one.path: None for one in planned.plan.changes if one.action in {Action.WRITE, Action.RESIZE}}
+    for path in inside:
+        try:
+            os.close(open_for_writing(places.content_of(path)))
+        except OSError as error:
+            raise StoreIOError(f"{escape_name(path)}: {error.strerror}; nothing was changed") from error
 
 
 def same_inputs(store: Store, planned: Planned) -> None:
@@ -163,6 +179,7 @@ def _carry_out(
     planned: Planned,
     backup: str,
     journal: Journal,
+    places: InStore,
     advance: Callable[[int], object] | None,
 ) -> None:
     root = facts_of(journal.store)
@@ -173,7 +190,7 @@ def _carry_out(
         found = before.get(path, Facts())
         return Facts() if found.kind == "link" else found
 
-    editor = Editor(disk, InStore(store), replaced, root, advance, readers_of(store))
+    editor = Editor(disk, places, replaced, root, advance, readers_of(store))
     editor.run(planned.edits)
     editor.finish()
     _settle(disk, journal, planned)
@@ -193,8 +210,9 @@ def begin_marker(disk: Disk, journal: Journal, backup: str) -> str:
     folder = journal.marker_directory
     if not os.path.isdir(folder):
         root = facts_of(journal.store)
-        disk.make_directory(folder, root.mode)
-        give_owner(disk, folder, root)
+        made = disk.make_directory(folder)
+        with disk.opened(folder, made) as descriptor:
+            give_owner(disk, descriptor, root, folder)
     marker = place_marker(disk, folder, backup, journal.journal_id)
     for further in journal.further_markers:
         place_marker(disk, further, backup, journal.journal_id)

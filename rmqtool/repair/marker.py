@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import PlanRefusedError, StoreIOError
-from rmqtool.repair.disk import parent_of
 from rmqtool.store.names import escape_name
+from rmqtool.store.writing import parent_of
 
 if TYPE_CHECKING:
     from rmqtool.repair.disk import Disk

@@ -13,17 +13,21 @@ if TYPE_CHECKING:
 
 
 class InStore:
-    """Paths of a plan in the store itself; those of further commit-log roots lie where they were found."""
+    """Paths of a plan in the store itself; those of further commit-log roots lie where they were found.
+
+    Links are resolved once: what is looked at with one object is what is written with it.
+    """
 
     def __init__(self, store: Store) -> None:
         self._root = os.path.realpath(store.root)
         self._elsewhere = {one.shown: os.path.abspath(one.location) for one in store.files if one.root}
         self._folders: dict[str, str] = {}
+        self._contents: dict[str, str] = {}
 
     def of(self, path: str) -> str:
         """Absolute location of a path as plans write it (`StoreFile.shown`); `ValueError` if it leads out.
 
-        Links of its directory are resolved, once; one at its end is not.
+        Links of its directory are resolved; one at its end is not.
         """
         known = self._elsewhere.get(path)
         folder, name = os.path.split(known if known is not None else os.path.join(self._root, inside(path)))
@@ -31,12 +35,21 @@ class InStore:
             self._folders[folder] = os.path.realpath(folder)
         return os.path.join(self._folders[folder], name)
 
+    def content_of(self, path: str) -> str:
+        """The same with a link at its end resolved, too."""
+        if path not in self._contents:
+            self._contents[path] = os.path.realpath(self.of(path))
+        return self._contents[path]
+
 
 class InCopy:
-    """The same paths in a copy, where segments of further commit-log roots lie in the one `commitlog/`."""
+    """The same paths in a copy, where segments of further commit-log roots lie in the one `commitlog/`.
+
+    target: absolute, or `Folder.here`. There are no links in a copy but those that lead nowhere.
+    """
 
     def __init__(self, store: Store, target: str) -> None:
-        self._target = os.path.realpath(target)
+        self._target = target
         self._elsewhere = {one.shown for one in store.files if one.root}
 
     def of(self, path: str) -> str:
@@ -44,6 +57,10 @@ class InCopy:
         if path in self._elsewhere:
             return os.path.join(self._target, "commitlog", unescape_name(posixpath.basename(path)))
         return os.path.join(self._target, inside(path))
+
+    def content_of(self, path: str) -> str:
+        """See `InStore.content_of`."""
+        return self.of(path)
 
 
 def inside(path: str) -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import StoreIOError
 from rmqtool.repair.backup import file_path, piece_path
 from rmqtool.repair.copying import copy_range, move_or_copy, temporary_of
-from rmqtool.repair.facts import facts_of, give_owner
+from rmqtool.repair.facts import facts_at, facts_of, give_owner
 from rmqtool.repair.restoring import Way
 from rmqtool.store.names import escape_name
+from rmqtool.store.writing import by_descriptor, open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -64,7 +67,10 @@ class PuttingBack:
     def _make_directory(self, entry: Entry) -> None:
         if not os.path.isdir(entry.location):
             self._disk.make_directory(entry.location)
-        give_owner(self._disk, entry.location, entry.before)
+        with self._disk.opened(entry.location) as descriptor:
+            if facts_at(descriptor).uid != entry.before.uid and os.listdir(by_descriptor(descriptor)):
+                raise OSError(errno.EPERM, "another user's directory lies there", entry.location)
+            give_owner(self._disk, descriptor, entry.before, entry.location)
         self._folders.add(os.path.dirname(entry.location))
 
     def _remove_directory(self, location: str) -> None:
@@ -114,7 +120,9 @@ class PuttingBack:
         elif entry.before.kind == "link":
             temporary = temporary_of(location)
             self._disk.symlink(entry.before.target or "", temporary)
-            give_owner(self._disk, temporary, entry.before)
+            with self._disk.opened(temporary) as descriptor:
+                if stat.S_ISLNK(os.fstat(descriptor).st_mode):
+                    give_owner(self._disk, descriptor, entry.before, temporary)
             self._disk.set_mtime(temporary, entry.before.mtime_ns)
             self._disk.rename(temporary, location)
         elif entry.before.kind == "directory":
@@ -138,9 +146,13 @@ class PuttingBack:
             return
         self._part(entry)  # renaming one of two names of a file to the other does nothing
         if os.path.lexists(saved):
+            descriptor = open_regular(saved)
+            try:
+                give_owner(self._disk, descriptor, entry.before, saved)
+            finally:
+                os.close(descriptor)
+            self._disk.set_mtime(saved, entry.before.mtime_ns)
             move_or_copy(self._disk, saved, entry.location, keep_source=False)
-        give_owner(self._disk, entry.location, entry.before)
-        self._disk.set_mtime(entry.location, entry.before.mtime_ns)
 
 
 def resized_from(entry: Entry) -> int:

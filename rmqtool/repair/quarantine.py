@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from rmqtool.errors import UsageError
 from rmqtool.repair.backup import file_path, piece_path
 from rmqtool.repair.copying import copy_file
-from rmqtool.repair.disk import resolved
-from rmqtool.repair.facts import facts_of, give_owner
+from rmqtool.repair.facts import facts_of
 from rmqtool.repair.places import InStore, Roots, lies_in
 from rmqtool.repair.plan import Action
 from rmqtool.repair.regions import edits_by_file, make_parents, regions_of, save_region, set_aside
@@ -34,47 +33,47 @@ def check_beside(store: Store, directory: str, option: str) -> None:
         raise UsageError(f"{option} {shown}: exists and is no empty directory")
 
 
-def keep_evidence(
-    disk: Disk, store: Store, planned: Planned, directory: str, *, follow_links: bool = False
-) -> None:
-    """Fills `directory`, new or empty, from the store; nothing is made when nothing is lost to the copy.
+class Evidence:
+    """What a copy loses of a store by a plan; false when that is nothing.
 
-    follow_links: from behind links that lead out of the store, too.
+    follow_links: also what lies behind links that lead out of the store.
     """
-    places, directory = InStore(store), resolved(directory)
-    roots = None if follow_links else Roots(store)
 
-    def is_ours(path: str) -> bool:
-        return roots is None or roots.have(os.path.realpath(places.of(path)))
+    def __init__(self, store: Store, planned: Planned, *, follow_links: bool = False) -> None:
+        self._places = places = InStore(store)
+        self._plan = plan = planned.plan
+        roots = None if follow_links else Roots(store)
 
-    plan = planned.plan
-    gone = [
-        one.path
-        for one in plan.changes
-        if one.action in {Action.REMOVE, Action.PUT}
-        and facts_of(places.of(one.path), follow=True).kind == "file"
-        and is_ours(one.path)
-    ]
-    edited = edits_by_file(plan.changes)
-    aside = [one for one in set_aside(plan.changes) if is_ours(one[0])]
-    if not gone and not edited and not aside:
-        return
-    if not os.path.isdir(directory):
-        disk.make_directory(directory)
-    for path in gone:
-        location, target = os.path.realpath(places.of(path)), file_path(directory, path)
-        make_parents(disk, target, directory)
-        copy_file(disk, location, target)
-        facts = facts_of(location, follow=True)
-        give_owner(disk, target, facts)
-        disk.set_mtime(target, facts.mtime_ns)
-    for path, changes in edited.items():
-        size = facts_of(places.of(path), follow=True).size
-        aside += [(path, one) for one in regions_of(changes, size) if one.before]
-    for path, region in aside:
-        target = piece_path(directory, path, region.position)
-        make_parents(disk, target, directory)
-        save_region(disk, places.of(path), region, target)
-    for folder, _, _ in os.walk(directory, topdown=False):
-        disk.sync_directory(folder)
-    write_document(disk, os.path.join(directory, "plan.json"), plan.model_dump(mode="json", by_alias=True))
+        def is_ours(path: str) -> bool:
+            return roots is None or roots.have(places.content_of(path))
+
+        self._gone = [
+            one.path
+            for one in plan.changes
+            if one.action in {Action.REMOVE, Action.PUT}
+            and facts_of(places.of(one.path), follow=True).kind == "file"
+            and is_ours(one.path)
+        ]
+        self._parts = [one for one in set_aside(plan.changes) if is_ours(one[0])]
+        for path, changes in edits_by_file(plan.changes).items():
+            size = facts_of(places.of(path), follow=True).size
+            self._parts += [(path, one) for one in regions_of(changes, size) if one.before]
+        self._any = bool(self._gone or self._parts or edits_by_file(plan.changes))
+
+    def __bool__(self) -> bool:
+        return self._any
+
+    def keep(self, disk: Disk, directory: str) -> None:
+        """Fills an empty directory, `Folder.here`. Raises `OSError`, `StoreIOError`."""
+        for path in self._gone:
+            target = file_path(directory, path)
+            make_parents(disk, target, directory)
+            copy_file(disk, self._places.content_of(path), target)
+        for path, region in self._parts:
+            target = piece_path(directory, path, region.position)
+            make_parents(disk, target, directory)
+            save_region(disk, self._places.content_of(path), region, target)
+        for folder, _, _ in os.walk(directory, topdown=False):
+            disk.sync_directory(folder)
+        plan = self._plan.model_dump(mode="json", by_alias=True)
+        write_document(disk, os.path.join(directory, "plan.json"), plan)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from rmqtool.errors import StoreIOError
 from rmqtool.repair.content import CHUNK
-from rmqtool.repair.copying import copy_range
-from rmqtool.repair.disk import open_regular
+from rmqtool.repair.copying import copy_range, data_ranges
 from rmqtool.repair.plan import Action
-from rmqtool.store.names import escape_name
+from rmqtool.store.names import INT_MAX, escape_name
+from rmqtool.store.writing import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -84,7 +84,7 @@ def set_aside(changes: Iterable[Change]) -> list[tuple[str, Region]]:
 
 def save_region(disk: Disk, location: str, region: Region, target: str) -> str:
     """Writes the bytes that a file has in a region into the new file `target`, synced; their sha256."""
-    source = open_regular(os.path.realpath(location))
+    source = open_regular(location)
     try:
         descriptor = disk.create(target)
         try:
@@ -102,8 +102,13 @@ def save_region(disk: Disk, location: str, region: Region, target: str) -> str:
 def sha256_at(
     descriptor: int, position: int, length: int, advance: Callable[[int], object] | None = None
 ) -> str:
-    """Digest of a range of a file; of less where the file ends before."""
+    """Digest of a range of a file; of less where the file ends before.
+
+    A range that no file of a broker has may be a hole of a TiB: see `_sha256_of_data`.
+    """
     digest = hashlib.sha256()
+    if length > INT_MAX:
+        return _sha256_of_data(descriptor, position, length)
     while length:
         piece = os.pread(descriptor, min(length, CHUNK), position)
         if not piece:
@@ -113,6 +118,20 @@ def sha256_at(
         if advance is not None:
             advance(len(piece))
     return digest.hexdigest()
+
+
+def _sha256_of_data(descriptor: int, position: int, length: int) -> str:
+    """Digest of the blocks of a range that are not all zero, each behind its place; holes are not read."""
+    digest = hashlib.sha256()
+    done = position
+    for start, end in data_ranges(descriptor, position, position + length):
+        first = max(position + (start - position) // CHUNK * CHUNK, done)
+        for at in range(first, end, CHUNK):
+            done = at + CHUNK
+            piece = os.pread(descriptor, min(CHUNK, position + length - at), at)
+            if piece.strip(b"\0"):
+                digest.update((at - position).to_bytes(8, "big") + piece.rstrip(b"\0"))
+    return f"data:{digest.hexdigest()}"
 
 
 def sha256_of_file(location: str, position: int = 0, length: int | None = None) -> str:

@@ -6,15 +6,15 @@ import os
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import PlanRefusedError, UsageError
-from rmqtool.repair.authentic import refuse_foreign_link
 from rmqtool.repair.content import sha256_of
-from rmqtool.repair.disk import Disk, resolved
+from rmqtool.repair.disk import Disk
 from rmqtool.repair.facts import Facts, facts_of
 from rmqtool.repair.journal import parse_as
 from rmqtool.repair.plan import Edit, Plan, Planned, tool_version
 from rmqtool.repair.regions import sha256_of_file
 from rmqtool.repair.written import read_document, write_document
 from rmqtool.store.names import escape_name
+from rmqtool.store.writing import way_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +44,16 @@ def save_plan(
     """
     if os.path.lexists(path):
         raise UsageError(f"--save-plan {escape_name(path)}: exists")
-    refuse_foreign_link(path, "--save-plan")
+    place, name = os.path.split(os.path.abspath(path))
+    folder, missing = way_to(place, "--save-plan")
+    with folder:
+        plan = _with_digests(store, planned, advance)
+        target = os.path.join(folder.here, *missing, name)
+        write_document(Disk(), target, plan.model_dump(mode="json", by_alias=True))
+    return plan
+
+
+def _with_digests(store: Store, planned: Planned, advance: Callable[[int], object] | None) -> Plan:
     known = {one.shown: one for one in store.files}
     inputs = []
     for one in planned.plan.inputs:
@@ -52,9 +61,7 @@ def save_plan(
         inputs.append(one.model_copy(update={"sha256": digest}))
         if advance is not None:
             advance(one.size)
-    plan = digested(planned).plan.model_copy(update={"inputs": tuple(inputs)})
-    write_document(Disk(), resolved(path), plan.model_dump(mode="json", by_alias=True))
-    return plan
+    return digested(planned).plan.model_copy(update={"inputs": tuple(inputs)})
 
 
 def load_plan(path: str) -> Plan:

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import os
-import shutil
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import PlanRefusedError, StoreIOError, UsageError
-from rmqtool.repair.authentic import refuse_foreign_link
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.editing import Editor, check_order
 from rmqtool.repair.facts import facts_of, give_owner
 from rmqtool.repair.in_place import in_words, refuse_blocked
 from rmqtool.repair.marker import NAME, place_marker, refuse_without_place, remove_marker
+from rmqtool.repair.output import Output
 from rmqtool.repair.places import InCopy, InStore, is_within, lies_in
 from rmqtool.repair.plan import Action
-from rmqtool.repair.quarantine import keep_evidence
-from rmqtool.repair.regions import make_parents
+from rmqtool.repair.quarantine import Evidence
 from rmqtool.repair.room import demand_room, shares_blocks, written_bytes
 from rmqtool.repair.tree import copy_tree, settle, tree_of
 from rmqtool.store.holding import refuse_if_held
 from rmqtool.store.modes import readers_of
 from rmqtool.store.names import escape_name, unescape_name
+from rmqtool.store.writing import way_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +50,7 @@ class CopyPlan:
 def check_output(store: Store, output: str) -> None:
     """Raises `UsageError` unless `output` is new or an empty directory outside the store."""
     shown = escape_name(output)
-    refuse_foreign_link(output, "--output")
+    way_to(output, "--output")[0].close()
     if lies_in(output, store) or is_within(store.root, output):
         raise UsageError(f"--output {shown}: lies in the store, or around it")
     if not os.path.lexists(output):
@@ -113,46 +113,48 @@ def apply_to_copy(
     refuse_if_held(store.root)
     refuse_without_place(os.fspath(store.root))
     demand_room(copy.target, copy.needed)
-    existed = os.path.isdir(copy.target)
+    output = Output(disk, copy.target, "--output")
     try:
-        _make(store, planned, copy, disk, advance)
-        if quarantine is not None:
-            keep_evidence(disk, store, planned, quarantine, follow_links=copy.follow_links)
-        _still_the_same(store, planned)
-        refuse_if_held(store.root)
-        # inner directories first: none is its owner's before all is in it, and the root is the last
-        settle(disk, [one for one in copy.tree.directories if one[1]], copy.target)
-        disk.sync_directory(copy.target)
-        commitlog = os.path.join(copy.target, "commitlog")
-        remove_marker(disk, os.path.join(commitlog, NAME))
-        _finish_directories(store, copy, disk)
-    except BaseException as error:
-        left = _clear(copy.target, keep_directory=existed)
-        if quarantine is not None:
-            shutil.rmtree(quarantine, ignore_errors=True)
-        if isinstance(error, (OSError, StoreIOError)):
-            raise StoreIOError(f"{in_words(error)}; the store was not touched, {left}") from error
-        raise
+        with ExitStack() as stack:
+            stack.enter_context(output)
+            _make(store, planned, copy, output.here, disk, advance)
+            if quarantine is not None:
+                evidence = Evidence(store, planned, follow_links=copy.follow_links)
+                if evidence:
+                    beside = stack.enter_context(Output(disk, quarantine, "the directory beside --output"))
+                    evidence.keep(disk, beside.here)
+            _still_the_same(store, planned)
+            refuse_if_held(store.root)
+            # inner directories first: none is its owner's before all is in it, and the root is the last
+            settle(disk, [one for one in copy.tree.directories if one[1]], output.here)
+            disk.sync_directory(output.here)
+            remove_marker(disk, os.path.join(output.here, "commitlog", NAME))
+            _finish_directories(store, copy, output.here, disk)
+            output.sync_name()
+    except (OSError, StoreIOError) as error:
+        raise StoreIOError(f"{in_words(error)}; the store was not touched, {output.left}") from error
 
 
 def _make(
-    store: Store, planned: Planned, copy: CopyPlan, disk: Disk, advance: Callable[[int], object] | None
+    store: Store,
+    planned: Planned,
+    copy: CopyPlan,
+    target: str,
+    disk: Disk,
+    advance: Callable[[int], object] | None,
 ) -> None:
-    commitlog = os.path.join(copy.target, "commitlog")
-    if not os.path.isdir(copy.target):
-        make_parents(disk, copy.target, mode=0o777)
-        disk.make_directory(copy.target)
-    disk.make_directory(commitlog)
+    commitlog = os.path.join(target, "commitlog")
+    made = disk.make_directory(commitlog)
     place_marker(disk, commitlog, None, None)
-    copy_tree(disk, copy.tree, copy.target, advance)
+    copy_tree(disk, copy.tree, target, advance)
     _still_the_same(store, planned)
     original, root = InStore(store), facts_of(os.path.realpath(store.root))
     if not os.path.isdir(original.of("commitlog")):
-        give_owner(disk, commitlog, root)
-
+        with disk.opened(commitlog, made) as descriptor:
+            give_owner(disk, descriptor, root, commitlog)
     editor = Editor(
         disk,
-        InCopy(store, copy.target),
+        InCopy(store, target),
         lambda path: facts_of(original.of(path), follow=True),
         root,
         advance,
@@ -162,13 +164,12 @@ def _make(
     editor.finish()
 
 
-def _finish_directories(store: Store, copy: CopyPlan, disk: Disk) -> None:
-    commitlog = os.path.join(copy.target, "commitlog")
+def _finish_directories(store: Store, copy: CopyPlan, target: str, disk: Disk) -> None:
+    commitlog = os.path.join(target, "commitlog")
     if not os.path.isdir(InStore(store).of("commitlog")) and not os.listdir(commitlog):
         disk.remove_directory(commitlog)
     # the marker's going has changed their times
-    settle(disk, [one for one in copy.tree.directories if one[1] in {"", "commitlog"}], copy.target)
-    disk.sync_directory(os.path.dirname(copy.target))
+    settle(disk, [one for one in copy.tree.directories if one[1] in {"", "commitlog"}], target)
 
 
 def _still_the_same(store: Store, planned: Planned) -> None:
@@ -179,22 +180,3 @@ def _still_the_same(store: Store, planned: Planned) -> None:
         found = facts_of(file.location, follow=True) if file is not None else None
         if found is None or (found.size, found.mtime_ns) != (one.size, one.mtime_ns):
             raise PlanRefusedError(f"{one.path} was changed while the store was copied: plan again")
-
-
-def _clear(target: str, *, keep_directory: bool) -> str:
-    """Takes away an unfinished copy; what became of it, in words."""
-    shown = escape_name(target)
-    try:
-        if not keep_directory:
-            if os.path.isdir(target):
-                shutil.rmtree(target)
-            return f"the unfinished copy {shown} was removed"
-        for name in os.listdir(target):
-            inner = os.path.join(target, name)
-            if os.path.isdir(inner) and not os.path.islink(inner):
-                shutil.rmtree(inner)
-            else:
-                os.unlink(inner)
-    except OSError:
-        return f"{shown} is an unfinished copy that no broker starts on: remove it"
-    return f"the unfinished copy in {shown} was removed"

@@ -28,8 +28,8 @@ class CopiedFile:
     path: str
     size: int
     blocks: int
-    is_link: bool = False
-    """a link that leads nowhere: it is copied as a link"""
+    link: str | None = None
+    """what a link leads to that is copied as one: nowhere, or to a directory that is copied already"""
 
 
 @dataclass
@@ -57,8 +57,11 @@ def tree_of(store: Store, without: Collection[str] = (), *, follow_links: bool =
     follow_links: what is behind links out of the store and these roots, too. Raises `OSError` for a directory
     that cannot be listed.
     """
-    walk = _Walk(Tree(), frozenset(map(unescape_name, without)), None if follow_links else Roots(store))
-    walk.directory(os.path.realpath(store.root), "", frozenset())
+    known = frozenset(one.path for one in store.directories)
+    walk = _Walk(
+        Tree(), frozenset(map(unescape_name, without)), known, None if follow_links else Roots(store)
+    )
+    walk.directories(os.path.realpath(store.root))
     for one in store.files:
         if one.root and one.path not in walk.without:
             walk.file(one.location, f"commitlog/{one.name}")
@@ -67,37 +70,61 @@ def tree_of(store: Store, without: Collection[str] = (), *, follow_links: bool =
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """roots: what links must not lead out of, None for all links."""
+    """known: directories that the inventory lists: links lead into no others, since they may multiply.
+
+    roots: what links must not lead out of, None for all links.
+    """
 
     found: Tree
     without: frozenset[str]
+    known: frozenset[str]
     roots: Roots | None
 
-    def directory(self, location: str, path: str, above: frozenset[str]) -> None:
-        real = os.path.realpath(location)
-        if real in above:
-            self.found.skipped.append(path)  # a link that leads up again
-            return
-        if self._leads_out(real):
-            self.found.left_out.append(path)
-            return
-        self.found.directories.append((real, path))
-        with os.scandir(real) as entries:
-            names = sorted(entry.name for entry in entries)
-        for name in names:
-            inner, shown = os.path.join(real, name), f"{path}/{name}" if path else name
-            if os.path.isdir(inner):
-                self.directory(inner, shown, above | {real})
-            elif shown not in self.without:
-                self.file(inner, shown)
+    def directories(self, root: str) -> None:
+        """The root and everything below it."""
+        entered: dict[str, str] = {}
+        again: list[tuple[str, str]] = []
+        waiting = [(root, "", False)]
+        while waiting:
+            real, path, linked = waiting.pop()
+            if linked and self._leads_out(real):
+                self.found.left_out.append(path)
+                continue
+            if linked and path not in self.known:
+                again.append((real, path))
+                continue
+            entered.setdefault(real, path)
+            self.found.directories.append((real, path))
+            with os.scandir(real) as entries:
+                listed = sorted(entries, key=lambda entry: entry.name, reverse=True)
+            for entry in listed:
+                shown = f"{path}/{entry.name}" if path else entry.name
+                if not entry.is_dir():
+                    if shown not in self.without:
+                        self.file(entry.path, shown)
+                elif entry.is_symlink():
+                    waiting.append((os.path.realpath(entry.path), shown, True))
+                else:
+                    waiting.append((entry.path, shown, linked))
+        for real, path in again:
+            self._link(path, entered.get(real))
+
+    def _link(self, path: str, target: str | None) -> None:
+        """A link to a directory that is copied at `target`."""
+        if target is None:
+            self.found.skipped.append(path)
+        else:
+            there = os.path.relpath(target or os.curdir, os.path.dirname(path) or os.curdir)
+            self.found.files.append(CopiedFile("", path, 0, 0, link=there))
 
     def file(self, location: str, path: str) -> None:
+        """Anything but a directory."""
         facts = os.lstat(location)
         if stat.S_ISLNK(facts.st_mode):
             try:
                 facts = os.stat(location)
             except OSError:
-                self.found.files.append(CopiedFile(location, path, 0, 0, is_link=True))
+                self.found.files.append(CopiedFile(location, path, 0, 0, link=os.readlink(location)))
                 return
         location = os.path.realpath(location)
         if self._leads_out(location):
@@ -122,13 +149,10 @@ def copy_tree(disk: Disk, tree: Tree, target: str, advance: Callable[[int], obje
             disk.make_directory(place)
     for one in tree.files:
         place = os.path.join(target, one.path)
-        if one.is_link:
-            disk.symlink(os.readlink(one.location), place)
+        if one.link is not None:
+            disk.symlink(one.link, place)
             continue
-        facts = facts_of(one.location, follow=True)
         copy_file(disk, one.location, place, advance)
-        give_owner(disk, place, facts)
-        disk.set_mtime(place, facts.mtime_ns)
 
 
 def settle(disk: Disk, directories: Sequence[tuple[str, str]], target: str) -> None:
@@ -137,6 +161,7 @@ def settle(disk: Disk, directories: Sequence[tuple[str, str]], target: str) -> N
         place = os.path.join(target, path)
         with suppress(FileNotFoundError):  # removed by the plan
             facts = facts_of(location, follow=True)
-            give_owner(disk, place, facts)
+            with disk.opened(place) as descriptor:
+                give_owner(disk, descriptor, facts, place)
             disk.set_mtime(place, facts.mtime_ns)
             disk.sync_directory(place)

@@ -11,13 +11,14 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
+from secrets import token_hex
 from typing import IO, TYPE_CHECKING
 
 from rmqtool.store.names import escape_name
+from rmqtool.store.writing import Folder, way_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,55 +62,69 @@ class WorkPlace:
 
 @contextmanager
 def work_place(beside: str | None, root: str | os.PathLike[str]) -> Iterator[WorkPlace]:
-    """A work directory for a change of the store at `root`, next to the path `beside` if it may be there."""
-    place = None if beside is None else os.path.realpath(_existing(os.path.dirname(os.path.abspath(beside))))
+    """A work directory for a change of the store at `root`, next to the path `beside` if it may be there.
+
+    It is held: `WorkPlace.directory` leads into it whatever becomes of its name.
+    """
     before = _note_of(os.path.realpath(root))
-    left = [] if place is None else [one for one in _left_in(place) if one[1].store == before.store]
-    for path, note in left:
-        shutil.rmtree(path, ignore_errors=True)
-        before = before if note.locked else note
-    with _temporary(place) as made, open(os.path.join(made, _NOTE), "x", encoding="ascii") as mine:
+    with ExitStack() as stack:
+        place = None
+        removed = []
+        if beside is not None:
+            place = stack.enter_context(way_to(os.path.dirname(os.path.abspath(beside)), "beside")[0])
+            for name, note in [one for one in _left_in(place) if one[1].store == before.store]:
+                with suppress(OSError):
+                    place.remove(name)
+                before = before if note.locked else note
+                removed.append(os.path.join(place.path, name))
+        made = stack.enter_context(_temporary(place))
+        mine = stack.enter_context(open(made.create(_NOTE), "w", encoding="ascii"))
         fcntl.flock(mine, fcntl.LOCK_EX)
         json.dump(asdict(before), mine)
         mine.flush()
-        directory = os.path.join(made, "work")
-        os.mkdir(directory)
-        yield WorkPlace(directory, tuple(path for path, _ in left), before)
+        with made.make("work") as work:
+            yield WorkPlace(work.here, tuple(removed), before)
 
 
-def _existing(place: str) -> str:
-    while not os.path.isdir(place):
-        place = os.path.dirname(place)
-    return place
+@contextmanager
+def _temporary(place: Folder | None) -> Iterator[Folder]:
+    """A new directory, among the temporary files where this user may not make any; it goes at the end."""
+    with ExitStack() as stack:
+        name = f"{'.' if place else ''}{_PREFIX}{token_hex(4)}"
+        try:
+            parent = place or stack.enter_context(_temp())
+            made = parent.make(name)
+        except PermissionError:
+            parent = stack.enter_context(_temp())
+            made = parent.make(name)
+        try:
+            with made:
+                yield made
+        finally:
+            with suppress(OSError):
+                parent.remove(name)
 
 
-def _temporary(place: str | None) -> tempfile.TemporaryDirectory[str]:
-    try:
-        return tempfile.TemporaryDirectory(prefix=f".{_PREFIX}" if place else _PREFIX, dir=place or _temp())
-    except PermissionError:
-        return tempfile.TemporaryDirectory(prefix=_PREFIX, dir=_temp())
-
-
-def _temp() -> str:
-    return os.path.realpath(tempfile.gettempdir())  # what is moved from there has no link on its way
+def _temp() -> Folder:
+    return way_to(tempfile.gettempdir(), "TMPDIR")[0]
 
 
 def _note_of(root: str) -> _Note:
     return _Note(escape_name(root), os.path.lexists(os.path.join(root, "lock")), os.stat(root).st_mtime_ns)
 
 
-def _left_in(place: str) -> Iterator[tuple[str, _Note]]:
+def _left_in(place: Folder) -> Iterator[tuple[str, _Note]]:
     """Directories whose command is no more. One without a whole note may just begin: it stays."""
-    for name in os.listdir(place):
-        path = os.path.join(place, name)
+    for name in place.names():
         if not name.startswith(f".{_PREFIX}"):
             continue
         with (
             suppress(OSError, ValueError, TypeError),
-            open(os.path.join(path, _NOTE), encoding="ascii") as note,
+            place.enter(name) as folder,
+            open(folder.again(_NOTE), encoding="ascii") as note,
         ):
             if _is_free(note):
-                yield path, _Note(**json.load(note))
+                yield name, _Note(**json.load(note))
 
 
 def _is_free(note: IO[str]) -> bool:

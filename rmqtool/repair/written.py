@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.errors import UsageError
 from rmqtool.store.access import open_source
 from rmqtool.store.names import escape_name
+from rmqtool.store.whole import within
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rmqtool.repair.disk import Disk
+
+_LARGEST = 1 << 30
+"""bytes of a plan or journal: some million changes"""
 
 
 def write_document(disk: Disk, path: str, content: Mapping[str, Any]) -> None:
@@ -21,14 +26,19 @@ def write_document(disk: Disk, path: str, content: Mapping[str, Any]) -> None:
     temporary = f"{path}.part"
     if os.path.lexists(temporary):
         disk.unlink(temporary)
-    descriptor = disk.create(temporary, 0o644)
+    data = json.dumps(content, indent=1, ensure_ascii=True).encode() + b"\n"
     try:
-        data = json.dumps(content, indent=1, ensure_ascii=True).encode() + b"\n"
-        disk.write(descriptor, data, 0, temporary)
-        disk.sync(descriptor, temporary)
-    finally:
-        os.close(descriptor)
-    disk.rename(temporary, path)
+        descriptor = disk.create(temporary, 0o644)
+        try:
+            disk.write(descriptor, data, 0, temporary)
+            disk.sync(descriptor, temporary)
+        finally:
+            os.close(descriptor)
+        disk.rename(temporary, path)
+    except OSError:
+        with suppress(OSError):
+            disk.unlink(temporary)
+        raise
     disk.sync_directory(os.path.dirname(path))
 
 
@@ -39,7 +49,7 @@ def read_document(path: str, what: str, shown: str | None = None) -> dict[str, A
     """
     shown = shown or escape_name(path)
     with open_source(path, "pread", name=shown) as source:
-        data = source.window(0, source.size).tobytes()
+        data = within(source, _LARGEST, what)
     try:
         found = json.loads(data)
     except ValueError:

@@ -10,6 +10,7 @@ from formats.consumequeue import EXT_END_MARKER, EXT_MIN_SIZE, ExtUnit, ext_addr
 from formats.errors import FormatError
 from rmqtool.scan.events import Gap, Tail, TailContent
 from rmqtool.scan.fields import Stop
+from rmqtool.store.holes import is_zero
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -68,10 +69,7 @@ def _rest(source: ByteSource, at: int) -> Iterator[Gap | Tail]:
     left = source.size - at
     if left == 0:
         return
-    filled = False
-    for start in range(at, source.size, _CHUNK):
-        filled = filled or bool(source.window(start, _CHUNK).any())
-    if filled:
+    if not is_zero(source, at):
         found = int.from_bytes(source.window(at, 2).tobytes(), "big", signed=True)
         yield Gap(at, left, Stop.BAD_SIZE, EXT_MIN_SIZE, found)
     else:

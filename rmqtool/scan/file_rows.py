@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from rmqtool.scan.files import FileReader
     from rmqtool.store.files import StoreFile
     from rmqtool.store.patched import PatchedSource
 
@@ -77,16 +76,6 @@ def short_row(file: StoreFile, wanted: int) -> Row:
         "expected": wanted,
         "found": file.size,
     }
-
-
-_TEXT_LIMIT = 64 << 20
-"""bytes of a text file that are read; a topic table of a large broker has a few"""
-
-
-def content(reader: FileReader, file: StoreFile) -> bytes:
-    """The bytes of a small file."""
-    with file.open(reader.access) as source:
-        return source.window(0, min(source.size, _TEXT_LIMIT)).tobytes()
 
 
 def undecodable(file: StoreFile, raw: bytes, reason: str) -> Row:

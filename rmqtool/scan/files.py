@@ -7,9 +7,11 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from formats.consumequeue import is_ext_address
 from rmqtool.scan.events import Gap, Tail
-from rmqtool.scan.file_rows import Row, Units, event_row, readable, unreadable_rows
+from rmqtool.scan.file_rows import Row, Units, event_row, readable, undecodable, unreadable_rows
 from rmqtool.scan.index_rows import read_index
 from rmqtool.scan.small_files import (
     read_abort,
@@ -24,12 +26,12 @@ from rmqtool.store.access import Access
 from rmqtool.store.kinds import TOP_DIRECTORIES
 from rmqtool.store.layout import FileKind
 from rmqtool.store.patched import PatchedSource
+from rmqtool.store.whole import TooLongError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Self
 
-    import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
 
@@ -69,7 +71,10 @@ class FileReader:
 
         A row of type `undecoded` stands for what cannot be taken apart.
         """
-        return _READERS.get(file.kind, _undecoded)(self, file)
+        try:
+            yield from _READERS.get(file.kind, _undecoded)(self, file)
+        except TooLongError as error:
+            yield undecodable(file, b"", str(error))
 
     def _beside(self, *parts: str) -> Store | None:
         """Another folder of the store that the files were taken from; None when there is none."""
@@ -88,8 +93,10 @@ class FileReader:
         if around is None or not len(around.segments):
             return None
         segments = around.segments
-        holes = tuple((hole.start, hole.end) for hole in segments.holes())
-        return LogRange(segments.first_offset, segments.end_offset, holes)
+        holes = [(hole.start, hole.end) for hole in segments.holes()]
+        return LogRange(
+            segments.first_offset, segments.end_offset, np.array(holes, np.int64).reshape(len(holes), 2)
+        )
 
     def extension(self, topic: str | None, queue_id: int | None) -> ExtensionLookup | None:
         """The extension files of a queue; None when there are none."""

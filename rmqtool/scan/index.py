@@ -10,6 +10,9 @@ import pyarrow as pa
 
 from formats.index import FIRST_ITEM, Header, Item, Slot, item_position, slot_position
 from formats.primitives import dtype_of, sizeof
+from rmqtool.scan.events import Gap
+from rmqtool.scan.fields import Stop
+from rmqtool.store.holes import data_windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,9 +112,10 @@ def header_problems(source: ByteSource, header: IndexHeader, slots: int, items: 
 
 def read_slots(source: ByteSource, path: str, slots: int) -> Iterator[pa.RecordBatch]:
     """Slots that hold something, in file order."""
-    for first in range(0, slots, _CHUNK):
-        raw = source.window(slot_position(first), min(_CHUNK, slots - first) * SLOT.itemsize)
-        values = raw[: len(raw) // SLOT.itemsize * SLOT.itemsize].view(SLOT).astype(np.int32)
+    width = SLOT.itemsize
+    for start, raw in data_windows(source, slot_position(0), slot_position(slots), _CHUNK * width):
+        first = (start - slot_position(0)) // width
+        values = raw[: len(raw) // width * width].view(SLOT).astype(np.int32)
         used = np.flatnonzero(values)
         if used.size:
             yield pa.RecordBatch.from_arrays(
@@ -124,18 +128,21 @@ def read_slots(source: ByteSource, path: str, slots: int) -> Iterator[pa.RecordB
             )
 
 
-def read_items(source: ByteSource, path: str, slots: int, end: int) -> Iterator[pa.RecordBatch]:
-    """Items FIRST_ITEM … end - 1 (`end` is the header's `index_count`), as far as the file reaches."""
-    for first in range(FIRST_ITEM, max(end, FIRST_ITEM), _CHUNK):
-        wanted = min(_CHUNK, end - first) * ITEM.itemsize
-        raw = source.window(item_position(first, slots), wanted) if _inside(source, first, slots) else None
-        if raw is None or len(raw) < ITEM.itemsize:
-            return
-        yield _item_batch(raw[: len(raw) // ITEM.itemsize * ITEM.itemsize].view(ITEM), first, path, slots)
-
-
-def _inside(source: ByteSource, number: int, slots: int) -> bool:
-    return item_position(number, slots) < source.size
+def read_items(source: ByteSource, path: str, slots: int, end: int) -> Iterator[pa.RecordBatch | Gap]:
+    """Items FIRST_ITEM … end - 1, as far as the file reaches; a hole of the file, a MiB of it, is one gap."""
+    width = ITEM.itemsize
+    done = item_position(FIRST_ITEM, slots)
+    stop = done + (min(item_position(end, slots), source.size) - done) // width * width
+    for start, raw in data_windows(source, done, stop, _CHUNK * width):
+        if done < start:
+            yield Gap(done, start - done, Stop.ZERO, width, 0)
+        first = (start - item_position(0, slots)) // width
+        items = raw[: len(raw) // width * width].view(ITEM)
+        if len(items):
+            yield _item_batch(items, first, path, slots)
+        done = start + len(raw)
+    if done < stop:
+        yield Gap(done, stop - done, Stop.ZERO, width, 0)
 
 
 def _item_batch(items: npt.NDArray[Any], first: int, path: str, slots: int) -> pa.RecordBatch:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from rmqtool.scan.file_rows import Units, cut_row, readable, short_row, unreadable_rows
+from rmqtool.scan.events import Gap
+from rmqtool.scan.file_rows import Units, cut_row, event_row, readable, short_row, unreadable_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +26,10 @@ def read_index(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
 
 def _index_parts(reader: FileReader, file: StoreFile, source: PatchedSource) -> Iterator[Units | Row]:
     """Header, slots and items; without a header that can be read nobody knows how many there are."""
-    from formats.index import FIRST_ITEM, file_size
+    from formats.index import FIRST_ITEM, Header, file_size
+    from formats.primitives import sizeof
     from rmqtool.scan.index import header_problems, next_item, read_header
+    from rmqtool.store.holes import is_zero
     from rmqtool.store.index_geometry import index_geometry
 
     geometry = index_geometry(file, reader.store.config)
@@ -46,7 +49,7 @@ def _index_parts(reader: FileReader, file: StoreFile, source: PatchedSource) -> 
     }
     if geometry.slots is None or geometry.items is None:
         yield row
-        if header.index_count > FIRST_ITEM or source.window(40, source.size).any():
+        if header.index_count > FIRST_ITEM or not is_zero(source, sizeof(Header)):
             about = {"path": file.shown, "kind": file.kind.value, "reason": geometry.detail}
             yield {"type": "undecoded", **about}
         return
@@ -60,7 +63,7 @@ def _index_parts(reader: FileReader, file: StoreFile, source: PatchedSource) -> 
         yield cut_row(file, source.size, file_size(slots, items))
 
 
-def _slots_and_items(file: StoreFile, source: PatchedSource, slots: int, end: int) -> Iterator[Units]:
+def _slots_and_items(file: StoreFile, source: PatchedSource, slots: int, end: int) -> Iterator[Units | Row]:
     """All slots, and the items in front of number `end`, without those that cannot be read."""
     import numpy as np
 
@@ -72,5 +75,8 @@ def _slots_and_items(file: StoreFile, source: PatchedSource, slots: int, end: in
         yield Units("index_slot", readable(batch, places, SLOT.itemsize, source))
     width = ITEM.itemsize
     for batch in read_items(source, file.shown, slots, end):
+        if isinstance(batch, Gap):
+            yield event_row("gap", file.shown, batch)
+            continue
         places = item_position(0, slots) + batch["number"].to_numpy().astype(np.int64) * width
         yield Units("index_item", readable(batch, places, width, source))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rmqtool.scan.file_rows import content, cut_row, short_row, undecodable
+from rmqtool.scan.file_rows import cut_row, short_row, undecodable
+from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +19,7 @@ def read_checkpoint(reader: FileReader, file: StoreFile) -> Iterator[Units | Row
     """The three times of a checkpoint, and what lies behind them."""
     from formats.checkpoint import CHECKPOINT_HEAD_SIZE, CHECKPOINT_SIZE, parse_checkpoint
 
-    raw = content(reader, file)
+    raw = read_whole(file, reader.access)
     parsed = parse_checkpoint(raw)
     names = [name for name in parsed if name not in {"_io", "reserved"}]
     yield {
@@ -48,7 +49,7 @@ def read_abort(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
     from formats.checkpoint import Abort
     from formats.errors import FormatError
 
-    raw = content(reader, file)
+    raw = read_whole(file, reader.access)
     try:
         yield {"type": file.kind.value, "path": file.shown, "pid": Abort.parse(raw)}
     except FormatError as error:
@@ -60,7 +61,7 @@ def read_lock(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
     from rmqtool.store.lock import probe
 
     state = probe(file.location)
-    raw = content(reader, file)
+    raw = read_whole(file, reader.access)
     told = {"held": state.held, "pid": state.pid, "reason": state.reason}
     yield {"type": "lock", "path": file.shown, "content_hex": raw[:64].hex(), **told}
     if raw not in {b"", b"lock"}:
@@ -72,7 +73,7 @@ def read_epoch(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
     from formats.checkpoint import EpochFile
     from formats.errors import FormatError
 
-    raw = content(reader, file)
+    raw = read_whole(file, reader.access)
     try:
         parsed = EpochFile.parse(raw)
     except FormatError as error:
@@ -96,7 +97,7 @@ def read_identity(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
     from formats.checkpoint import BrokerIdentity
     from formats.errors import FormatError
 
-    raw = content(reader, file)
+    raw = read_whole(file, reader.access)
     try:
         yield {"type": "broker_identity", "path": file.shown, **BrokerIdentity.parse(raw)._asdict()}
     except FormatError as error:
@@ -107,6 +108,6 @@ def read_config(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
     """A configuration file with its whole content."""
     from rmqtool.store.config_json import parse_config
 
-    parsed = parse_config(content(reader, file))
+    parsed = parse_config(read_whole(file, reader.access))
     row: Row = {"type": "config", "path": file.shown, "state": parsed.state.value, "detail": parsed.detail}
     yield row | {"content": parsed.data}

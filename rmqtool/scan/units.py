@@ -16,6 +16,7 @@ from formats.consumequeue import PRE_BLANK_SIZE, BatchUnit, Unit
 from formats.primitives import dtype_of
 from rmqtool.scan.events import Gap, Tail, TailContent
 from rmqtool.scan.fields import Stop
+from rmqtool.store.holes import data_windows, last_hole
 from rmqtool.store.names import topic_keys
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ UNIT = dtype_of(Unit)
 BATCH_UNIT = dtype_of(BatchUnit)
 
 _CHUNK_UNITS = 1 << 16
-_BLOCK = 4096
 _END_UNITS = 1 << 10
 """units that are looked at together when the end of the data is searched"""
 
@@ -41,11 +41,14 @@ end of the log or between its files. `expired`: points below its first file."""
 
 @dataclass(frozen=True, slots=True)
 class LogRange:
-    """Physical offsets [low, high) that commit log files cover; holes are (start, end) inside of it."""
+    """Physical offsets [low, high) that commit log files cover.
+
+    holes: those inside of it that none covers, in order: int64, (number, 2), start and end.
+    """
 
     low: int
     high: int
-    holes: tuple[tuple[int, int], ...] = ()
+    holes: npt.NDArray[np.int64]
 
 
 _i64, _i32, _str = pa.int64(), pa.int32(), pa.string()
@@ -89,8 +92,10 @@ def unit_states(units: npt.NDArray[Any], log: LogRange | None) -> npt.NDArray[np
     states = np.zeros(len(units), np.int8)
     if log is not None:
         states[(end > log.high) | (end < offset)] = DANGLING
-        for low, high in log.holes:
-            states[(offset < high) & (end > low)] = DANGLING
+        if len(log.holes):
+            lows, highs = log.holes.T
+            first = np.minimum(np.searchsorted(highs, offset, side="right"), len(highs) - 1)
+            states[(offset < highs[first]) & (end > lows[first])] = DANGLING
         states[offset < log.low] = EXPIRED
     states[~valid_units(units)] = INVALID
     states[(offset == 0) & (size == PRE_BLANK_SIZE) & (units["tags_code"] == 0)] = PRE_BLANK
@@ -114,14 +119,17 @@ def read_units(
 ) -> Iterator[pa.RecordBatch | Gap | Tail]:
     """Units of a plain (or, with `batch`, a 46-byte) queue file, then the rest of the file.
 
+    A hole of the file between units, some MiB of it, is one gap.
     Where the topic is no UTF-8 its column is null, and a column `topic_hex` has its bytes.
     """
     dtype = BATCH_UNIT if batch else UNIT
-    end = data_end(source, dtype.itemsize)
-    for start in range(0, end, _CHUNK_UNITS * dtype.itemsize):
-        window = source.window(start, min(_CHUNK_UNITS * dtype.itemsize, end - start))
+    end, done = data_end(source, dtype.itemsize), 0
+    for start, window in data_windows(source, 0, end, _CHUNK_UNITS * dtype.itemsize):
+        if done < start:
+            yield Gap(done, start - done, Stop.ZERO, dtype.itemsize, 0)
         units = window[: len(window) // dtype.itemsize * dtype.itemsize].view(dtype)
         yield _unit_batch(units, start, file, log)
+        done = start + len(window)
     whole = source.size // dtype.itemsize * dtype.itemsize
     if end < whole:
         yield Tail(end, whole - end, TailContent.ZERO, 0, Stop.ZERO, dtype.itemsize, 0)
@@ -132,26 +140,15 @@ def read_units(
 def data_end(source: ByteSource, unit: int) -> int:
     """End of the last unit that is not all zero, searched from the end of the file; holes are not read."""
     step = _END_UNITS * unit
-    at = min(_last_hole(source) + unit, source.size) // unit * unit
+    at = min(last_hole(source) + unit, source.size) // unit * unit
     while at > 0:
         start = max(at - step, 0)
-        window = source.window(start, at - start)
+        data = source.next_data(start)
+        window = source.window(start, at - start if data is not None and data < at else 0)
         if window.any():
             return start + (int(np.flatnonzero(window)[-1]) // unit + 1) * unit
         at, step = start, min(2 * step, _CHUNK_UNITS * unit)
     return 0
-
-
-def _last_hole(source: ByteSource) -> int:
-    """Where a hole up to the end of the file begins, to some KiB; the file's size when there is none."""
-    low, high = 0, source.size
-    while high - low > _BLOCK:
-        middle = source.size - 1 if high == source.size and not low else (low + high) // 2
-        if source.next_data(middle) is None:
-            high = middle
-        else:
-            low = middle
-    return high
 
 
 def _unit_batch(units: npt.NDArray[Any], start: int, file: QueueFile, log: LogRange | None) -> pa.RecordBatch:

@@ -7,7 +7,6 @@ This module imports pydantic: import it where settings are really needed.
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -16,8 +15,9 @@ from pydantic.alias_generators import to_camel
 from formats.consumequeue import BatchUnit, Unit
 from formats.index import file_size as index_file_size
 from formats.primitives import sizeof
-from rmqtool.errors import StoreIOError, UsageError
+from rmqtool.errors import UsageError
 from rmqtool.store.names import escape_name
+from rmqtool.store.properties import read_properties
 
 LONG_MAX = (1 << 63) - 1
 INT_MAX = (1 << 31) - 1
@@ -228,22 +228,8 @@ def load_broker_conf(path: str | os.PathLike[str]) -> StoreConfig:
     `StoreIOError` when it may not be read. (The broker itself silently ignores such a value; a tool must
     not.)
     """
-    import javaproperties
-
-    location = Path(path)
-    shown = escape_name(os.fspath(path))
-    if location.exists() and not location.is_file():
-        raise UsageError(f"{shown} is not a regular file")
-    try:
-        with location.open("rb") as stream:
-            settings = javaproperties.load(stream)
-    except FileNotFoundError as error:
-        raise UsageError(f"{shown}: no such settings file") from error
-    except OSError as error:
-        raise StoreIOError(f"{shown}: {error.strerror}") from error
-    except ValueError as error:
-        raise UsageError(f"{shown} is no properties file: {error}") from error
-    return config_of(settings, shown, os.path.dirname(os.path.abspath(location)))
+    settings = read_properties(path)
+    return config_of(settings, escape_name(os.fspath(path)), os.path.dirname(os.path.abspath(path)))
 
 
 def config_of(
@@ -251,7 +237,7 @@ def config_of(
 ) -> StoreConfig:
     """Settings from a mapping of RocketMQ's option names; `directory` is what relative paths are relative to.
 
-    Raises `UsageError`, one line that names the first bad setting.
+    Raises `UsageError`, one line that names the first bad setting, not its value (a secret, perhaps).
     """
     given = {name: value for name, value in settings.items() if value != ""}
     try:
@@ -259,6 +245,5 @@ def config_of(
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = ".".join(str(part) for part in first["loc"])
-        value = escape_name(str(first.get("input")))
-        raise UsageError(f"{origin}: {name}={value}: {first['msg'].lower()}") from error
+        raise UsageError(f"{origin}: {name}: {first['msg'].lower()}") from None
     return config if directory is None else config.model_copy(update={"directory": directory})

@@ -17,18 +17,15 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from formats.java import java_parse_int
-from rmqtool.errors import RmqtoolError, StoreIOError, VanishedError
+from rmqtool.errors import RmqtoolError, VanishedError
 from rmqtool.store.names import INT_MAX
 from rmqtool.store.remote.address import is_remote
+from rmqtool.store.whole import TABLE, read_whole, within
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rmqtool.store.bytes import ByteSource
     from rmqtool.store.files import StoreFile
-
-_LARGEST = 256 << 20
-"""bytes of a table that are read, far more than the settings of any broker take"""
 
 _LEVELS = 128
 """levels of objects and arrays; settings of a broker have about five"""
@@ -218,13 +215,6 @@ def _parse_leniently(text: str, remarks: list[str], strict: Exception) -> Parsed
     return ParsedConfig(_with_numbers(data), ParseState.LENIENT, problem)
 
 
-def whole_config(source: ByteSource) -> bytes:
-    """All bytes of a configuration file; raises `StoreIOError` for one that is too large to be one."""
-    if source.size > _LARGEST:
-        raise StoreIOError(f"has {source.size} bytes: too large for a configuration file, not read")
-    return source.window(0, source.size).tobytes()
-
-
 def load_json_config(path: str | os.PathLike[str]) -> ParsedConfig:
     """Reads one configuration file. Never raises: a file that cannot be read is a state with its reason."""
     from rmqtool.store.access import open_source
@@ -233,7 +223,7 @@ def load_json_config(path: str | os.PathLike[str]) -> ParsedConfig:
         if not is_remote(path) and not stat.S_ISREG(os.stat(path).st_mode):
             return ParsedConfig(None, ParseState.UNREADABLE, "is not a regular file")
         with open_source(path, "pread") as source:
-            raw = whole_config(source)
+            raw = within(source, TABLE, "a configuration file")
     except (FileNotFoundError, VanishedError):
         return ParsedConfig(None, ParseState.MISSING, None)
     except (OSError, RmqtoolError) as error:
@@ -249,8 +239,7 @@ def read_listed(file: StoreFile | None) -> tuple[ParsedConfig, bytes]:
     if not file.regular:
         return ParsedConfig(None, ParseState.UNREADABLE, "is not a regular file"), b""
     try:
-        with file.open("pread") as source:
-            raw = whole_config(source)
+        raw = read_whole(file)
     except VanishedError:
         return ParsedConfig(None, ParseState.MISSING, None), b""
     except RmqtoolError as error:

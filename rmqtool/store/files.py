@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rmqtool.store.access import OpenMode, open_source
-from rmqtool.store.names import escape_name
+from rmqtool.store.names import INT_MAX, escape_name
 
 if TYPE_CHECKING:
     from rmqtool.store.bytes import ByteSource
@@ -49,6 +49,11 @@ class StoreFile:
     def name(self) -> str:
         """Last component of the path."""
         return posixpath.basename(self.path)
+
+    @property
+    def mapped_size(self) -> int:
+        """Bytes that a broker can map of it: the size of a mapped file is an int (`DefaultMappedFile`)."""
+        return min(self.size, INT_MAX)
 
     @property
     def shown(self) -> str:

@@ -14,25 +14,29 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rmqtool.errors import LockedError, StoreIOError
+from rmqtool.errors import LockedError, PlanRefusedError, StoreIOError
 from rmqtool.store import lock
 from rmqtool.store.names import escape_name
+from rmqtool.store.writing import Folder, by_descriptor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _TAKEN = frozenset({errno.EACCES, errno.EAGAIN})
+_NO_FILE = frozenset({errno.EEXIST, errno.ELOOP, errno.ENOTDIR})
+"""of what lies in the place of the file: a directory, a device, a link that leads nowhere or to itself"""
 
 
 @dataclass(slots=True)
 class Held:
     """A store whose lock this process holds.
 
-    made: there was no lock file; what was made is removed with the lock, as long as it is empty (a broker
-    writes four bytes into it). root_mtime_ns: the root's modification time before that.
+    folder: the root. made: there was no lock file; what was made is removed with the lock, as long as it is
+    empty (a broker writes four bytes into it). root_mtime_ns: the root's modification time before that.
     """
 
     root: str
+    folder: Folder
     descriptor: int
     made: bool
     root_mtime_ns: int
@@ -49,8 +53,8 @@ def refuse_if_held(root: str | os.PathLike[str]) -> None:
 def hold(root: str | os.PathLike[str]) -> Iterator[Held]:
     """Holds the lock of the store at `root`; a missing lock file is made with the owner of the root.
 
-    Raises `LockedError` when another process, or this one, holds it, `StoreIOError` when the file cannot be
-    opened for writing (a read-only file system) or locked.
+    Raises `LockedError` when another process, or this one, holds it, `PlanRefusedError` when what lies there
+    is no file, `StoreIOError` when the file cannot be opened for writing (a read-only file system) or locked.
     """
     held = _take(os.fspath(root))
     try:
@@ -62,43 +66,51 @@ def hold(root: str | os.PathLike[str]) -> Iterator[Held]:
 def _take(root: str) -> Held:
     refuse_if_held(root)  # opening and closing the file would drop a lock that this process holds
     path = os.path.join(root, "lock")
-    found = _facts(root)
-    descriptor, made = _open(path, found)
-    held = Held(root, descriptor, made, found.st_mtime_ns)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise StoreIOError(f"{escape_name(path)}: is no regular file, it cannot be locked")
+    try:
+        folder = Folder.open(os.path.realpath(root))
+    except OSError as error:
+        raise StoreIOError(f"{escape_name(root)}: {error.strerror}") from error
+    mtime_ns = os.fstat(folder.descriptor).st_mtime_ns
+    try:
+        descriptor, made = _open(folder)
+    except OSError as error:
+        folder.close()
+        if error.errno in _NO_FILE:
+            raise PlanRefusedError(
+                f"{escape_name(path)}: is no regular file and cannot be locked: move it away; "
+                "nothing was changed"
+            ) from None
+        raise StoreIOError(f"{escape_name(path)}: cannot be opened for the lock: {error.strerror}") from error
+    held = Held(root, folder, descriptor, made, mtime_ns)
     lock.register(root, descriptor)
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
     except OSError as error:
         lock.unregister(descriptor)
         os.close(descriptor)
+        folder.close()
         if error.errno in _TAKEN:
             raise LockedError(_refusal(root, lock.probe(root))) from None
         raise StoreIOError(f"{escape_name(path)}: cannot be locked: {error.strerror}") from error
     return held
 
 
-def _facts(root: str) -> os.stat_result:
+def _open(folder: Folder) -> tuple[int, bool]:
+    """The lock file, also behind a link, as a broker opens it; nothing else is opened but to be looked at."""
     try:
-        return os.stat(root)
-    except OSError as error:
-        raise StoreIOError(f"{escape_name(root)}: {error.strerror}") from error
-
-
-def _open(path: str, root: os.stat_result) -> tuple[int, bool]:
-    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK
+        found = os.open("lock", os.O_PATH | os.O_CLOEXEC, dir_fd=folder.descriptor)
+    except FileNotFoundError:
+        descriptor = folder.create("lock", 0o644)
+        root = os.fstat(folder.descriptor)
+        with suppress(PermissionError):  # not root: then the owner is right, or nobody could be
+            os.fchown(descriptor, root.st_uid, root.st_gid)
+        return descriptor, True
     try:
-        try:
-            return os.open(path, flags), False
-        except FileNotFoundError:
-            descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o644)
-            with suppress(PermissionError):  # not root: then the owner is right, or nobody could be
-                os.fchown(descriptor, root.st_uid, root.st_gid)
-            return descriptor, True
-    except OSError as error:
-        raise StoreIOError(f"{escape_name(path)}: cannot be opened for the lock: {error.strerror}") from error
+        if not stat.S_ISREG(os.fstat(found).st_mode):
+            raise FileExistsError(errno.EEXIST, "is no regular file")
+        return os.open(by_descriptor(found), os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK), False
+    finally:
+        os.close(found)
 
 
 def _refusal(root: str, state: lock.LockState) -> str:
@@ -110,8 +122,9 @@ def _release(held: Held) -> None:
     # Unlinked while it is held: who opened it meanwhile cannot have got the lock.
     if held.made and os.fstat(held.descriptor).st_size == 0:
         with suppress(OSError):
-            os.unlink(os.path.join(held.root, "lock"))
-            found = os.stat(held.root)
-            os.utime(held.root, ns=(found.st_atime_ns, held.root_mtime_ns))
+            os.unlink("lock", dir_fd=held.folder.descriptor)
+            found = os.fstat(held.folder.descriptor)
+            os.utime(held.folder.here, ns=(found.st_atime_ns, held.root_mtime_ns))
     lock.unregister(held.descriptor)
     os.close(held.descriptor)
+    held.folder.close()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from formats.index import DEFAULT_ITEMS, DEFAULT_SLOTS, file_size
 from rmqtool.errors import RmqtoolError
 from rmqtool.store.index_solver import HEADER, ITEM, SLOT, fits, sample_fits, solve_index
+from rmqtool.store.names import INT_MAX
 from rmqtool.store.patched import PatchedSource
 
 if TYPE_CHECKING:
@@ -77,6 +78,9 @@ def _configured(config: StoreConfig | None) -> tuple[int, int] | None:
 def geometry_of(source: ByteSource, configured: tuple[int, int] | None = None) -> IndexGeometry:
     """As `index_geometry`, on an open file; `configured` is (slots, items)."""
     length = source.size
+    if length > INT_MAX:
+        detail = f"no index file has {length} bytes: a broker maps {INT_MAX} at most"
+        return IndexGeometry(None, None, Source.AMBIGUOUS, length, (), detail)
     misfit = ""
     if configured is not None:
         if _settings_fit(source, *configured):

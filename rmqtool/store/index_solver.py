@@ -21,11 +21,12 @@ import numpy as np
 
 from formats.index import Header, Item, Slot
 from formats.primitives import sizeof
+from rmqtool.store.holes import data_windows, last_nonzero
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rmqtool.store.bytes import ByteSource
+    from rmqtool.store.bytes import ByteSource, Window
 
 HEADER = sizeof(Header)
 SLOT = sizeof(Slot)
@@ -45,20 +46,11 @@ _PLACE_SLOTS = (1 << 9, 1 << 14)
 
 def _words(source: ByteSource, start: int, count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Big-endian i32 values from byte `start` on, as int64."""
-    raw = source.window(start, count * SLOT)
+    return _as_words(source.window(start, count * SLOT))
+
+
+def _as_words(raw: Window) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return raw[: len(raw) // SLOT * SLOT].view(">i4").astype(np.int64)
-
-
-def _last_nonzero(source: ByteSource) -> int:
-    """Position of the last byte that is not zero, -1 when there is none."""
-    end = source.size
-    while end > 0:
-        start = max(end - _CHUNK, 0)
-        used = np.flatnonzero(source.window(start, end - start))
-        if len(used):
-            return start + int(used[-1])
-        end = start
-    return -1
 
 
 def solve_index(source: ByteSource) -> tuple[int, int] | None:
@@ -69,7 +61,7 @@ def solve_index(source: ByteSource) -> tuple[int, int] | None:
     length = source.size
     if length < HEADER + SLOT + ITEM or (length - HEADER) % SLOT:
         return None
-    last = _last_nonzero(source)
+    last = last_nonzero(source)
     if last < HEADER:
         return None
     slots = _slots_by_last_item(source, last)
@@ -84,29 +76,41 @@ def solve_index(source: ByteSource) -> tuple[int, int] | None:
 def _slots_by_last_item(source: ByteSource, last: int) -> int | None:
     """The number of slots for which item N (N = greatest slot value) holds the last used byte."""
     words = (source.size - HEADER) // SLOT
-    greatest = 0
-    for first in range(0, words, _CHUNK // SLOT):
-        values = np.maximum.accumulate(np.maximum(_words(source, HEADER + SLOT * first, _CHUNK // SLOT), 0))
+    greatest = done = 0
+    for at, raw in data_windows(source, HEADER, source.size, _CHUNK):
+        first = (at - HEADER) // SLOT
+        found = _slots_between(done, first, greatest, words, last)
+        if found is not None:
+            return found
+        values = np.maximum.accumulate(np.maximum(_as_words(raw), 0))
         newest = np.maximum(values, greatest)
         slots = np.arange(first + 1, first + 1 + len(newest), dtype=np.int64)
         start = HEADER + SLOT * slots + ITEM * newest
         possible = (start <= last) & (last < start + ITEM) & (slots % 5 == words % 5) & (newest > 0)
-        found = slots[possible]
-        if len(found):
-            return int(found[0])
+        if possible.any():
+            return int(slots[possible][0])
         if len(start) == 0 or start[-1] > last:
             return None
-        greatest = int(newest[-1])
-    return None
+        greatest, done = int(newest[-1]), first + len(newest)
+    return _slots_between(done, words, greatest, words, last)
+
+
+def _slots_between(first: int, end: int, greatest: int, words: int, last: int) -> int | None:
+    """As `_slots_by_last_item`, the first number in (first, end] when all those slots are zero."""
+    if not greatest:
+        return None
+    # HEADER + SLOT * slots + ITEM * greatest <= last < the same + ITEM
+    room = last - HEADER - ITEM * greatest
+    low, high = max((room - ITEM) // SLOT + 1, first + 1), min(room // SLOT, end)
+    return next((slots for slots in range(low, high + 1) if slots % 5 == words % 5), None)
 
 
 def _used_words(source: ByteSource, limit: int) -> Iterator[tuple[int, int]]:
     """The first `limit` (slot, value) pairs that are not zero, read as if the whole file were slots."""
-    words = (source.size - HEADER) // SLOT
-    for first in range(0, words, _CHUNK // SLOT):
-        values = _words(source, HEADER + SLOT * first, _CHUNK // SLOT)
+    for start, raw in data_windows(source, HEADER, source.size, _CHUNK):
+        values = _as_words(raw)
         for at in np.flatnonzero(values)[:limit]:
-            yield first + int(at), int(values[at])
+            yield (start - HEADER) // SLOT + int(at), int(values[at])
             limit -= 1
         if limit <= 0:
             return
@@ -139,25 +143,17 @@ def _slots_by_vote(source: ByteSource) -> int | None:
 def _candidates(source: ByteSource, first_slots: int, most: int, slot: int, value: int) -> list[int]:
     """Numbers of slots under which item `value` is used and has a hash that belongs into `slot`."""
     found: list[int] = []
-    step = _CHUNK // ITEM
-    for low in range(0, most, step):
-        count = min(step, most - low)
-        hashes, used = _grid(source, HEADER + SLOT * first_slots + ITEM * (low + value), count)
+    start = HEADER + SLOT * first_slots + ITEM * value
+    for at, raw in data_windows(source, start, min(start + ITEM * most, source.size), _CHUNK // ITEM * ITEM):
+        items = raw[: len(raw) // ITEM * ITEM].reshape(-1, ITEM)
+        hashes = np.ascontiguousarray(items[:, :4]).view(">i4")[:, 0].astype(np.int64)
+        used = (hashes >= 0) & items.any(axis=1)
+        low = (at - start) // ITEM
         slots = first_slots + 5 * np.arange(low, low + len(hashes), dtype=np.int64)
         found += slots[used & (slots > slot) & (hashes % slots == slot)].tolist()
-        if len(found) > _MANY or len(hashes) < count:
+        if len(found) > _MANY:
             break
     return found
-
-
-def _grid(
-    source: ByteSource, start: int, count: int
-) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    """Key hashes of `count` items from `start` on, and which of them are plausible and not empty."""
-    raw = source.window(min(start, source.size), count * ITEM)
-    items = raw[: len(raw) // ITEM * ITEM].reshape(-1, ITEM)
-    hashes = np.ascontiguousarray(items[:, :4]).view(">i4")[:, 0].astype(np.int64)
-    return hashes, (hashes >= 0) & items.any(axis=1)
 
 
 def fits(source: ByteSource, slots: int, *, cut: bool = False) -> float:
@@ -193,14 +189,14 @@ def _chains(source: ByteSource, slots: int, *, cut: bool) -> tuple[int, int]:
     if slots < 1 or most < 1:
         return 0, 0
     tested = sound = 0
-    for first in range(0, slots, _CHUNK // SLOT):
-        values = _words(source, HEADER + SLOT * first, min(_CHUNK // SLOT, slots - first))
+    for at, raw in data_windows(source, HEADER, min(HEADER + SLOT * slots, source.size), _CHUNK):
+        first, values = (at - HEADER) // SLOT, _as_words(raw)
         used = np.flatnonzero(values)
         if cut:
             used = used[values[used] < most]
-        for at in used[:: max(len(used) // _SAMPLES, 1)]:
+        for place in used[:: max(len(used) // _SAMPLES, 1)]:
             tested += 1
-            sound += _is_sound(source, first + int(at), int(values[at]), slots, most)
+            sound += _is_sound(source, first + int(place), int(values[place]), slots, most)
     return sound, tested
 
 

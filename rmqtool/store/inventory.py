@@ -1,7 +1,7 @@
 """Closed-world listing: every path below a directory, each with a kind.
 
 Links are followed as the broker follows them (a commitlog on another disk is often one), but never in a
-circle; what leads out of the store is noted.
+circle, and where no broker looks to each directory once; what leads out of the store is noted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _Identity = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A directory to be listed; `trail` is what lies above it, itself included."""
+    """A directory to be listed. trail: what lies above it, itself included. linked: a link leads there."""
 
     location: str
     shown: tuple[str, ...]
@@ -43,6 +43,7 @@ class _Place:
     root: int
     role: Role | None
     trail: tuple[_Identity, ...]
+    linked: bool = False
 
 
 @dataclass(slots=True)
@@ -60,6 +61,8 @@ class Walker:
     overrides: Mapping[str, tuple[Role, int]] = field(default_factory=dict)
     forced: FileKind | None = None
     scan: Callable[[str], AbstractContextManager[Iterable[os.DirEntry[str]]]] | None = None
+    _linked: set[_Identity] = field(default_factory=set)
+    """directories that were entered by a link, or below one: links in them may lead to each other"""
 
     def walk(self, location: str, shown: tuple[str, ...], role_parts: tuple[str, ...], root: int = 0) -> None:
         """Adds everything below `location`.
@@ -75,7 +78,7 @@ class Walker:
             role: Role | None = inherited
             if override is not None:
                 role, index = override
-            for name, below, trail in self._list(place, index, role):
+            for name, below, trail, linked in self._list(place, index, role):
                 pending.append(
                     _Place(
                         os.path.join(here, name),
@@ -84,13 +87,14 @@ class Walker:
                         index,
                         below,
                         trail,
+                        linked,
                     )
                 )
 
     def _list(
         self, place: _Place, root: int, role: Role | None
-    ) -> list[tuple[str, Role | None, tuple[_Identity, ...]]]:
-        """Adds the files of one directory; its sub-directories with the role they inherit and their trail."""
+    ) -> list[tuple[str, Role | None, tuple[_Identity, ...], bool]]:
+        """Adds the files of one directory; its sub-directories: role that they inherit, trail, linked."""
         location, parts = place.location, place.parts
         path = "/".join(place.shown)
         try:
@@ -107,14 +111,25 @@ class Walker:
         )
         prefix = path + "/" if path else ""
         inherited = role if role.everything is not None else None
-        below: list[tuple[str, Role | None, tuple[_Identity, ...]]] = []
+        below: list[tuple[str, Role | None, tuple[_Identity, ...], bool]] = []
         for entry in listed:
             identity = self._directory(entry, prefix + entry.name)
-            if identity is not None and identity not in place.trail:
-                below.append((entry.name, inherited, (*place.trail, identity)))
-            else:
+            linked = place.linked or entry.is_symlink()
+            again = identity in place.trail or (linked and self._again(identity, parts, entry))
+            if identity is None or again:
                 self._add(entry, prefix + entry.name, role, root)
+                continue
+            if linked:
+                self._linked.add(identity)
+            below.append((entry.name, inherited, (*place.trail, identity), linked))
         return below
+
+    def _again(self, identity: _Identity | None, parts: tuple[str, ...], entry: os.DirEntry[str]) -> bool:
+        """Whether links led into a directory before, and no broker looks for it here."""
+        place = (*parts, entry.name)
+        role = role_of(place)
+        looked_for = role.numbered is not None or (len(place) < 3 and role != Role())
+        return identity in self._linked and not looked_for
 
     def _directory(self, entry: os.DirEntry[str], path: str) -> _Identity | None:
         """What a directory, or a link to one, really is; None for anything else."""
@@ -151,7 +166,7 @@ class Walker:
                 StoreFile(path, entry.path, placed.kind, 0, 0, 0, note=placed.note, regular=False)
             )
             return
-        placed = role.place(entry.name)
+        placed = role.place(entry.name).of_size(found.st_size)
         if self.forced is not None:
             placed = Placement(self.forced, placed.base_offset)
         regular = stat.S_ISREG(found.st_mode)
@@ -181,6 +196,8 @@ class Walker:
         self, entry: os.DirEntry[str], path: str, found: os.stat_result
     ) -> tuple[os.stat_result, str | None]:
         """Why an entry that is no file or directory is not opened; what a link to a file leads to."""
+        if stat.S_ISDIR(found.st_mode):
+            return found, "directory to which several links lead, listed elsewhere"
         if not stat.S_ISLNK(found.st_mode):
             return found, describe_mode(found.st_mode)
         try:
@@ -192,7 +209,7 @@ class Walker:
             self._note_outside(path, target)
             return behind, None
         if stat.S_ISDIR(behind.st_mode):
-            reason = f"symbolic link in a circle, to {target}, not followed"
+            reason = f"symbolic link in a circle, or one of several, to {target}, not followed"
             self.found.notes.append(f"{path}: {reason}")
             return found, reason
         return found, f"symbolic link to {describe_mode(behind.st_mode)}"

@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from rmqtool.store.names import parse_base_offset, parse_queue_id
+from rmqtool.store.names import LONG_MAX, parse_base_offset, parse_queue_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,6 +114,12 @@ class Placement:
     kind: FileKind
     base_offset: int | None = None
     note: str | None = None
+
+    def of_size(self, size: int) -> Placement:
+        """The same of a file of `size` bytes: unknown where the offsets of some of them are no longs."""
+        if self.base_offset is None or self.base_offset + size <= LONG_MAX:
+            return self
+        return Placement(FileKind.UNKNOWN, note="offsets of its bytes are beyond what a long holds")
 
 
 @dataclass(frozen=True, slots=True)

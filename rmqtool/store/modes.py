@@ -45,4 +45,11 @@ def common_readers(places: Iterable[str]) -> int:
 
 def only_for(readers: int) -> None:
     """All files that this process makes from now on, and those that it starts, have no other permissions."""
-    os.umask(os.umask(0o077) | ~readers & 0o077)
+    os.umask(mask() | ~readers & 0o077)
+
+
+def mask() -> int:
+    """Permissions that no file gets which this process makes."""
+    found = os.umask(0o077)
+    os.umask(found)
+    return found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rmqtool.errors import StoreIOError, UsageError
 from rmqtool.store.files import StoreFile
-from rmqtool.store.kinds import FileKind, Role, role_of
+from rmqtool.store.kinds import FileKind, Placement, Role, role_of
 from rmqtool.store.names import escape_name, parse_base_offset
 from rmqtool.store.recognise import by_content, quiet_names
 from rmqtool.store.resolve import StoreForm
@@ -97,11 +97,11 @@ def add_file(inventory: Inventory, target: Target, location: str) -> None:
     except OSError as error:
         raise StoreIOError(f"{escape_name(location)}: {error.strerror}") from error
     role = role_of(target.parts[:-1]) if len(target.parts) > 1 else Role()
-    placed = role.place(target.parts[-1])
+    placed = role.place(target.parts[-1]).of_size(found.st_size)
     kind = target.kind or placed.kind
     base = placed.base_offset
     if base is None and kind in _OFFSET_NAMED:
-        base = parse_base_offset(target.parts[-1])
+        base = Placement(kind, parse_base_offset(target.parts[-1])).of_size(found.st_size).base_offset
     inventory.files.append(
         StoreFile(
             "/".join(target.scope),

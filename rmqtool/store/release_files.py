@@ -13,10 +13,12 @@ from rmqtool.store.config_json import read_listed
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.releases import FIRST_5, LAST_4, Evidence, Weight, since, until
 from rmqtool.store.resolve import StoreForm
+from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from formats.primitives import Container
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
 
@@ -50,7 +52,6 @@ _ROCKSDB = {
 }
 _NEW_TOPICS = ("rmq_sys_wheel_timer", "rmq_sys_REVIVE_LOG_", "rmq_sys_SYNC_BROKER_MEMBER_")
 _VERSIONED = ("topics.json", "subscriptionGroup.json", "consumerOffset.json", "delayOffset.json")
-_SMALL = 1 << 16
 
 
 def file_evidence(store: Store) -> Iterator[Evidence]:
@@ -66,12 +67,21 @@ def file_evidence(store: Store) -> Iterator[Evidence]:
     yield from _index(store)
 
 
-def _read(file: StoreFile, length: int = _SMALL) -> bytes | None:
+def _content(file: StoreFile) -> bytes | None:
     try:
-        with file.open("pread") as source:
-            return source.window(0, length).tobytes()
+        return read_whole(file)
     except RmqtoolError:
         return None
+
+
+def _header(file: StoreFile) -> Container | None:
+    """Of an index file; None when it cannot be read, or is too short for one."""
+    try:
+        with file.open("pread") as source:
+            raw = source.window(0, sizeof(Header)).tobytes()
+    except RmqtoolError:
+        return None
+    return Header.parse(raw) if len(raw) == sizeof(Header) else None
 
 
 def _presence(store: Store) -> Iterator[Evidence]:
@@ -103,7 +113,7 @@ def _topics(store: Store) -> Iterator[Evidence]:
 
 
 def _abort(store: Store, file: StoreFile) -> Iterator[Evidence]:
-    content = _read(file)
+    content = _content(file)
     if content is None:
         return
     if content.isdigit():
@@ -114,7 +124,7 @@ def _abort(store: Store, file: StoreFile) -> Iterator[Evidence]:
 
 
 def _checkpoint(file: StoreFile) -> Iterator[Evidence]:
-    content = _read(file)
+    content = _content(file)
     if content is None:
         return
     try:
@@ -168,10 +178,9 @@ def _entries(data: dict[str, Any], table: str) -> list[dict[str, Any]]:
 def _index(store: Store) -> Iterator[Evidence]:
     """Counters of the newest index file: up to 4.7.0 hashSlotCount counts every put, later only new slots."""
     for file in reversed(store.index_files()):
-        head = _read(file, sizeof(Header))
-        if head is None or len(head) < sizeof(Header):
+        header = _header(file)
+        if header is None:
             continue
-        header = Header.parse(head)
         puts = header.index_count - 1
         if header.index_count == 1 and header.hash_slot_count == 0 and not header.begin_timestamp:
             fact = "an index file without entries has the indexCount 1"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_LINKS = 40
+LINKS = 40
 """links that are followed, as many as Linux follows"""
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
@@ -23,19 +23,6 @@ def foreign_component(path: str | os.PathLike[str]) -> str | None:
     """
     for here, found, last in _way(path):
         if found is None or changed_by_others(found, last=last):
-            return here
-    return None
-
-
-def foreign_link(path: str | os.PathLike[str]) -> str | None:
-    """The first link on the way to `path` that another user may change, None without one; see above."""
-    open_to_others = False
-    for here, found, last in _way(path):
-        if found is None:
-            return here
-        if not stat.S_ISLNK(found.st_mode):
-            open_to_others = changed_by_others(found, last=last)
-        elif open_to_others or changed_by_others(found, last=last):
             return here
     return None
 
@@ -56,7 +43,7 @@ def _way(path: str | os.PathLike[str]) -> Iterator[tuple[str, os.stat_result | N
         yield here, found, not any(waiting)
         if stat.S_ISLNK(found.st_mode):
             links += 1
-            if links > _LINKS:
+            if links > LINKS:
                 yield here, None, True
                 return
             target = os.readlink(here)
@@ -68,12 +55,15 @@ def changed_by_others(found: os.stat_result, *, last: bool) -> bool:
     """Whether another user owns what was found, or may change it; `last`: not only a directory on a way."""
     if found.st_uid not in {0, os.geteuid()}:
         return True
-    if stat.S_ISLNK(found.st_mode):
-        return False  # its mode means nothing
+    return written_by_others(found) and (last or not found.st_mode & stat.S_ISVTX)
+
+
+def written_by_others(found: os.stat_result) -> bool:
+    """Whether its mode lets others than its owner write; that of a link means nothing."""
     open_to = found.st_mode & _OTHERS
-    if open_to == stat.S_IWGRP and _is_private_group(found.st_gid):
+    if stat.S_ISLNK(found.st_mode) or (open_to == stat.S_IWGRP and _is_private_group(found.st_gid)):
         return False
-    return bool(open_to) and (last or not found.st_mode & stat.S_ISVTX)
+    return bool(open_to)
 
 
 def _is_private_group(group: int) -> bool:

@@ -138,11 +138,37 @@ def test_a_read_only_file_system_is_told(change, root, tmp_path, monkeypatch, st
     store_unchanged(root)
     writing = os.O_WRONLY | os.O_RDWR | os.O_CREAT
     inside = f"{root}/"
-    refuse(monkeypatch, "open", errno.EROFS, lambda path, how, *_: how & writing and path.startswith(inside))
+
+    def is_inside(path: str, how: int, *_: int) -> bool:
+        return bool(how & writing) and os.path.realpath(path).startswith(inside)
+
+    refuse(monkeypatch, "open", errno.EROFS, is_inside)
     done = change(*in_place_args(tmp_path))
     assert done.exit_code == 4
     assert done.stderr.splitlines()[-1].endswith("lock: cannot be opened for the lock: Read-only file system")
     assert not (tmp_path / "backup").exists()
+
+
+@pytest.mark.parametrize("what", ["itself", "nowhere", "directory", "fifo"])
+def test_a_lock_that_is_no_file_is_in_the_way(change, root, tmp_path, what):
+    lock = root / "lock"
+    lock.unlink()
+    if what in {"itself", "nowhere"}:
+        lock.symlink_to("lock" if what == "itself" else "gone")
+    else:
+        lock.mkdir() if what == "directory" else os.mkfifo(lock)
+    before = tree(root)
+    done = change(*in_place_args(tmp_path))
+    assert done.exit_code == 1, done.stderr
+    assert "move it away; nothing was changed" in done.stderr
+    assert tree(root) == before
+    assert not (tmp_path / "backup").exists()
+
+
+def test_a_lock_behind_a_link_is_taken_as_a_broker_takes_it(change, root, tmp_path):
+    (root / "lock").rename(tmp_path / "elsewhere")
+    (root / "lock").symlink_to(tmp_path / "elsewhere")
+    assert change(*in_place_args(tmp_path)).exit_code == 0
 
 
 def stopped_in_the_middle(change, root, tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import stat
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -108,7 +109,7 @@ def _size(random: Random, path: Path) -> str:
         return "-"
     size = path.stat().st_size
     new = random.choice(
-        (0, 1, 7, size // 2, max(size - 1, 0), size + 1, size + 20, 2 * size, 1 << 24, 1 << 33)
+        (0, 1, 7, size // 2, max(size - 1, 0), size + 1, size + 20, 2 * size, 1 << 24, 1 << 33, 1 << 40)
     )
     os.truncate(path, new)
     return str(new)
@@ -143,7 +144,9 @@ def _text(random: Random, path: Path) -> str:
 
 def _other(random: Random, path: Path) -> str:
     """Something that is neither file nor directory, or the wrong one of both, where `path` was."""
-    what = random.choice(("directory", "file", "fifo", "socket", "full", "zero", "loop", "dangling", "up"))
+    what = random.choice(
+        ("directory", "file", "fifo", "socket", "device", "full", "zero", "loop", "dangling", "up")
+    )
     remove(path)
     put_other(path, what)
     return what
@@ -158,6 +161,8 @@ def put_other(path: Path, what: str) -> None:
         path.write_bytes(b"x" * 50)
     elif what == "fifo":
         os.mkfifo(path)
+    elif what == "device":  # /dev/zero; only root makes one
+        os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, 5))
     elif what == "socket":
         here = os.open(path.parent, os.O_RDONLY)  # the name of a socket has 107 bytes at most
         with socket.socket(socket.AF_UNIX) as made:

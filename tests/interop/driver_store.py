@@ -55,13 +55,20 @@ class Store:
         )
         return {name: getattr(self, name) for name in names}
 
-    def open(self, root: str, start: bool, settings: dict[str, object]) -> dict[str, Any]:
-        """Make the store on ``root``, load it and, unless told otherwise, start it."""
+    def open(
+        self, root: str, start: bool, settings: dict[str, object], *, of_broker: bool = False
+    ) -> dict[str, Any]:
+        """Make the store on ``root``, load it and, unless told otherwise, start it.
+
+        of_broker: settings that a store does not have are those of a broker's other parts, and passed over.
+        """
         config = JClass("org.apache.rocketmq.store.config.MessageStoreConfig")()
         own = {"storePathRootDir": root, "storePathCommitLog": root + "/commitlog", "haListenPort": 0}
         timer = {"timerWheelEnable": False} if self.v5 else {}
         for name, value in {**DEFAULTS, **timer, **own, **settings}.items():
-            getattr(config, "set" + name[0].upper() + name[1:])(value)
+            setter = "set" + name[0].upper() + name[1:]
+            if not of_broker or hasattr(config, setter):
+                getattr(config, setter)(value)
         stats = JClass("org.apache.rocketmq.store.stats.BrokerStatsManager")("interop", True)
         arriving = JClass("org.apache.rocketmq.store.MessageArrivingListener")
         listener = JProxy(arriving, {"arriving": lambda *_: None})

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from rmqtool.errors import ExitCode
 from tests.helpers import Result, rmq
 
 if TYPE_CHECKING:
@@ -33,10 +34,11 @@ class Asked:
         if command == "recover" and recover_follows():
             args = (*args, "--follow-links")
         begun = time.monotonic()
-        result = rmq(command, store, *args, *conf)
+        result = rmq(*command.split(), store, *args, *conf)
         seconds = time.monotonic() - begun
         shown = " ".join(str(one) for one in (command, *args))[:100]
-        if result.exit_code not in (0, 1, 2, 3):
+        unread = result.exit_code == ExitCode.NEWER_FORMAT and "in RocksDB" in result.stderr
+        if result.exit_code not in (0, 1, 2, 3) and not unread:
             self.breaks("no-crash", f"{shown}: exit {result.exit_code} {result.stderr.strip()[-300:]}")
         if "Traceback" in result.stderr:
             self.breaks("no-crash", f"{shown}: {result.stderr.strip()[-300:]}")

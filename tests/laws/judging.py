@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from fixtures import strict
 from fixtures.compound import make
 from tests.laws.asking import Asked, document
 from tests.laws.java import judge_with_java
@@ -44,6 +45,7 @@ def judge(made: Compound, work: Path, judges: dict[str, Judge] | None = None) ->
     _doctor(asked, true)
     _reading(asked, true)
     _queries(asked, true)
+    _others(asked, true)
     _keep(asked, codes)
     if judges:
         judge_with_java(asked, judges)
@@ -81,9 +83,12 @@ def _verify(asked: Asked, true: Truth) -> set[tuple[str, str]]:
     return findings(result) if result.exit_code in (0, 1, 3) else set()
 
 
-def _nothing_hidden(asked: Asked, true: Truth, command: str, *, bodies: bool = True) -> None:
-    """Exit 0 with lost records; unless `bodies`, the command does not look into bodies, and says so."""
-    lost = [one for one in true.proven_lost if bodies or one.offset not in true.spoiled]
+def _nothing_hidden(
+    asked: Asked, true: Truth, command: str, *, bodies: bool = True, index: bool = True
+) -> None:
+    """Exit 0 with lost records; `bodies`, `index`: the command looks into them, or says that it does not."""
+    unseen = (frozenset() if bodies else true.spoiled) | (frozenset() if index else true.indexed)
+    lost = [one for one in true.proven_lost if one.offset not in unseen]
     if lost:
         text = f"{command} exit 0, {len(lost)} lost, first {lost[0].offset} {lost[0].slot}"
         asked.breaks("no-false-green", text)
@@ -96,7 +101,7 @@ def _doctor(asked: Asked, true: Truth) -> None:
         result = asked.ask("doctor", made.root, "--json", "--as-version", release)
         told = document(result)
         if result.exit_code == 0:
-            _nothing_hidden(asked, true, f"doctor {release}")
+            _nothing_hidden(asked, true, f"doctor {release}", index=False)
             if tables := lost_tables(made):
                 asked.breaks("no-false-green", f"doctor {release} exit 0, tables {tables}")
         elif result.exit_code == 2:
@@ -164,6 +169,38 @@ def _queries(asked: Asked, true: Truth) -> None:
     lost = [one for one in true.proven_lost if one.placed]
     for one in random.sample(lost, min(2, len(lost))):
         _of_lost(asked, true, one)
+
+
+def _others(asked: Asked, true: Truth) -> None:
+    """Commands of which little is demanded: that they end, and say when something is left out.
+
+    `dump` looks at nothing but the log, which cannot know what lay behind its end.
+    """
+    root, work = asked.made.root, asked.work
+    result = asked.ask("dump", root, "--format", "ndjson", "--body", "none")
+    last = max(asked.made.intact, default=-1)
+    lost = [one for one in true.proven_lost if one.offset < last]
+    if result.exit_code == 0 and lost:
+        asked.breaks("no-false-green", f"dump exit 0, {len(lost)} lost, first {lost[0].offset}")
+    rest: list[tuple[str, tuple[object, ...]]] = [
+        ("info", ("--json",)),
+        ("tail", ("-n", "5", "--json")),
+        ("checkpoint show", ("--json",)),
+        ("rebuild", ("--what", "cq,index", "--output", work / "rebuilt", "--apply")),
+        ("salvage", ("--output", work / "salvaged")),
+    ]
+    for command, options in Random(asked.made.seed).sample(rest, 2):
+        asked.ask(command, root, *options)
+    if (work / "salvaged" / "commitlog").exists():
+        _salvaged(asked, work / "salvaged")
+
+
+def _salvaged(asked: Asked, target: Path) -> None:
+    """Every whole record is in the new store, wherever it found room."""
+    found = {(one.topic, one.body) for one in strict.carve(target).values()}
+    lost = [one for one in asked.made.intact.values() if (one.topic, one.body) not in found]
+    if lost:
+        asked.breaks("salvage-all", f"{len(lost)} left out, {lost[0].offset} {lost[0].slot}")
 
 
 def _rows(result: Result) -> set[int]:

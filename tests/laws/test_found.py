@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fixtures.compound import make
-from fixtures.stores import HandmadeStore
+from fixtures.goldens import open_golden
+from fixtures.stores import HandmadeStore, healthy_store
 from tests.helpers import rmq
 
 if TYPE_CHECKING:
@@ -297,3 +298,92 @@ def test_an_id_that_names_the_first_byte_of_a_filler(tmp_path: Path) -> None:
     rest = 4096 - position
     store.patch(path, position, rest.to_bytes(4, "big") + bytes.fromhex("CBD43194") + bytes(rest - 8))
     assert rmq("query-id", store.root, f"0A00000200002A9F{one.offset:016X}", "--json").exit_code == 3
+
+
+@pytest.mark.parametrize("damage", ["filler", "end"])
+def test_a_key_that_the_index_knew_where_nothing_shows_damage(tmp_path: Path, damage: str) -> None:
+    """A filler over the last record of a segment, or zeros over the last one of the log without queues."""
+    store = orders(tmp_path / "store", 90)
+    one = store.inside(1)[-1] if damage == "filler" else store.stored[-1]
+    path, position = store.segment(one.offset)
+    rest = 4096 - position
+    if damage == "filler":
+        store.patch(path, position, rest.to_bytes(4, "big") + bytes.fromhex("CBD43194") + bytes(rest - 8))
+    else:
+        store.patch(path, position, bytes(rest))
+        shutil.rmtree(store.root / "consumequeue")
+    key = f"0A000001{store.stored.index(one):024X}"
+    for asked in (("query-key", "Orders", key), ("query-id", key)):
+        told = rmq(asked[0], store.root, *asked[1:], "--json")
+        assert told.exit_code == 3
+        words = "the index knew a message" if damage == "filler" else "the end of the log is lost"
+        assert words in told.stdout
+
+
+def test_an_item_that_leads_into_a_record_is_only_a_wrong_item(tmp_path: Path) -> None:
+    """The log has been read instead, and answers."""
+    store = orders(tmp_path / "store")
+    one = store.stored[7]
+    for path, number in one.items:
+        store.patch(path, store.index.position(number) + 4, (one.offset + 3).to_bytes(8, "big"))
+    told = rmq("query-key", store.root, "Orders", f"0A000001{7:024X}", "--json")
+    assert told.exit_code == 0
+    assert told.stdout.count('"type":"message"') == 1
+
+
+def test_a_queue_that_begins_with_a_file_of_its_own_has_lost_none_in_front(tmp_path: Path) -> None:
+    """The log says whether messages were in front: a queue may begin late."""
+    store = HandmadeStore()
+    store.begin_queue_at("Late", 0, 20)
+    for _ in range(9):
+        store.put("Late", b"body")
+    store.write(tmp_path / "store")
+    told = rmq("query-offset", store.root, "Late", 0, 20, "-n", 9, "--json")
+    assert told.exit_code == 0, told.stdout
+    assert rmq("query-time", store.root, "Late", 0, store.of("Late")[3].time, "--json").exit_code == 0
+
+
+@pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
+def test_a_start_that_cuts_a_light_queue_gives_its_offsets_again(tmp_path: Path, release: str) -> None:
+    """Only records say how far it reached: none of them has its queue offset as its own."""
+    golden = open_golden("v498-lmq", tmp_path)
+    ask = (golden.path, "--json", "--as-version", release, "--store-config", golden.config_path)
+    assert '"verdict":"safe"' in rmq("doctor", *ask).stdout
+    queue = sorted((golden.path / "consumequeue/%LMQ%alpha/0").iterdir())
+    assert len(queue) > 1
+    with queue[0].open("r+b") as file:
+        file.write(b"\xff" * 20)
+    told = rmq("doctor", *ask)
+    assert '"verdict":"unsafe"' in told.stdout
+    assert "DR-OFFSETS-TWICE" in told.stdout
+
+
+def test_units_of_expired_messages_stay_where_they_are_in_order(tmp_path: Path) -> None:
+    """A flipped bit in one of them: it becomes a blank unit, the others stay."""
+    store = orders(tmp_path / "store", 90)
+    store.remove("commitlog/00000000000000000000")
+    path = "consumequeue/Orders/0/00000000000000000000"
+    before = store.read(path)
+    store.patch(path, 3 * 20, (5).to_bytes(8, "big"))
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code in (0, 1), done.stderr
+    after = (tmp_path / "out" / path).read_bytes()
+    assert after[:60] + before[60:80] + after[80:] == before
+    assert '"severity":"error"' not in rmq("verify", tmp_path / "out", "--json").stdout
+
+
+def test_a_queue_that_begins_late_gets_no_tombstone_where_others_leave_room_for_one(tmp_path: Path) -> None:
+    """The hole has room for what is in front of that queue, until the messages that lay there are placed."""
+    store = healthy_store().write(tmp_path / "store")
+    store.resize("commitlog/00000000000000000000", 1865)
+    rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
+    again = rmq("recover", tmp_path / "out", "--json")
+    assert again.exit_code == 0, again.stdout
+    assert '"changes":0' in again.stdout
+
+
+@pytest.mark.parametrize("table", ["[]", "null", '"x"'])
+def test_a_topic_table_of_another_shape_ends_no_recovery(tmp_path: Path, table: str) -> None:
+    store = healthy_store().write(tmp_path / "store")
+    store.add("config/topics.json", f'{{"topicConfigTable":{table}}}'.encode())
+    assert rmq("recover", store.root, "--output", tmp_path / "out", "--apply").exit_code == 0

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fixtures.compound import Compound
-    from fixtures.strict import Record
+    from fixtures.strict import Entry, Record
+
+    Key = tuple[str, str, int, int]
+    """kind of queue, topic, queue, slot"""
 
 _BATCH = 0x80
 
@@ -24,12 +27,14 @@ _BATCH = 0x80
 class Truth:
     """`proven_lost`: records of which something left in the store shows that they were there.
 
-    `spoiled`: offsets of those of them of which only the body is wrong. `undispatched`: whole records
+    `spoiled`: offsets of those of them of which only the body is wrong. `indexed`: of those that nothing
+    but the index shows. `undispatched`: whole records
     without their unit although a later record has its own. `units`: those that lie there.
     """
 
     proven_lost: tuple[Record, ...]
     spoiled: frozenset[int]
+    indexed: frozenset[int]
     undispatched: tuple[Record, ...]
     units: dict[tuple[str, int, int], tuple[int, int]]
 
@@ -38,12 +43,16 @@ def truth(made: Compound) -> Truth:
     """Of the damaged store as it lies. What is missing in front looks like what has expired."""
     here, units = strict.carve(made.root), strict.units(made.root)
     last = max(made.intact, default=-1)
+    indexed = strict.last_indexed(made.root, int(str(made.settings.get("maxHashSlotNum", 0))))
     first = min((base for base, _ in strict.segments(made.root)), default=0)
     lost = [
         one
         for at, one in made.lost.items()
-        if at not in here and at >= first and (at < last or units.get(one.slot) == (at, one.size))
+        if at not in here
+        and at >= first
+        and (at < last or units.get(one.slot) == (at, one.size) or at == indexed)
     ]
+    by_index = {indexed} if indexed > last else set[int]()
     plain = [one for one in made.intact.values() if one.placed and not one.sys_flag & _BATCH]
     served = [one.offset for one in plain if units.get(one.slot) == (one.offset, one.size)]
     newest = max(served, default=-1)
@@ -53,7 +62,8 @@ def truth(made: Compound) -> Truth:
         if one.offset < newest and units.get(one.slot) != (one.offset, one.size) and has_queue(made, one)
     ]
     spoiled = frozenset(one.offset for one in lost if _only_body(one, made))
-    return Truth(tuple(lost), spoiled, tuple(missing), units)
+    by_index -= {one.offset for one in lost if units.get(one.slot) == (one.offset, one.size)}
+    return Truth(tuple(lost), spoiled, frozenset(by_index), tuple(missing), units)
 
 
 def _only_body(one: Record, made: Compound) -> bool:
@@ -70,40 +80,50 @@ def _only_body(one: Record, made: Compound) -> bool:
 
 def has_queue(made: Compound, one: Record) -> bool:
     """Whether the healthy store had a plain queue for the record."""
-    queue = made.pristine / "consumequeue" / one.topic / str(one.queue_id)
-    return queue.is_dir() and strict_units(made).get(one.slot) == (one.offset, one.size)
+    entry = healthy_entries(made).get(("consumequeue", *one.slot))
+    return entry is not None and (entry.offset, entry.size) == (one.offset, one.size)
 
 
-_UNITS: dict[str, dict[tuple[str, int, int], tuple[int, int]]] = {}
+_ENTRIES: dict[str, dict[Key, Entry]] = {}
 
 
-def strict_units(made: Compound) -> dict[tuple[str, int, int], tuple[int, int]]:
-    """Units of the healthy store."""
+def strict_units(made: Compound) -> dict[tuple[str, int, int], Entry]:
+    """Plain units of the healthy store."""
+    return {key[1:]: one for key, one in healthy_entries(made).items() if key[0] == "consumequeue"}
+
+
+def healthy_entries(made: Compound) -> dict[Key, Entry]:
+    """Units of all queues of the healthy store."""
     key = str(made.pristine)
-    if key not in _UNITS:
-        _UNITS.clear()
-        _UNITS[key] = strict.units(made.pristine)
-    return _UNITS[key]
+    if key not in _ENTRIES:
+        _ENTRIES.clear()
+        _ENTRIES[key] = strict.entries(made.pristine)
+    return _ENTRIES[key]
 
 
 def kept(root: Path, made: Compound, *, dispatched: bool = True) -> list[str]:
     """Whole records that `root` does not serve at their queue offset, with the same bytes at the same place.
 
-    Unless `dispatched`, units may be missing behind the last record that has one.
+    Served in each queue that had them: their own, plain or of batches, and light ones. Unless `dispatched`,
+    units may be missing behind the last record that has one.
     """
-    here, units = strict.carve(root), strict.units(root)
-    queued = [one for one in made.intact.values() if one.placed and has_queue(made, one)]
-    served = {one.offset for one in queued if units.get(one.slot) == (one.offset, one.size)}
-    newest = max(made.intact, default=-1) if dispatched else max(served, default=-1)
+    here, now = strict.carve(root), strict.entries(root)
+    queued = {
+        key: one
+        for key, one in healthy_entries(made).items()
+        if one.offset in made.intact and made.intact[one.offset].size == one.size
+    }
+    served = {key for key, one in queued.items() if one.same(now.get(key))}
+    newest = max(made.intact if dispatched else (queued[key].offset for key in served), default=-1)
     wrong = [
         f"record {at} {one.slot} is gone"
         for at, one in made.intact.items()
         if at not in here or here[at].raw != one.raw
     ]
     return wrong + [
-        f"unit of {one.offset} {one.slot} is {units.get(one.slot)}"
-        for one in queued
-        if one.offset not in served and (one.offset <= newest or one.slot in units)
+        f"unit of {one.offset} {key} is {now.get(key)}, was {one}"
+        for key, one in queued.items()
+        if key not in served and (one.offset <= newest or key in now)
     ]
 
 

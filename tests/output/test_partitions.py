@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.dataset as ds
@@ -112,3 +113,24 @@ def test_row_groups_have_a_bound(tmp_path: Path, log: HandmadeLog, monkeypatch: 
         rows = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
         assert max(rows) <= 70
         assert len(rows) == -(-sum(rows) // 70)
+
+
+def test_topics_too_long_for_the_name_of_a_directory(tmp_path: Path) -> None:
+    """Each has a directory of its own, and the column has it whole."""
+    topics = ["L" * 300, "L" * 300 + "x", "ü" * 63, "L" * 200, "a/b"]
+    log = HandmadeLog(segment_size=1 << 14)
+    for topic in topics:
+        log.put(topic, b"body")
+    log.write(tmp_path / "store/commitlog")
+    result = rmq("export", tmp_path / "store", "--to", tmp_path / "lake", "--partition", "topic", "--quiet")
+    assert result.exit_code == 0, result.stderr
+    found = {}
+    for path in (tmp_path / "lake").rglob("*.parquet"):
+        (topic,) = pq.ParquetFile(path).read(["topic"])["topic"].to_pylist()
+        found[topic] = path.parent.name
+    assert sorted(found) == sorted(topics)
+    assert len(set(found.values())) == len(topics)
+    assert found["L" * 200] == "topic=" + "L" * 200
+    assert re.fullmatch("topic=L{200}~[0-9a-f]{32}", found["L" * 300])
+    assert re.fullmatch("topic=(%C3%BC){33}~[0-9a-f]{32}", found["ü" * 63])
+    assert ds.dataset(tmp_path / "lake", format="parquet", partitioning="hive").count_rows() == len(topics)

@@ -33,8 +33,18 @@ def far(bucket: str, goldens: dict[str, Path], damaged_stores: dict[str, Path]) 
         for path in root.rglob("*"):
             if path.is_file():
                 system.pipe_file(f"{place}/{path.relative_to(root).as_posix()}", path.read_bytes())
+        for marker in ("", "commitlog/", "consumequeue/"):  # as a console makes them for directories
+            put(bucket, f"broker-{number}/store/{marker}", b"")
+        put(bucket, f"broker-{number}/store10/commitlog/{0:020d}", b"foreign")
         found[f"s3://{place}"] = root
     return found
+
+
+def put(bucket: str, key: str, data: bytes) -> None:
+    """An object under any key; s3fs has a mind of its own about some."""
+    import s3fs
+
+    s3fs.S3FileSystem().call_s3("put_object", Bucket=bucket, Key=key, Body=data)
 
 
 def rows_of(done: Any, *drop: str) -> dict[str, list[Any]]:
@@ -131,3 +141,22 @@ def test_what_is_not_there(spark: SparkSession, bucket: str) -> None:
         assert (done.exit_code, done.stderr.count("\n")) == (2, 1), done.stderr
         assert text in done.stderr
     assert rmq("verify", "s3://stores/x").exit_code == 2
+
+
+def test_keys_that_are_no_paths(spark: SparkSession, bucket: str, goldens: dict[str, Path]) -> None:
+    """Named, not read; the others are the store, whatever is in their names."""
+    root, place = goldens["v498-basic"], "strange/a b%2f#c\u202e/store"
+    for path in root.rglob("*"):
+        if path.is_file():
+            put(bucket, f"{place}/{path.relative_to(root).as_posix()}", path.read_bytes())
+    segment = (root / "commitlog" / f"{0:020d}").read_bytes()
+    strange = ("commitlog//0", "../commitlog/0", "commitlog/../../0", f"commitlog/{0:020d}?versionId=1")
+    for key in strange:
+        put(bucket, f"{place}/{key}", segment)
+    done = rmq("pipeline", "stats", f"s3://{bucket}/{place}", "--format", "ndjson")
+    assert done.rows[:-1] == rmq("stats", root, "--format", "ndjson").rows[:-1]
+    assert done.exit_code == 3
+    assert [row["path"] for row in done.rows[-1]["not_covered"]] == [strange[-1]]
+    for key in strange:
+        assert f"{key}: its key is no path" in done.stderr
+    assert "\u202e" not in done.stdout + done.stderr

@@ -16,14 +16,20 @@ if TYPE_CHECKING:
 
 
 def test_an_attempt_has_a_directory_of_its_own(tmp_path: Path) -> None:
-    made = {new_attempt(str(tmp_path)) for _ in range(3)}
+    made = set()
+    for _ in range(3):
+        with new_attempt(str(tmp_path)) as attempt:
+            made.add(attempt.path)
     assert {str(one) for one in tmp_path.iterdir()} == made
     assert len(made) == 3
 
 
 def test_a_task_that_does_not_see_the_directory_ends_the_job(tmp_path: Path) -> None:
-    with pytest.raises(StoreIOError, match=NOT_SHARED) as task:
-        new_attempt(str(tmp_path / "elsewhere"))
+    with (
+        pytest.raises(StoreIOError, match=NOT_SHARED) as task,
+        new_attempt(str(tmp_path / "elsewhere")),
+    ):
+        pass
     with pytest.raises(StoreIOError, match=str(tmp_path)):
         refuse_not_shared(Lost(str(task.value)))
     refuse_not_shared(Lost("/data/store: Permission denied"))

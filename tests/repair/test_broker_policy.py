@@ -41,8 +41,8 @@ class Quick(Disk):
     def sync(self, descriptor: int, path: str) -> None:
         del descriptor, path
 
-    def sync_directory(self, path: str) -> None:
-        del path
+    def sync_directory(self, path: str, descriptor: int | None = None) -> None:
+        del path, descriptor
 
 
 def compared(case: DamageCase) -> bool:

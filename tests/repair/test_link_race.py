@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from rmqtool.repair.marker import NAME
 from rmqtool.repair.to_copy import apply_to_copy, check_output, prepare_copy
 from rmqtool.store.layout import Store
 from tests.repair.carrying import apply, put_back
-from tests.repair.smallstore import OWNER, QUEUE, planner, tree
+from tests.repair.smallstore import OWNER, QUEUE, SEGMENT, planner, tree
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives files to another user, which only root may")
 NEW = "consumequeue/U/0/00000000000000000000"
@@ -58,7 +59,7 @@ def test_a_copy_follows_no_link_that_comes_on_the_way(root, tmp_path, victim):
     assert sorted(victim.rglob("*")) == [victim / "0"]
 
 
-@pytest.mark.parametrize("step", ["open", "create", "unlink", "chown", "utime", "rename"])
+@pytest.mark.parametrize("step", ["open", "create", "unlink", "opened", "utime", "rename"])
 def test_no_step_of_a_disk_follows_a_link(tmp_path, victim, step):
     (victim / "file").write_bytes(b"secret")
     (tmp_path / "link").symlink_to(victim)
@@ -68,14 +69,14 @@ def test_no_step_of_a_disk_follows_a_link(tmp_path, victim, step):
         "open": lambda path: os.close(disk.open(path)),
         "create": lambda path: os.close(disk.create(path + ".new")),
         "unlink": disk.unlink,
-        "chown": lambda path: disk.set_owner(path, OWNER, OWNER),
+        "opened": lambda path: disk.opened(path).__enter__(),
         "utime": lambda path: disk.set_mtime(path, 5),
         "rename": lambda path: disk.rename(path, str(tmp_path / "taken")),
     }
     with pytest.raises(OSError, match="link lies on the way"):
         steps[step](str(tmp_path / "link" / "file"))
-    with pytest.raises(OSError, match="link"):
-        disk.set_mode(str(tmp_path / "end"), 0o666)
+    with pytest.raises(OSError, match="link"), disk.opened(str(tmp_path / "end")) as link:
+        disk.set_mode(link, 0o666, "end")
     with pytest.raises(OSError, match="symbolic links"):
         disk.open(str(tmp_path / "end"))
     assert tree(victim) == before
@@ -151,6 +152,51 @@ def _swap_all(out: Path, victim: Path) -> None:
             os.symlink(victim, out / name)
         except OSError:
             continue
+
+
+@as_root
+@pytest.mark.parametrize("how", ["put", "mkdir"])
+def test_what_takes_the_place_of_a_new_file_gets_no_owner(root, tmp_path, how):
+    """Who owns a directory may move into it any file that lies in another one of his."""
+    queue = root / Path(QUEUE).parent
+    name = queue / f".rmqtool-part-{Path(QUEUE).name}" if how == "put" else root / "consumequeue/U"
+    secret = tmp_path / "secret"
+    (secret if how == "mkdir" else tmp_path).mkdir(exist_ok=True)
+    (secret / "file" if how == "mkdir" else secret).write_bytes(b"root's")
+    secret.chmod(0o700)
+    before = tree(secret)
+
+    class Replaces(Disk):
+        done = False
+
+        def before(self, what: str, path: str) -> None:
+            if not self.done and what in {"chown", "utime"} and path == str(name):
+                self.done = True
+                name.rename(f"{name}.moved")
+                secret.rename(name)
+
+    disk = Replaces()
+    with suppress(StoreIOError):
+        apply(root, tmp_path / "backup", disk)
+    assert disk.done
+    found = name if name.exists() else root / QUEUE
+    assert tree(found) == before or (how == "put" and found.stat().st_uid == 0)
+
+
+@as_root
+def test_a_further_name_of_a_file_of_another_user_is_not_written(root, tmp_path):
+    passwd = tmp_path / "passwd"
+    passwd.write_bytes((root / SEGMENT).read_bytes())
+    (root / SEGMENT).unlink()
+    os.link(passwd, root / SEGMENT)
+    before = passwd.read_bytes()
+    with pytest.raises(StoreIOError, match="further name of a file of another user"):
+        apply(root, tmp_path / "backup")
+    assert passwd.read_bytes() == before
+    assert not (tmp_path / "backup").exists()
+    os.chown(passwd, OWNER, OWNER)  # a snapshot of hard links
+    apply(root, tmp_path / "backup")
+    assert passwd.read_bytes() != before
 
 
 @as_root

@@ -75,7 +75,7 @@ def test_a_commitlog_that_is_a_link_is_followed(root, tmp_path):
     assert stat.S_ISDIR((out / "commitlog").lstat().st_mode)
     assert (out / SEGMENT).read_bytes()[100:109] == b"tombstone"
     assert os.readlink(out / "dangling") == "nowhere"
-    assert not (out / "loop").exists()
+    assert os.readlink(out / "loop") == "."
     assert (tmp_path / "elsewhere" / "00000000000000000000").read_bytes() == b"A" * 65536
 
 
@@ -159,3 +159,22 @@ def test_a_store_that_is_written_while_it_is_copied_gives_no_copy(root, tmp_path
     with pytest.raises(PlanRefusedError, match="was changed while the store was copied"):
         copy(root, tmp_path / "out", StopsAt(30, write))
     assert not (tmp_path / "out").exists()
+
+
+def test_links_that_multiply_are_copied_once(root, tmp_path):
+    """What a link leads to that is copied already becomes a link in the copy."""
+    names = [f"d{number}" for number in range(14)]
+    for name in names:
+        (root / "odd" / name).mkdir(parents=True)
+        (root / "odd" / name / "file").write_bytes(name.encode())
+        for other in names:
+            (root / "odd" / name / f"to-{other}").symlink_to(f"../{other}")
+    store, out = Store.open(root), tmp_path / "out"
+    planned = plan_of(store, [])
+    copy = prepare_copy(store, planned, str(out))
+    assert len(copy.tree.directories) < 80
+    apply_to_copy(store, planned, copy)
+    for one in names:
+        for other in names:
+            assert (out / "odd" / one / f"to-{other}" / "file").read_bytes() == other.encode()
+            assert str((out / "odd" / one / f"to-{other}").resolve()).startswith(str(out))

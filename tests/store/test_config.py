@@ -127,14 +127,14 @@ def test_real_settings(golden, name):
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("maxIndexNum=abc", "maxIndexNum=abc: value error, this is no integer"),
+        ("maxIndexNum=abc", "maxIndexNum: value error, this is no integer"),
         ("maxIndexNum=1_000", "this is no integer"),
         ("maxIndexNum=1.0", "this is no integer"),
         ("maxIndexNum=0x10", "this is no integer"),
         ("mappedFileSizeCommitLog=-1", "greater than 0"),
         ("mappedFileSizeConsumeQueue=0", "greater than 0"),
         ("mappedFileSizeCommitLog=99999999999", "less than or equal to 2147483647"),
-        ("name=\\u12zz", "no properties file"),
+        ("name=\\u12zz", "no properties file: line 2 has an invalid \\u escape"),
     ],
 )
 def test_bad_settings_are_one_clear_line(tmp_path, line, problem):
@@ -144,6 +144,15 @@ def test_bad_settings_are_one_clear_line(tmp_path, line, problem):
         load_broker_conf(path)
     assert problem in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert line not in str(caught.value)  # its value may be a secret
+
+
+def test_a_file_that_is_too_large_for_settings_is_not_read(tmp_path):
+    path = tmp_path / "broker.conf"
+    path.write_text("maxIndexNum=5\n")
+    os.truncate(path, 200 << 30)
+    with pytest.raises(UsageError, match="more than 65536 bytes"):
+        load_broker_conf(path)
 
 
 def test_properties_syntax(tmp_path):

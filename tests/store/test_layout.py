@@ -389,6 +389,27 @@ def test_links(golden, tmp_path):
     ]
 
 
+def test_links_that_multiply_are_followed_once(golden, tmp_path):
+    """Fourteen directories, each with a link to all others, are 14! ways."""
+    root = tmp_path / "store"
+    shutil.copytree(golden("v533-basic").path, root)
+    count = len(Store.open(root).directories)
+    names = [f"d{number}" for number in range(14)]
+    for name in names:
+        (root / "odd" / name).mkdir(parents=True)
+        for other in names:
+            (root / "odd" / name / other).symlink_to(f"../{other}")
+    topic = next(one for one in (root / "consumequeue").iterdir() if any(one.iterdir()))
+    (root / "consumequeue/Second").symlink_to(topic.name)
+    (root / "consumequeue/Third").symlink_to(topic.name)
+    store = Store.open(root)
+    assert len(store.directories) < count + 40 + 3 * len(list(topic.iterdir()))
+    units = {one.topic for one in store.of_kind(FileKind.CONSUMEQUEUE)}
+    assert {topic.name, "Second", "Third"} <= units
+    odd = [one for one in store.of_kind(FileKind.UNKNOWN) if one.path.startswith("odd/")]
+    assert len(odd) <= 2 * 14 * 14
+
+
 def test_a_commitlog_on_another_disk_is_followed(golden, tmp_path):
     """A broker does not care, so operators do it."""
     root = tmp_path / "store"

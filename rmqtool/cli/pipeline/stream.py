@@ -114,6 +114,7 @@ def command(
     from rmqtool.pipeline.export import refuse_inside
     from rmqtool.pipeline.follow import refuse_unfollowed
     from rmqtool.pipeline.opening import refuse_remote
+    from rmqtool.pipeline.shared import refuse_led
     from rmqtool.pipeline.stream_job import StreamRun
     from rmqtool.query.message_filter import MessageFilter
     from rmqtool.store.modes import only_for, readers_of
@@ -146,6 +147,8 @@ def command(
     for place in (form.to, form.state):
         refuse_inside(every_store, Path(place))
     only_for(readers_of(*every_store.values()))
+    refuse_led(form.to, "--to")
+    refuse_led(form.state, "--checkpoint")
     with spark.session(context) as session:
         run = StreamRun(session, sources.paths, asked, form, missing)
         for messages in run.run():

@@ -44,17 +44,19 @@ class ParquetExport:
 
     def open(self, position: State | None) -> ParquetFile | PartitionedParquet:
         """Begins, or goes on behind `position`."""
-        files = begin_parts(self._target, self._table, self._compression, position)
+        root = self._target.open_parts(fresh=position is None)
+        files = begin_parts(root, self._table, self._compression, position)
         if self._keys:
-            return PartitionedParquet(self._target, self._table, files, self._keys)
-        return ParquetFile(self._target, self._table, files)
+            return PartitionedParquet(self._target, root, files, self._table, self._keys)
+        return ParquetFile(self._target, root, files, self._table)
 
 
 class ParquetFile:
     """One file. An interrupted export leaves parts, which are put together when it has come to its end."""
 
-    def __init__(self, target: Target, table: RecordTable, files: ParquetFiles) -> None:
+    def __init__(self, target: Target, root: Path, files: ParquetFiles, table: RecordTable) -> None:
         self._target = target
+        self._root = root
         self._table = table
         self._files = files
         self._waiting: list[pa.RecordBatch] = []
@@ -94,11 +96,11 @@ class ParquetFile:
             self._join()
         self._flush()
         self._files.close_all(metadata)
-        self._target.publish(self._target.part / self._files.closed[-1])
+        self._target.publish(self._files.closed[-1])
 
     def _join(self) -> None:
         """All parts into one more, row group by row group."""
-        parts = [self._target.part / name for name in self._files.closed]
+        parts = [self._root / name for name in self._files.closed]
         self._files = self._files.further()
         for path in parts:
             with pq.ParquetFile(path) as source:
@@ -114,8 +116,11 @@ class ParquetFile:
 class PartitionedParquet:
     """A directory `topic=…/day=…`, by topic and by the day of the store time in UTC."""
 
-    def __init__(self, target: Target, table: RecordTable, files: ParquetFiles, keys: Sequence[str]) -> None:
+    def __init__(
+        self, target: Target, root: Path, files: ParquetFiles, table: RecordTable, keys: Sequence[str]
+    ) -> None:
         self._target = target
+        self._root = root
         self._table = table
         self._files = files
         self._waiting = Waiting(keys)
@@ -139,28 +144,25 @@ class PartitionedParquet:
     def finish(self, summary: Mapping[str, Any]) -> None:
         """The end of all files, and the name of the directory, in which the summary lies too."""
         self.position()
-        part = self._target.part
-        with writing(part):
-            (part / MARKER).write_bytes(encode(summary) + b"\n")
-            sync(part / MARKER)
-            for directory, _, _ in os.walk(part):
+        with writing(self._root):
+            (self._root / MARKER).write_bytes(encode(summary) + b"\n")
+            sync(self._root / MARKER)
+            for directory, _, _ in os.walk(self._root):
                 sync(Path(directory))
-        self._target.publish(part)
+        self._target.publish()
 
     def close(self) -> None:
         """Leaves the files as they are."""
         self._files.abandon()
 
 
-def begin_parts(target: Target, table: RecordTable, compression: str, position: State | None) -> ParquetFiles:
-    """The directory of parts: a fresh one, or the one of `position` without what came behind it."""
-    root = target.part
+def begin_parts(root: Path, table: RecordTable, compression: str, position: State | None) -> ParquetFiles:
+    """Files of the directory of parts: a fresh one, or the one of `position` without what came behind it."""
+    if position is None:
+        return ParquetFiles(root, table, compression)
+    known = set(position["files"])
     with writing(root):
-        if position is None:
-            root.mkdir()
-            return ParquetFiles(root, table, compression)
-        known = set(position["files"])
         for path in root.rglob("*.parquet"):
             if path.relative_to(root).as_posix() not in known:
                 path.unlink()
-        return ParquetFiles(root, table, compression, position["files"])
+    return ParquetFiles(root, table, compression, position["files"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_LONGEST = 200
+"""bytes of a value in the name of a directory, which has 255 at most"""
+_HALF_ESCAPE = re.compile("%.?$")
 
 
 class Waiting:
@@ -98,4 +103,15 @@ def _escaped(value: str | None) -> str:
     if value is None or not value:
         return _NO_VALUE
     quoted = quote(value, safe=" ")
-    return quoted.replace(".", "%2E") if not value.strip(".") else quoted
+    return shortened(quoted.replace(".", "%2E") if not value.strip(".") else quoted)
+
+
+def shortened(quoted: str) -> str:
+    """A quoted value that a file system takes as a name: a long one is cut and ends in its digest.
+
+    Two values never get the same name.
+    """
+    if len(quoted) <= _LONGEST:
+        return quoted
+    digest = hashlib.sha256(quoted.encode()).hexdigest()[:32]
+    return f"{_HALF_ESCAPE.sub('', quoted[:_LONGEST])}~{digest}"

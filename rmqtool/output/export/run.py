@@ -122,16 +122,18 @@ class ExportRun:
         self._selector = Selector(self._wanted, choose_kernels(data_bytes(self._segments)))
         self._scope = Scope(self._segments, self._wanted)
         writer = self._destination.open(None if state is None else state["position"]["writer"])
+        ending = False
         try:
             self._write(writer)
             if whole_log:
                 self._missing += lost_end(self._store, self._wanted)
             with whole_step():
+                ending = True
                 writer.finish({"schema": SCHEMA, **self.summary()})
                 self.published = True
         except (RmqtoolError, OSError, KeyboardInterrupt):
-            # what fails here too says no more than the error itself
-            if not self.published:
+            # what fails here too says no more than the error itself; behind an end nothing goes on
+            if not ending:
                 with suppress(RmqtoolError, OSError):
                     self._save(writer)
             raise

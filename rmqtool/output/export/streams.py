@@ -72,7 +72,7 @@ class StreamFile:
 
     def __init__(self, target: Target, form: Form, position: State | None) -> None:
         self._target = target
-        self._stream = _PartFile(target.part, "xb" if position is None else "r+b")
+        self._stream = _PartFile(target.part, target.open_part(fresh=position is None))
         if position is not None:
             with writing(target.part):
                 self._stream.truncate(position["length"])
@@ -96,7 +96,7 @@ class StreamFile:
         self._out.flush()
         self._stream.sync()
         self._stream.close()
-        self._target.publish(self._target.part)
+        self._target.publish()
 
     def close(self) -> None:
         """Leaves the file as it is."""
@@ -107,10 +107,9 @@ class StreamFile:
 class _PartFile(io.BufferedWriter):
     """A file that says in one line what went wrong."""
 
-    def __init__(self, path: Path, mode: str) -> None:
+    def __init__(self, path: Path, descriptor: int) -> None:
         self._path = path
-        with writing(path):
-            super().__init__(io.FileIO(path, mode))
+        super().__init__(io.FileIO(descriptor, "r+b"))
 
     def write(self, data: Buffer, /) -> int:
         """See `io`; raises `StoreIOError`."""

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from rmqtool.errors import StoreIOError, UsageError
 from rmqtool.output.jsonrows import encode
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from rmqtool.store.writing import Folder, shown_path, way_to
 
 STATE_SCHEMA = "rmqtool.export-state/1"
 MARKER = "_rmqtool-export.json"
@@ -24,28 +22,40 @@ State = dict[str, Any]
 
 
 class Target:
-    """One file, or with `directory` a directory. Nothing is touched before `begin`."""
+    """One file, or with `directory` a directory. Nothing is touched before `begin`.
+
+    part: what is written so far is called so. From `begin` on the directory that it lies in is held.
+    """
 
     def __init__(self, path: Path, *, directory: bool) -> None:
         if not path.name:
             raise UsageError(f"--to: {path} exists and is not replaced")
         self.path = path
         self.part = path.with_name(path.name + ".part")
-        self._state = path.with_name(path.name + ".part.json")
+        self._state = self.part.name + ".json"
         self._directory = directory
         self._force = False
+        self._folder: Folder
+        self._inside: Folder | None = None
 
-    def begin(self, *, force: bool, resume: bool, options: State) -> State | None:
+    def begin(self, *, force: bool, resume: bool, options: State, useless: str | None = None) -> State | None:
         """What to go on from, None at a new start.
 
-        options: what has to be the same when an export goes on. Raises `UsageError` rather than writing over
-        anything without `force`.
+        options: what has to be the same when an export goes on. useless: what an interrupted export left is
+        removed when a directory of this name is in it. Raises `UsageError` rather than writing over
+        anything without `force`, or behind another user's link.
         """
         self._force = force
         if not self.path.parent.is_dir():
             raise UsageError(f"--to: there is no directory {self.path.parent}")
+        with self._failing():
+            self._folder, missing = way_to(self.path.parent, "--to")
+        if missing:
+            raise UsageError(f"--to: there is no directory {self.path.parent}")
         self._refuse_existing()
-        begun = os.path.lexists(self.part) or os.path.lexists(self._state)
+        if useless is not None and os.path.isdir(f"{self._folder.here}/{self.part.name}/{useless}"):
+            self.discard()
+        begun = self._folder.has(self.part.name) or self._folder.has(self._state)
         if resume and begun:
             return self._continued(options)
         if begun and not force:
@@ -57,27 +67,49 @@ class Target:
         return None
 
     def _refuse_existing(self) -> None:
-        if not os.path.lexists(self.path):
+        name = self.path.name
+        if not self._folder.has(name):
             return
+        found = Path(self._folder.here, name)
         if not self._force:
-            empty = self._directory and self.path.is_dir() and not any(self.path.iterdir())
+            empty = self._directory and found.is_dir() and not any(found.iterdir())
             if not empty:
                 raise UsageError(f"{self.path} exists; --force replaces it")
         elif not self._directory:
-            if self.path.is_dir() or not self.path.is_file():
+            if found.is_dir() or not found.is_file():
                 raise UsageError(f"{self.path} is no plain file and is not replaced")
-        elif not self.path.is_dir() or not ((self.path / MARKER).is_file() or not any(self.path.iterdir())):
+        elif not found.is_dir() or not ((found / MARKER).is_file() or not any(found.iterdir())):
             raise UsageError(f"{self.path} was not made by an export and is not replaced")
+
+    def open_part(self, *, fresh: bool) -> int:
+        """A descriptor of the file that is written, a new one or the one that is there."""
+        with writing(self.part):
+            return self._folder.create(self.part.name) if fresh else self._folder.again(self.part.name)
+
+    def open_parts(self, *, fresh: bool, mode: int = 0o700) -> Path:
+        """The directory that is written, a new one or the one that is there, held and this user's alone.
+
+        mode: of a new one that others have to write in, too.
+        """
+        with writing(self.part):
+            if fresh:
+                inside = self._folder.make(self.part.name, mode)
+            else:
+                inside = self._folder.enter(self.part.name)
+                inside.set_mode(0o700)
+        self._inside = inside
+        return Path(inside.here)
 
     def _continued(self, options: State) -> State | None:
         try:
-            state: State = json.loads(self._state.read_bytes())
+            with open(self._folder.again(self._state), "rb") as file:
+                state: State = json.load(file)
         except FileNotFoundError:
             state = {"schema": STATE_SCHEMA, "options": options, "position": None}
         except (OSError, ValueError) as error:
-            raise UsageError(f"{self._state} cannot be read ({error}); --force starts anew") from error
+            raise UsageError(f"{self.part}.json cannot be read ({error}); --force starts anew") from error
         if state.get("schema") != STATE_SCHEMA:
-            raise UsageError(f"{self._state} is of another release; --force starts anew")
+            raise UsageError(f"{self.part}.json is of another release; --force starts anew")
         before = state["options"]
         differing = sorted(
             name for name in options.keys() | before.keys() if options.get(name) != before.get(name)
@@ -93,57 +125,56 @@ class Target:
 
     def save(self, state: State) -> None:
         """Puts down what is needed to go on, in one step."""
-        fresh = self._state.with_name(self._state.name + ".new")
+        fresh = f"{self._state}.new"
         with self._failing():
-            with fresh.open("wb") as stream:
-                stream.write(encode({"schema": STATE_SCHEMA, **state}))
-                stream.flush()
-                os.fsync(stream.fileno())
-            fresh.replace(self._state)
+            self._folder.remove(fresh)
+            self._folder.write(fresh, encode({"schema": STATE_SCHEMA, **state}))
+            self._folder.rename(fresh, self._state)
 
-    def publish(self, made: Path) -> None:
-        """Gives what was written its name; `made` is it, on disk already."""
+    def publish(self, made: str | None = None) -> None:
+        """Gives what was written its name, on disk already.
+
+        made: one file of the directory that is written.
+        """
         with self._failing():
             if self._directory:
-                self._replace_directory(made)
-            elif self._force:
-                made.replace(self.path)
-            else:
-                self._place(made)
-            self._state.unlink(missing_ok=True)
-            if self.part.is_dir():
-                shutil.rmtree(self.part)
-            sync(self.path.parent)
+                self._replace_directory()
+            elif made is None:
+                self._place(self._folder, self.part.name)
+            elif self._inside is not None:
+                self._place(self._inside, made)
+            self._folder.remove(self._state)
+            if not self._directory and made is not None:
+                self._folder.remove(self.part.name)
+            self._folder.sync()
 
-    def _place(self, made: Path) -> None:
+    def _place(self, folder: Folder, name: str) -> None:
         """Under its name, unless something took it meanwhile."""
+        if self._force:
+            folder.rename(name, self.path.name, into=self._folder)
+            return
         try:
-            os.link(made, self.path)
+            folder.link(name, self.path.name, into=self._folder)
         except FileExistsError:
-            raise UsageError(f"{self.path} has appeared meanwhile; the export is {made}") from None
+            raise UsageError(f"{self.path} has appeared meanwhile; the export is {self.part}") from None
         except OSError:  # no links here
             self._refuse_existing()
-            made.replace(self.path)
+            folder.rename(name, self.path.name, into=self._folder)
         else:
-            made.unlink()
+            folder.remove(name)
 
-    def _replace_directory(self, made: Path) -> None:
+    def _replace_directory(self) -> None:
         self._refuse_existing()
-        if self.path.is_dir():
-            if any(self.path.iterdir()):
-                shutil.rmtree(self.path)
-            else:
-                self.path.rmdir()
-        made.replace(self.path)
+        self._folder.remove(self.path.name)
+        if self._inside is not None:
+            self._inside.show()
+        self._folder.rename(self.part.name, self.path.name)
 
     def discard(self) -> None:
         """Removes what an interrupted export left."""
         with self._failing():
-            if self.part.is_dir() and not self.part.is_symlink():
-                shutil.rmtree(self.part)
-            else:
-                self.part.unlink(missing_ok=True)
-            self._state.unlink(missing_ok=True)
+            self._folder.remove(self.part.name)
+            self._folder.remove(self._state)
 
     def _failing(self) -> writing:
         return writing(self.path)
@@ -165,7 +196,7 @@ class writing:  # noqa: N801 - used as a context manager
 
 def refused(path: Path, error: OSError) -> StoreIOError:
     """What the system says about writing a file."""
-    return StoreIOError(f"{path} cannot be written: {error.strerror or error}")
+    return StoreIOError(f"{shown_path(str(path))} cannot be written: {error.strerror or error}")
 
 
 def sync(path: Path) -> None:

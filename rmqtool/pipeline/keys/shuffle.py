@@ -20,7 +20,7 @@ from rmqtool.pipeline.keys.tasks import KeyTask, PlanTask
 from rmqtool.pipeline.keys.told import Told, scan, take
 from rmqtool.query.by_key import KeySource, asks_index, compares_all, index_topics, outside
 from rmqtool.query.index_coverage import Coverage, IndexFileView
-from rmqtool.query.key_query import LOOKED_AT
+from rmqtool.query.lost_place import LOOKED_AT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -164,10 +164,10 @@ class ShuffleJoin:
         for number, *counts in settled.groupBy("store").agg(*sums).collect():
             names = ("candidates", "collisions", "missing")
             self.told[self._paths[number]].add(dict(zip(names, counts, strict=True)))
-        lost = settled.where(absent).select("store", "physical_offset").distinct()
+        lost = settled.where(absent).select("store", "kind", "physical_offset").distinct()
         if self.asked.source is not KeySource.INDEX:
-            order = Window.partitionBy("store").orderBy("physical_offset")
-            lost = lost.withColumn("rank", f.row_number().over(order)).where(f.col("rank") <= LOOKED_AT)
+            order = Window.partitionBy("store", "kind").orderBy("physical_offset")
+            lost = lost.withColumn("rank", f.row_number().over(order)).where(f.col("rank") <= LOOKED_AT + 1)
         lost = lost.select("store", "physical_offset")
         for number, offset in lost.toLocalIterator():
             self.told[self._paths[number]].absent.add(offset)

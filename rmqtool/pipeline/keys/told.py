@@ -10,6 +10,7 @@ from rmqtool.pipeline.keys.asked import Unit
 from rmqtool.pipeline.parts import log_parts
 from rmqtool.query.by_key import KeySource
 from rmqtool.query.key_query import known_places
+from rmqtool.query.lost_place import where_items_lead
 from rmqtool.scan.picked import Missing, pick
 from rmqtool.store.coverage import Incomplete, coverage, holes_in, rest_of_log
 
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 class Told:
     """As `query.by_key.KeyAnswer`, without the matches.
 
-    absent: where items lead to no record; where the log answers for them, too, the first of them.
+    absent: where items lead to no record; where the log answers for them, too, the first of those that have
+    expired and the first of the others.
     """
 
     candidates: int = 0
@@ -77,6 +79,8 @@ class Told:
             inside = sorted(one for one in self.absent if one >= store.segments.first_offset)
             found = pick(store.segments, inside, ("physical_offset",))
             rows += [one.row() for one in found if isinstance(one, Missing)]
+        else:
+            rows += where_items_lead(store.segments, self.absent)
         own = sorted(self.not_covered, key=lambda row: row.get("physical_offset", -1))
         return told | coverage([*rows, *_each_once(own)])
 

@@ -8,8 +8,9 @@ from rmqtool.errors import RmqtoolError
 from rmqtool.recovery.config_tables import Loads
 from rmqtool.recovery.consequences.consequence import Consequence, consequence
 from rmqtool.recovery.consequences.entry import Severity
-from rmqtool.store.config_json import ParsedConfig, ParseState, parse_config, whole_config
+from rmqtool.store.config_json import ParsedConfig, ParseState, parse_config
 from rmqtool.store.kinds import FileKind
+from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,8 +67,7 @@ def _parsed(store: Store, path: str) -> ParsedConfig:
     if file is None:
         return ParsedConfig(None, ParseState.MISSING, None)
     try:
-        with file.open("pread") as source:
-            return parse_config(whole_config(source))
+        return parse_config(read_whole(file))
     except RmqtoolError as error:
         return ParsedConfig(None, ParseState.UNREADABLE, str(error))
 

@@ -146,7 +146,7 @@ class _One:
             if file.size != self.mender.size or (follows is not None and base != follows):
                 return
             follows = base + self.mender.size
-            units = units_of(file, BATCH_UNIT)[: self.mender.whole]
+            units = units_of(file, BATCH_UNIT, self.mender.size)
             good = valid_units(units) & (units["physical_offset"] < self.mender.first_offset)
             count = len(units) if good.all() else int(np.argmin(good))
             self.expired.append(units[:count])
@@ -161,7 +161,7 @@ class _One:
         if older:
             return low
         for base, file in self.files.items():
-            units = units_of(file, BATCH_UNIT)[: self.mender.whole]
+            units = units_of(file, BATCH_UNIT, self.mender.size)
             for number in np.flatnonzero(valid_units(units))[:1].tolist():
                 place = self.built.find(int(units["physical_offset"][number]))
                 if place is not None:
@@ -184,7 +184,7 @@ class _One:
             time = self.built.time(from_log, mender.whole - behind)
             yield put(path, mender.size, wanted, None, time, there)
             return
-        held = units_of(there, BATCH_UNIT)[: mender.whole]
+        held = units_of(there, BATCH_UNIT, mender.size)
         count = max(len(wanted), len(held))
         wanted, held = filled_up(wanted, count), filled_up(held, count)
         for span in spans(_compared(wanted) != _compared(held)):

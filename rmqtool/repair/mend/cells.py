@@ -85,7 +85,9 @@ def _cell(hole: Hole, start: int, end: int, loose: list[Frame]) -> Cell:
 def allot(claims: Claims, cells: Sequence[Cell], batches: Collection[str]) -> list[Missing]:
     """Puts every open position into a cell; what finds no room is handed back. batches: topics.
 
-    In a batch queue one record takes as many positions as there are. Cells with a broken record to spare come
+    In a batch queue one record takes as many positions as there are. What is in front of a queue's first
+    record is placed as a whole or not at all: a queue may as well begin later (`ConsumeQueue#fillPreBlank`),
+    and a record in front of blank units would be out of its order. Cells with a broken record to spare come
     first; where that leaves positions without room, all go as far to the front as they can, those first
     that have to end first.
     """
@@ -129,16 +131,21 @@ class _Allotment:
 
     def put(self, gap: Missing, most: int) -> Missing | None:
         """Cells for the positions of a gap, `most` in one record; those from the first without room on."""
-        low = gap.low
+        low, taken = gap.low, list[int]()
         for slot in range(gap.first, gap.last + 1, most):
             count = min(gap.last + 1 - slot, most)
             place = Place(gap.key[0], gap.key[1], slot, 0, 0, batch_size=count if most > 1 else None)
             needs = smallest(place), smallest(place, crc_trailer=True)
             number = self._cell_for(needs, bisect_left(self._starts, low), gap.high)
+            if number is None and gap.first == 0:
+                for one in reversed(taken):
+                    self._give_back(one)
+                return gap
             if number is None:
                 return type(gap)(gap.key, slot, gap.last, low, gap.high)
             cell = self._cells[number]
             self._take(number, Placed(gap.key, slot, needs[cell.hole.trailer], count))
+            taken.append(number)
             low = cell.start
         return None
 
@@ -146,6 +153,14 @@ class _Allotment:
         cell = self._cells[number]
         cell.placed.append(placed)
         cell.room -= placed.need
+        self._changed(number, cell)
+
+    def _give_back(self, number: int) -> None:
+        cell = self._cells[number]
+        cell.room += cell.placed.pop().need
+        self._changed(number, cell)
+
+    def _changed(self, number: int, cell: Cell) -> None:
         self._any[cell.hole.trailer].put(number, cell.room)
         self._spare[cell.hole.trailer].put(number, cell.room if self._has_spare(cell) else _NONE)
 

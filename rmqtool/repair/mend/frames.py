@@ -112,17 +112,18 @@ def _of_file(
     key: QueueKey, queue: QueueUnits, number: int, starts: Ints, ends: Ints
 ) -> Iterator[tuple[int, Frame]]:
     """The units of one file that point into a hole, with the number of the hole."""
-    units = queue.units(number)
-    offsets = units["physical_offset"].astype(np.int64)
-    sizes = units["size"].astype(np.int64)
-    at = np.maximum(np.searchsorted(starts, offsets, "right") - 1, 0)
-    inside = (offsets >= starts[at]) & (offsets + sizes <= ends[at]) & (sizes >= SMALLEST_RECORD)
-    if queue.batch:
-        inside &= (units["base_offset"] >= 0) & (units["batch_size"] > 0)
-    first = 0 if queue.batch else queue.first_slot(number)
-    for k in np.flatnonzero(inside).tolist():
-        slot, count = first + k, 1
+    for low, units in queue.parts(number):
+        offsets = units["physical_offset"].astype(np.int64)
+        sizes = units["size"].astype(np.int64)
+        at = np.maximum(np.searchsorted(starts, offsets, "right") - 1, 0)
+        # a sum would overflow where offsets are senseless
+        inside = (offsets >= starts[at]) & (sizes <= ends[at] - offsets) & (sizes >= SMALLEST_RECORD)
         if queue.batch:
-            slot, count = int(units["base_offset"][k]), int(units["batch_size"][k])
-        start = int(offsets[k])
-        yield int(at[k]), Frame(start, start + int(sizes[k]), None, key, slot, count)
+            inside &= (units["base_offset"] >= 0) & (units["batch_size"] > 0)
+        first = 0 if queue.batch else queue.first_slot(number) + low
+        for k in np.flatnonzero(inside).tolist():
+            slot, count = first + k, 1
+            if queue.batch:
+                slot, count = int(units["base_offset"][k]), int(units["batch_size"][k])
+            start = int(offsets[k])
+            yield int(at[k]), Frame(start, start + int(sizes[k]), None, key, slot, count)

@@ -58,8 +58,7 @@ def foreign_queues(store: Store, survey: Survey, order: Order, log: LogBytes) ->
 def _outside(queue: QueueUnits, survey: Survey, starts: Ints, ends: Ints) -> list[tuple[int, int]]:
     """Offset and size of some units that point into the log, but into no hole."""
     found: list[tuple[int, int]] = []
-    for number in range(len(queue.files)):
-        units = queue.units(number)
+    for units in (units for number in range(len(queue.files)) for _, units in queue.parts(number)):
         offsets, sizes = units["physical_offset"].astype(np.int64), units["size"].astype(np.int64)
         inside = (offsets >= survey.slabs[0].base) & (offsets < survey.data_end) & (sizes >= SMALLEST_RECORD)
         if len(starts):

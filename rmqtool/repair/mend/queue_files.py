@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from rmqtool.repair.content import FromFile, Inline
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.scan.units import data_end
 from rmqtool.store.access import open_source
+from rmqtool.store.cut import CutSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,20 +39,41 @@ def by_base(queue: Queue, size: int) -> dict[int, StoreFile]:
     return dict(sorted(chosen.items()))
 
 
-def units_of(file: StoreFile, dtype: np.dtype[Any]) -> Units:
-    """The whole units of a file up to its last that is not zero; none where it cannot be read.
+def ascending(offsets: npt.NDArray[np.int64]) -> Mask:
+    """Which of the numbers to keep so that each is larger than the one before: as many as can be."""
+    kept = np.ones(len(offsets), np.bool_)
+    if (np.diff(offsets) > 0).all():
+        return kept
+    tails: list[int] = []
+    lasts: list[int] = []
+    fronts: list[int] = []
+    for at, offset in enumerate(offsets.tolist()):
+        length = bisect_left(tails, offset)
+        tails[length : length + 1] = [offset]
+        lasts[length : length + 1] = [at]
+        fronts.append(lasts[length - 1] if length else -1)
+    kept[:] = False
+    at = lasts[-1]
+    while at >= 0:
+        kept[at] = True
+        at = fronts[at]
+    return kept
+
+
+def units_of(file: StoreFile, dtype: np.dtype[Any], size: int) -> Units:
+    """The whole units in the first `size` bytes of a file up to its last; none where it cannot be read.
 
     Files have room for 300,000 units from the begin on, and most of many are nearly empty.
     """
     try:
         with file.open("pread") as source:
-            return _units(source, dtype)
+            return _units(CutSource(source, size), dtype)
     except RmqtoolError:
         return np.zeros(0, dtype)
 
 
 def built_units(path: Path, dtype: np.dtype[Any]) -> Units:
-    """As `units_of`, of a file that was built; none when it was not."""
+    """As `units_of`, of a whole file that was built; none when it was not."""
     if not path.exists():
         return np.zeros(0, dtype)
     with open_source(path, "pread") as source:

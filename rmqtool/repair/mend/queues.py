@@ -10,6 +10,7 @@ import numpy as np
 from formats.consumequeue import EXT_MAX_ADDRESS, PRE_BLANK_SIZE
 from rmqtool.repair.content import Inline
 from rmqtool.repair.mend.queue_files import (
+    ascending,
     built_units,
     by_base,
     filled_up,
@@ -94,18 +95,19 @@ class QueueMender:
                 yield removed(file, "all that it points at has expired")
 
     def _harmless(self, units: Units) -> Mask:
-        """Units that stand for no message of the log: expired, or blanks in front of the first one."""
+        """Units that stand for no message of the log: expired and in order, or blanks in front."""
         blank = (
             (units["physical_offset"] == 0) & (units["size"] == PRE_BLANK_SIZE) & (units["tags_code"] == 0)
         )
         offsets = units["physical_offset"]
-        expired = (offsets >= 0) & (units["size"] > 0) & (offsets < self.first_offset)
+        expired = (offsets >= 0) & (units["size"] > 0) & (offsets < self.first_offset) & ~blank
+        expired[expired] = ascending(offsets[expired].astype(np.int64))
         return np.asarray(blank | expired, np.bool_)
 
     def _file(self, key: Key, path: str, base: int, first: int, there: StoreFile | None) -> Iterator[Edit]:
         built = self.files.root / path
-        made, whole = built_units(built, UNIT), self.size // UNIT.itemsize
-        held = units_of(there, UNIT)[:whole] if there is not None else made[:0]
+        made = built_units(built, UNIT)
+        held = units_of(there, UNIT, self.size) if there is not None else made[:0]
         wanted = filled_up(made, max(len(made), len(held)))
         held = filled_up(held, len(wanted))
         if there is not None:
@@ -146,13 +148,14 @@ class QueueMender:
 
     def _without_records(self, files: dict[int, StoreFile]) -> Iterator[Edit]:
         """A queue of which the log holds nothing: expired units stay, what follows them points at nothing."""
-        ordered = sorted(files.items())
+        ordered, latest = sorted(files.items()), -1
         for number, (base, file) in enumerate(ordered):
             if file.size != self.size:
                 yield from (removed(one, "its units cannot be told") for _, one in ordered[number:])
                 return
-            units = units_of(file, UNIT)
-            good = self._harmless(units)
+            units = units_of(file, UNIT, self.size)
+            offsets = units["physical_offset"]
+            good = self._harmless(units) & ((offsets > latest) | (units["size"] == PRE_BLANK_SIZE))
             end = len(units) if good.all() else int(np.argmin(good))
             blank = units["size"][:end] == PRE_BLANK_SIZE
             if end == 0 or blank.all():
@@ -160,6 +163,7 @@ class QueueMender:
                     removed(one, "points at nothing that is in the log") for _, one in ordered[number:]
                 )
                 return
+            latest = max(latest, int(offsets[:end].max()))
             if end == self.size // UNIT.itemsize:
                 continue
             rest = np.ascontiguousarray(units[end:]).view(np.uint8)

@@ -105,7 +105,9 @@ def _kinds(store: Store, edits: list[Edit]) -> Iterator[Edit]:
     data, salvaged = _topic_table(store, edits)
     if data is None:
         return
-    table = data.setdefault("topicConfigTable", {})
+    table = data.get("topicConfigTable")
+    if not isinstance(table, dict):
+        table = data["topicConfigTable"] = {}
     wrong: list[str] = []
     for topic, found in sorted(_queues_by_topic(store).items()):
         entry = table.get(topic)

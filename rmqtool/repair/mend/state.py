@@ -11,6 +11,7 @@ from rmqtool.repair.content import Inline
 from rmqtool.repair.mend.away import directory_away
 from rmqtool.repair.mend.rocksdb import has_rocksdb_queues
 from rmqtool.repair.plan import Action, Change, Edit
+from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,8 +75,7 @@ def _checkpoint(store: Store, log: LogFacts, *, changed: bool) -> Iterator[Edit]
     held = None
     if file is not None:
         try:
-            with file.open("pread") as source:
-                held = parse_checkpoint(source.window(0, source.size).tobytes())
+            held = parse_checkpoint(read_whole(file))
         except RmqtoolError:
             held = None
     whole = file is not None and file.size == CHECKPOINT_SIZE and held is not None
@@ -92,10 +92,8 @@ def _checkpoint(store: Store, log: LogFacts, *, changed: bool) -> Iterator[Edit]
             "confirm_physical_offset": _confirm(held, log),
         }
     )
-    if whole and held is not None and file is not None:
-        with file.open("pread") as source:
-            if source.window(0, CHECKPOINT_SIZE).tobytes() == made:
-                return
+    if whole and held is not None and file is not None and read_whole(file) == made:
+        return
     yield Edit(
         Change(
             action=Action.PUT,

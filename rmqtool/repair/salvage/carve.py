@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rmqtool.repair.salvage.reading import BATCH_ROWS, RecordReader
+from rmqtool.repair.salvage.reading import BATCH_ROWS, LEADING_ZEROS, RecordReader
 from rmqtool.repair.salvage.tables import Found, Run, joined, merged
 from rmqtool.repair.salvage.tabulate import Names, Tabulator
 from rmqtool.scan.parallel import in_order
+from rmqtool.store.access import open_source
+from rmqtool.store.holes import data_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -63,7 +65,7 @@ class Carver:
         ranges = [
             _Range(number, start, min(start + self._range_bytes, file.size))
             for number, file in enumerate(self._files)
-            for start in range(0, file.size, self._range_bytes)
+            for start in self._starts(file)
         ]
         parts: list[Found] = []
         behind = (-1, 0)
@@ -75,6 +77,14 @@ class Carver:
             parts.append(right.found)
             behind = (one.source, max(right.end, reached))
         return joined(parts)
+
+    def _starts(self, file: Source) -> Iterator[int]:
+        """Where the ranges of a file begin, without those that are holes."""
+        if file.size <= self._range_bytes:
+            yield from range(0, file.size, self._range_bytes)
+            return
+        with open_source(file.location, "pread", name=file.path) as source:
+            yield from data_places(source, 0, file.size, self._range_bytes, LEADING_ZEROS)
 
     def _behind(self, one: _Range, reached: int, carved: _Carved) -> _Carved:
         """The range without what lies in a record that begins before it and ends at `reached`."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rmqtool.errors import UnreadableError
 from rmqtool.repair.salvage.moved import Why, moved_rows, none_moved
 from rmqtool.repair.salvage.reading import BATCH_ROWS, RecordReader
 from rmqtool.repair.salvage.tables import Found, Run, empty, joined, merged
@@ -43,7 +44,11 @@ class Files:
         self._open: OrderedDict[int, PatchedSource] = OrderedDict()
 
     def bytes_at(self, source: int, position: int, length: int) -> Bytes:
-        """A copy of so many bytes of a source; zeros where they cannot be read any more."""
+        """A copy of so many bytes of a source, which could be read before.
+
+        Raises `UnreadableError` where they no longer can: a store with zeros in place of records would look
+        whole.
+        """
         opened = self._open.get(source)
         if opened is None:
             file = self.sources[source]
@@ -54,8 +59,15 @@ class Files:
         self._open.move_to_end(source)
         while True:
             taken = opened.window(position, length).copy()
-            if not opened.spoiled():
-                return taken
+            if opened.spoiled():
+                continue
+            end = position + length
+            for bad in opened.unreadable:
+                if bad.start < end and position < bad.end:
+                    raise UnreadableError(
+                        opened.name, bad.start, bad.length, f"{bad.reason}, after records were found there"
+                    )
+            return taken
 
     def same(self, one: tuple[int, int], other: tuple[int, int], length: int) -> bool:
         """Whether two places (source, position) have the same bytes."""

@@ -31,7 +31,7 @@ BATCH_ROWS = 32_768
 STEP = 8 << 20
 """bytes that are searched before the file is asked whether a hole follows"""
 
-_LEADING_ZEROS = 3
+LEADING_ZEROS = 3
 """with so many zero bytes of its total size a record may begin"""
 
 
@@ -105,7 +105,7 @@ class RecordReader:
         data = self.source.next_data(self.at)
         if data is None or data >= end:
             return False
-        self.at = max(self.at, data - _LEADING_ZEROS)
+        self.at = max(self.at, data - LEADING_ZEROS)
         return True
 
     def __enter__(self) -> Self:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,9 +20,11 @@ from rmqtool.repair.salvage.tabulate import Names
 from rmqtool.scan.text import format_host
 from rmqtool.store.coverage import unreadable
 from rmqtool.store.kinds import SALVAGE_REPORT
+from rmqtool.store.writing import Folder, way_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import TracebackType
 
     import numpy.typing as npt
 
@@ -194,56 +196,70 @@ def _by_host(hosts: Ints, counts: Ints) -> tuple[list[int], list[int]]:
 class Target:
     """The output directory: filled beside its place, and put there once it is whole.
 
-    Used as a context manager that gives the directory to fill; what is not whole goes.
+    Used as a context manager that gives a path into the directory to fill, which is held and this user's
+    alone; what is not whole goes.
     """
 
     def __init__(self, path: str, *, force: bool) -> None:
         self.path = os.path.abspath(path)
         self._part = f"{self.path}.rmqtool-part"
         self._force = force
+        self._stack = ExitStack()
 
     def check(self) -> None:
-        """Raises `UsageError` when something lies there that may not be replaced."""
+        """Raises `UsageError` when something lies there that may not be replaced, or another user's link."""
         if os.path.lexists(self._part) and not self._force:
             raise UsageError(
                 f"{self._part} is left of an interrupted salvage, or one is running; see --force"
             )
-        if not os.path.lexists(self.path):
-            parent = os.path.dirname(self.path)
-            if not os.path.isdir(parent):
-                raise UsageError(f"--output: {parent} is no directory")
+        parent = os.path.dirname(self.path)
+        if not os.path.isdir(parent):
+            raise UsageError(f"--output: {parent} is no directory")
+        with way_to(parent, "--output")[0] as folder:
+            self._check_existing(folder)
+
+    def _check_existing(self, folder: Folder) -> None:
+        found = os.path.join(folder.here, os.path.basename(self.path))
+        if not os.path.lexists(found):
             return
-        if not os.path.isdir(self.path) or os.path.islink(self.path):
+        if not os.path.isdir(found) or os.path.islink(found):
             raise UsageError(f"--output: {self.path} is no directory")
-        if not os.listdir(self.path):
+        if not os.listdir(found):
             return
         if not self._force:
             raise UsageError(f"--output: {self.path} is not empty; --force replaces what a salvage made")
-        if not os.path.isfile(os.path.join(self.path, REPORT)):
+        if not os.path.isfile(os.path.join(found, REPORT)):
             raise UsageError(f"--output: {self.path} was not made by a salvage; nothing replaces it")
 
     def __enter__(self) -> str:
         self.check()
         try:
-            if os.path.isdir(self._part):
-                shutil.rmtree(self._part)
-            os.mkdir(self._part)
+            folder, _ = way_to(os.path.dirname(self.path), "--output")
+            self._folder = self._stack.enter_context(folder)
+            self._folder.remove(os.path.basename(self._part))
+            self._made = self._stack.enter_context(self._folder.make(os.path.basename(self._part)))
         except OSError as error:
+            self._stack.close()
             raise StoreIOError(f"{self._part}: {error.strerror}") from error
-        return self._part
+        return self._made.here
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
-            shutil.rmtree(self._part, ignore_errors=True)
-            return
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        name, part = os.path.basename(self.path), os.path.basename(self._part)
         try:
-            if os.path.isdir(self.path):
-                shutil.rmtree(self.path)
-            os.rename(self._part, self.path)
-            descriptor = os.open(os.path.dirname(self.path), os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-        except OSError as error:
-            raise StoreIOError(f"{self.path}: {error.strerror}") from error
+            if error is not None:
+                self._folder.remove(part)
+                return
+            self._check_existing(self._folder)
+            self._folder.remove(name)
+            self._made.show()
+            self._folder.rename(part, name)
+            self._folder.sync()
+        except OSError as refused:
+            with suppress(OSError):
+                self._folder.remove(part)
+            if error is None:
+                raise StoreIOError(f"{self.path}: {refused.strerror}") from refused
+        finally:
+            self._stack.__exit__(kind, error, trace)

@@ -201,6 +201,19 @@ def agree(buf, hashes, owners, offsets, times, begin, relative):
 
 
 @kernel()
+def _row_of(bad, count, number):
+    """Row of an item among the first `count` of `bad`, which ascend by number; -1 where it has none."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) // 2
+        if bad[middle, 0] < number:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < count and bad[low, 0] == number else -1
+
+
+@kernel()
 def chain(buf, first, slots, state, bad, count):
     """Follow what `IndexFile#putKey` does: each item's `prev` must be the newest older one of its slot.
 
@@ -231,12 +244,13 @@ def chain(buf, first, slots, state, bad, count):
         if prev != expected:
             known = False
             if prev < number:
-                for i in range(min(count, bad.shape[0])):
-                    doubtful = bad[i, 2] < bad[i, 0]
-                    # the hash of `prev` may be wrong and its slot this one, or that of `expected`, not its
-                    if doubtful and (bad[i, 0] == prev or (bad[i, 0] == expected and bad[i, 1] == prev)):
-                        known = True
-                        break
+                # the hash of `prev` may be wrong and its slot this one, or that of `expected`, not its
+                rows = min(count, bad.shape[0])
+                at = _row_of(bad, rows, prev)
+                known = at >= 0 and bad[at, 2] < prev
+                if not known:
+                    at = _row_of(bad, rows, expected)
+                    known = at >= 0 and bad[at, 2] < expected and bad[at, 1] == prev
             if not known:
                 if count < bad.shape[0]:
                     bad[count, 0] = number

@@ -16,7 +16,7 @@ from rmqtool.store.access import open_source
 from rmqtool.store.live import is_live
 from rmqtool.store.modes import readers_of
 from rmqtool.store.remote import source as remote_source
-from rmqtool.store.remote.address import address_of, is_remote
+from rmqtool.store.remote.address import address_of, is_remote, refused
 from rmqtool.store.remote.listing import open_remote_store
 from tests.helpers import held
 
@@ -243,6 +243,8 @@ def test_a_password_in_an_address_is_not_shown() -> None:
             ask("s3://AKIA:hush@b/store")
         assert "hush" not in str(found.value)
         assert "s3://***@b/store" in str(found.value)
+    told = refused("s3://b/store", OSError("no connection to http://anna:hush@127.0.0.1:9/, secretKey=hush"))
+    assert str(told) == "s3://b/store: no connection to http://***@127.0.0.1:9/, secretKey=***"
 
 
 def test_nothing_of_this_machine_is_taken_for_what_lies_far_away(

@@ -1,0 +1,67 @@
+"""Reading a file by the data in it: what the file system knows to be a hole costs nothing.
+
+A file of a stranger may be a TiB long and hold a page.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rmqtool.store.bytes import ByteSource, Window
+
+STEP = 1 << 23
+"""bytes that are looked at together"""
+_BLOCK = 4096
+
+
+def data_windows(source: ByteSource, start: int, end: int, step: int = STEP) -> Iterator[tuple[int, Window]]:
+    """Windows of `step` bytes from `start` on, the last one shorter, without those that are holes."""
+    for at in data_places(source, start, end, step):
+        yield at, source.window(at, min(step, end - at))
+
+
+def data_places(source: ByteSource, start: int, end: int, step: int, lead: int = 0) -> Iterator[int]:
+    """Where the windows of `data_windows` begin. lead: zeros in front of data that belong to it."""
+    at = start
+    while at < end:
+        data = source.next_data(at)
+        if data is None or data >= end:
+            return
+        at += max(data - lead - at, 0) // step * step
+        yield at
+        at += step
+
+
+def last_nonzero(source: ByteSource) -> int:
+    """Position of the last byte that is not zero, -1 when there is none."""
+    end = min(last_hole(source) + _BLOCK, source.size)
+    while end > 0:
+        start = max(end - STEP, 0)
+        data = source.next_data(start)
+        used = np.flatnonzero(source.window(start, end - start if data is not None and data < end else 0))
+        if len(used):
+            return start + int(used[-1])
+        end = start
+    return -1
+
+
+def is_zero(source: ByteSource, start: int) -> bool:
+    """Whether nothing but zeros lies from `start` on."""
+    return not any(window.any() for _, window in data_windows(source, start, source.size))
+
+
+def last_hole(source: ByteSource) -> int:
+    """Where a hole up to the end of the file begins, to some KiB; the file's size when there is none."""
+    low, high = 0, source.size
+    while high - low > _BLOCK:
+        middle = source.size - 1 if high == source.size and not low else (low + high) // 2
+        if source.next_data(middle) is None:
+            high = middle
+        else:
+            low = middle
+    return high

@@ -1,0 +1,120 @@
+"""Root writes in a directory of another user, who puts links in the place of everything in it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.helpers import rmq
+from tests.repair.smallstore import tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user, which only root may")
+
+OTHER = 1234
+COMMANDS = {
+    "ndjson": ("export", "{store}", "--to", "{to}.ndjson"),
+    "parquet": ("export", "{store}", "--to", "{to}.parquet"),
+    "lake": ("export", "{store}", "--to", "{to}", "--format", "parquet", "--partition", "topic"),
+    "salvage": ("salvage", "{store}/commitlog", "--output", "{to}"),
+    "rebuild": ("rebuild", "{store}", "{conf}", "--output", "{to}", "--apply"),
+    "copy": ("checkpoint", "set", "{store}", "{conf}", "--physic", "0", "--output", "{to}", "--apply"),
+    "recover": ("recover", "{store}", "{conf}", "--output", "{to}", "--apply"),
+    "plan": ("checkpoint", "set", "{store}", "{conf}", "--physic", "0", "--save-plan", "{to}"),
+}
+"""what writes beside its place: the directory that it writes in is another user's"""
+IN_PLACE = ("rebuild", "{store}", "{conf}", "--in-place", "--backup", "{backup}", "--apply")
+
+
+@contextmanager
+def swapping(place: Path, victim: Path) -> Iterator[None]:
+    """Another user at work in `place` and below: names go away, and links and files of `victim` come."""
+    child = os.fork()
+    if child == 0:
+        os.setgroups([])
+        os.setgid(OTHER)
+        os.setuid(OTHER)
+        number = 0
+        while True:
+            number = _swap(str(place), str(victim), number)
+    try:
+        yield
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def _swap(place: str, victim: str, number: int) -> int:
+    for folder, folders, files in os.walk(place):
+        for name in (*folders, *files):
+            number += 1
+            if ".gone-" in name or number % 3:
+                continue
+            path = os.path.join(folder, name)
+            try:
+                os.rename(path, f"{path}.gone-{number}")
+                os.symlink(victim, path)
+            except OSError:
+                continue
+    return number
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    """Names that commands make are there, so that a followed link leads on."""
+    made = tmp_path / "victim"
+    for name in ("commitlog", "config", "consumequeue", "index", "made", "_work", "work", "topic=T"):
+        (made / name).mkdir(parents=True)
+    (made / "checkpoint").write_bytes(b"root's")
+    return made
+
+
+def words(given: tuple[str, ...], golden, **names: object) -> list[str]:
+    conf = ("--store-config", str(golden.config_path), "--as-version", "5.3.3")
+    found: list[str] = []
+    for one in given:
+        found += conf if one == "{conf}" else [one.format(store=golden.path, **names)]
+    return found
+
+
+SLOW = ("parquet", "salvage", "rebuild", "recover")
+
+
+@pytest.mark.parametrize(
+    ("name", "times"),
+    [(name, 1) for name in COMMANDS if name not in SLOW]
+    + [pytest.param(name, 10, marks=pytest.mark.full) for name in COMMANDS],
+)
+def test_nothing_is_written_where_another_user_leads(fresh_golden, tmp_path, victim, name, times):
+    golden, theirs = fresh_golden("v533-basic"), tmp_path / "theirs"
+    theirs.mkdir()
+    os.chown(theirs, OTHER, OTHER)
+    tmp_path.chmod(0o711)
+    before = tree(victim)
+    with swapping(theirs, victim):
+        for number in range(times):
+            done = rmq(*words(COMMANDS[name], golden, to=theirs / f"out{number}"))
+            assert done.exit_code != 4 or done.stderr.count("\n") <= 3, done.stderr
+            assert "/proc/self" not in done.stderr
+    assert tree(victim) == before
+
+
+def test_nothing_is_written_where_the_owner_of_a_store_leads(fresh_golden, tmp_path, victim):
+    golden = fresh_golden("v533-basic")
+    for place in (golden.path, *golden.path.rglob("*")):
+        os.chown(place, OTHER, OTHER)
+    for place in golden.path.glob("consumequeue/*/*/*"):
+        place.write_bytes(bytes(place.stat().st_size))
+    tmp_path.chmod(0o711)
+    before = tree(victim)
+    with swapping(golden.path, victim):
+        rmq(*words(IN_PLACE, golden, backup=tmp_path / "backup"))
+        rmq("undo", str(tmp_path / "backup"), "--apply")
+    assert tree(victim) == before

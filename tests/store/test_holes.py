@@ -1,0 +1,70 @@
+"""Sparse files are read by their data, and say the same as when every byte of them is read."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rmqtool.store.access import open_source
+from rmqtool.store.holes import data_places, data_windows, is_zero, last_nonzero
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BLOCK = 4096
+TIB = 1 << 40
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("holes") / "file"
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.sampled_from(["hole", "zeros", "data"]), max_size=12),
+    st.integers(0, 70),
+    st.sampled_from([20, BLOCK, 3 * BLOCK + 20]),
+    st.integers(0, BLOCK),
+)
+def test_windows_have_all_that_is_not_zero(
+    place: Path, blocks: list[str], rest: int, step: int, start: int
+) -> None:
+    place.unlink(missing_ok=True)
+    with place.open("wb") as file:
+        for kind in blocks:
+            if kind == "hole":
+                file.seek(BLOCK, os.SEEK_CUR)
+            else:
+                file.write((b"\0" if kind == "zeros" else b"\0\7") * (BLOCK // (2 - (kind == "zeros"))))
+        file.truncate(file.tell() + rest)
+    raw = place.read_bytes()
+    with open_source(place, "pread") as source:
+        found = bytearray(len(raw))
+        for at, window in data_windows(source, start, len(raw), step):
+            assert (at - start) % step == 0
+            found[at : at + len(window)] = window.tobytes()
+        assert bytes(found[start:]) == raw[start:]
+        assert last_nonzero(source) == len(raw.rstrip(b"\0")) - 1
+        assert is_zero(source, start) == (not any(raw[start:]))
+        leads = list(data_places(source, start, len(raw), step, 3))
+        for at in range(start, len(raw)):
+            if raw[at]:
+                assert any(one <= max(at - 3, start) < one + step for one in leads)
+
+
+def test_a_hole_of_a_tib_costs_nothing(place: Path) -> None:
+    with place.open("wb") as file:
+        file.write(b"\1")
+        file.seek(TIB // 2)
+        file.write(b"\2")
+        file.truncate(TIB)
+    with open_source(place, "pread") as source:
+        assert [at for at, _ in data_windows(source, 0, TIB, 1 << 20)] == [0, TIB // 2]
+        assert last_nonzero(source) == TIB // 2
+        assert not is_zero(source, 1)
+        assert is_zero(source, TIB // 2 + 1)
