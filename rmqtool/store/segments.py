@@ -121,6 +121,20 @@ class SegmentSet:
             reach.append(max(one.end, reach[-1]) if reach else one.end)
         return reach
 
+    @cached_property
+    def _longer(self) -> list[int]:
+        """For each segment the last one before it that ends behind it, -1 where none does.
+
+        One file that is as long as all the others must not make each search go through all of them.
+        """
+        longer: list[int] = []
+        for index, one in enumerate(self._all):
+            before = index - 1
+            while before >= 0 and self._all[before].end <= one.end:
+                before = longer[before]
+            longer.append(before)
+        return longer
+
     @property
     def first_offset(self) -> int:
         """Base of the first segment, -1 without segments (as `MappedFileQueue#getMinOffset`)."""
@@ -143,7 +157,9 @@ class SegmentSet:
         while index >= 0 and self._reach[index] > physical_offset:
             if self._all[index].covers(physical_offset):
                 found.append(self._all[index])
-            index -= 1
+                index -= 1
+            else:
+                index = self._longer[index]
         return found
 
     def locate(self, physical_offset: int) -> tuple[Segment, int] | None:

@@ -29,6 +29,22 @@ KERNELS = {
     "spans": {"first_nonzero", "gather", "message_ids", "property_spans"},
     "walk": {"walk", "find_record"},
 }
+CALLED = {
+    "checksum": {"crc32_at", "crc_at"},
+    "hashes": {"extend", "same"},
+    "record": {"frame", "contents"},
+    "text": {
+        "utf8_ok", "topic_issues", "masks", "pair", "note", "scan_clean_properties", "scan_odd_properties",
+        "finish_odd",
+    },
+}  # fmt: skip
+"""kernels that take an address, which only those of `KERNELS` give them"""
+COLUMNS = {
+    "building": {"places_and_times"},
+    "dispatch": {"rehash", "by_lane"},
+    "hashes": {"lengths_of_chains"},
+}
+"""kernels that see no byte of a store, only columns that others made"""
 _UNIT, _ITEM = 20, 20
 
 _libc = ctypes.CDLL(None, use_errno=True)

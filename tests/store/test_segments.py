@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from formats.commitlog import encode_message
 from rmqtool.errors import UsageError
+from rmqtool.store.files import StoreFile
+from rmqtool.store.kinds import FileKind
 from rmqtool.store.layout import Store
-from rmqtool.store.segments import SegmentSet
+from rmqtool.store.segments import Segment, SegmentSet
 
 
 def make(root, *segments):
@@ -195,3 +199,14 @@ def test_records_of_real_stores_are_found(golden):
                 head = source.window(position, 36).tobytes()
             assert int.from_bytes(head[:4], "big") == record["storeSize"]
             assert int.from_bytes(head[28:36], "big") == record["physicalOffset"]
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 20)), max_size=12))
+def test_every_segment_with_an_offset_is_found(files):
+    log = SegmentSet(
+        Segment(StoreFile(f"commitlog/{number}", "", FileKind.COMMITLOG, size, 0, 0), base, size)
+        for number, (base, size) in enumerate(files)
+    )
+    for offset in range(55):
+        wanted = [one for one in log if one.covers(offset)]
+        assert log.locate_all(offset) == wanted[::-1]
