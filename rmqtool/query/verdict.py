@@ -97,7 +97,8 @@ def _by_range(
         yield Verdict(Cause.AT_END, f"offset {offset} is the end of the queue: there is no such message yet")
     if offset >= high:
         start = dispatch_position(store, view.log)
-        waiting = len(queue_offsets_in(store, (start, view.log.high), asked.topic, asked.queue_id, reading))
+        span = start, view.log.high
+        waiting = len(queue_offsets_in(store, span, asked.topic, asked.queue_id, reading)[0])
         if waiting:
             yield Verdict(
                 Cause.NOT_DISPATCHED,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from glob import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from rmqtool.query.message_filter import MessageFilter
+from rmqtool.query.not_read import not_read
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.fields import Check
@@ -22,14 +24,15 @@ if TYPE_CHECKING:
 
 def queue_offsets_in(
     store: Store, offsets: tuple[int, int], topic: str, queue_id: int, reading: Reading
-) -> npt.NDArray[np.int64]:
+) -> tuple[npt.NDArray[np.int64], bool]:
     """Queue offsets of a queue's records that begin at physical offsets [start, end), in log order.
 
-    Of those that enter queues: no prepared ones and none that were rolled back.
+    Of those that enter queues: no prepared ones and none that were rolled back. And whether all that lies
+    there was read.
     """
-    parts = [np.empty(0, np.int64)]
+    parts, whole = [np.empty(0, np.int64)], True
     if offsets[0] < offsets[1]:
-        wanted = MessageFilter(topics=(_literal(topic),), queues=frozenset({queue_id}))
+        wanted = MessageFilter(topics=(escape(topic),), queues=frozenset({queue_id}))
         selector = Selector(wanted, choose_kernels(data_bytes(store.segments)))
         how = LogScan(
             columns=("transaction", "queue_offset"),
@@ -42,9 +45,6 @@ def queue_offsets_in(
             if isinstance(piece.content, pa.RecordBatch):
                 entering = np.isin(piece.content["transaction"].to_pylist(), ("none", "commit"))
                 parts.append(piece.content["queue_offset"].to_numpy()[entering])
-    return np.concatenate(parts)
-
-
-def _literal(topic: str) -> str:
-    """A topic as a glob that means only itself."""
-    return "".join(f"[{char}]" if char in "*?[" else char for char in topic)
+            elif not_read(piece.segment, piece.content):
+                whole = False
+    return np.concatenate(parts), whole

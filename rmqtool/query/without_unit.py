@@ -29,18 +29,23 @@ _LAST_SEGMENTS = 3
 def without_first_units(store: Store, view: QueueView, reading: Reading) -> Iterator[Row]:
     """No row of `not_covered`, or the one for messages in front of the first unit of a queue.
 
-    Reads the log from its begin to the record of that unit. Nothing where a queue begins with blank units,
-    as its first file then does (`ConsumeQueue#fillPreBlank`).
+    Reads the log from its begin to the record of that unit; where nothing has expired, damage there is told,
+    too. Nothing where a queue begins with blank units, as its first file then does
+    (`ConsumeQueue#fillPreBlank`).
     """
     first = next((units[0] for file in view.files[:1] if len(units := view.units(file, 0, view.width))), None)
     if first is None or not (view.batch or view.begins_at is not None):
         return
-    if view.log.low == 0 and not view.batch:
-        return  # `queue_damage` knows without reading
     begin = int(first["base_offset"]) if view.batch else view.files[0].base // view.width
+    if not begin:
+        return
     end = min(int(first["physical_offset"]), view.log.high)
-    found = queue_offsets_in(store, (view.log.low, end), *view.name, reading) if begin else ()
-    yield from _row(view, [int(one) for one in found if one < begin], "in front of its first unit")
+    found, whole = queue_offsets_in(store, (view.log.low, end), *view.name, reading)
+    lost = [int(one) for one in found if one < begin]
+    yield from _row(view, lost, "in front of its first unit")
+    if not lost and not whole and view.log.low == 0:
+        what = f"the log is damaged in front of the first unit, of queue offset {begin}; nothing expired"
+        yield {"path": view.path, "reason": Incomplete.DAMAGE.value, "error": what}
 
 
 def without_last_units(store: Store, view: QueueView, reading: Reading) -> Iterator[Row]:
@@ -63,7 +68,7 @@ def without_last_units(store: Store, view: QueueView, reading: Reading) -> Itera
     if not full:
         bases = [one.base for one in store.segments if one.base < reached]
         start = max(start, *bases[-_LAST_SEGMENTS:][:1], 0)
-    found = queue_offsets_in(store, (start, reached), *view.name, reading)
+    found, _ = queue_offsets_in(store, (start, reached), *view.name, reading)
     lost = [int(one) for one in found if one >= view.max_offset]
     yield from _row(view, lost, f"though other queues have units up to offset {reached} of the log")
 
