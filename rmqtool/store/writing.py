@@ -161,6 +161,16 @@ class Folder:
                 inner.clear()
             os.rmdir(name, dir_fd=self.descriptor)
 
+    def remove_made(self, name: str, mark: str) -> None:
+        """A directory goes that is empty or has the file `mark`, that very one; or there is none."""
+        if not self.has(name):
+            return
+        with Folder(os.open(name, _FOLDER, dir_fd=self.descriptor)) as inner:
+            if inner.names() and not os.path.isfile(f"{inner.here}/{mark}"):
+                raise FileExistsError(errno.EEXIST, f"has no {mark} and is not replaced", name)
+            inner.clear()
+        os.rmdir(name, dir_fd=self.descriptor)
+
     def clear(self) -> None:
         """All that is in it goes, however deep it is."""
         found, waiting = [], [self.here]

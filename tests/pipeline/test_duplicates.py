@@ -127,23 +127,27 @@ def assert_same(path: Path) -> None:
     same(path)
 
 
-def test_the_command(spark: SparkSession, goldens: dict[str, Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "more", [("--by-key", "--topic", "T*"), pytest.param((), marks=pytest.mark.full)], ids=["key", "id"]
+)
+def test_the_command(
+    spark: SparkSession, goldens: dict[str, Path], tmp_path: Path, more: tuple[str, ...]
+) -> None:
     write_doubled(tmp_path / "doubled")
     write_doubled(tmp_path / "damaged", damage=True)
     stores = [tmp_path / "doubled", goldens["v533-compressed"], tmp_path / "damaged"]
-    for more in ((), ("--by-key", "--topic", "T*")):
-        options = ("--duplicates", "--by", "day", "--format", "ndjson", *more)
-        done = rmq("pipeline", "stats", *stores, *options, "--part-size", "4096")
-        assert done.exit_code == 3, done.stderr
-        *rows, summary = done.rows
-        for store, part in zip(stores, summary["stores"], strict=True):
-            local = rmq("stats", store, *options)
-            *expected, whole = local.rows
-            mine = [row for row in rows if row["store"] == str(store)]
-            assert [{k: v for k, v in row.items() if k != "store"} for row in mine] == expected
-            assert {name: part[name] for name in (*SUMS, "messages", "complete")} == {
-                name: whole[name] for name in (*SUMS, "messages", "complete")
-            }
+    options = ("--duplicates", "--by", "day", "--format", "ndjson", *more)
+    done = rmq("pipeline", "stats", *stores, *options, "--part-size", "4096")
+    assert done.exit_code == 3, done.stderr
+    *rows, summary = done.rows
+    for store, part in zip(stores, summary["stores"], strict=True):
+        local = rmq("stats", store, *options)
+        *expected, whole = local.rows
+        mine = [row for row in rows if row["store"] == str(store)]
+        assert [{k: v for k, v in row.items() if k != "store"} for row in mine] == expected
+        assert {name: part[name] for name in (*SUMS, "messages", "complete")} == {
+            name: whole[name] for name in (*SUMS, "messages", "complete")
+        }
     single = rmq("pipeline", "stats", stores[0], "--duplicates")
     assert single.stdout == rmq("stats", stores[0], "--duplicates").stdout
     assert rmq("pipeline", "stats", stores[0], "--by-key").exit_code == 2

@@ -42,6 +42,8 @@ def test_a_store_for_its_owner_alone_gives_files_for_their_owner_alone(
         assert done.exit_code == 0, done.stderr
         made = [to, *to.rglob("*")]
         assert len(made) > 1
+        if command == "rebuild":  # directories are those of a store, as open as its root
+            made = [one for one in made if one.is_file()]
         assert [one for one in made if stat.S_IMODE(one.stat().st_mode) & 0o077] == [], command
 
 

@@ -105,3 +105,16 @@ def test_only_what_this_user_left_is_gone_on_with(place: Path, tmp_path: Path) -
             folder.again("link")
         with pytest.raises(FileExistsError):
             folder.create("link")
+
+
+def test_what_is_replaced_was_made_for_it(place: Path) -> None:
+    for name in ("empty", "made", "other"):
+        (place / name).mkdir()
+    (place / "made" / "mark").touch()
+    (place / "other" / "file").touch()
+    with Folder.open(str(place)) as folder:
+        for name in ("empty", "made", "gone"):
+            folder.remove_made(name, "mark")
+        with pytest.raises(FileExistsError):
+            folder.remove_made("other", "mark")
+        assert folder.names() == ["other"]

@@ -165,7 +165,7 @@ class Target:
 
     def _replace_directory(self) -> None:
         self._refuse_existing()
-        self._folder.remove(self.path.name)
+        self._folder.remove_made(self.path.name, MARKER)
         if self._inside is not None:
             self._inside.show()
         self._folder.rename(self.part.name, self.path.name)

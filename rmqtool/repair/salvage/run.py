@@ -252,7 +252,7 @@ class Target:
                 self._folder.remove(part)
                 return
             self._check_existing(self._folder)
-            self._folder.remove(name)
+            self._folder.remove_made(name, REPORT)
             self._made.show()
             self._folder.rename(part, name)
             self._folder.sync()
