@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmqtool.scan.events import Blank, Doubtful, End, Gap, Tail, TailContent, Unreadable
+from rmqtool.scan.events import Blank, Doubt, Doubtful, End, Gap, Tail, TailContent, Unreadable
 from rmqtool.scan.sample import Sample
 from rmqtool.store.coverage import Incomplete, rest_of_log, unreadable
 
@@ -139,7 +139,7 @@ class LogListing:
             counts.not_covered.append(place | {"physical_offset": row["physical_offset"]})
             others.append(row)
         elif isinstance(content, Doubtful):
-            counts.misplaced += content.records * content.misplaced
+            counts.misplaced += content.records * (content.cause is Doubt.MISPLACED)
         elif not isinstance(content, End):
             return content, others
         return None, others

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.scan.events import Doubtful, Gap, Tail, TailContent, Unreadable
+from rmqtool.scan.events import Doubt, Doubtful, Gap, Tail, TailContent, Unreadable
 from rmqtool.store.coverage import Incomplete, rest_of_log, unreadable
 
 if TYPE_CHECKING:
@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
-def why_doubtful(records: int, *, misplaced: bool) -> str:
+def why_doubtful(records: int, cause: Doubt) -> str:
     """What is wrong with records that are listed though."""
-    if misplaced:
+    if cause is Doubt.TORN:
+        return f"{records} record{'s' * (records > 1)} torn: a zero byte in topic or properties"
+    if cause is Doubt.MISPLACED:
         what = "states another physical offset" if records == 1 else "state other physical offsets"
         return f"{records} record{'s' * (records > 1)} {what}: what was stored here is overwritten"
     return "1 body fails its CRC" if records == 1 else f"{records} bodies fail their CRC"
@@ -31,7 +33,7 @@ def not_read(segment: Segment, event: object) -> list[Row]:
     if isinstance(event, Doubtful):
         start = segment.base + event.position
         rows = rest_of_log([segment], start, Incomplete.DAMAGE, end=start + event.length)
-        return [row | {"error": why_doubtful(event.records, misplaced=event.misplaced)} for row in rows]
+        return [row | {"error": why_doubtful(event.records, event.cause)} for row in rows]
     if not isinstance(event, Gap | Tail):
         return []
     if isinstance(event, Tail) and event.content is not TailContent.GARBAGE:

@@ -85,12 +85,6 @@ def skipped(view: QueueView, first: int, count: int) -> Row:
     return {"path": view.path, "queue_offset": first, "reason": Incomplete.DAMAGE.value, "error": what}
 
 
-def foreign(view: QueueView, slot: int, found: str) -> Row:
-    """A unit that leads to a record of another queue."""
-    what = f"the unit of queue offset {slot} leads to a record of {found}"
-    return {"path": view.path, "queue_offset": slot, "reason": Incomplete.DAMAGE.value, "error": what}
-
-
 def _row(path: str, position: int, length: int, error: str) -> Row:
     place = {"path": path, "position": position, "length": length}
     return {**place, "reason": Incomplete.DAMAGE.value, "error": error}

@@ -19,9 +19,9 @@ from rmqtool.query.not_read import not_read
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import SMALL_INPUT, choose_kernels
 from rmqtool.scan.events import Blank, Records, Unreadable
-from rmqtool.scan.fields import Check, CrcState, Field
+from rmqtool.scan.fields import Check, Field
 from rmqtool.scan.parts import cut
-from rmqtool.scan.picked import Damaged
+from rmqtool.scan.picked import Damaged, damage_of
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.scan.table import to_batch
 from rmqtool.store.coverage import Incomplete, coverage, rest_of_log
@@ -262,11 +262,13 @@ class LogTail:
 
 
 def _damaged(records: Records, segment: Segment) -> list[Row]:
-    """Rows for records that are listed with a body that fails its CRC."""
-    bad = records.rows[records.rows[:, Field.CRC_STATE] == CrcState.BAD]
+    """Rows for records that are listed with a body that fails its CRC, or torn."""
+    found = ((row, damage_of(row)) for row in records.rows)
+    places = ((int(row[Field.POSITION]), int(row[Field.STORE_SIZE]), torn) for row, torn in found)
     return [
-        Damaged(segment.file.shown, start, segment.base + start, size).row()
-        for start, size in bad[:, [Field.POSITION, Field.STORE_SIZE]].tolist()
+        Damaged(segment.file.shown, start, segment.base + start, size, torn).row()
+        for start, size, torn in places
+        if torn is not None
     ]
 
 

@@ -89,18 +89,25 @@ class Unreadable:
     reason: str
 
 
+class Doubt(StrEnum):
+    """Why records are not what was written there."""
+
+    MISPLACED = "misplaced"
+    """they state another physical offset: other bytes lie where theirs were, and they where others were"""
+    BODY = "body"
+    """their bodies fail the CRC"""
+    TORN = "torn"
+    """`scan.fields.TORN`"""
+
+
 @dataclass(frozen=True, slots=True)
 class Doubtful:
-    """Records told before, from the first to behind the last, that are not what was written there.
-
-    misplaced: they state another physical offset, so other bytes lie where theirs were, and they lie where
-    others were. Else their bodies fail the CRC.
-    """
+    """Records told before, from the first to behind the last, that are not what was written there."""
 
     position: int
     length: int
     records: int
-    misplaced: bool
+    cause: Doubt
 
 
 Event = Records | Blank | Gap | Tail | Unreadable | End

@@ -77,6 +77,10 @@ class Issue(IntFlag):
     PROPERTIES_NUL = 64
 
 
+TORN = Issue.TOPIC_NUL | Issue.PROPERTIES_NUL
+"""a zero byte where the broker writes none: the record was torn when it was written"""
+
+
 class Check(IntFlag):
     """How much a kernel looks at, beyond the frame."""
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from rmqtool.errors import RmqtoolError, VanishedError
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.events import Doubtful, End, Records, Unreadable
-from rmqtool.scan.fields import Check, CrcState, Field, Issue
+from rmqtool.scan.events import Doubt, Doubtful, End, Records, Unreadable
+from rmqtool.scan.fields import TORN, Check, CrcState, Field, Issue
 from rmqtool.scan.parallel import in_order
 from rmqtool.scan.parts import Part, cut, parts
 from rmqtool.scan.segment import SegmentScan
@@ -136,7 +136,7 @@ def _scan_one(
                 part = before(event, stop)
                 if len(part.rows):
                     last = part.rows[-1].copy()
-                    doubts = _doubts(segment, part, Issue.OFFSET)
+                    doubts = _doubts(segment, part, Doubt.MISPLACED)
                     yield from _Batches(segment, how, kernels, source, scan, lane).of(part)
                     yield from doubts
                     done = _advance(how, done, int(last[Field.POSITION] + last[Field.STORE_SIZE]))
@@ -151,19 +151,21 @@ def _scan_one(
     _advance(how, done, segment.size)
 
 
-def _doubts(segment: Segment, records: Records, wanted: Issue | CrcState) -> list[Piece]:
-    """No piece, or the one that tells of the records that are misplaced, or of those with a bad body."""
+def _doubts(segment: Segment, records: Records, cause: Doubt) -> list[Piece]:
+    """No piece, or the one that tells of the records with this cause."""
     import numpy as np
 
-    misplaced = isinstance(wanted, Issue)
     rows = records.rows
-    held = rows[:, Field.ISSUES] & wanted if misplaced else rows[:, Field.CRC_STATE] == wanted
+    if cause is Doubt.BODY:
+        held = rows[:, Field.CRC_STATE] == CrcState.BAD
+    else:
+        held = (rows[:, Field.ISSUES] & int(TORN if cause is Doubt.TORN else Issue.OFFSET)) != 0
     found = np.flatnonzero(held)
     if not found.size:
         return []
     start, last = int(rows[found[0], Field.POSITION]), rows[found[-1]]
     end = int(last[Field.POSITION] + last[Field.STORE_SIZE])
-    return [Piece(segment, Doubtful(start, end - start, int(found.size), misplaced))]
+    return [Piece(segment, Doubtful(start, end - start, int(found.size), cause))]
 
 
 def before(records: Records, stop: int) -> Records:
@@ -231,7 +233,8 @@ class _Batches:
                 continue
             yield Piece(self.segment, batch, bad)
             bad = None
-        yield from _doubts(self.segment, records, CrcState.BAD)
+        yield from _doubts(self.segment, records, Doubt.BODY)
+        yield from _doubts(self.segment, records, Doubt.TORN)
         return bad
 
     def _anew(self, records: Records) -> Iterator[Piece]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan import kernels_python
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import Check, CrcState, Field
+from rmqtool.scan.fields import TORN, Check, CrcState, Field
 from rmqtool.scan.one import RecordReader
 from rmqtool.scan.table import table_schema, to_batch
 from rmqtool.store.coverage import Incomplete
@@ -54,16 +54,26 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
-    """A record that is given, and whose body fails its CRC."""
+    """A record that is given, and whose body fails its CRC or that is `torn`."""
 
     path: str
     position: int
     physical_offset: int
     length: int
+    torn: bool = False
 
     def row(self) -> dict[str, Any]:
         """As a row of `not_covered`."""
-        return {**asdict(self), "reason": Incomplete.DAMAGE, "error": "1 body fails its CRC"}
+        place = {name: value for name, value in asdict(self).items() if name != "torn"}
+        why = "1 record torn: a zero byte in topic or properties" if self.torn else "1 body fails its CRC"
+        return {**place, "reason": Incomplete.DAMAGE, "error": why}
+
+
+def damage_of(row: Any) -> bool | None:
+    """Whether a record, by its row, is torn; None where nothing is wrong with it. See `Damaged`."""
+    if row[Field.CRC_STATE] == CrcState.BAD:
+        return False
+    return True if row[Field.ISSUES] & int(TORN) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +92,13 @@ class _Found:
     def end(self) -> int:
         return self.row[Field.POSITION] + self.row[Field.STORE_SIZE]
 
-    def as_damaged(self) -> Damaged:
+    def as_damaged(self, *, torn: bool) -> Damaged:
         return Damaged(
             self.segment.file.shown,
             self.start,
             self.segment.base + self.start,
             self.row[Field.STORE_SIZE],
+            torn,
         )
 
 
@@ -135,7 +146,8 @@ def _pick_some(
         for source in sources.values():
             source.close()
     if damaged is not None:
-        damaged += [one.as_damaged() for one in found if one.row[Field.CRC_STATE] == CrcState.BAD]
+        judged = ((one, damage_of(one.row)) for one in found)
+        damaged += [one.as_damaged(torn=torn) for one, torn in judged if torn is not None]
     if parts:
         table = pa.Table.from_batches(parts, table_schema(columns))
         yield from table.take(np.argsort(ranks)).combine_chunks().to_batches()

@@ -387,3 +387,34 @@ def test_a_topic_table_of_another_shape_ends_no_recovery(tmp_path: Path, table: 
     store = healthy_store().write(tmp_path / "store")
     store.add("config/topics.json", f'{{"topicConfigTable":{table}}}'.encode())
     assert rmq("recover", store.root, "--output", tmp_path / "out", "--apply").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "query-offset STORE Orders 0 10",
+        "query-key STORE Orders k20",
+        "query-id STORE ID",
+        "tail STORE -n 50",
+        "stats STORE",
+        "sql STORE QUERY",
+    ],
+)
+def test_a_record_with_zeros_among_its_properties_is_damage_to_who_lists_it(
+    tmp_path: Path, command: str
+) -> None:
+    store = orders(tmp_path / "store")
+    one = store.of("Orders")[10]
+    path, position = store.segment(one.offset)
+    store.patch(path, position + one.size - 6, b"\0")
+    words = {
+        "STORE": store.root,
+        "ID": f"0A00000200002A9F{one.offset:016X}",
+        "QUERY": "select topic from messages",
+    }
+    told = rmq(*(words.get(word, word) for word in command.split()), "--json")
+    assert told.exit_code == 3, told.stdout
+    assert "a zero byte in topic or properties" in told.stdout
+    done = rmq("export", store.root, "--to", tmp_path / "out.ndjson", "--json")
+    assert done.exit_code == 3
+    assert "a zero byte in topic or properties" in done.stdout

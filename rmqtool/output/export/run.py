@@ -17,6 +17,8 @@ from rmqtool.query.not_read import why_doubtful
 from rmqtool.query.scope import Scope
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import choose_kernels
+from rmqtool.scan.events import Doubt
+from rmqtool.scan.fields import TORN
 from rmqtool.scan.log import LogScan, data_bytes, scan_log
 from rmqtool.store.coverage import Incomplete, coverage, rest_of_log
 
@@ -109,13 +111,8 @@ class ExportRun:
         self.resumed_from: int | None = None
         self.published = False
 
-    def run(
-        self, options: Row, state: Row | None, missing: Sequence[Row] = (), *, whole_log: bool = False
-    ) -> None:
-        """Everything. options, state: as for `Target.begin`. Leaves what is needed to go on when it fails.
-
-        whole_log: see `LogStatistics.read`.
-        """
+    def run(self, options: Row, state: Row | None, missing: Sequence[Row] = ()) -> None:
+        """Everything. options, state: as for `Target.begin`. Leaves what is needed to go on when it fails."""
         self._options, self._missing = options, list(missing)
         if state is not None:
             self._go_on(state)
@@ -125,8 +122,7 @@ class ExportRun:
         ending = False
         try:
             self._write(writer)
-            if whole_log:
-                self._missing += lost_end(self._store, self._wanted)
+            self._missing += lost_end(self._store, self._wanted)
             with whole_step():
                 ending = True
                 writer.finish({"schema": SCHEMA, **self.summary()})
@@ -156,7 +152,7 @@ class ExportRun:
         start = self._done.offset or 0
         listing = LogListing(self._segments, self._wanted, self._scope.may_hold, counts, start)
         how = LogScan(
-            columns=tuple(dict.fromkeys((*self._destination.columns, *_NEEDED))),
+            columns=tuple(dict.fromkeys((*self._destination.columns, *_NEEDED, "issues"))),
             choose=self._selector.choose,
             wanted=self._scope.may_hold,
             offsets=(start, max(self._segments.end_offset, start)) if start else None,
@@ -175,7 +171,8 @@ class ExportRun:
     def _take(self, writer: Writer, batch: pa.RecordBatch | None, others: Sequence[Row]) -> None:
         done = self._done
         if batch is not None and batch.num_rows:
-            writer.write(batch)
+            own = {*self._destination.columns, *_NEEDED}
+            writer.write(batch.select([name for name in batch.schema.names if name in own]))
             offsets, sizes = batch["physical_offset"], batch["store_size"].to_numpy()
             done.messages += batch.num_rows
             done.bytes += int(sizes.sum(dtype="int64"))
@@ -184,7 +181,7 @@ class ExportRun:
             done.end_offset = offsets[-1].as_py() + int(sizes[-1])
             done.offset = done.end_offset
             self._bad_bodies(batch)
-            self._misplaced(batch)
+            self._doubtful(batch)
         for row in others:
             self._beside(row)
 
@@ -198,19 +195,21 @@ class ExportRun:
             reason = {"length": row["store_size"], "reason": Incomplete.DAMAGE.value, "error": _BAD_BODY}
             self._done.lacks(place | reason)
 
-    def _misplaced(self, batch: pa.RecordBatch) -> None:
-        """Records that lie where others were: one range from the first of them to behind the last."""
+    def _doubtful(self, batch: pa.RecordBatch) -> None:
+        """Records that lie where others were, and torn ones: a range of the log for each."""
         import pyarrow.compute as pc
 
         other = pc.not_equal(batch["stored_physical_offset"], batch["physical_offset"])
-        found = batch.select(_NEEDED).filter(pc.fill_null(other, False))
-        if not found.num_rows:
-            return
-        first, last = found.slice(0, 1).to_pylist()[0], found.slice(found.num_rows - 1).to_pylist()[0]
-        place = {name: first[name] for name in ("path", "position", "physical_offset")}
-        length = last["physical_offset"] + last["store_size"] - first["physical_offset"]
-        why = why_doubtful(found.num_rows, misplaced=True)
-        self._done.lacks(place | {"length": length, "reason": Incomplete.DAMAGE.value, "error": why})
+        torn = pc.not_equal(pc.bit_wise_and(batch["issues"], int(TORN)), 0)
+        for mask, cause in ((other, Doubt.MISPLACED), (torn, Doubt.TORN)):
+            found = batch.select(_NEEDED).filter(pc.fill_null(mask, False))
+            if not found.num_rows:
+                continue
+            first, last = found.slice(0, 1).to_pylist()[0], found.slice(found.num_rows - 1).to_pylist()[0]
+            place = {name: first[name] for name in ("path", "position", "physical_offset")}
+            length = last["physical_offset"] + last["store_size"] - first["physical_offset"]
+            why = why_doubtful(found.num_rows, cause)
+            self._done.lacks(place | {"length": length, "reason": Incomplete.DAMAGE.value, "error": why})
 
     def _beside(self, row: Row) -> None:
         """What is no record: damage inside the scope is not covered."""

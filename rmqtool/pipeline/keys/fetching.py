@@ -14,7 +14,7 @@ from rmqtool.pipeline.keys.asked import noted
 from rmqtool.pipeline.opening import open_any
 from rmqtool.query.select_found import FoundFilter
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import Field
+from rmqtool.scan.fields import TORN, Field
 from rmqtool.scan.log import LogScan, scan_log
 from rmqtool.scan.picked import Damaged, Missing, pick
 from rmqtool.store.coverage import unreadable
@@ -36,7 +36,7 @@ _CLOSE = 1 << 15
 """bytes a record up to which reading everything is quicker than going to each"""
 _APART = 1 << 20
 """bytes between two records that are never read through"""
-_OF_DAMAGE = ("segment", "physical_offset", "store_size", "crc")
+_OF_DAMAGE = ("segment", "physical_offset", "store_size", "crc", "issues")
 _FEW = 256
 """records that are held together where they are read one by one"""
 
@@ -102,12 +102,13 @@ def hits(store: Store, path: str, offsets: Ints, keys: pa.Array, asked: Asked) -
 
 
 def _damaged(store: Store, batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """Rows of `not_covered` for listed records whose body fails its CRC."""
+    """Rows of `not_covered` for listed records whose body fails its CRC, or that are torn."""
     for row in batch.select(list(_OF_DAMAGE)).to_pylist():
-        place = store.segments.locate(row["physical_offset"]) if row["crc"] == "bad" else None
+        bad, torn = row["crc"] == "bad", bool(row["issues"] & int(TORN))
+        place = store.segments.locate(row["physical_offset"]) if bad or torn else None
         if place is not None:
-            told = Damaged(place[0].file.shown, place[1], row["physical_offset"], row["store_size"])
-            yield told.row()
+            at, size = row["physical_offset"], row["store_size"]
+            yield Damaged(place[0].file.shown, place[1], at, size, torn=not bad).row()
 
 
 def _named(batch: pa.RecordBatch, path: str, matched: pa.Array, *, kept: bool) -> pa.RecordBatch:
