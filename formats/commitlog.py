@@ -6,16 +6,26 @@ Layout and limits: docs/format/commitlog.md. Rules: `MessageExtEncoder`,
 
 from __future__ import annotations
 
+import struct
 from enum import IntFlag
 from functools import cache
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import construct as cs
 
 from formats import crc_trailer as trailer
 from formats.errors import FormatError
 from formats.java import utf16_length
-from formats.primitives import HostV4, HostV6, Require, Schema, crc32_masked, java_utf8_encode, sizeof
+from formats.primitives import (
+    Flat,
+    HostV4,
+    HostV6,
+    Require,
+    Schema,
+    crc32_masked,
+    java_utf8_encode,
+    sizeof,
+)
 
 if TYPE_CHECKING:
     from formats.primitives import AnyConstruct, Container
@@ -100,6 +110,9 @@ HEADERS: dict[tuple[bool, bool], Schema] = {
 }
 """The fixed part of a record, up to and including the body length, by (born host is IPv6, store host is
 IPv6)."""
+
+FLAT_HEADERS = {wide: Flat(schema) for wide, schema in HEADERS.items()}
+"""The same for records one by one."""
 
 Blank = Schema(cs.Struct("total_size" / cs.Int32sb, "magic" / cs.Const(BLANK_MAGIC_CODE, cs.Int32sb)))
 """The filler at the end of a file. Only its magic is to be trusted; what follows these 8 bytes is
@@ -221,6 +234,7 @@ class MessageFields(TypedDict, total=False):
     prepared_transaction_offset: int
 
 
+_HOSTS: tuple[Literal["born_host"], Literal["store_host"]] = ("born_host", "store_host")
 _DEFAULTS: MessageFields = {
     "queue_id": 0,
     "flag": 0,
@@ -261,21 +275,33 @@ def encode_message(
     sys_flag = int(given["sys_flag"]) & ~int(SysFlag.BORNHOST_V6 | SysFlag.STOREHOST_V6)
     sys_flag |= int(SysFlag.BORNHOST_V6) if len(given["born_host"][0]) == IPV6_LENGTH else 0
     sys_flag |= int(SysFlag.STOREHOST_V6) if len(given["store_host"][0]) == IPV6_LENGTH else 0
-    record = Message.build(
-        {
-            **given,
-            "born_host": dict(zip(("ip", "port"), given["born_host"], strict=True)),
-            "store_host": dict(zip(("ip", "port"), given["store_host"], strict=True)),
-            "total_size": record_size(magic, sys_flag, len(body), len(raw_topic), len(properties)),
-            "magic": magic,
-            "body_crc": crc32_masked(body),
-            "sys_flag": int(sys_flag),
-            "body_length": len(body),
-            "body": body,
-            "topic_length": len(raw_topic),
-            "topic": raw_topic,
-            "properties_length": len(properties),
-            "properties": properties,
-        }
-    )
+    lengths = len(body), len(raw_topic), len(properties)
+    values: dict[str, Any] = {
+        **given,
+        "total_size": record_size(magic, sys_flag, *lengths),
+        "magic": magic,
+        "body_crc": crc32_masked(body),
+        "sys_flag": sys_flag,
+        "body_length": lengths[0],
+        "topic_length": lengths[1],
+        "properties_length": lengths[2],
+    }
+    for host in _HOSTS:
+        values[f"{host}.ip"], values[f"{host}.port"] = values[host]
+    if any(len(given[host][0]) not in (4, IPV6_LENGTH) for host in _HOSTS):
+        return _refused(values, body, raw_topic, properties)
+    try:
+        topic_length = lengths[1].to_bytes(sizeof(TOPIC_LENGTH[magic]), "big", signed=True)
+        properties_length = lengths[2].to_bytes(sizeof(PROPERTIES_LENGTH), "big", signed=True)
+        header = FLAT_HEADERS[is_v6(sys_flag)].pack(values)
+        record = b"".join((header, body, topic_length, raw_topic, properties_length, properties))
+    except (OverflowError, struct.error):
+        record = _refused(values, body, raw_topic, properties)
     return trailer.seal(record) if crc_trailer else record
+
+
+def _refused(values: dict[str, Any], body: bytes, topic: bytes, properties: bytes) -> bytes:
+    """Raises the `FormatError` that says which field has no room."""
+    hosts = {host: dict(zip(("ip", "port"), values[host], strict=True)) for host in _HOSTS}
+    built: bytes = Message.build({**values, **hosts, "body": body, "topic": topic, "properties": properties})
+    return built

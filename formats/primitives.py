@@ -7,6 +7,7 @@ here too.
 from __future__ import annotations
 
 import ipaddress
+import struct
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import construct as cs
@@ -25,7 +26,7 @@ from formats.java import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from typing_extensions import Buffer
 
@@ -205,9 +206,9 @@ def dtype_of(schema: AnyConstruct) -> np.dtype[Any]:
     raise FormatError(f"{type(inner).__name__} has no NumPy type")
 
 
-def _struct_dtype(struct: cs.Struct) -> np.dtype[Any]:
+def _struct_dtype(schema: cs.Struct) -> np.dtype[Any]:
     names, formats, offsets, position = [], [], [], 0
-    for member in struct.subcons:
+    for member in schema.subcons:
         if member.name is not None:
             names.append(member.name)
             formats.append(dtype_of(member))
@@ -228,3 +229,36 @@ def host_text(ip: bytes, port: int) -> str:
         raise FormatError(f"{len(ip)} bytes are no IP address", "ip")
     address = ipaddress.ip_address(bytes(ip))
     return f"{address}:{port}" if address.version == 4 else f"[{address}]:{port}"
+
+
+class Flat:
+    """A schema of fixed length as one `struct`: for single records many times as fast as construct.
+
+    Fields of an inner schema are named `outer.inner`; members without a name are zeros.
+    """
+
+    def __init__(self, schema: AnyConstruct) -> None:
+        self.names: list[str] = []
+        self._struct = struct.Struct(">" + self._letters(dtype_of(schema), ""))
+        self.size = self._struct.size
+
+    def _letters(self, dtype: np.dtype[Any], prefix: str) -> str:
+        letters, at = "", 0
+        for name, (inner, offset, *_) in (dtype.fields or {}).items():
+            letters += f"{offset - at}x" if offset > at else ""
+            at = offset + inner.itemsize
+            if inner.fields is not None:
+                letters += self._letters(inner, f"{prefix}{name}.")
+                continue
+            self.names.append(prefix + name)
+            integers = "bhiq" if inner.kind == "i" else "BHIQ"
+            letters += f"{at - offset}s" if inner.kind == "V" else integers[inner.itemsize.bit_length() - 1]
+        return letters + (f"{dtype.itemsize - at}x" if dtype.itemsize > at else "")
+
+    def pack(self, values: Mapping[str, Any]) -> bytes:
+        """The bytes of these values. Raises `struct.error` for one that does not fit."""
+        return self._struct.pack(*[values[name] for name in self.names])
+
+    def unpack(self, data: bytes) -> dict[str, Any]:
+        """The values of the bytes in front of `data`, by name."""
+        return dict(zip(self.names, self._struct.unpack_from(data), strict=True))

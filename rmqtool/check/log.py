@@ -13,6 +13,7 @@ from rmqtool.check.foreign import foreign_findings
 from rmqtool.scan.crc import crc32
 from rmqtool.scan.events import Blank, Gap, Tail, TailContent
 from rmqtool.scan.fields import CrcState, Field, Issue, Stop
+from rmqtool.scan.torn import torn_properties
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +67,7 @@ class RecordCheck:
         """A run of records, made with `Check.ALL`. `CL-NO-CRC32` is told of the first of a segment only."""
         segment, rows = self._segment, run.rows
         yield from self._crc(rows, segment)
-        yield from self._issues(rows, segment)
+        yield from self._issues(run, segment)
         yield from self._trailers(run, segment)
         yield from foreign_findings(run, segment)
 
@@ -76,9 +77,11 @@ class RecordCheck:
                 "CL-CRC", row, segment, part="body", expected=int(row[Field.BODY_CRC]), found="another CRC"
             )
 
-    def _issues(self, rows: Rows, segment: Segment) -> Iterator[Finding]:
-        odd = rows[rows[:, Field.ISSUES] != 0]
-        for row in odd:
+    def _issues(self, run: Records, segment: Segment) -> Iterator[Finding]:
+        odd = run.rows[:, Field.ISSUES] != 0
+        if not odd.any():
+            return
+        for row, torn_pairs in zip(run.rows[odd], torn_properties(run)[odd], strict=True):
             issues = Issue(int(row[Field.ISSUES]))
             if issues & Issue.OFFSET:
                 place = segment.base + int(row[Field.POSITION])
@@ -87,9 +90,10 @@ class RecordCheck:
             torn = bool(issues & Issue.TOPIC_NUL)
             if issues & Issue.TOPIC_UTF8 or (issues & Issue.TOPIC_CHARACTERS and not torn):
                 yield about("CL-TOPIC", row, segment, part="topic")
-            if issues & (Issue.TOPIC_NUL | Issue.PROPERTIES_NUL):
-                part = "topic" if issues & Issue.TOPIC_NUL else "properties"
-                yield about("CL-NUL", row, segment, part=part)
+            if torn or torn_pairs:
+                yield about("CL-NUL", row, segment, part="topic" if torn else "properties")
+            elif issues & Issue.PROPERTIES_NUL:
+                yield about("CL-NUL-VALUE", row, segment, part="properties")
             if issues & Issue.PROPERTIES_UTF8:
                 yield about("CL-UTF8", row, segment, part="properties")
             if issues & Issue.PROPERTIES_SYNTAX:

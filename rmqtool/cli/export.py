@@ -120,7 +120,7 @@ def command(
     with context.progress("exporting", sum(one.size for one in opened.segments)) as progress:
         run = ExportRun(opened, wanted, read.of_log(opened, progress.advance), destination, target)
         try:
-            run.run(options, state, missing, whole_log=True)
+            run.run(options, state, missing)
         except KeyboardInterrupt:
             from rmqtool.store.coverage import Incomplete
 

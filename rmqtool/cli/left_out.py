@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.query.lost_end import lost_end
-from rmqtool.store.config_json import ParseState
-from rmqtool.store.consumer_offsets import offsets_file
-from rmqtool.store.coverage import Incomplete, unreadable
+from rmqtool.query.config_lost import config_lost
 from rmqtool.store.coverage import unopened as never_opened
+from rmqtool.store.coverage import unreadable
 from rmqtool.store.layout import FileKind, StoreForm
 from rmqtool.store.names import escape_name
 
@@ -45,59 +43,26 @@ def unlisted(store: Store, context: Context, *, commitlog: bool = False) -> list
     return found
 
 
-def log_gone(store: Store, context: Context) -> list[Row]:
-    """A commit log without files though queues or an index were made from one; warned of.
-
-    It may lie elsewhere (`storePathCommitLog`): what is said of messages without it is no answer.
-    """
-    kinds = (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
-    queues = (file for kind in kinds for queue in store.queues(kind) for file in queue.files)
-    if store.segments or not any(file.size for file in (*queues, *store.index_files())):
-        return []
-    row = unreadable(
-        "commitlog", "no segment for the queues or index that are there; --commitlog names other places"
-    )
-    context.talk.warn(f"{row['path']}: {row['error']}")
-    return [row]
+def warned(rows: list[Row], context: Context) -> list[Row]:
+    """The same rows of `not_covered`, each of which is warned of."""
+    for row in rows:
+        context.talk.warn(f"{row['path']}: {row['error']}")
+    return rows
 
 
 def damaged_settings(store: Store, context: Context, *names: str) -> list[Row]:
-    """Files of `config/` that are there and give no table; each is warned of.
-
-    What comes from the `.bak` of such a file is what a broker would load, and may be older than what is lost.
-    """
-    found = []
-    for name in names:
-        pair = store.config_pair(name)
-        for path, parsed in ((f"config/{name}", pair.primary), (f"config/{name}.bak", pair.bak)):
-            used = parsed.state is ParseState.MISSING or parsed.state.has_data
-            if used or (parsed is pair.bak and pair.chosen == "primary"):
-                continue
-            reason = Incomplete.UNREADABLE if parsed.state is ParseState.UNREADABLE else Incomplete.DAMAGE
-            instead = f"; {name}.bak is used" if pair.chosen == "bak" else ""
-            row = {"path": path, "reason": reason.value, "error": f"{parsed.detail or 'is empty'}{instead}"}
-            context.talk.warn(f"{path}: {row['error']}")
-            found.append(row)
-    return found
+    """Files of `config/` that are there and give no table; each is warned of."""
+    return warned(config_lost(store, *names), context)
 
 
-def tables_left_out(store: Store, context: Context, statement: str) -> list[Row]:
-    """What the tables that a statement of SQL names lack before anything is read."""
-    named = statement.lower()
-    settings = {"topics": "topics.json", "consumer_offsets": offsets_file(store)}
+def beside_tables(store: Store, context: Context) -> list[Row]:
+    """What no table of SQL has: directories that could not be listed, files that are never opened."""
     dledger = store.of_kind(FileKind.DLEDGER_DATA)
     return [
         *unlisted(store, context),
         *undecoded_beside_log(store, context),
-        *(log_gone(store, context) if "messages" in named else ()),
-        *damaged_settings(store, context, *(name for table, name in settings.items() if table in named)),
         *(unreadable(one.shown, "is not decoded by this release") for one in dledger),
     ]
-
-
-def end_left_out(store: Store, statement: str) -> list[Row]:
-    """What a statement about messages lacks where the end of the log is lost."""
-    return lost_end(store) if "messages" in statement.lower() else []
 
 
 def unopened(files: Iterable[StoreFile], context: Context) -> list[Row]:

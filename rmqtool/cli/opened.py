@@ -106,7 +106,8 @@ def open_log(context: Context, path: str | None, options: StoreOptions) -> tuple
 
 def log_left_out(context: Context, opened: Store) -> list[dict[str, Any]]:
     """What of a store's log cannot be opened, as rows of `not_covered`. Raises as `open_log` does."""
-    from rmqtool.cli.left_out import log_gone, undecoded_beside_log, unlisted
+    from rmqtool.cli.left_out import undecoded_beside_log, unlisted, warned
+    from rmqtool.query.lost_end import log_gone
     from rmqtool.store.layout import FileKind
     from rmqtool.store.required import require_log
 
@@ -116,5 +117,5 @@ def log_left_out(context: Context, opened: Store) -> list[dict[str, Any]]:
     return [
         *unlisted(opened, context, commitlog=True),
         *undecoded_beside_log(opened, context),
-        *log_gone(opened, context),
+        *warned(log_gone(opened), context),
     ]

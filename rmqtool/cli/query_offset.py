@@ -114,9 +114,9 @@ def command(
     opened, unread = open_log(context, path, store)
     unread += unlisted_queue(context, opened, topic, number)
     if group is not None:
-        asked_of = () if offset is not None else (offsets_file(opened),)
+        committed = () if offset is not None else (offsets_file(opened),)
         unread += damaged_settings(
-            opened, context, *asked_of, "subscriptionGroup.json", "consumerFilter.json"
+            opened, context, *committed, "subscriptionGroup.json", "consumerFilter.json"
         )
         wanted = wanted or stored_filter(opened, group, topic)
     say_ignored(context, wanted)
@@ -127,10 +127,10 @@ def command(
         served_queue(opened, topic, number, rules := read_rules(opened, version.release)) as view,
     ):
         asked = Question(topic, number, parse_queue_offset(opened, view, topic, number, offset, group), group)
-        query = OffsetQuery(opened, view, rules, asked, wanted, report, chosen, unread)
+        query = OffsetQuery(opened, view, rules, asked, wanted, report, chosen, unread, read.of_log(opened))
         for batch, more in query.batches(messages, out.columns):
             out.write(batch, more)
-        out.finish(summary := query.summary(read.of_log(opened)))
+        out.finish(summary := query.summary())
     say_queues(context, opened, topic, view)
     for one in summary["verdicts"]:
         context.talk.note(one["message"])

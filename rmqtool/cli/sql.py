@@ -52,7 +52,7 @@ def command(
     the extra sql: pip install 'rmqtool[sql]'. With --redact the query itself, conditions and joins included,
     sees no more than is shown.
     """
-    from rmqtool.cli.left_out import end_left_out, tables_left_out
+    from rmqtool.cli.left_out import beside_tables
     from rmqtool.cli.records import answer_code
     from rmqtool.output.text import is_terminal
     from rmqtool.store.required import require_log
@@ -64,14 +64,13 @@ def command(
         raise UsageError("--format parquet goes into a file or a pipe, not to a terminal")
     opened = open_store(context, path, store)
     require_log(opened)
-    missing = tables_left_out(opened, context, statement)
+    missing = beside_tables(opened, context)
     with (
         context.progress("reading", sum(one.size for one in opened.segments)) as progress,
         _session(opened, read.of_log(opened, progress.advance), redaction.redacted) as session,
     ):
-        answer = _Answer(context, session, missing, redaction.redacted)
+        answer = _Answer(context, opened, session, missing, redaction.redacted)
         try:
-            missing += end_left_out(opened, statement)
             result = session.run(statement)
             if context.format == "parquet":
                 answer.parquet(result)
@@ -104,26 +103,29 @@ class _Answer:
     def __init__(
         self,
         context: Context,
+        opened: Store,
         session: SqlSession,
         missing: list[dict[str, Any]],
         redacted: frozenset[str],
     ) -> None:
         self._context = context
+        self._opened = opened
         self._session = session
         self._missing = missing
         self._redacted = redacted
         self.count = 0
+        self.not_covered: list[dict[str, Any]] = []
         self._closed = False
 
-    @property
-    def not_covered(self) -> list[dict[str, Any]]:
-        """What scans could not read."""
-        return [*self._missing, *self._session.lacking.rows.values()]
-
     def summary(self) -> dict[str, Any]:
-        """The closing summary."""
+        """The closing summary; behind it `not_covered` is what the tables lack that were read."""
+        from rmqtool.cli.left_out import warned
+        from rmqtool.query.sql.left_out import left_out
         from rmqtool.store.coverage import coverage
 
+        lacking = self._session.lacking
+        beforehand = warned(left_out(self._opened, lacking.scanned), self._context)
+        self.not_covered = [*self._missing, *beforehand, *lacking.rows.values()]
         told: dict[str, Any] = {"rows": self.count, "segments_read": len(self._session.messages.opened)}
         if self._redacted:
             told["redaction"] = sorted(self._redacted)

@@ -101,7 +101,7 @@ def command(
         found.not_covered += unread
         if needs is not None:
             found.not_covered += damaged_settings(opened, context, offsets_file(opened))
-        found.read(whole_log=True)
+        found.read()
     listed = listed_rows(opened, found, names, retention=retention)
     twice = ({"type": "duplicate", **row} for row in found.duplicates())
     write_rows(context, SCHEMA, listed, twice, found.summary)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rmqtool.explain.derived import DERIVED
 from rmqtool.explain.entry import SEVERITIES
-from rmqtool.secrets import hide
+from rmqtool.secrets import hide, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -100,13 +100,13 @@ def _cause_row(cause: Cause, store: str, evidence: Callable[[Cause], list[str]] 
         "severity": entry.severity,
         **_span(cause),
         "meaning": entry.meaning,
-        "remarks": remarks(cause),
+        "remarks": [hide(one) for one in remarks(cause)],
         "look_at": entry.look,
         "next": commands(entry, cause.samples, store),
         "incidents": list(entry.incidents),
         "source": list(entry.source),
         "releases": entry.releases or "all",
-        "values": cause.samples,
+        "values": without_secrets(cause.samples),
     }
     if evidence is not None:
         row["evidence"] = evidence(cause)

@@ -131,6 +131,11 @@ class PartOfLog(SegmentSet):
         self._span = span
 
     @property
+    def is_whole(self) -> bool:
+        """See `SegmentSet.is_whole`."""
+        return False
+
+    @property
     def span(self) -> tuple[int, int]:
         """See `SegmentSet.span`."""
         return self._span

@@ -42,9 +42,13 @@ _SMALL = {
 
 @dataclass
 class SqlResult:
-    """A result, which lies on the executors' disks. not_covered: what could not be read, with its store."""
+    """A result, which lies on the executors' disks.
+
+    tables: names of those that the statement reads. not_covered: what could not be read, with its store.
+    """
 
     frame: DataFrame
+    tables: frozenset[str]
     not_covered: list[Row]
 
 
@@ -67,7 +71,7 @@ def sql(
         for name, (schema, make) in _SMALL.items():
             own.createDataFrame(_of_stores(stores, schema, make)).createOrReplaceTempView(name)
         frame, lost = _Query(own, listener, statement).run(options)
-        yield SqlResult(frame, [*lost, *listener.rows])
+        yield SqlResult(frame, _tables(frame), [*lost, *listener.rows])
         frame.unpersist()
 
 
@@ -193,6 +197,21 @@ def _of_stores(stores: Mapping[str, Store], schema: pa.Schema, make: Any) -> pa.
         made = make(store)
         parts.append(made.append_column("store", pa.repeat(as_text(path), made.num_rows)))
     return pa.concat_tables(parts).combine_chunks()
+
+
+def _nodes(plan: Any) -> Iterator[Any]:
+    """A plan with all that is in it, also in WITH and in subqueries."""
+    yield plan
+    for children in (plan.children(), plan.innerChildren()):
+        for number in range(children.size()):
+            yield from _nodes(children.apply(number))
+
+
+def _tables(frame: DataFrame) -> frozenset[str]:
+    """The views that a query reads; a name in WITH is none."""
+    nodes = _nodes(frame._jdf.queryExecution().analyzed())  # noqa: SLF001
+    views = (one for one in nodes if one.getClass().getName().endswith(".logical.View"))
+    return frozenset(str(one.desc().identifier().table()) for one in views)
 
 
 def _used(frame: DataFrame) -> dict[str, _Use]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rmqtool.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql import SparkSession
 
@@ -88,31 +88,30 @@ class _Statement:
         """Everything below `root`. tables: names that a FROM may have there."""
         from py4j.java_gateway import JavaObject
 
-        pending = [root]
+        pending = [(root, tables)]
         while pending:
-            one = pending.pop()
+            one, known = pending.pop()
             if not isinstance(one, JavaObject):  # a string, number or null
                 continue
             name = str(one.getClass().getName())
             kind = self._kind(one, name)
             if kind == "UnresolvedWith":
-                self._judge_with(one, tables)
+                pending += self._with(one, known)
                 continue
             if kind == "UnresolvedRelation":
-                _refuse_other_tables(list(self._listed(one.multipartIdentifier())), tables)
+                _refuse_other_tables(list(self._listed(one.multipartIdentifier())), known)
             elif kind in {"UnresolvedFunction", "UnresolvedTableValuedFunction", "UnresolvedGenerator"}:
                 self._refuse_other_functions(one, kind)
             if name not in _LEAVES and not name.startswith(_TYPES):
-                pending += self._parts(one, name)
+                pending += [(part, known) for part in self._parts(one, name)]
 
-    def _judge_with(self, one: Any, tables: frozenset[str]) -> None:
+    def _with(self, one: Any, tables: frozenset[str]) -> Iterator[tuple[Any, frozenset[str]]]:
         """WITH: a name is known to what stands behind it, and to itself where it is recursive."""
-        known = tables
         for relation in self._listed(one.cteRelations()):
             alias = str(relation.productElement(0)).lower()
-            self.judge(relation.productElement(1), known | {alias} if one.allowRecursion() else known)
-            known |= {alias}
-        self.judge(one.child(), known)
+            yield relation.productElement(1), tables | {alias} if one.allowRecursion() else tables
+            tables |= {alias}
+        yield one.child(), tables
 
     def _kind(self, one: Any, name: str) -> str:
         """The simple name of a listed node, empty for other values. Raises `UsageError` for all else."""

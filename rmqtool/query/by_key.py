@@ -19,14 +19,14 @@ from rmqtool.query.index_lookup import open_index
 from rmqtool.query.key_scan import COMPARED, KeyScan
 from rmqtool.query.log_end import log_span
 from rmqtool.query.lost_end import lost_end
-from rmqtool.query.lost_place import where_items_lead
+from rmqtool.query.lost_place import LOOKED_AT, where_items_lead
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.topics import known_topics
 from rmqtool.scan.picked import Missing, pick
 from rmqtool.store.coverage import Incomplete, holes_in, rest_of_log
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
 
@@ -112,9 +112,11 @@ def find_keys(
     )
     rest = answer.rest = covered.uncovered(low, high)
     if source is KeySource.INDEX:
-        answer.not_covered += [
-            one.row() for one in answer.missing if one.physical_offset >= store.segments.first_offset
-        ]
+        low = store.segments.first_offset
+        inside = sorted(
+            (one for one in answer.missing if one.physical_offset >= low), key=lambda one: one.physical_offset
+        )
+        answer.not_covered += items_without_record(inside[:LOOKED_AT], len(inside))
         for start, end in rest:
             answer.not_covered += rest_of_log(list(store.segments), start, Incomplete.LIMIT, end=end)
         return answer
@@ -123,6 +125,15 @@ def find_keys(
         _by_scan(store, wanted, answer, rest, reading)
     answer.not_covered += where_items_lead(store.segments, (one.physical_offset for one in answer.missing))
     return answer
+
+
+def items_without_record(first: Sequence[Missing], count: int) -> list[Row]:
+    """Rows of `not_covered` for places of the log that items lead to: the first ones, and how many more."""
+    rows = [one.row() for one in first]
+    if count > len(rows):
+        more = f"{count - len(rows)} further places that the index knows hold no record"
+        rows.append({"path": "commitlog", "reason": Incomplete.DAMAGE, "error": more})
+    return rows
 
 
 def asks_index(store: Store, topic: str | None, source: KeySource) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 
 from formats.consumequeue import PRE_BLANK_SIZE
 from rmqtool.query.time_search import Boundary
+from rmqtool.scan.multi import LMQ_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,13 +32,15 @@ class ExactOffset:
     """queue_offset: None when no message answers.
 
     monotone: do store times never go back in what was read? checked: `all` units, or the `edges` of files
-    and one file in full. unknown: units whose record is not there to be asked.
+    and one file in full. unknown: units whose record is not there to be asked. of_others: queue offset by
+    physical offset, of records that name another queue as their own.
     """
 
     queue_offset: int | None
     monotone: bool
     checked: str
     unknown: int
+    of_others: dict[int, int]
 
 
 def exact_offset(view: QueueView, time: int, boundary: Boundary, all_units: int = ALL_UNITS) -> ExactOffset:
@@ -50,35 +53,49 @@ def exact_offset(view: QueueView, time: int, boundary: Boundary, all_units: int 
     total = sum(file.written for file in files) // view.width
     every = total <= all_units
     chosen = files if every else _by_edges(view, files, time, boundary)
-    slots, times, expired = _columns(view, chosen)
-    kept = (slots >= view.min_offset) & ~expired
-    slots, times = slots[kept], times[kept]
+    slots, times, units = _columns(view, chosen)
     known = times >= 0
     passing = known & (times >= time if boundary is Boundary.LOWER else times <= time)
     places = np.flatnonzero(passing)
     monotone = bool((np.diff(times[known]) >= 0).all())
     unknown = int(len(known) - known.sum())
     place = None if not places.size else places[0] if boundary is Boundary.LOWER else places[-1]
+    other = known & ~_of_queue(view, units)
     return ExactOffset(
-        None if place is None else int(slots[place]), monotone, "all" if every else "edges", unknown
+        None if place is None else int(slots[place]),
+        monotone,
+        "all" if every else "edges",
+        unknown,
+        dict(zip(units["physical_offset"][other].tolist(), slots[other].tolist(), strict=True)),
     )
 
 
-def _columns(view: QueueView, files: list[ViewedFile]) -> tuple[Ints, Ints, npt.NDArray[np.bool_]]:
-    """Queue offset and time of every unit that stands for a message, and whether its record has expired.
+def _of_queue(view: QueueView, units: Units) -> npt.NDArray[np.bool_]:
+    """Which units lead to a record that names the queue as its own; all of them in a light queue."""
+    topic, queue_id = view.name
+    if topic.startswith(LMQ_PREFIX):
+        return np.ones(len(units), np.bool_)
+    return view.log.of_queue(
+        units["physical_offset"].astype(np.int64), units["size"].astype(np.int64), topic, queue_id
+    )
+
+
+def _columns(view: QueueView, files: list[ViewedFile]) -> tuple[Ints, Ints, Units]:
+    """Queue offset, time and unit of every message that has not expired, as far as units tell.
 
     Units at the beginning may outlive their records by whole files; one below the first segment further
     behind is wrong.
     """
     slots: list[Ints] = [np.empty(0, np.int64)]
-    times: list[Ints] = [np.empty(0, np.int64)]
-    below: list[npt.NDArray[np.bool_]] = [np.empty(0, np.bool_)]
+    found: list[Units] = [np.empty(0, view.dtype)]
     for file in files:
         numbers, units = _messages(view, file)
         slots.append(numbers)
-        times.append(unit_times(view, units))
-        below.append(units["physical_offset"] < view.log.low)
-    return np.concatenate(slots), np.concatenate(times), np.logical_and.accumulate(np.concatenate(below))
+        found.append(units)
+    numbers, units = np.concatenate(slots), np.concatenate(found)
+    expired = np.logical_and.accumulate(units["physical_offset"] < view.log.low)
+    kept = (numbers >= view.min_offset) & ~expired
+    return numbers[kept], unit_times(view, units[kept]), units[kept]
 
 
 def _messages(view: QueueView, file: ViewedFile) -> tuple[Ints, Units]:

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 def dispatch_position(store: Store, log: LogView) -> int:
     """Physical offset behind the last record with a unit, the start of the log without any.
 
-    Units that point behind the end of the log do not count.
+    Units that lead to no record do not count.
     """
-    reached = max(log.low, 0)
+    ends = []
     for kind in (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE):
         for queue in store.queues(kind):
             for file in reversed(queue.files):
                 last = file_ends(file).last
                 if last is not None:
-                    end = last["physical_offset"] + last["size"]
-                    reached = max(reached, end if end <= log.high else reached)
+                    ends.append((last["physical_offset"], last["size"]))
                     break
-    return reached
+    there = (offset + size for offset, size in sorted(ends, reverse=True) if log.is_record(offset, size))
+    return next(there, max(log.low, 0))

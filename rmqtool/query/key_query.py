@@ -30,12 +30,9 @@ _NAMED = 1000
 """keys without a message that the summary names; the rest is counted"""
 
 
-def known_places(store: Store, absent: Iterable[int]) -> list[tuple[str, Row]]:
-    """What lies where an index knew a message and none is, in words and as rows of a summary.
-
-    absent: the physical offsets.
-    """
-    return [known_place(store.segments, offset) for offset in sorted(absent)[:LOOKED_AT]]
+def places_known(store: Store, offsets: Iterable[int]) -> list[tuple[str, Row]]:
+    """What lies at the first of these places, where an index knew a message, in words and as rows."""
+    return [known_place(store.segments, offset) for offset in sorted(offsets)[:LOOKED_AT]]
 
 
 @dataclass
@@ -72,8 +69,8 @@ class KeyQuery:
 
     @cached_property
     def known_places(self) -> list[tuple[str, Row]]:
-        """See `known_places`."""
-        return known_places(self.store, {one.physical_offset for one in self.answer.missing})
+        """See `places_known`."""
+        return places_known(self.store, {one.physical_offset for one in self.answer.missing})
 
     def notes(self) -> Iterator[str]:
         """What comes before everything else that is said of the answer."""

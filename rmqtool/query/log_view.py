@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formats.commitlog import HEADERS, MESSAGE_MAGIC_CODES, SysFlag, is_v6
+from formats.commitlog import HEADERS, MESSAGE_MAGIC_CODE_V2, MESSAGE_MAGIC_CODES, SysFlag, is_v6
+from formats.java import java_utf8_encode
 from formats.primitives import offset_of, sizeof
 from rmqtool.query.log_end import end_of_records
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Self
 
     import numpy.typing as npt
@@ -22,25 +24,60 @@ if TYPE_CHECKING:
     from rmqtool.store.segments import Segment, SegmentSet
 
     Ints = npt.NDArray[np.int64]
+    Bytes = npt.NDArray[np.uint8]
+    Flags = npt.NDArray[np.bool_]
 
 _SYS_FLAG = offset_of(HEADERS[False, False], "sys_flag")
 _STORE_TIME = {v6: offset_of(HEADERS[v6, False], "store_timestamp") for v6 in (False, True)}
 _LARGEST_HEADER = sizeof(HEADERS[True, True])
+_QUEUE_ID = offset_of(HEADERS[False, False], "queue_id")
+_FIXED, _LONGER = sizeof(HEADERS[False, False]), sizeof(HEADERS[True, False]) - sizeof(HEADERS[False, False])
+"""bytes up to and including the body length, and how many more an IPv6 address takes"""
 _AT_ONCE = 1 << 20
 _HEAD = 8
 """bytes of the two fields that every record begins with: size and magic"""
 _MAGIC = np.array(sorted(MESSAGE_MAGIC_CODES), np.int32)
 
 
-def _timestamps(window: npt.NDArray[np.uint8], positions: Ints, sizes: Ints) -> Ints:
-    """Store times of the records at these places of a window, -1 where none of that size begins."""
-    begin = window[positions[:, None] + np.arange(_HEAD)].view(">i4")
+def _begin(window: Bytes, positions: Ints, sizes: Ints) -> tuple[Ints, Ints, Flags]:
+    """Magic and flags of the records at these places of a window, and which begin there with that size."""
+    begin = _number(window, positions, ">i4", 2)
     sound = (begin[:, 0] == sizes) & np.isin(begin[:, 1], _MAGIC)
-    flags = window[positions[:, None] + np.arange(_SYS_FLAG, _SYS_FLAG + 4)].view(">i4")[:, 0]
+    return begin[:, 1], _number(window, positions + _SYS_FLAG, ">i4")[:, 0], sound
+
+
+def _number(window: Bytes, positions: Ints, kind: str, count: int = 1) -> Ints:
+    width = np.dtype(kind).itemsize * count
+    found: Ints = window[positions[:, None] + np.arange(width)].view(kind).astype(np.int64)
+    return found
+
+
+def _timestamps(window: Bytes, positions: Ints, sizes: Ints) -> Ints:
+    """Store times of the records at these places of a window, -1 where none of that size begins."""
+    _, flags, sound = _begin(window, positions, sizes)
     v6 = (flags & int(SysFlag.BORNHOST_V6)) != 0
     places = positions + np.where(v6, _STORE_TIME[True], _STORE_TIME[False])
-    times = window[places[:, None] + np.arange(8)].view(">i8")[:, 0]
-    return np.where(sound, times, -1).astype(np.int64)
+    return np.where(sound, _number(window, places, ">i8")[:, 0], -1)
+
+
+def _of_queue(window: Bytes, positions: Ints, sizes: Ints, queue_id: int) -> tuple[Flags, Ints, Ints]:
+    """Which records name a queue of this number, where their topics' lengths stand, and in how many bytes."""
+    magic, flags, sound = _begin(window, positions, sizes)
+    sound &= _number(window, positions + _QUEUE_ID, ">i4")[:, 0] == queue_id
+    longer = ((flags & int(SysFlag.BORNHOST_V6)) != 0).astype(np.int64)
+    longer += (flags & int(SysFlag.STOREHOST_V6)) != 0
+    fixed = _FIXED + _LONGER * longer
+    body = np.maximum(_number(window, positions + fixed - 4, ">i4")[:, 0], 0)
+    return sound, positions + fixed + body, np.where(magic == MESSAGE_MAGIC_CODE_V2, 2, 1)
+
+
+def _is_text(window: Bytes, at: Ints, wide: Ints, text: bytes) -> Flags:
+    """Whether this text with its length in front of it stands at these places."""
+    length = np.where(wide == 2, window[at].astype(np.int64) << 8, 0) + window[at + wide - 1]
+    same: Flags = length == len(text)
+    found = window[(at + wide)[same, None] + np.arange(len(text))]
+    same[same] = (found == np.frombuffer(text, np.uint8)).all(axis=1)
+    return same
 
 
 @dataclass
@@ -80,6 +117,11 @@ class LogView:
         found = self.segments.locate(physical_offset)
         return b"" if found is None else self._source(found[0]).window(found[1], size).tobytes()
 
+    def is_record(self, physical_offset: int, size: int) -> bool:
+        """Whether a record of that size begins there, by its first two fields."""
+        times = self.store_timestamps(np.array([physical_offset], np.int64), np.array([size], np.int64))
+        return bool(times[0] >= 0)
+
     def file_behind(self, physical_offset: int) -> int:
         """Base of the next file (`CommitLog#rollNextFile`), by the size of the files that there are."""
         size = max(self.segments[0].size, 1) if len(self.segments) else 1
@@ -103,32 +145,46 @@ class LogView:
         A broker takes whatever bytes stand there (`store_timestamp`).
         """
         times = np.full(len(offsets), -1, np.int64)
+        for which, window, places in self._windows(offsets, sizes):
+            times[which] = _timestamps(window, places, sizes[which])
+        return times
+
+    def of_queue(self, offsets: Ints, sizes: Ints, topic: str, queue_id: int) -> Flags:
+        """Which of these units' records name the queue as their own, False where none of that size begins."""
+        name = java_utf8_encode(topic)
+        found = np.zeros(len(offsets), np.bool_)
+        for which, window, places in self._windows(offsets, sizes):
+            sound, at, wide = _of_queue(window, places, sizes[which], queue_id)
+            there = at + wide + len(name) <= len(window)
+            near = np.flatnonzero(sound & there)
+            found[which[near]] = _is_text(window, at[near], wide[near], name)
+            for one in np.flatnonzero(sound & ~there).tolist():
+                length = int(wide[one])
+                raw = self.read(int(offsets[which[one]] + at[one] - places[one]), length + len(name))
+                found[which[one]] = raw == len(name).to_bytes(length, "big") + name
+        return found
+
+    def _windows(self, offsets: Ints, sizes: Ints) -> Iterator[tuple[Ints, Bytes, Ints]]:
+        """Places in `offsets`, a window that has the heads of these records, and where in it they begin.
+
+        Records behind the ends of the log or of their segment are left out.
+        """
         inside = (offsets >= self.low) & (offsets <= self.high - sizes)
         for segment in self.segments:
             here = np.flatnonzero(
                 inside & (offsets >= segment.base) & (offsets <= segment.end - _LARGEST_HEADER)
             )
-            for start in range(0, len(here), _AT_ONCE):
-                part = here[start : start + _AT_ONCE]
-                times[part] = self._times_in(segment, offsets[part] - segment.base, sizes[part])
-        return times
-
-    def _times_in(self, segment: Segment, positions: Ints, sizes: Ints) -> Ints:
-        """Store times of records at these positions; windows are as large as the source likes them."""
-        source = self._source(segment)
-        found = np.empty(len(positions), np.int64)
-        at = 0
-        while at < len(positions):
-            first = int(positions[at])
-            window = source.window(first, source.window_bytes)
-            last = first + len(window) - _LARGEST_HEADER
-            end = at
-            ahead = positions[at:]
-            outside = np.flatnonzero((ahead > last) | (ahead < first))
-            end = len(positions) if not outside.size else at + max(int(outside[0]), 1)
-            found[at:end] = _timestamps(window, positions[at:end] - first, sizes[at:end])
-            at = end
-        return found
+            source, at = self._source(segment) if here.size else None, 0
+            while source is not None and at < len(here):
+                part = here[at : at + _AT_ONCE]
+                positions = offsets[part] - segment.base
+                first = int(positions[0])
+                window = source.window(first, source.window_bytes)
+                last = first + len(window) - _LARGEST_HEADER
+                outside = np.flatnonzero((positions > last) | (positions < first))
+                count = max(int(outside[0]), 1) if outside.size else len(part)
+                yield part[:count], window, positions[:count] - first
+                at += count
 
     def _source(self, segment: Segment) -> ByteSource:
         if segment not in self._sources:

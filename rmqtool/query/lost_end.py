@@ -1,4 +1,4 @@
-"""Whether queues or the index know more than the log holds: its end was lost, as in a power cut."""
+"""Whether queues or the index know more than the log holds: its end, or all of it, was lost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rmqtool.query.index_lookup import open_index
 from rmqtool.query.log_end import log_span
 from rmqtool.query.queue_ends import file_ends
 from rmqtool.query.scope import Scope
-from rmqtool.store.coverage import Incomplete
+from rmqtool.store.coverage import Incomplete, unreadable
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
@@ -22,12 +22,27 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
+def log_gone(store: Store) -> list[Row]:
+    """No row of `not_covered`, or the one for a log without files beside queues or an index.
+
+    It may lie elsewhere (`storePathCommitLog`): what is said of messages without it is no answer.
+    """
+    kinds = (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
+    queues = (file for kind in kinds for queue in store.queues(kind) for file in queue.files)
+    if store.segments or not any(file.size for file in (*queues, *store.index_files())):
+        return []
+    why = "no segment for the queues or index that are there; --commitlog names other places"
+    return [unreadable("commitlog", why)]
+
+
 def lost_end(store: Store, wanted: MessageFilter | None = None) -> list[Row]:
     """No row of `not_covered`, or the one for messages behind the log's end that a queue or the index knows.
 
     Both are looked at before the log: a broker that runs writes the log first. wanted: none where the end
-    of the log is outside of what is wanted.
+    of the log is outside of what is wanted. Nothing is said of a part of a log.
     """
+    if not store.segments.is_whole:
+        return []
     last = store.segments.last_with_data() or next(iter(store.segments), None)
     if last is None or (wanted is not None and not Scope(store.segments, wanted).may_hold(last)):
         return []

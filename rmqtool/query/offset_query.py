@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from formats.properties import INNER_MULTI_DISPATCH
 from rmqtool.query.by_offset import pull_on
 from rmqtool.query.client_decode import client_view
-from rmqtool.query.lost_units import QUEUE_COLUMNS, lost_units, misdirected
 from rmqtool.query.message_filter import MessageFilter
-from rmqtool.query.queue_damage import foreign, queue_damage, skipped
+from rmqtool.query.queue_damage import queue_damage, skipped
+from rmqtool.query.reading import Reading
 from rmqtool.query.select_found import FoundFilter
 from rmqtool.query.subscription import FilterType
 from rmqtool.query.unit_tags import UnitTags
 from rmqtool.query.verdict import Cause, Verdict, judge
-from rmqtool.scan.multi import LMQ_PREFIX
+from rmqtool.query.without_unit import without_first_units, without_last_units
+from rmqtool.query.wrong_units import QUEUE_COLUMNS, cut_units, misdirected
 from rmqtool.scan.picked import Damaged, Missing, pick
 from rmqtool.store.coverage import Incomplete, coverage
 from rmqtool.store.names import escape_name
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from rmqtool.query.client_decode import ClientView
     from rmqtool.query.pull import Delivered, Passes, Pull
     from rmqtool.query.queue_view import QueueView
-    from rmqtool.query.reading import Reading
     from rmqtool.query.served_queue import ReadRules
     from rmqtool.query.subscription import Subscription
     from rmqtool.query.verdict import Question
@@ -48,7 +47,7 @@ class OffsetQuery:
 
     report: list also what the subscription keeps back, and say of each record where it passes. chosen: what
     of all that is listed; no broker knows of it, so that status and next offset do not depend on it.
-    unread: what of log and queue cannot be opened.
+    unread: what of log and queue cannot be opened. reading: how the log is searched for what has no unit.
     """
 
     store: Store
@@ -59,6 +58,7 @@ class OffsetQuery:
     report: bool = False
     chosen: MessageFilter = field(default_factory=MessageFilter)
     unread: Sequence[Row] = ()
+    reading: Reading = field(default_factory=Reading)
     listed: int = 0
     kept_back: int = 0
     foreign: int = 0
@@ -68,8 +68,6 @@ class OffsetQuery:
     _first: Pull | None = None
     _reached: int = 0
     _left_out: int = 0
-    _others: list[Row] = field(default_factory=list)
-    """rows for units that lead to records of other queues"""
 
     def batches(
         self, count: int, columns: Sequence[str]
@@ -88,11 +86,11 @@ class OffsetQuery:
         self._first, self._reached = first, self.asked.offset
         subscription = self.subscription
         own = subscription.columns if subscription else ()
-        wanted = tuple(dict.fromkeys((*columns, *own, *judge.columns, *QUEUE_COLUMNS, "topic", "queue_id")))
+        wanted = tuple(dict.fromkeys((*columns, *own, *judge.columns, *QUEUE_COLUMNS)))
         while some := list(islice(delivered, _AT_ONCE)):
             self._reached = some[-1].queue_offset + some[-1].messages
             for part, found in self._picked(some, wanted):
-                self.misdirected += misdirected(part, self.asked.topic, self.asked.queue_id)
+                self.misdirected += misdirected(self.view, part, [one.queue_offset for one in found])
                 judged, more = self._judged(part, found, tags)
                 batch, more = _chosen(judged, more, judge)
                 self._left_out += judged.num_rows - batch.num_rows
@@ -119,20 +117,7 @@ class OffsetQuery:
                 self.missing.append(part)
             else:
                 there = [one for one in own if one.physical_offset not in lost]
-                self._others += self._of_other_queues(part, there)
                 yield part, there
-
-    def _of_other_queues(self, batch: pa.RecordBatch, found: list[Delivered]) -> Iterator[Row]:
-        """Units that lead to records of another queue, as those of light queues and of multi-dispatch may."""
-        own = self.asked.topic, self.asked.queue_id
-        stated = zip(found, *(batch[name].to_pylist() for name in ("topic", "queue_id")), strict=True)
-        for one, topic, number in stated:
-            if (topic, number) == own or self.asked.topic.startswith(LMQ_PREFIX):
-                continue
-            (part,) = pick(self.store.segments, [one.physical_offset], ("properties",))
-            names = {} if isinstance(part, Missing) else dict(part["properties"].to_pylist()[0] or ())
-            if INNER_MULTI_DISPATCH not in names:
-                yield foreign(self.view, one.queue_offset, escape_name(f"{topic}/{number}"))
 
     def _judged(
         self, batch: pa.RecordBatch, found: list[Delivered], tags: UnitTags
@@ -168,7 +153,7 @@ class OffsetQuery:
                 return bool(wanted.passes(part)[0])
         return True
 
-    def summary(self, reading: Reading) -> Row:
+    def summary(self) -> Row:
         """The closing summary; only after `batches` was read to its end."""
         if self._first is None:
             raise ValueError("the records come first")
@@ -184,9 +169,7 @@ class OffsetQuery:
             "messages": self.listed,
             "version": self.rules.version,
             "version_source": self.rules.source,
-            "verdicts": [
-                {"cause": str(one.cause), "message": one.message} for one in self._verdicts(first, reading)
-            ],
+            "verdicts": [{"cause": str(one.cause), "message": one.message} for one in self._verdicts(first)],
         }
         if asked.group is not None:
             told["group"] = asked.group
@@ -226,9 +209,9 @@ class OffsetQuery:
                 f"'{escape_name(one.topic)}', queue offset {one.queue_offset}",
             )
 
-    def _verdicts(self, first: Pull, reading: Reading) -> Iterator[Verdict]:
+    def _verdicts(self, first: Pull) -> Iterator[Verdict]:
         """The filter speaks when the pull itself delivers, or finds nothing that passes the unit's hash."""
-        judged = list(judge(self.store, self.view, self.asked, first, reading))
+        judged = list(judge(self.store, self.view, self.asked, first, self.reading))
         damaged = list(self._damaged(first))
         if damaged:
             judged = [*damaged, *(one for one in judged if one.cause is not Cause.DELIVERED)]
@@ -244,15 +227,23 @@ class OffsetQuery:
             f"'{wanted.expression}': {where}",
         )
 
+    @cached_property
+    def _without_unit(self) -> list[Row]:
+        """Rows for messages without a unit; for those behind the last one where that end is reached."""
+        rows = list(without_first_units(self.store, self.view, self.reading))
+        if max(self._reached, self.asked.offset + 1) >= self.view.max_offset:
+            rows += without_last_units(self.store, self.view, self.reading)
+        return rows
+
     def not_covered(self) -> list[Row]:
         """Messages behind the last one listed, and records that could not be shown."""
         rows: list[Row] = [*self.unread, *map(Missing.row, self.missing), *map(Damaged.row, self.damaged)]
         rows += queue_damage(self.view, self.store)
         if self._first is not None and self._first.first_skipped is not None:
             rows.append(skipped(self.view, self._first.first_skipped, self._first.skipped))
-        rows += self._others
         rows += self.misdirected
-        rows += lost_units(self.view, self.asked.offset, max(self._reached, self.asked.offset + 1))
+        rows += cut_units(self.view, self.asked.offset, max(self._reached, self.asked.offset + 1))
+        rows += self._without_unit
         end = self._first.max_offset if self._first is not None else 0
         if self._reached != self.asked.offset and self._reached < end:
             row = {"path": self.view.path, "queue_offset": self._reached, "messages": end - self._reached}

@@ -5,18 +5,9 @@ A broker reads a damaged queue without a word: it ends at the first unit that is
 
 from __future__ import annotations
 
-from glob import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from rmqtool.query.message_filter import MessageFilter
-from rmqtool.query.not_read import not_read
-from rmqtool.query.select import Selector
-from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.fields import Check
-from rmqtool.scan.log import LogScan, scan_log
 from rmqtool.store.coverage import Incomplete
 
 if TYPE_CHECKING:
@@ -24,7 +15,6 @@ if TYPE_CHECKING:
 
     from rmqtool.query.queue_view import QueueView
     from rmqtool.store.layout import Store
-    from rmqtool.store.segments import SegmentSet
 
     Row = dict[str, Any]
 
@@ -40,11 +30,6 @@ def queue_damage(view: QueueView, store: Store) -> Iterator[Row]:
     while files and not files[-1].size:
         files.pop()  # nothing was in a last file without bytes
     usual = store.sizes[view.queue.kind].value if files else 0
-    if files and files[0].base_offset and view.log.low == 0 and _front_lost(view, store.segments):
-        what = (
-            f"no file has the units in front of byte {files[0].base_offset}, and nothing of the log expired"
-        )
-        yield {"path": view.path, "reason": Incomplete.DAMAGE.value, "error": what}
     for file in files:
         if file.size < usual:
             yield _row(file.shown, file.size, usual - file.size, f"the file has {file.size} of {usual} bytes")
@@ -57,38 +42,10 @@ def queue_damage(view: QueueView, store: Store) -> Iterator[Row]:
             yield {"path": view.path, "reason": Incomplete.DAMAGE.value, "error": what}
 
 
-def _front_lost(view: QueueView, segments: SegmentSet) -> bool:
-    """Whether the log has messages for queue offsets in front of the first file, or damage there.
-
-    A queue may as well begin with any file (`ConsumeQueue#fillPreBlank`). Reads the log up to the first
-    message of that file.
-    """
-    if view.begins_at is None:
-        return False
-    end, in_front = view.begins_at, (view.queue.files[0].base_offset or 0) // view.width
-    topic, queue_id = view.queue.topic or "", view.queue.queue_id or 0
-    wanted = MessageFilter((escape(topic),), frozenset({queue_id}), offset_to=end, queue_offset_to=in_front)
-    selector = Selector(wanted, choose_kernels(end))
-    how = LogScan(("transaction",), choose=selector.choose, offsets=(0, end), checks=Check.FRAME)
-    for piece in scan_log(segments, how):
-        if not isinstance(piece.content, pa.RecordBatch):
-            if not_read(piece.segment, piece.content):
-                return True
-        elif {"none", "commit"} & set(piece.content["transaction"].to_pylist()):
-            return True
-    return False
-
-
 def skipped(view: QueueView, first: int, count: int) -> Row:
     """Units that lead to no record, though the log reaches back to where they point."""
     what = f"{count} units from queue offset {first} on lead to no record, or are skipped with one that does"
     return {"path": view.path, "queue_offset": first, "reason": Incomplete.DAMAGE.value, "error": what}
-
-
-def foreign(view: QueueView, slot: int, found: str) -> Row:
-    """A unit that leads to a record of another queue."""
-    what = f"the unit of queue offset {slot} leads to a record of {found}"
-    return {"path": view.path, "queue_offset": slot, "reason": Incomplete.DAMAGE.value, "error": what}
 
 
 def _row(path: str, position: int, length: int, error: str) -> Row:

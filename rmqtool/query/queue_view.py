@@ -92,6 +92,11 @@ class QueueView:
         return self.queue.kind is FileKind.BATCHCONSUMEQUEUE
 
     @property
+    def name(self) -> tuple[str, int]:
+        """Topic and number."""
+        return self.queue.topic or "", self.queue.queue_id or 0
+
+    @property
     def path(self) -> str:
         """Directory of the queue below the store."""
         return escape_name(f"{self.queue.kind}/{self.queue.topic}/{self.queue.queue_id}")

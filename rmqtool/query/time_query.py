@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.query.by_time import exact_offset, places_from
-from rmqtool.query.lost_units import QUEUE_COLUMNS, misdirected
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.pull import pull
 from rmqtool.query.queue_damage import queue_damage
+from rmqtool.query.reading import Reading
 from rmqtool.query.select_found import passing
 from rmqtool.query.time_search import Boundary, broker_offset
+from rmqtool.query.without_unit import without_first_units, without_last_units
+from rmqtool.query.wrong_units import QUEUE_COLUMNS, misdirected
 from rmqtool.scan.picked import Damaged, Missing, pick
 from rmqtool.store.coverage import Incomplete, coverage
 
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
+_MOST = 4096
+"""records that name another queue as their own and are asked which further ones they feed"""
 _INT64_MAX = (1 << 63) - 1
 
 
@@ -36,6 +41,7 @@ class TimeQuery:
     """One queue, one store time (ms) and a boundary.
 
     chosen: which message from there on is listed. unread: what of log and queue cannot be opened.
+    reading: how the log is searched for what has no unit.
     """
 
     store: Store
@@ -45,9 +51,9 @@ class TimeQuery:
     boundary: Boundary = Boundary.LOWER
     chosen: MessageFilter = field(default_factory=MessageFilter)
     unread: Sequence[Row] = ()
+    reading: Reading = field(default_factory=Reading)
     missing: list[Missing] = field(default_factory=list)
     damaged: list[Damaged] = field(default_factory=list)
-    misdirected: list[Row] = field(default_factory=list)
 
     @cached_property
     def exact(self) -> ExactOffset:
@@ -91,14 +97,11 @@ class TimeQuery:
         if self.place is None:
             return
         physical_offset, slot = self.place
-        wanted = tuple(dict.fromkeys((*columns, *QUEUE_COLUMNS)))
-        for part in pick(self.store.segments, [physical_offset], wanted, damaged=self.damaged):
+        for part in pick(self.store.segments, [physical_offset], columns, damaged=self.damaged):
             if isinstance(part, Missing):
                 self.missing.append(part)
             else:
-                queue = self.view.queue
-                self.misdirected += misdirected(part, queue.topic or "", queue.queue_id or 0)
-                yield part.select(list(columns)), {"slot": [slot]}
+                yield part, {"slot": [slot]}
 
     def summary(self) -> Row:
         """The closing summary."""
@@ -119,6 +122,26 @@ class TimeQuery:
             told["passing_queue_offset"] = self.place[1] if self.place is not None else None
         return told | coverage(self.not_covered())
 
+    @cached_property
+    def _misdirected(self) -> list[Row]:
+        """The row for messages of other queues among those that were asked for their time."""
+        slots = dict(islice(self.exact.of_others.items(), _MOST))
+        for part in pick(self.store.segments, list(slots), QUEUE_COLUMNS):
+            if isinstance(part, Missing):
+                continue
+            own = [slots[one] for one in part["physical_offset"].to_pylist()]
+            if found := misdirected(self.view, part, own):
+                return found
+        return []
+
+    @cached_property
+    def _without_unit(self) -> list[Row]:
+        """Rows for messages without a unit; for those behind the last one where they may be meant."""
+        rows = list(without_first_units(self.store, self.view, self.reading))
+        if self.exact.queue_offset is None or self.boundary is Boundary.UPPER:
+            rows += without_last_units(self.store, self.view, self.reading)
+        return rows
+
     def not_covered(self) -> list[Row]:
         """Units whose records are not there to be asked for their time, and a record that cannot be shown."""
         rows: list[Row] = list(self.unread)
@@ -126,7 +149,8 @@ class TimeQuery:
         if self.exact.unknown:
             why = f"{self.exact.unknown} units without a record, whose time is not known"
             rows.append({"path": self.view.path, "reason": Incomplete.DAMAGE, "error": why})
-        rows += self.misdirected
+        rows += self._misdirected
+        rows += self._without_unit
         return [*rows, *map(Missing.row, self.missing), *map(Damaged.row, self.damaged)]
 
     def notes(self) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rmqtool.query.dispatch_position import dispatch_position
 from rmqtool.query.groups import may_consume
 from rmqtool.query.pull import GetMessageStatus
-from rmqtool.query.waiting import waiting_records
+from rmqtool.query.waiting import queue_offsets_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,7 +97,8 @@ def _by_range(
         yield Verdict(Cause.AT_END, f"offset {offset} is the end of the queue: there is no such message yet")
     if offset >= high:
         start = dispatch_position(store, view.log)
-        waiting = waiting_records(store, (start, view.log.high), asked.topic, asked.queue_id, reading)
+        span = start, view.log.high
+        waiting = len(queue_offsets_in(store, span, asked.topic, asked.queue_id, reading)[0])
         if waiting:
             yield Verdict(
                 Cause.NOT_DISPATCHED,

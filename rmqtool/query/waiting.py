@@ -1,45 +1,50 @@
-"""Records that lie in the log and wait for their dispatch."""
+"""Records of one queue in a part of the log, without its units: what waits for dispatch, what has no unit."""
 
 from __future__ import annotations
 
+from glob import escape
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from rmqtool.query.message_filter import MessageFilter
+from rmqtool.query.not_read import not_read
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.fields import Check
 from rmqtool.scan.log import LogScan, data_bytes, scan_log
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from rmqtool.query.reading import Reading
     from rmqtool.store.layout import Store
 
 
-def waiting_records(
+def queue_offsets_in(
     store: Store, offsets: tuple[int, int], topic: str, queue_id: int, reading: Reading
-) -> int:
-    """How many records of a queue begin at physical offsets [start, end), of those that enter queues."""
-    if offsets[0] >= offsets[1]:
-        return 0
-    wanted = MessageFilter(topics=(_literal(topic),), queues=frozenset({queue_id}))
-    selector = Selector(wanted, choose_kernels(data_bytes(store.segments)))
-    how = LogScan(
-        columns=("transaction",),
-        choose=selector.choose,
-        offsets=offsets,
-        checks=Check.TEXT,
-        **reading.as_scan(),
-    )
-    count = 0
-    for piece in scan_log(store.segments, how):
-        if isinstance(piece.content, pa.RecordBatch):
-            kinds = piece.content["transaction"].to_pylist()
-            count += sum(kind in {"none", "commit"} for kind in kinds)
-    return count
+) -> tuple[npt.NDArray[np.int64], bool]:
+    """Queue offsets of a queue's records that begin at physical offsets [start, end), in log order.
 
-
-def _literal(topic: str) -> str:
-    """A topic as a glob that means only itself."""
-    return "".join(f"[{char}]" if char in "*?[" else char for char in topic)
+    Of those that enter queues: no prepared ones and none that were rolled back. And whether all that lies
+    there was read.
+    """
+    parts, whole = [np.empty(0, np.int64)], True
+    if offsets[0] < offsets[1]:
+        wanted = MessageFilter(topics=(escape(topic),), queues=frozenset({queue_id}))
+        selector = Selector(wanted, choose_kernels(data_bytes(store.segments)))
+        how = LogScan(
+            columns=("transaction", "queue_offset"),
+            choose=selector.choose,
+            offsets=offsets,
+            checks=Check.TEXT,
+            **reading.as_scan(),
+        )
+        for piece in scan_log(store.segments, how):
+            if isinstance(piece.content, pa.RecordBatch):
+                entering = np.isin(piece.content["transaction"].to_pylist(), ("none", "commit"))
+                parts.append(piece.content["queue_offset"].to_numpy()[entering])
+            elif not_read(piece.segment, piece.content):
+                whole = False
+    return np.concatenate(parts), whole

@@ -289,7 +289,7 @@ class Foretelling:
             "dledger": self.settings.dledger,
             "controller": self.settings.controller,
             "consumequeue (RocksDB)": self.settings.rocksdb_queues,
-            "consumequeue_ext": self.settings.extension,
         }
         unlisted = tuple(one.path for one in self.start.listing.unlistable())
-        return (*(name for name, used in names.items() if used), *unlisted)
+        used = (name for name, used in names.items() if used)
+        return (*used, *self.start.extension_doubts, *unlisted)

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formats.consumequeue import PRE_BLANK_SIZE
+from rmqtool.recovery.batch_queues import BatchQueueModel
 from rmqtool.recovery.content import chunks
 from rmqtool.recovery.dispatch import Dispatcher, MultiDispatchError
-from rmqtool.recovery.queues import BYTES, QueueModel
-from rmqtool.scan.units import UNIT
+from rmqtool.recovery.queues import BYTES
+from rmqtool.scan.units import BATCH_UNIT, UNIT, data_end
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from rmqtool.recovery.mapped import MappedFile
     from rmqtool.recovery.run import Run
     from rmqtool.recovery.spans import Key
-    from rmqtool.recovery.start import Start
+    from rmqtool.recovery.start import AnyQueue, Start
     from rmqtool.scan.events import Records
 
     Ints = npt.NDArray[np.int64]
@@ -41,14 +42,16 @@ _LIGHT = "%LMQ%"
 class Matches:
     """matched: records that the entry at their queue offset leads to. wrong: those where it leads elsewhere.
 
-    missed: those where the entry is a blank or zeros. first: the lowest queue offset of the wrong ones. span:
-    queue offsets [low, high) that records have, also those that no entry can have.
+    missed: messages that have no entry, a blank or zeros. first, first_missed: the lowest queue offset of
+    the wrong ones, and of those missed in a batch queue. span: queue offsets [low, high) that records have,
+    also those that no entry can have.
     """
 
     matched: int = 0
     wrong: int = 0
     missed: int = 0
     first: int | None = None
+    first_missed: int | None = None
     span: tuple[int, int] | None = None
 
     @property
@@ -61,11 +64,15 @@ class Matches:
         self.matched += other.matched
         self.wrong += other.wrong
         self.missed += other.missed
-        firsts = [one for one in (self.first, other.first) if one is not None]
-        self.first = min(firsts, default=None)
+        self.first = _lower(self.first, other.first)
+        self.first_missed = _lower(self.first_missed, other.first_missed)
         spans = [one for one in (self.span, other.span) if one is not None]
         if spans:
             self.span = min(low for low, _ in spans), max(high for _, high in spans)
+
+
+def _lower(one: int | None, other: int | None) -> int | None:
+    return min((found for found in (one, other) if found is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +86,11 @@ class WrongEntries:
     first: int | None
 
 
+def _span(run: Run) -> tuple[int, int] | None:
+    """Queue offsets [low, high) of a run."""
+    return (int(run.bases.min()), int((run.bases + run.counts).max())) if len(run) else None
+
+
 class _Queue:
     """The entries of one queue as they lie on disk."""
 
@@ -90,8 +102,7 @@ class _Queue:
 
     def append(self, run: Run) -> None:
         """Holds records against the entries at their slots."""
-        if len(run.slots):
-            self.found.add(Matches(span=(int(run.bases.min()), int((run.bases + run.counts).max()))))
+        self.found.add(Matches(span=_span(run)))
         if not self._files:
             return
         numbers = np.searchsorted(self._bases, run.slots, side="right") - 1
@@ -108,6 +119,46 @@ class _Queue:
         wrong = ~right & (units["size"] > 0) & ~blank
         first = int(slots[wrong].min()) if wrong.any() else None
         self.found.add(Matches(int(right.sum()), int(wrong.sum()), int((~right & ~wrong).sum()), first))
+
+
+class _BatchQueue:
+    """The entries of one batch queue as they lie on disk, found by the queue offset that each begins at."""
+
+    def __init__(self, files: tuple[MappedFile, ...], end: int) -> None:
+        self._files = [one for one in files if one.file is not None]
+        self._end = end
+        self.found = Matches()
+
+    def append(self, run: Run) -> None:
+        """Holds records against the entries of their first messages."""
+        self.found.add(Matches(span=_span(run)))
+        reached = (run.bases >= 0) & (run.bases < self._end)
+        bases, counts = run.bases[reached], run.counts[reached]
+        offsets, sizes = run.offsets[reached], run.sizes[reached]
+        right, there = np.zeros(len(bases), np.bool_), np.zeros(len(bases), np.bool_)
+        for one in self._files if len(bases) else ():
+            units = np.sort(batch_entries(one), order="base_offset", kind="stable")
+            own = units["base_offset"].astype(np.int64)
+            places = np.minimum(np.searchsorted(own, bases), len(own) - 1)
+            if not len(own):
+                continue
+            found, begins = units[places], own[places] == bases
+            same = (found["physical_offset"] == offsets) & (found["size"] == sizes)
+            right |= begins & same & (found["batch_size"] == counts)
+            there |= begins
+        wrong = there & ~right
+        first, gone = (int(bases[some].min()) if some.any() else None for some in (wrong, ~there))
+        self.found.add(Matches(int(right.sum()), int(wrong.sum()), int(counts[~there].sum()), first, gone))
+
+
+def batch_entries(one: MappedFile) -> npt.NDArray[Any]:
+    """The entries of a batch queue's file that count as data."""
+    if one.file is None:
+        return np.empty(0, BATCH_UNIT)
+    with one.file.open("pread") as source:
+        end = min(data_end(source, BATCH_UNIT.itemsize), one.wrote)
+        raw = source.window(0, end // BATCH_UNIT.itemsize * BATCH_UNIT.itemsize)
+    return raw.view(BATCH_UNIT)
 
 
 def _units(one: MappedFile, numbers: Ints) -> npt.NDArray[Any]:
@@ -134,12 +185,11 @@ class UnitMatcher:
 
     def __init__(self, start: Start) -> None:
         self._known = {
-            key: (tuple(queue.files.files), queue.recovered_max)
+            key: (type(queue) is BatchQueueModel, tuple(queue.files.files), queue.recovered_max)
             for key, queue in start.queues.items()
-            if isinstance(queue, QueueModel)
         }
-        self._queues: dict[Key, _Queue] = {}
-        batches = {topic for topic, _ in start.queues} - {topic for topic, _ in self._known}
+        self._queues: dict[Key, _Queue | _BatchQueue] = {}
+        batches = {topic for (topic, _), (batch, *_) in self._known.items() if batch}
         self._dispatcher = Dispatcher(
             self._queue,
             lambda topic, _: topic in batches,
@@ -148,10 +198,11 @@ class UnitMatcher:
             start.settings,
         )
 
-    def _queue(self, topic: str, queue_id: int) -> _Queue:
+    def _queue(self, topic: str, queue_id: int) -> _Queue | _BatchQueue:
         found = self._queues.get((topic, queue_id))
         if found is None:
-            found = self._queues[topic, queue_id] = _Queue(*self._known.get((topic, queue_id), ((), 0)))
+            batch, files, end = self._known.get((topic, queue_id), (False, (), 0))
+            found = self._queues[topic, queue_id] = (_BatchQueue if batch else _Queue)(files, end)
         return found
 
     def take(self, run: Records, base: int) -> None:
@@ -175,23 +226,27 @@ def wrong_entries(start: Start, matches: Mapping[Key, Matches], *, whole: bool) 
     """
     found = []
     for key, queue in sorted(start.queues.items()):
-        if not isinstance(queue, QueueModel) or not queue.recovered_max:
+        if not queue.recovered_max:
             continue
         seen = matches.get(key, Matches())
         light = key[0].startswith(_LIGHT) and not start.settings.multi_dispatch
-        astray = _without_record(start, queue, seen) if whole and not light else 0
+        astray = max(_into_log(start, queue, seen) - seen.matched, 0) if whole and not light else 0
         count = max(seen.wrong, astray)
         if count:
             found.append(WrongEntries(*key, queue.files.directory, count, seen.first))
     return tuple(found)
 
 
-def _without_record(start: Start, queue: QueueModel, seen: Matches) -> int:
-    """Entries that lead into the log, and to no record of their queue and slot."""
+def _into_log(start: Start, queue: AnyQueue, seen: Matches) -> int:
+    """Entries that lead into the log; 0 without counting where as many records were matched as can be."""
+    low, high = start.log.min_offset, start.log.max_offset
+    if isinstance(queue, BatchQueueModel):
+        entries = [batch_entries(one) for one in queue.files.files]
+        offsets = np.concatenate([np.empty(0, np.int64), *(one["physical_offset"] for one in entries)])
+        return int(((offsets >= low) & (offsets < high)).sum())
     end = min(queue.recovered_max, queue.max_offset)
     if seen.matched >= end - max(queue.min_offset, 0):
         return 0
-    low, high = start.log.min_offset, start.log.max_offset
     count = 0
     for one in queue.files.files:
         stop = min(one.wrote // BYTES, end - one.base // BYTES)
@@ -201,4 +256,4 @@ def _without_record(start: Start, queue: QueueModel, seen: Matches) -> int:
             blank = (chunk.offsets == 0) & (chunk.sizes == PRE_BLANK_SIZE)
             inside = (chunk.offsets >= low) & (chunk.offsets < high)
             count += int((inside & (chunk.sizes > 0) & ~blank).sum())
-    return max(count - seen.matched, 0)
+    return count

@@ -65,7 +65,6 @@ def _behind(one: MappedFile, position: int, start: Start, hidden: QueueSpans) ->
             whole = covers_rest(source, position, size)
             if not whole and not _was_record(source, position):
                 return None
-            since = latest_before(one, position, reading) if whole and _has_data(source, position) else None
             scan = SegmentScan(
                 source,
                 one.base,
@@ -74,6 +73,9 @@ def _behind(one: MappedFile, position: int, start: Start, hidden: QueueSpans) ->
                 start=position + FILLER,
                 kernels=reading.kernels,
             )
+            # as a rule the file ends with the filler, or zeros follow
+            used = scan.first_nonzero(position + FILLER) < source.size
+            since = latest_before(one, position, reading) if whole and used else None
             for event in scan:
                 if isinstance(event, Records):
                     rows = event.rows[live(event, one.base, since)]
@@ -85,17 +87,6 @@ def _behind(one: MappedFile, position: int, start: Start, hidden: QueueSpans) ->
     except RmqtoolError:
         return None
     return None if whole and not messages else PassedOver(one.path, position, messages, length)
-
-
-def _has_data(source: ByteSource, position: int) -> bool:
-    """Whether anything may lie behind a filler; the file ends with it, or zeros follow, as a rule."""
-    at = source.next_data(position + FILLER)
-    while at is not None:
-        window = source.window(at, source.window_bytes)
-        if window.any():
-            return True
-        at = source.next_data(at + window.size) if window.size else None
-    return False
 
 
 def _was_record(source: ByteSource, position: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rmqtool.recovery.batch_queues import BatchQueueModel
 from rmqtool.recovery.holes import Holes, holes
 from rmqtool.recovery.outcome import QueueOutcome
 
@@ -43,7 +44,7 @@ def queue_outcomes(
             queues.get(key),
             spans.get(key),
             loaded_max.get(key, 0),
-            known[key].missed if key in known and known[key].compared else None,
+            known[key] if key in known and known[key].compared else None,
             whole=whole,
         )
         for key in sorted({*queues, *spans})
@@ -88,11 +89,11 @@ def _outcome(
     queue: AnyQueue | None,
     span: tuple[int, int] | None,
     loaded: int,
-    missed: int | None,
+    seen: Matches | None,
     *,
     whole: bool,
 ) -> QueueOutcome:
-    """missed: records that have no entry at their queue offset, None where that is not known."""
+    """seen: all records against the entries at their queue offsets, None where that is not known."""
     if queue is None:
         low, high = span or (0, 0)
         return QueueOutcome(*key, 0, 0, 0, repeated=high, hidden=high - low, hidden_from=low)
@@ -103,9 +104,12 @@ def _outcome(
         # what the messages of files that were not read have is not known: blanks stand for some of them
         hidden = max(first - low, queue.blanked, gaps.count, 0)
         begin: int | None = min(low, first)
+    elif seen is not None and isinstance(queue, BatchQueueModel):
+        # its entries lie close together: only records tell that one is not there
+        hidden, begin = seen.missed, seen.first_missed
     else:
         # a blank at a queue offset that no record has hides nothing
-        lacking = gaps.count if missed is None else min(gaps.count, missed)
+        lacking = gaps.count if seen is None else min(gaps.count, seen.missed)
         hidden = max(first - low, 0) + lacking
         begin = low if first > low else gaps.first
     return QueueOutcome(

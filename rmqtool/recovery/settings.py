@@ -61,6 +61,9 @@ def settings_of(store: Store, config: StoreConfig | None = None) -> StartSetting
     if not known.is_set("store_type") and store.file("consumequeue/CURRENT") is not None:
         rocksdb = True
         assumed["storeType"] = "defaultRocksDB"
+    extension = known.enable_consume_queue_ext
+    if not known.is_set("enable_consume_queue_ext") and store.of_kind(FileKind.CONSUMEQUEUE_EXT):
+        extension = assumed["enableConsumeQueueExt"] = True
     return StartSettings(
         commit_log_size=sizes[FileKind.COMMITLOG],
         consume_queue_size=sizes[FileKind.CONSUMEQUEUE],
@@ -78,8 +81,7 @@ def settings_of(store: Store, config: StoreConfig | None = None) -> StartSetting
         controller=str(extra.get("enableControllerMode", "")).strip().lower() == "true",
         dledger=known.enable_dledger_commit_log or bool(store.of_kind(FileKind.DLEDGER_DATA)),
         rocksdb_queues=rocksdb,
-        extension=known.enable_consume_queue_ext
-        or (not known.is_set("enable_consume_queue_ext") and bool(store.of_kind(FileKind.CONSUMEQUEUE_EXT))),
+        extension=extension,
         extension_size=_extension_size(store, known),
         timer_wheel=known.timer_wheel_enable,
         assumed=assumed,

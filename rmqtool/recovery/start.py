@@ -9,7 +9,7 @@ from formats.checkpoint import parse_checkpoint
 from rmqtool.recovery.batch_queues import BatchQueueModel
 from rmqtool.recovery.commitlog import LogEnd, abnormal_start, normal_start, recover_log
 from rmqtool.recovery.dispatch import Dispatcher, MultiDispatchError
-from rmqtool.recovery.extension import last_address, recover_extension
+from rmqtool.recovery.extension import keeps_extension, last_address, recover_extension
 from rmqtool.recovery.listing import Listing
 from rmqtool.recovery.load import IndexLoad, RefusedError, load_files, load_index, queue_directories
 from rmqtool.recovery.mapped import MappedFile, MappedFiles
@@ -61,6 +61,8 @@ class Start:
         """files of the log as they were loaded"""
         self.queues: dict[Key, AnyQueue] = {}
         self._extensions: dict[Key, MappedFiles] = {}
+        self.extension_doubts: list[str] = []
+        """directories of extension files of which the start may cut what units lead to"""
         self.index = IndexLoad((), ())
         self.end: LogEnd | None = None
         self.plan: StartPlan | None = None
@@ -128,7 +130,10 @@ class Start:
             queue.recover()
             if isinstance(queue, QueueModel) and self.settings.extension and queue.taken:
                 address = last_address(queue.taken, "pread")
-                recover_extension(self._extensions[queue.topic, queue.queue_id], address, "pread")
+                extension = self._extensions[queue.topic, queue.queue_id]
+                recover_extension(extension, address, "pread")
+                if not keeps_extension(queue.files.files, extension, "pread"):
+                    self.extension_doubts.append(extension.directory)
         self._plan()
 
     def _load_queues(self) -> None:

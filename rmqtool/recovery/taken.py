@@ -8,6 +8,7 @@ from rmqtool.recovery.fillers import FILLER, covers_rest, latest_before
 from rmqtool.recovery.loss import LostPart
 from rmqtool.recovery.outcome import Truncation
 from rmqtool.recovery.record import StopReason
+from rmqtool.scan.segment import SegmentScan
 
 if TYPE_CHECKING:
     from rmqtool.recovery.commitlog import LogEnd
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from rmqtool.recovery.spans import Key
     from rmqtool.recovery.start import Start
     from rmqtool.store.files import StoreFile
-
-_WINDOW = 1 << 20
 
 
 def lost_parts(start: Start) -> list[LostPart]:
@@ -63,10 +62,4 @@ def truncations(start: Start, loaded_max: dict[Key, int]) -> tuple[Truncation, .
 def _has_data(start: Start, file: StoreFile, position: int) -> bool:
     reading = start.reading
     with file.open(reading.access) as source:
-        at = source.next_data(position)
-        while at is not None and at < source.size:
-            window = source.window(at, _WINDOW)
-            if reading.kernels.first_nonzero(window, 0) < window.size:
-                return True
-            at = source.next_data(at + window.size)
-    return False
+        return SegmentScan(source, 0, kernels=reading.kernels).first_nonzero(position) < source.size

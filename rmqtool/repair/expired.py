@@ -144,7 +144,7 @@ class Keeper:
         size, whole = self._rules.batch_queue_size, self._rules.batch_units
         for number, at in enumerate(range(0, count, whole)):
             path = file_path("batchconsumequeue", str(queue.topic), int(queue.queue_id or 0), number * size)
-            place = self._files.root / path
+            place = self._files.place(path)
             part = np.fromfile(place, BATCH_UNIT, min(whole, count - at))
             units[at : at + len(part)] = part
             self._files.drop(path)

@@ -6,6 +6,7 @@ change nothing (`MappedFileQueue#doLoad`); they do so before the store's lock is
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from contextlib import suppress
@@ -53,6 +54,8 @@ def find_marker(root: str | os.PathLike[str]) -> Marker | None:
     except (FileNotFoundError, NotADirectoryError):
         return Marker(path, None, None, torn=True) if os.path.lexists(path + _PART) else None
     except OSError as error:
+        if error.errno == errno.ELOOP and not os.path.lexists(path):  # `commitlog` is a link to itself
+            return None
         raise StoreIOError(f"{escape_name(path)}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError):
         raise StoreIOError(f"{escape_name(path)}: is not what rmqtool wrote there") from None

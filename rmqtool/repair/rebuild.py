@@ -105,7 +105,7 @@ class _Rebuild:
         self._options = options
         self._rules = rules_of(store, options.release)
         self._zone = zone
-        self._files = DerivedFiles(work)
+        self._files = DerivedFiles(work, flat=True)
 
     def run(self, build: Build) -> Rebuilt:
         options, store = self._options, self._store
@@ -138,7 +138,7 @@ class _Rebuild:
         """PUT for every built file that differs from the store's; how many do not."""
         edits, unchanged = [], 0
         for path in sorted(self._files.times):
-            built = self._files.root / path
+            built = self._files.place(path)
             old = self._store.file(path)
             if not self._options.complete and same_bytes(built, old):
                 unchanged += 1

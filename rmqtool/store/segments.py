@@ -146,6 +146,11 @@ class SegmentSet:
         return self._reach[-1] if self._all else 0
 
     @property
+    def is_whole(self) -> bool:
+        """Whether these are all segments of a log, not a part that somebody was given."""
+        return True
+
+    @property
     def span(self) -> tuple[int, int]:
         """Physical offsets [start, end) that are read: of a whole log all that its files cover."""
         return 0, self.end_offset

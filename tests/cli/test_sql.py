@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fixtures.builder import FIRST_TIME, HandmadeLog
+from fixtures.stores import HandmadeStore
 from rmqtool.query.reading import Reading
 from rmqtool.query.sql.session import SqlSession
 from rmqtool.store.layout import Store
@@ -397,3 +398,27 @@ def test_names_that_are_no_utf8_end_no_query(store: Path) -> None:
 def test_a_log_that_is_not_decoded_is_not_covered(golden):
     result = rmq("sql", golden("b533-dledger").path, "SELECT count(*) FROM messages", "--format", "ndjson")
     assert (result.exit_code, result.rows[-1]["incomplete_reason"]) == (3, "unreadable")
+
+
+def test_only_tables_that_are_read_make_an_answer_incomplete(tmp_path: Path) -> None:
+    """Not words in the statement: a literal, a comment, a name in WITH."""
+    store = HandmadeStore()
+    for number in range(30):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path)
+    store.add("config/topics.json", b'{"topicConfigTable')
+    store.patch(*store.segment(store.stored[-1].offset), bytes(store.stored[-1].size))
+    whole = (
+        "select 'topics', count(*) from consumequeue -- messages",
+        "with messages as (select 1) select * from messages",
+        "describe topics",
+        "select count(*) from messages where false",
+    )
+    for statement in whole:
+        told = rmq("sql", tmp_path, statement, "--format", "ndjson")
+        assert (told.exit_code, told.rows[-1]["complete"]) == (0, True), statement
+    lacking = {"select topic from topics": "config/topics.json", "from messages limit 1": "commitlog/"}
+    for statement, path in lacking.items():
+        told = rmq("sql", tmp_path, statement, "--format", "ndjson")
+        assert told.exit_code == 3, statement
+        assert told.rows[-1]["not_covered"][0]["path"].startswith(path)

@@ -288,7 +288,7 @@ def test_a_search_by_time_in_units_of_another_queue_or_without_the_first_file(tm
     store.remove(path)
     told = rmq("query-time", store.root, "Orders", 0, time, "--json")
     assert told.exit_code == 3
-    assert "nothing of the log expired" in told.stdout
+    assert "without a unit, in front of its first unit" in told.stdout
 
 
 def test_an_id_that_names_the_first_byte_of_a_filler(tmp_path: Path) -> None:

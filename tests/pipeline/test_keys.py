@@ -100,6 +100,23 @@ def test_a_few_keys_follow_chains_also_in_a_shuffle_join(
     assert same(stores, key_file(tmp_path, stores), "--source", "index", join="shuffle")["messages"]
 
 
+@pytest.mark.parametrize("join", ["broadcast", "shuffle"])
+def test_of_many_places_without_a_record_the_first_are_named(
+    spark: SparkSession, fresh_golden: Callable[[str], fixtures.Golden], tmp_path: Path, join: str
+) -> None:
+    """The driver holds and reads ten of a store, however many items lead to none."""
+    store = fresh_golden("v498-basic").path
+    file = key_file(tmp_path, [store], absent=MANY if join == "shuffle" else 1)
+    segment = min((store / "commitlog").iterdir())
+    with segment.open("r+b") as log:
+        log.write(bytes(segment.stat().st_size // 2))
+    part = same([store], file, "--source", "index", join=join)["stores"][0]
+    rows = [row for row in part["not_covered"] if row["reason"] == "damage"]
+    assert len(rows) == 11
+    more = part["index_items_without_record"] - 10
+    assert rows[-1]["error"] == f"{more} further places that the index knows hold no record"
+
+
 @pytest.mark.full
 def test_many_keys_are_shuffled_by_themselves(
     spark: SparkSession, goldens: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -27,24 +27,34 @@ def mask() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("mask")
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("export", "--to"),
+        pytest.param("rebuild", "--output", marks=pytest.mark.full),
+        pytest.param("stream", "--to", marks=pytest.mark.full),
+    ],
+)
 def test_a_store_for_its_owner_alone_gives_files_for_their_owner_alone(
-    spark: SparkSession, fresh_golden: Callable[[str], fixtures.Golden], tmp_path: Path
+    spark: SparkSession,
+    fresh_golden: Callable[[str], fixtures.Golden],
+    tmp_path: Path,
+    command: str,
+    option: str,
 ) -> None:
     root = fresh_golden("v533-basic").path
     for place in root.rglob("*"):
         if place.is_file():
             place.chmod(0o600)
-    for command, option in (("export", "--to"), ("rebuild", "--output"), ("stream", "--to")):
-        os.umask(0o022)
-        to = tmp_path / command
-        more = ("--once",) if command == "stream" else ()
-        done = rmq("pipeline", command, root, option, to, *more)
-        assert done.exit_code == 0, done.stderr
-        made = [to, *to.rglob("*")]
-        assert len(made) > 1
-        if command == "rebuild":  # directories are those of a store, as open as its root
-            made = [one for one in made if one.is_file()]
-        assert [one for one in made if stat.S_IMODE(one.stat().st_mode) & 0o077] == [], command
+    to = tmp_path / command
+    more = ("--once",) if command == "stream" else ()
+    done = rmq("pipeline", command, root, option, to, *more)
+    assert done.exit_code == 0, done.stderr
+    made = [to, *to.rglob("*")]
+    assert len(made) > 1
+    if command == "rebuild":  # directories are those of a store, as open as its root
+        made = [one for one in made if one.is_file()]
+    assert [one for one in made if stat.S_IMODE(one.stat().st_mode) & 0o077] == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a directory to another user, which only root may")

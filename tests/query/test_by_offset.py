@@ -7,7 +7,6 @@ import pytest
 from rmqtool.query.by_offset import pull_on
 from rmqtool.query.offset_query import OffsetQuery
 from rmqtool.query.pull import GetMessageStatus, pull
-from rmqtool.query.reading import Reading
 from rmqtool.query.subscription import Subscription
 from rmqtool.query.unit_tags import UnitTags
 from rmqtool.query.verdict import Question
@@ -63,7 +62,7 @@ def test_the_filter_report_tells_where_each_message_passes(golden):
         for batch, more in query.batches(1000, ("physical_offset",)):
             rows = zip(batch["physical_offset"].to_pylist(), *more.values(), strict=True)
             told += [(offset, broker, consumer) for offset, _, broker, consumer in rows]
-        summary = query.summary(Reading())
+        summary = query.summary()
     units = {(one["topic"], one["queue"]): one["units"] for one in found.expected["cqUnits"]}
     wanted = [unit[1] for unit in units["TopicExt", 0]]
     assert told == [(offset, tags[offset] == "TagA", tags[offset] == "TagA") for offset in wanted]

@@ -221,6 +221,22 @@ def test_a_foreign_queue_file_with_extension_addresses(
         assert paths == ([("consumequeue_ext/TopicExt/0/00000000000000002048",)] if refused else [])
 
 
+@pytest.mark.parametrize("name", ["v498-cqext", "v533-cqext"])
+def test_extension_files_whose_units_all_stay(
+    golden: Callable[[str], Golden], tmp_path: Path, name: str
+) -> None:
+    """What a start cuts off lies outside of the addresses of a queue; where a unit is none, nobody knows."""
+    root = tmp_path / "store"
+    shutil.copytree(golden(name).path, root)
+    for release in ("4.9.8", "5.3.3"):
+        assert foretell(Store.open(root), release).verdict is Verdict.SAFE
+    with (root / "consumequeue_ext/TopicExt/0" / f"{1024:020d}").open("r+b") as file:
+        file.write(bytes(2))
+    for release in ("4.9.8", "5.3.3"):
+        found = foretell(Store.open(root), release)
+        assert (found.verdict, found.not_looked_at) == (Verdict.UNCERTAIN, ("consumequeue_ext/TopicExt/0",))
+
+
 @shows("DR-REFUSE-INDEX")
 def test_a_directory_among_index_files_refuses_after_recovery(tmp_path: Path) -> None:
     root = write(tmp_path, filled())

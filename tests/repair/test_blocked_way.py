@@ -26,3 +26,13 @@ def test_what_is_in_the_way_is_named(fresh_golden: Any, folder: str, what: str) 
     assert tree(root, times=False) == before
     assert not (root.parent / "out").exists()
     assert not (root.parent / "backup" / "journal.json").exists()
+
+
+@pytest.mark.parametrize("command", ["recover", "rebuild"])
+def test_a_commitlog_that_leads_to_itself(fresh_golden: Any, command: str) -> None:
+    root = fresh_golden("v533-preblank").path
+    remove(root / "commitlog")
+    put_other(root / "commitlog", "loop")
+    result = rmq(command, root, "--output", root.parent / "out", "--apply")
+    assert result.exit_code in (1, 2), result.stderr
+    assert not (root.parent / "out").exists()

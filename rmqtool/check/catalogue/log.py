@@ -78,6 +78,12 @@ ENTRIES = (
         "rmqtool show STORE OFFSET shows the record",
     ),
     Code(
+        "CL-NUL-VALUE",
+        Severity.NOTE,
+        "a property has a zero byte inside of its value: its producer may have sent it",
+        "rmqtool show STORE OFFSET shows the record",
+    ),
+    Code(
         "CL-BODY",
         Severity.ERROR,
         "the body cannot be decompressed: {found}",

@@ -14,6 +14,7 @@ from rmqtool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from rmqtool.pipeline.sql import SqlResult
+    from rmqtool.store.coverage import Incomplete
     from rmqtool.store.layout import Store
 
 SCHEMA = "rmqtool.sql/1"
@@ -56,41 +57,76 @@ def command(
     if not statement.strip():
         raise UsageError("SQL is empty")
     every = opened(context, options)
-    missing = _missing(context, every, statement)
-    with spark.session(context) as session:
-        from rmqtool.pipeline.sql import sql
+    answer = _Answer(context, every)
+    try:
+        with spark.session(context) as session:
+            from rmqtool.pipeline.sql import sql
 
-        with sql(session, options, every, statement) as result:
-            result.not_covered[:0] = missing
-            count, lacking = _write(context, result)
-    return answer_code(count, lacking)
-
-
-def _missing(context: Context, stores: dict[str, Store], statement: str) -> list[dict[str, Any]]:
-    """What the tables lack beforehand, as the local command has it, with its store."""
-    from rmqtool.cli.left_out import end_left_out, tables_left_out
-
-    return [
-        row | {"store": path}
-        for path, store in stores.items()
-        for row in (*tables_left_out(store, context, statement), *end_left_out(store, statement))
-    ]
+            with sql(session, options, every, statement) as result:
+                answer.write(result)
+    except KeyboardInterrupt:
+        answer.interrupted()
+        raise
+    return answer_code(answer.count, answer.lacking)
 
 
-def _write(context: Context, result: SqlResult) -> tuple[int, list[dict[str, Any]]]:
-    from rmqtool.output.result_rows import is_number, row_columns, row_names
-    from rmqtool.output.tablerows import Column
-    from rmqtool.pipeline.local_rows import local_batches
-    from rmqtool.pipeline.types import arrow_of
-    from rmqtool.store.coverage import coverage
+class _Answer:
+    """A result on its way out. lacking: rows of `not_covered`, with their store."""
 
-    schema = arrow_of(result.frame.schema)
-    names = row_names(schema)
-    shown = [Column(name, right=is_number(field.type)) for name, field in zip(names, schema, strict=True)]
-    count = 0
-    with context.rows(SCHEMA, shown, csv_columns=names) as rows:
-        for batch in local_batches(result.frame):
-            rows.write_columns(["type", *names], [["row"] * batch.num_rows, *row_columns(batch)])
-            count += batch.num_rows
-        rows.finish({"rows": count} | coverage(result.not_covered))
-    return count, result.not_covered
+    def __init__(self, context: Context, stores: dict[str, Store]) -> None:
+        from rmqtool.cli.left_out import beside_tables
+
+        self._context = context
+        self._stores = stores
+        self._closed = False
+        self.count = 0
+        self.lacking = [
+            row | {"store": path} for path, store in stores.items() for row in beside_tables(store, context)
+        ]
+
+    def write(self, result: SqlResult) -> None:
+        """All rows, and the summary."""
+        from rmqtool.output.result_rows import is_number, row_columns, row_names
+        from rmqtool.output.tablerows import Column
+        from rmqtool.pipeline.local_rows import local_batches
+        from rmqtool.pipeline.types import arrow_of
+
+        schema = arrow_of(result.frame.schema)
+        names = row_names(schema)
+        shown = [Column(name, right=is_number(field.type)) for name, field in zip(names, schema, strict=True)]
+        self.lacking += result.not_covered
+        with self._context.rows(SCHEMA, shown, csv_columns=names) as rows:
+            rows.covered, rows.left = self._summary, self._left
+            self._closed = True  # by leaving it, whatever happens
+            for batch in local_batches(result.frame):
+                rows.write_columns(["type", *names], [["row"] * batch.num_rows, *row_columns(batch)])
+                self.count += batch.num_rows
+            self._add_left_out(result)
+            rows.finish(self._summary())
+
+    def _add_left_out(self, result: SqlResult) -> None:
+        """What the tables that were read lack beforehand, as the local command has it."""
+        from rmqtool.cli.left_out import warned
+        from rmqtool.query.sql.left_out import left_out
+
+        for path, store in self._stores.items():
+            found = warned(left_out(store, result.tables), self._context)
+            self.lacking += [row | {"store": path} for row in found]
+
+    def _summary(self) -> dict[str, Any]:
+        from rmqtool.store.coverage import coverage
+
+        return {"rows": self.count} | coverage(self.lacking)
+
+    def _left(self, reason: Incomplete) -> list[dict[str, Any]]:
+        return [{"path": "commitlog", "reason": reason.value, "store": path} for path in self._stores]
+
+    def interrupted(self) -> None:
+        """The summary of an answer that was cut short, where no rows have closed with it."""
+        from rmqtool.output.rows import cut_short
+        from rmqtool.store.coverage import Incomplete
+
+        if not self._closed:
+            reason = Incomplete.INTERRUPTED
+            with self._context.rows(SCHEMA, []) as rows:
+                rows.finish(cut_short(self._summary(), reason, self._left(reason)))

@@ -111,13 +111,8 @@ class ExportRun:
         self.resumed_from: int | None = None
         self.published = False
 
-    def run(
-        self, options: Row, state: Row | None, missing: Sequence[Row] = (), *, whole_log: bool = False
-    ) -> None:
-        """Everything. options, state: as for `Target.begin`. Leaves what is needed to go on when it fails.
-
-        whole_log: see `LogStatistics.read`.
-        """
+    def run(self, options: Row, state: Row | None, missing: Sequence[Row] = ()) -> None:
+        """Everything. options, state: as for `Target.begin`. Leaves what is needed to go on when it fails."""
         self._options, self._missing = options, list(missing)
         if state is not None:
             self._go_on(state)
@@ -127,8 +122,7 @@ class ExportRun:
         ending = False
         try:
             self._write(writer)
-            if whole_log:
-                self._missing += lost_end(self._store, self._wanted)
+            self._missing += lost_end(self._store, self._wanted)
             with whole_step():
                 ending = True
                 writer.finish({"schema": SCHEMA, **self.summary()})

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from rmqtool.pipeline.keys.asked import PROBES, Asked, Unit, hits_schema
 from rmqtool.pipeline.keys.running import Made
+from rmqtool.pipeline.keys.sums import StoreSums, scan, take
 from rmqtool.pipeline.keys.tasks import KeyTask, PlanTask
-from rmqtool.pipeline.keys.told import Told, scan, take
 from rmqtool.query.by_key import KeySource, asks_index
 
 if TYPE_CHECKING:
@@ -24,18 +24,18 @@ def broadcast_join(
     options: SourceOptions,
     stores: Mapping[str, Store],
     asked: Asked,
-    told: Mapping[str, Told],
+    sums: Mapping[str, StoreSums],
 ) -> list[Made]:
-    """Tables of `hits_schema`: by the indexes, and from the logs. told: is added to."""
+    """Tables of `hits_schema`: by the indexes, and from the logs. sums: added to."""
     sent = session.sparkContext.broadcast(asked)
     task = KeyTask(sent, options)
     by_index, by_scan = (Made(session, hits_schema(asked)) for _ in range(2))
     indexed = [path for path, store in stores.items() if asks_index(store, asked.topic, asked.source)]
     by_index.by_item([Unit(path) for path in indexed], task)
-    take(told, by_index.notes)
-    plan_scan(session, options, stores.keys() - indexed, asked, told)
+    take(sums, by_index.notes)
+    plan_scan(session, options, stores.keys() - indexed, asked, sums)
     if asked.source is not KeySource.INDEX:
-        scan(by_scan, task, stores, options, told)
+        scan(by_scan, task, stores, options, sums)
     return [by_index, by_scan]
 
 
@@ -44,10 +44,10 @@ def plan_scan(
     options: SourceOptions,
     stores: Iterable[str],
     asked: Asked,
-    told: Mapping[str, Told],
+    sums: Mapping[str, StoreSums],
 ) -> None:
     """Finds what is to be read of stores whose index is not asked."""
     sent = session.sparkContext.broadcast(asked)
     ends = Made(session, PROBES)
     ends.by_item([Unit(path) for path in sorted(stores)], PlanTask(sent, options, index=False))
-    take(told, ends.notes)
+    take(sums, ends.notes)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from rmqtool.pipeline.keys.asked import Asked, Join
 from rmqtool.pipeline.keys.broadcast import broadcast_join
 from rmqtool.pipeline.keys.shuffle import ShuffleJoin
+from rmqtool.pipeline.keys.sums import StoreSums
 from rmqtool.pipeline.keys.table import KeyTable
-from rmqtool.pipeline.keys.told import Told
 from rmqtool.store.names import as_text
 
 if TYPE_CHECKING:
@@ -82,11 +82,11 @@ class KeySearch:
         return self._shuffled(asked, chain(first, left))
 
     def _broadcast(self, asked: Asked, keys: tuple[str, ...]) -> KeysFound:
-        told = {path: Told() for path in self.stores}
+        sums = {path: StoreSums() for path in self.stores}
         asked = Asked(asked.topic, asked.chosen, asked.source, asked.columns, keys)
-        made = broadcast_join(self.session, self.options, self.stores, asked, told)
+        made = broadcast_join(self.session, self.options, self.stores, asked, sums)
         rows = _each_once(made)
-        found = self._answer(asked, rows, told, KeysFound(_listed(rows, asked), Join.BROADCAST, len(keys)))
+        found = self._answer(asked, rows, sums, KeysFound(_listed(rows, asked), Join.BROADCAST, len(keys)))
         known = {row[0] for row in _keys_of(rows).distinct().collect()}
         found.found = len(known)
         found.lacking = list(islice((key for key in keys if key not in known), _NAMED))
@@ -96,15 +96,15 @@ class KeySearch:
         from pyspark import StorageLevel
         from pyspark.sql import functions as f
 
-        told = {path: Told() for path in self.stores}
+        sums = {path: StoreSums() for path in self.stores}
         directory = self.stack.enter_context(tempfile.TemporaryDirectory(prefix="rmqtool-keys-"))
         table = KeyTable.written(keys, directory)
         wanted = table.frame(self.session).persist(StorageLevel.DISK_ONLY)
         self.stack.callback(wanted.unpersist)
         count = wanted.count()
-        join = ShuffleJoin(self.session, self.options, self.stores, asked, table, wanted, count, told)
+        join = ShuffleJoin(self.session, self.options, self.stores, asked, table, wanted, count, sums)
         rows = _each_once(join.run())
-        found = self._answer(asked, rows, told, KeysFound(_listed(rows, asked), Join.SHUFFLE, count))
+        found = self._answer(asked, rows, sums, KeysFound(_listed(rows, asked), Join.SHUFFLE, count))
         known = _keys_of(rows).distinct().persist(StorageLevel.DISK_ONLY)
         found.found = known.count()
         if self.named and found.found < count:
@@ -113,12 +113,14 @@ class KeySearch:
             found.lacking = [row[0] for row in first.collect()]
         return found
 
-    def _answer(self, asked: Asked, rows: DataFrame, told: Mapping[str, Told], found: KeysFound) -> KeysFound:
+    def _answer(
+        self, asked: Asked, rows: DataFrame, sums: Mapping[str, StoreSums], found: KeysFound
+    ) -> KeysFound:
         """Adds the summaries of the stores."""
         from pyspark.sql import functions as f
 
-        sums = rows.groupBy("store").agg(f.count("*"), f.count_if("kept"))
-        counted = {store: (matches, kept) for store, matches, kept in sums.collect()}
+        counts = rows.groupBy("store").agg(f.count("*"), f.count_if("kept"))
+        counted = {store: (matches, kept) for store, matches, kept in counts.collect()}
         each = rows.select("store", f.explode("matched_keys").alias("key"))
         keys: dict[str, int] = dict(map(tuple, each.groupBy("store").agg(f.count_distinct("key")).collect()))
         for path, store in self.stores.items():
@@ -130,7 +132,7 @@ class KeySearch:
             }
             if not asked.chosen.selects_all:
                 one["kept_back"] = matches - kept
-            found.stores[path] = one | told[path].summary(store, asked, self.unread.get(path, []))
+            found.stores[path] = one | sums[path].summary(store, asked, self.unread.get(path, []))
         return found
 
 

@@ -16,8 +16,8 @@ from rmqtool.pipeline.keys.broadcast import plan_scan
 from rmqtool.pipeline.keys.fetching import ByStore, FetchHits
 from rmqtool.pipeline.keys.probing import CompareItems, ItemTask, ScanTask
 from rmqtool.pipeline.keys.running import Made
+from rmqtool.pipeline.keys.sums import StoreSums, scan, take
 from rmqtool.pipeline.keys.tasks import KeyTask, PlanTask
-from rmqtool.pipeline.keys.told import Told, scan, take
 from rmqtool.query.by_key import KeySource, asks_index, compares_all, index_topics, outside
 from rmqtool.query.index_coverage import Coverage, IndexFileView
 from rmqtool.query.lost_place import LOOKED_AT
@@ -42,7 +42,7 @@ _ITEMS = 4_000_000
 
 @dataclass
 class ShuffleJoin:
-    """keys: their number, each counted once. wanted: `KeyTable.frame`, kept. told: is added to."""
+    """keys: their number, each counted once. wanted: `KeyTable.frame`, kept. sums: added to."""
 
     session: SparkSession
     options: SourceOptions
@@ -51,7 +51,7 @@ class ShuffleJoin:
     table: KeyTable
     wanted: DataFrame
     keys: int
-    told: Mapping[str, Told]
+    sums: Mapping[str, StoreSums]
 
     def __post_init__(self) -> None:
         self._paths = list(self.stores)
@@ -66,7 +66,7 @@ class ShuffleJoin:
         indexed = [
             path for path, store in self.stores.items() if asks_index(store, asked.topic, asked.source)
         ]
-        plan_scan(self.session, self.options, self.stores.keys() - indexed, asked, self.told)
+        plan_scan(self.session, self.options, self.stores.keys() - indexed, asked, self.sums)
         matches = self._by_index(indexed)
         if asked.source is not KeySource.INDEX:
             matches += self._by_scan()
@@ -80,11 +80,11 @@ class ShuffleJoin:
             asked = replace(self.asked, keys=self.table.keys())
             task = KeyTask(self.session.sparkContext.broadcast(asked), self.options)
             self._few.by_item([Unit(path) for path in indexed if path not in many], task)
-            take(self.told, self._few.notes)
+            take(self.sums, self._few.notes)
         plans = Made(self.session, PROBES)
         plans.by_item([Unit(path) for path in many], PlanTask(self._sent, self.options, index=True))
         asking = [_IndexOf.of(self.stores[note["store"]], note) for note in plans.notes if "low" in note]
-        take(self.told, [note | {"rest": []} for note in plans.notes])
+        take(self.sums, [note | {"rest": []} for note in plans.notes])
         return self._compared(asking) if asking else []
 
     def _compared(self, asking: Sequence[_IndexOf]) -> list[DataFrame]:
@@ -104,7 +104,7 @@ class ShuffleJoin:
         found = items.rows.where(~f.col("unit").isin(list(broken))).join(codes, "code", "left_semi")
         found = _kept(found.select("store", f.col("unit").alias("file"), "physical_offset").distinct())
         picked = self._near(found.select("store", "physical_offset").distinct(), self._comparing(), PROBES)
-        take(self.told, picked.notes)
+        take(self.sums, picked.notes)
         settled = self._settled(picked.rows, "store", "physical_offset")
         self._count(settled)
         astray = settled.where(
@@ -116,7 +116,7 @@ class ShuffleJoin:
             errors.setdefault(names[file], f"an item leads to {offset}, where its key is not")
         for one in asking:
             own = {shown: error for (path, shown), error in errors.items() if path == one.path}
-            self.told[one.path].add(one.outcome(own, self.asked.window))
+            self.sums[one.path].add(one.outcome(own, self.asked.window))
         return [settled]
 
     def _comparing(self) -> CompareItems:
@@ -128,7 +128,7 @@ class ShuffleJoin:
 
     def _by_scan(self) -> list[DataFrame]:
         made = Made(self.session, PROBES)
-        scan(made, self._task(ScanTask), self.stores, self.options, self.told)
+        scan(made, self._task(ScanTask), self.stores, self.options, self.sums)
         if not made.frames:
             return []
         settled = self._settled(made.rows, "store", "segment", "unit", "physical_offset")
@@ -158,19 +158,21 @@ class ShuffleJoin:
         from pyspark.sql import functions as f
 
         absent = f.col("kind") >= Kind.MISSING
+        astray = f.col("kind") == Kind.ASTRAY
         compared = f.col("kind") < Kind.BEYOND
         foreign = compared & (f.size("matched_keys") == 0)
-        sums = [f.count_if(one) for one in (compared, foreign, absent)]
+        sums = [f.count_if(one) for one in (compared, foreign, absent, astray)]
         for number, *counts in settled.groupBy("store").agg(*sums).collect():
-            names = ("candidates", "collisions", "missing")
-            self.told[self._paths[number]].add(dict(zip(names, counts, strict=True)))
+            names = ("candidates", "collisions", "missing", "missing_inside")
+            self.sums[self._paths[number]].add(dict(zip(names, counts, strict=True)))
         lost = settled.where(absent).select("store", "kind", "physical_offset").distinct()
-        if self.asked.source is not KeySource.INDEX:
-            order = Window.partitionBy("store", "kind").orderBy("physical_offset")
-            lost = lost.withColumn("rank", f.row_number().over(order)).where(f.col("rank") <= LOOKED_AT + 1)
-        lost = lost.select("store", "physical_offset")
-        for number, offset in lost.toLocalIterator():
-            self.told[self._paths[number]].absent.add(offset)
+        order = Window.partitionBy("store", "kind").orderBy("physical_offset")
+        first = lost.withColumn("rank", f.row_number().over(order)).where(f.col("rank") <= LOOKED_AT + 1)
+        for number, kind, offset in first.select("store", "kind", "physical_offset").collect():
+            found = self.sums[self._paths[number]]
+            found.without_record.add(offset)
+            if kind == Kind.ASTRAY:
+                found.inside.add(offset)
 
     def _fetched(self, settled: Sequence[DataFrame]) -> Made:
         from pyspark.sql import functions as f
@@ -184,7 +186,7 @@ class ShuffleJoin:
         every = matches[0] if len(matches) == 1 else matches[0].union(matches[1])
         each = every.groupBy("store", "physical_offset").agg(f.first("matched_keys").alias("matched_keys"))
         made = self._near(each, FetchHits(self._sent), hits_schema(self.asked))
-        take(self.told, made.notes)
+        take(self.sums, made.notes)
         return made
 
     def _near(self, rows: DataFrame, work: Any, schema: pa.Schema) -> Made:

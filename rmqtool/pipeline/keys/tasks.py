@@ -17,6 +17,7 @@ from rmqtool.query.by_key import KeySource, find_keys, index_topics, matching
 from rmqtool.query.index_coverage import coverage
 from rmqtool.query.key_scan import COMPARED, KeyScan
 from rmqtool.query.log_end import log_span
+from rmqtool.query.lost_place import LOOKED_AT
 from rmqtool.query.reading import Reading
 from rmqtool.store.live import is_live
 
@@ -49,11 +50,15 @@ class KeyTask:
         answer = find_keys(store, asked.wanted, window=asked.window, source=KeySource.INDEX, reading=reading)
         matches = answer.matches if asked.source is KeySource.INDEX else answer.outside_rest()
         yield from _hits(store, unit, matches, asked)
+        places = sorted({one.physical_offset for one in answer.missing})
+        inside = [one for one in places if one >= store.segments.first_offset]
         told: Row = {
             "candidates": answer.candidates,
             "collisions": answer.collisions,
             "missing": len(answer.missing),
-            "absent": sorted({one.physical_offset for one in answer.missing}),
+            "without_record": places[:LOOKED_AT],
+            "inside": inside[: LOOKED_AT + 1],
+            "missing_inside": len(inside),
             "index_files": answer.files,
             "not_used": answer.setbacks,
             "topics": answer.topics,

@@ -26,9 +26,13 @@ _ROW = "__row"
 
 @dataclass
 class Lacking:
-    """What scans could not cover, each range once however often it was read; and the error that ended one."""
+    """What scans could not cover, each range once however often it was read; and the error that ended one.
+
+    scanned: names of the tables that were read at all.
+    """
 
     rows: dict[tuple[Any, ...], Row] = field(default_factory=dict)
+    scanned: set[str] = field(default_factory=set)
     error: RmqtoolError | KeyboardInterrupt | None = None
 
     def add(self, row: Row) -> None:
@@ -82,12 +86,14 @@ class StoreDataset(ds.InMemoryDataset):  # type: ignore[misc]
 
     def __init__(
         self,
+        name: str,
         schema: pa.Schema,
         parts: Sequence[Part],
         read: Callable[[list[int], Ask], Iterator[pa.RecordBatch]],
         lacking: Lacking,
     ) -> None:
         super().__init__(schema.empty_table())
+        self._name = name
         self._own = schema
         self._parts = tuple(parts)
         self._read = read
@@ -112,6 +118,7 @@ class StoreDataset(ds.InMemoryDataset):  # type: ignore[misc]
         return Scan(schema, self._batches(ask))
 
     def _batches(self, ask: Ask) -> Iterator[pa.RecordBatch]:
+        self._lacking.scanned.add(self._name)
         try:
             yield from self._read(self.chosen(ask), ask)
         except (RmqtoolError, KeyboardInterrupt) as error:  # the database would make text of it
@@ -138,6 +145,15 @@ def within(bounds: Mapping[str, tuple[Any, Any]]) -> ds.Expression:
     for name, (low, high) in bounds.items():
         found = found & (ds.field(name) >= low) & (ds.field(name) <= high)
     return found
+
+
+def small_table(name: str, table: pa.Table, lacking: Lacking) -> StoreDataset:
+    """A table that is made beforehand, in one part."""
+
+    def read(_chosen: list[int], ask: Ask) -> Iterator[pa.RecordBatch]:
+        return of_batches(iter(table.to_batches()), ask)
+
+    return StoreDataset(name, table.schema, [Part(name, lambda _names: ds.scalar(True))], read, lacking)
 
 
 def of_batches(batches: Iterator[pa.RecordBatch], ask: Ask) -> Iterator[pa.RecordBatch]:

@@ -81,7 +81,7 @@ class FilesTable:
     def dataset(self) -> StoreDataset:
         """The table for a database."""
         parts = [Part(file.shown, self._guarantee_of(file)) for file in self._files]
-        return StoreDataset(self._schema, parts, self._read, self._lacking)
+        return StoreDataset(f"{self._type}s", self._schema, parts, self._read, self._lacking)
 
     def _guarantee_of(self, file: StoreFile) -> Any:
         bounds: dict[str, tuple[Any, Any]] = {"path": (file.shown, file.shown)}

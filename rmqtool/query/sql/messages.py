@@ -83,7 +83,7 @@ class MessagesTable:
         """The table for a database."""
         parts = [Part(one.file.shown, self._guarantee_of(one)) for one in self._segments]
         parts += [Part(_HOLE["path"], _within_hole(one)) for one in self._holes]
-        return StoreDataset(self._schema, parts, self._read, self._lacking)
+        return StoreDataset("messages", self._schema, parts, self._read, self._lacking)
 
     def _guarantee_of(self, segment: Segment) -> Any:
         def guarantee(names: frozenset[str]) -> ds.Expression:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rmqtool.errors import MissingExtraError, UsageError
 from rmqtool.query.sql.allowed import refuse_all_but_queries
-from rmqtool.query.sql.dataset import Lacking
+from rmqtool.query.sql.dataset import Lacking, small_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,9 +50,9 @@ class SqlSession:
             "messages": self.messages.dataset(),
             "consumequeue": derived.consumequeue(store, self.lacking, hashes=hashes),
             "index_items": derived.index_items(store, self.lacking, hashes=hashes),
-            "consumer_offsets": derived.consumer_offsets(store),
-            "topics": derived.topics(store),
         }
+        for name, made in (("consumer_offsets", derived.consumer_offsets), ("topics", derived.topics)):
+            self._tables[name] = small_table(name, made(store), self.lacking)
         self._spill = tempfile.TemporaryDirectory(prefix="rmqtool-sql-")
         config = {
             "python_enable_replacements": False,

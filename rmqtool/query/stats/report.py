@@ -68,11 +68,8 @@ class LogStatistics:
         self._left = self.wanted.limit
         self.scope = Scope(self.store.segments, self.wanted)
 
-    def read(self, *, whole_log: bool = False) -> None:
-        """Reads the log; an interrupt ends it early, and is in `not_covered` then.
-
-        whole_log: the store has all of its log, not a part of it: where that ends too early is found out.
-        """
+    def read(self) -> None:
+        """Reads the log; an interrupt ends it early, and is in `not_covered` then."""
         columns = (*_FACTS, *self.groups.columns, *self._topics.columns)
         if self.needs is not None:
             columns = (*columns, *self.needs.columns)
@@ -81,8 +78,7 @@ class LogStatistics:
         try:
             for batch in self._batches(columns, self.reading):
                 self._add(batch)
-            if whole_log:
-                self.not_covered += lost_end(self.store, self.wanted)
+            self.not_covered += lost_end(self.store, self.wanted)
         except KeyboardInterrupt:
             self._stop(Incomplete.INTERRUPTED)
 

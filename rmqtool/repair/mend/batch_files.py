@@ -95,7 +95,7 @@ class _Built:
         while count:
             number, place = divmod(start, whole)
             part = min(count, whole - place)
-            path = self.mender.files.root / self.file(number)
+            path = self.mender.files.place(self.file(number))
             parts.append(np.fromfile(path, BATCH_UNIT, part, offset=place * BATCH_UNIT.itemsize))
             start, count = start + part, count - part
         return np.concatenate(parts)

@@ -105,7 +105,7 @@ class DerivedMender:
         rocksdb = has_rocksdb_queues(store)
         queues_in = Path(self.work) / "queues"
         queues_in.mkdir()
-        files = DerivedFiles(queues_in)
+        files = DerivedFiles(queues_in, flat=True)
         queues = _WithBlanks(Queues(rules, files, self.kernels), self.blanks)
         builder = QueueBuilder(rules, files, self.kernels, _wanted(store), queues)
         sound = self._read(store, None if rocksdb else builder)
@@ -158,7 +158,7 @@ class DerivedMender:
         """The whole index anew; the names of the files that are replaced are kept."""
         place = Path(self.work) / "index-files"
         place.mkdir()
-        files = DerivedFiles(place)
+        files = DerivedFiles(place, flat=True)
         names = [one.name for one in store.index_files() if one.name.isascii() and len(one.name) == 17]
         index = IndexFiles(rules, files, self.kernels, IndexNames(names).next_name)
         build_log(
@@ -168,7 +168,7 @@ class DerivedMender:
             LogReading(self.access, self.jobs, advance=self.advance),
         )
         for path in sorted(files.times):
-            built = place / path
+            built = files.place(path)
             size = built.stat().st_size
             if same_bytes(built, store.file(path)):
                 continue

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from formats import properties as props
 from formats.commitlog import END_FILE_MIN_BLANK_LENGTH, MAX_PROPERTIES_LENGTH, Blank, SysFlag
 from formats.properties import decode_pairs, is_lossless
+from rmqtool.errors import ExitCode, RmqtoolError
 from rmqtool.repair.filler import SMALLEST_FILLER, filler, split
 from rmqtool.repair.mend.cells import Cell
 from rmqtool.repair.mend.claims import batch_count
@@ -18,9 +19,10 @@ from rmqtool.repair.mend.listed import Listed
 from rmqtool.repair.mend.restore import padded, restored
 from rmqtool.repair.mend.stencil import Stencils
 from rmqtool.repair.mend.tiles import Tiles
-from rmqtool.repair.mend.torn import is_torn, with_whole_properties
+from rmqtool.repair.mend.torn import with_whole_properties
 from rmqtool.repair.place import Place
 from rmqtool.repair.tombstone import smallest, tombstone
+from rmqtool.scan.torn import is_torn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,8 +61,16 @@ class Filled:
     """physical offset of an intact record that takes the first bytes of the hole as separators"""
 
 
-class UnfillableError(Exception):
-    """A hole too small for any record, at the begin of a segment."""
+class UnfillableError(RmqtoolError):
+    """A hole too small for any record, with none in front of it that can take its bytes."""
+
+    exit_code = ExitCode.DAMAGE
+
+    def __init__(self, start: int, length: int) -> None:
+        super().__init__(
+            f"no record fits into the {length} bytes at offset {start} of the log, before an intact one: "
+            "no broker reads on behind them; rmqtool salvage takes the intact records into a new store"
+        )
 
 
 @dataclass
@@ -208,25 +218,23 @@ class Filling:
             self._fillers(made, hole, start, length)
             return
         if start != hole.start or hole.before is None:
-            raise UnfillableError
-        self._lengthen(made, hole, length)
+            raise UnfillableError(start, length)
+        self._lengthen(made, hole, hole.before, length)
 
-    def _lengthen(self, made: Filled, hole: Hole, count: int) -> None:
+    def _lengthen(self, made: Filled, hole: Hole, before: int, count: int) -> None:
         """The intact record in front takes the bytes."""
-        if hole.before is None:
-            raise UnfillableError
-        record = self.log.read(hole.before, hole.start - hole.before)
+        record = self.log.read(before, hole.start - before)
         record = with_whole_properties(record, trailer=hole.trailer) or record
         longer = padded(record, count)
         if longer is None:
-            raise UnfillableError
-        made.lengthened = hole.before
-        made.tiles.add(hole.before, len(longer), partial(bytes, longer))
+            raise UnfillableError(hole.start, count)
+        made.lengthened = before
+        made.tiles.add(before, len(longer), partial(bytes, longer))
 
     def _fillers(self, made: Filled, hole: Hole, start: int, length: int) -> None:
         lengths = split(length, smallest=_smallest_filler(hole))
         if lengths is None:
-            raise UnfillableError
+            raise UnfillableError(start, length)
         for one in lengths:
             make = partial(filler, one, start, hole.timestamp, crc_trailer=hole.trailer)
             made.tiles.add(start, one, _sure(make))
@@ -235,10 +243,12 @@ class Filling:
 
 
 def _sure(make: partial[bytes | None]) -> partial[bytes]:
+    """The same record, which was made once before."""
+
     def made() -> bytes:
         data = make()
         if data is None:
-            raise UnfillableError
+            raise ValueError("the same arguments give the same record")
         return data
 
     return partial(made)

@@ -114,6 +114,7 @@ class LogMender:
     rules: Rules
     keep_bodies: bool = False
     donors: Sequence[Store] = ()
+    jobs: int = 1
     advance: Callable[[int], object] | None = None
 
     def mend(self) -> MendedLog:
@@ -179,7 +180,7 @@ class LogMender:
 
     def _surveyed(self) -> tuple[Survey, list[Gift]]:
         """The log, with what donors have for its holes."""
-        surveyor = Surveyor(self.kernels, self.mode, self.rules, self.advance)
+        surveyor = Surveyor(self.kernels, self.mode, self.rules, self.jobs, self.advance)
         survey = surveyor.read(self.placing.slabs)
         cut_stale(survey)
         holes = self._wanting(survey) if self.donors else []
@@ -199,7 +200,7 @@ class LogMender:
         by_base = {slab.base: slab for slab in slabs}
         for one in gifts:
             one.hole.slab = by_base[one.hole.slab.base]
-        survey = Surveyor(self.kernels, self.mode, self.rules, self.advance).read(slabs)
+        survey = Surveyor(self.kernels, self.mode, self.rules, self.jobs, self.advance).read(slabs)
         cut_stale(survey)
         return survey, gifts
 

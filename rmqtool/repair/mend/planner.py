@@ -98,6 +98,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         rules_of(store, options.release),
         keep_bodies=options.keep_bodies,
         donors=[Store.open(one) for one in options.donors],
+        jobs=options.jobs,
         advance=options.advance,
     )
     log = mender.mend()

@@ -105,7 +105,7 @@ class QueueMender:
         return np.asarray(blank | expired, np.bool_)
 
     def _file(self, key: Key, path: str, base: int, first: int, there: StoreFile | None) -> Iterator[Edit]:
-        built = self.files.root / path
+        built = self.files.place(path)
         made = built_units(built, UNIT)
         held = units_of(there, UNIT, self.size) if there is not None else made[:0]
         wanted = filled_up(made, max(len(made), len(held)))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ from formats.crc_trailer import TRAILER_SIZE
 from formats.properties import CRC32
 from rmqtool.build.further import further_columns, set_batches
 from rmqtool.errors import RmqtoolError
+from rmqtool.recovery.reading import copied_bytes
 from rmqtool.repair.mend.blanks import settle
 from rmqtool.repair.mend.headers import text_of
 from rmqtool.repair.mend.model import Blanked, Frame, Hole, QueueKey, Run, Survey, Torn, joined
@@ -23,11 +26,12 @@ from rmqtool.scan.events import Blank, End, Gap, Records, Tail
 from rmqtool.scan.fields import Column, CrcState, Field, Issue, Stop
 from rmqtool.scan.lanes import Lanes
 from rmqtool.scan.multi import MultiDispatch
+from rmqtool.scan.parallel import in_order
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.patched import PatchedSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import ModuleType
 
     import numpy.typing as npt
@@ -35,7 +39,9 @@ if TYPE_CHECKING:
     from rmqtool.build.rules import Rules
     from rmqtool.repair.mend.placing import Slab
     from rmqtool.scan.events import Event
+    from rmqtool.scan.parallel import Lane
     from rmqtool.store.access import OpenMode
+    from rmqtool.store.patched import BadRange
 
     Rows = npt.NDArray[np.int64]
     Mask = npt.NDArray[np.bool_]
@@ -50,17 +56,26 @@ _NO_POSITION = int(SysFlag.PREPARED)
 """bit that prepared and rolled back records have, and no others"""
 
 
+@dataclass(frozen=True, slots=True)
+class _Finished:
+    """The end of what is read of a segment: why it ends early, ranges that could not be read."""
+
+    reason: str | None = None
+    unreadable: Sequence[BadRange] = ()
+
+
 @dataclass
 class Surveyor:
     """Make it, call `read` once.
 
-    rules: whose records may take several positions, or positions in several queues. advance: told how many
-    bytes are done.
+    rules: whose records may take several positions, or positions in several queues. jobs: threads that read
+    segments ahead. advance: told how many bytes are done.
     """
 
     kernels: ModuleType
     mode: OpenMode
     rules: Rules
+    jobs: int = 1
     advance: Callable[[int], object] | None = None
     _survey: Survey = field(init=False)
     _lanes: Lanes = field(init=False)
@@ -82,21 +97,27 @@ class Surveyor:
         self._survey = Survey(list(slabs), batches=self.rules.batch_topics)
         self._lanes = Lanes(self.kernels, _TOGETHER)
         self._counts = np.ones(_TOGETHER, np.int64)
-        for number, slab in enumerate(slabs):
-            self._slab, self._previous = slab, None
-            self._read_one(slab, last=number == len(slabs) - 1)
-            if self.advance is not None:
-                self.advance(slab.size)
+        last = slabs[-1] if slabs else None
+        current, reached = None, 0
+        with closing(in_order(list(slabs), partial(self._events, last), self.jobs)) as events:
+            for slab, event in events:
+                if current is not slab:
+                    current, reached = slab, 0
+                    self._slab, self._previous = slab, None
+                if isinstance(event, _Finished):
+                    self._end(slab, event, reached)
+                else:
+                    reached = self._take(event, reached)
         self._sort()
         settle(self._survey)
         self._survey.holes = joined(self._survey.holes)
         return self._survey
 
-    def _read_one(self, slab: Slab, *, last: bool) -> None:
+    def _events(self, last: Slab | None, slab: Slab, lane: Lane) -> Iterator[tuple[Slab, Event | _Finished]]:
+        """What a segment holds, for one thread. last: of the log."""
         if slab.file is None and not slab.given:
-            self._hole(0, slab.size, "no-file")
+            yield slab, _Finished("no-file")
             return
-        done = 0
         below = None
         try:
             if slab.file is not None:
@@ -105,22 +126,34 @@ class Surveyor:
                 scan = SegmentScan(
                     source,
                     slab.base,
-                    active=last,
+                    active=slab is last,
                     keep_stale=True,
                     past_blanks=True,
                     kernels=self.kernels,
+                    stop=lane.stop,
                 )
                 for event in scan:
-                    done = self._take(event, done)
+                    if isinstance(event, Records):
+                        lane.take(event.rows.nbytes + copied_bytes(source, event))
+                        yield slab, Records(event.rows.copy(), event.window, event.origin)
+                    else:
+                        yield slab, event
         except RmqtoolError as error:
-            self._hole(done, slab.size, f"unreadable: {error}")
+            yield slab, _Finished(f"unreadable: {error}")
             return
-        finally:
-            if self._survey.doubts and self._survey.doubts[-1].slab is slab:
-                self._part(slab.end)
-        for bad in below.unreadable if below is not None else ():
+        yield slab, _Finished(unreadable=tuple(below.unreadable) if below is not None else ())
+
+    def _end(self, slab: Slab, end: _Finished, reached: int) -> None:
+        """Nothing more is read of a segment."""
+        if end.reason is not None:
+            self._hole(reached, slab.size, end.reason)
+        if self._survey.doubts and self._survey.doubts[-1].slab is slab:
+            self._part(slab.end)
+        for bad in end.unreadable:
             if not any(one.position <= bad.start and bad.end <= one.end for one in slab.given):
                 self._hole(bad.start, min(bad.end, slab.size), "unreadable")
+        if self.advance is not None:
+            self.advance(slab.size)
 
     def _take(self, event: Event, done: int) -> int:
         """Where the events seen so far end."""

@@ -1,8 +1,7 @@
 """Records whose body is right and whose properties hold zeros: a torn page, or a block that was lost.
 
 The message is there, so it stays, with the properties that are whole. What the zeros are in goes, and
-separators take its place, which no reader sees. Zeros inside of a value, few and with text around them, may
-be what a client sent: they stay.
+separators take its place, which no reader sees. Those that a client may have sent stay (`scan.torn`).
 """
 
 from __future__ import annotations
@@ -10,27 +9,10 @@ from __future__ import annotations
 from formats import crc_trailer
 from formats.commitlog import HEADERS, MESSAGE_MAGIC_CODE_V2, is_v6
 from formats.primitives import sizeof
-from formats.properties import Segment, decode_pairs
+from formats.properties import decode_pairs
 from rmqtool.repair.mend.restore import has_trailer, sealed
 from rmqtool.scan.fields import OFF_BODY_LENGTH, OFF_MAGIC, OFF_SYS_FLAG
-
-_RUN = bytes(8)
-"""so many zeros are no text of a client"""
-
-
-def is_torn(properties: bytes) -> bool:
-    """Whether zeros stand where no client puts them: in a name, at the end of a value, in long runs."""
-    return b"\0" in properties and any(_is_lost(one) for one in decode_pairs(properties))
-
-
-def _is_lost(segment: Segment) -> bool:
-    raw = segment.raw
-    if b"\0" not in raw:
-        return False
-    name, _, value = raw.partition(b"\x01")
-    if not segment.is_pair or b"\0" in name or b"\x01" in value or _RUN in raw:
-        return True
-    return value.startswith(b"\0") or value.endswith(b"\0")
+from rmqtool.scan.torn import is_lost, is_torn
 
 
 def with_whole_properties(record: bytes, *, trailer: bool) -> bytes | None:
@@ -42,7 +24,7 @@ def with_whole_properties(record: bytes, *, trailer: bool) -> bytes | None:
     raw = record[at:]
     if not is_torn(raw):
         return None
-    whole = [one.raw for one in decode_pairs(raw) if one.is_pair and not _is_lost(one)]
+    whole = [one.raw for one in decode_pairs(raw) if one.is_pair and not is_lost(one)]
     seal = b""
     if has_trailer(record):
         seal = raw[-crc_trailer.TRAILER_SIZE :]

@@ -16,8 +16,9 @@ import numpy as np
 
 from rmqtool.repair.plan import Action
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import Check, CrcState, Field, Issue
+from rmqtool.scan.fields import Check, CrcState, Field
 from rmqtool.scan.segment import SegmentScan
+from rmqtool.scan.torn import torn_properties
 from rmqtool.store.cut import CutSource
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.patched import PatchedSource
@@ -253,13 +254,13 @@ def _open(segment: Segment, access: Access, step: int) -> ByteSource:
 
 
 def _whole(scan: SegmentScan, base: int) -> Iterator[Records]:
-    """Runs of whole records at their own place; one with zeros among its properties (`CL-NUL`) is torn."""
+    """Runs of whole records at their own place; one with torn properties (`CL-NUL`) is none."""
     for event in scan:
         if isinstance(event, Records):
             rows = event.rows
             own = rows[:, Field.STORED_PHYSICAL_OFFSET] == rows[:, Field.POSITION] + base
             good = own & (rows[:, Field.CRC_STATE] != CrcState.BAD)
-            good &= rows[:, Field.ISSUES] & int(Issue.PROPERTIES_NUL) == 0
+            good &= ~torn_properties(event)
             if good.any():
                 yield Records(rows[good], event.window, event.origin)
 

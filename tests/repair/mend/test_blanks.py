@@ -7,39 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fixtures import copy_base, strict
+from fixtures import strict
 from formats.commitlog import BLANK_MAGIC_CODE, encode_message
 from tests.repair.mend.laws import kept, mend, problems
+from tests.repair.mend.seven import RELEASE, SEGMENT, SETTINGS, mended
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-BASE = "v533-a-clean"
-RELEASE = "5.3.3"
-SETTINGS: dict[str, object] = {
-    "mappedFileSizeCommitLog": 65536,
-    "mappedFileSizeConsumeQueue": 4000,
-    "maxHashSlotNum": 100,
-    "maxIndexNum": 400,
-}
-SEGMENT = 65536
 LAST = 6 * SEGMENT
-
-
-@pytest.fixture
-def base(tmp_path: Path) -> Path:
-    """A healthy store of seven segments."""
-    return copy_base(BASE, tmp_path / "store")
-
-
-def mended(root: Path, tmp_path: Path) -> list[str]:
-    """What is wrong after the mend; everything that can still be carved has to survive."""
-    must = {at: one for at, one in strict.carve(root).items() if one.placed}
-    mend(root, RELEASE, tmp_path / "mended", SETTINGS)
-    found = problems(tmp_path / "mended", must, RELEASE, SETTINGS)
-    if kept(tmp_path / "mended", RELEASE, SETTINGS).changes:
-        found.append("a second time changes something")
-    return found
 
 
 def segment(root: Path, base: int) -> Path:

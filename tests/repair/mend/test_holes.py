@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from fixtures import copy_base, strict
+from fixtures import strict
 from formats.commitlog import encode_message
 from formats.properties import decode
 from rmqtool.repair.mend.headers import read_header
@@ -20,20 +20,11 @@ from rmqtool.repair.mend.placing import Slab
 from rmqtool.repair.mend.restore import padded, restored
 from rmqtool.repair.mend.tiles import Tiles
 from rmqtool.store.bytes import MemorySource
-from tests.repair.mend.laws import kept, mend, problems
+from tests.repair.mend.laws import kept
+from tests.repair.mend.seven import RELEASE, SEGMENT, SETTINGS, mended
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-BASE = "v533-a-clean"
-RELEASE = "5.3.3"
-SETTINGS: dict[str, object] = {
-    "mappedFileSizeCommitLog": 65536,
-    "mappedFileSizeConsumeQueue": 4000,
-    "maxHashSlotNum": 100,
-    "maxIndexNum": 400,
-}
-SEGMENT = 65536
 
 
 def test_a_patch_lies_over_what_is_below() -> None:
@@ -160,22 +151,6 @@ def overwritten(root: Path, start: int, data: bytes) -> None:
     raw = bytearray(path.read_bytes())
     raw[start % SEGMENT : start % SEGMENT + len(data)] = data
     path.write_bytes(raw)
-
-
-@pytest.fixture
-def base(tmp_path: Path) -> Path:
-    """A healthy store of seven segments."""
-    return copy_base(BASE, tmp_path / "store")
-
-
-def mended(root: Path, tmp_path: Path) -> list[str]:
-    """What is wrong after the mend; everything that can still be carved has to survive."""
-    must = {at: one for at, one in strict.carve(root).items() if one.placed}
-    mend(root, RELEASE, tmp_path / "mended", SETTINGS)
-    found = problems(tmp_path / "mended", must, RELEASE, SETTINGS)
-    if kept(tmp_path / "mended", RELEASE, SETTINGS).changes:
-        found.append("a second time changes something")
-    return found
 
 
 @pytest.mark.parametrize("with_queues", [True, False])

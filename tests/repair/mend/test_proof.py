@@ -12,38 +12,14 @@ from formats.commitlog import encode_message
 from rmqtool.check.findings import Severity
 from rmqtool.check.verify import Verification
 from rmqtool.cli.main import run
-from rmqtool.repair.mend.torn import is_torn, with_whole_properties
+from rmqtool.repair.mend.torn import with_whole_properties
+from rmqtool.scan.torn import is_torn
 from rmqtool.store.layout import Store
-from tests.repair.mend.laws import kept, mend, problems
+from tests.repair.mend.laws import mend, problems
+from tests.repair.mend.seven import BASE, RELEASE, SEGMENT, SETTINGS, mended
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-BASE = "v533-a-clean"
-RELEASE = "5.3.3"
-SETTINGS: dict[str, object] = {
-    "mappedFileSizeCommitLog": 65536,
-    "mappedFileSizeConsumeQueue": 4000,
-    "maxHashSlotNum": 100,
-    "maxIndexNum": 400,
-}
-SEGMENT = 65536
-
-
-@pytest.fixture
-def base(tmp_path: Path) -> Path:
-    """A healthy store of seven segments."""
-    return copy_base(BASE, tmp_path / "store")
-
-
-def mended(root: Path, tmp_path: Path) -> list[str]:
-    """What is wrong after the mend; everything that can still be carved has to survive."""
-    must = {at: one for at, one in strict.carve(root).items() if one.placed}
-    mend(root, RELEASE, tmp_path / "mended", SETTINGS)
-    found = problems(tmp_path / "mended", must, RELEASE, SETTINGS)
-    if kept(tmp_path / "mended", RELEASE, SETTINGS).changes:
-        found.append("a second time changes something")
-    return found
 
 
 def overwritten(root: Path, start: int, data: bytes) -> None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from rmqtool.pipeline.keys.asked import Unit
 from rmqtool.pipeline.parts import log_parts
-from rmqtool.query.by_key import KeySource
-from rmqtool.query.key_query import known_places
-from rmqtool.query.lost_place import where_items_lead
+from rmqtool.query.by_key import KeySource, items_without_record
+from rmqtool.query.key_query import places_known
+from rmqtool.query.lost_place import LOOKED_AT, where_items_lead
 from rmqtool.scan.picked import Missing, pick
 from rmqtool.store.coverage import Incomplete, coverage, holes_in, rest_of_log
 
@@ -29,17 +29,19 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Told:
+class StoreSums:
     """As `query.by_key.KeyAnswer`, without the matches.
 
-    absent: where items lead to no record; where the log answers for them, too, the first of those that have
-    expired and the first of the others.
+    without_record: the first places that items lead to and that hold no record; inside: the first of those
+    that have not expired, missing_inside: how many they are.
     """
 
     candidates: int = 0
     collisions: int = 0
     missing: int = 0
-    absent: set[int] = field(default_factory=set)
+    without_record: set[int] = field(default_factory=set)
+    inside: set[int] = field(default_factory=set)
+    missing_inside: int = 0
     topics: int = 0
     index_files: list[str] = field(default_factory=list)
     not_used: dict[str, str] = field(default_factory=dict)
@@ -48,9 +50,10 @@ class Told:
 
     def add(self, note: Row) -> None:
         """Takes in what a task said."""
-        for name in ("candidates", "collisions", "missing", "topics"):
+        for name in ("candidates", "collisions", "missing", "missing_inside", "topics"):
             setattr(self, name, getattr(self, name) + note.get(name, 0))
-        self.absent.update(note.get("absent", ()))
+        self.without_record.update(note.get("without_record", ()))
+        self.inside.update(note.get("inside", ()))
         self.index_files += note.get("index_files", ())
         self.not_used |= note.get("not_used", {})
         self.rest += [(low, high) for low, high in note.get("rest", ())]
@@ -59,7 +62,7 @@ class Told:
     def summary(self, store: Store, asked: Asked, unread: list[Row]) -> Row:
         """What `KeyQuery.summary` says of where the answer comes from."""
         scanned = [] if asked.source is KeySource.INDEX else self.rest
-        told: Row = {
+        row: Row = {
             "source": "+".join(["index"] * bool(self.index_files) + ["scan"] * bool(scanned)) or "index",
             "candidates": self.candidates,
             "rejected_collisions": self.collisions,
@@ -67,32 +70,32 @@ class Told:
             "index_files": self.index_files,
             "index_files_not_used": self.not_used,
             "index_items_without_record": self.missing,
-            "index_knew": [row for _, row in known_places(store, self.absent)],
+            "index_knew": [place for _, place in places_known(store, self.without_record)],
             "scanned": [list(one) for one in scanned],
         }
         if asked.topic is None:
-            told["topics"] = self.topics
+            row["topics"] = self.topics
         rows = [*unread, *holes_in(store.segments, sorted(scanned))]
         if asked.source is KeySource.INDEX:
             for low, high in self.rest:
                 rows += rest_of_log(list(store.segments), low, Incomplete.LIMIT, end=high)
-            inside = sorted(one for one in self.absent if one >= store.segments.first_offset)
-            found = pick(store.segments, inside, ("physical_offset",))
-            rows += [one.row() for one in found if isinstance(one, Missing)]
+            found = pick(store.segments, sorted(self.inside)[:LOOKED_AT], ("physical_offset",))
+            lost = [one for one in found if isinstance(one, Missing)]
+            rows += items_without_record(lost, self.missing_inside)
         else:
-            rows += where_items_lead(store.segments, self.absent)
+            rows += where_items_lead(store.segments, self.inside)
         own = sorted(self.not_covered, key=lambda row: row.get("physical_offset", -1))
-        return told | coverage([*rows, *_each_once(own)])
+        return row | coverage([*rows, *_each_once(own)])
 
 
 def _each_once(rows: list[Row]) -> list[Row]:
     return list({json.dumps(row, sort_keys=True): row for row in rows}.values())
 
 
-def take(told: Mapping[str, Told], notes: list[Row]) -> None:
-    """Adds notes to what is told of their stores."""
+def take(sums: Mapping[str, StoreSums], notes: list[Row]) -> None:
+    """Adds notes to the sums of their stores."""
     for note in notes:
-        told[note["store"]].add(note)
+        sums[note["store"]].add(note)
 
 
 def scan(
@@ -100,16 +103,16 @@ def scan(
     task: Callable[[Unit], Iterator[pa.RecordBatch]],
     stores: Mapping[str, Store],
     options: SourceOptions,
-    told: Mapping[str, Told],
+    sums: Mapping[str, StoreSums],
 ) -> None:
     """Reads what no index answers for."""
     units = [
         unit
         for number, (path, store) in enumerate(stores.items())
-        for unit in _units(path, number, store, options, told[path].rest)
+        for unit in _units(path, number, store, options, sums[path].rest)
     ]
     made.by_item(units, task)
-    take(told, made.notes)
+    take(sums, made.notes)
 
 
 def _units(path: str, number: int, store: Store, options: SourceOptions, ranges: Ranges) -> Iterator[Unit]:

@@ -1,0 +1,81 @@
+"""Messages of the log for which their queue has no unit although dispatching went past them.
+
+Dispatching goes in the order of the log (`ReputMessageService#doReput`), and a queue file expires only when
+the record of its last unit lies below the log (`ConsumeQueue#deleteExpiredFile`). So a record in front of
+the first unit, or one behind the last unit while another queue has units further on, had a unit once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.query.dispatch_position import dispatch_position
+from rmqtool.query.waiting import queue_offsets_in
+from rmqtool.store.coverage import Incomplete
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rmqtool.query.queue_view import QueueView
+    from rmqtool.query.reading import Reading
+    from rmqtool.store.layout import Store
+
+    Row = dict[str, Any]
+
+_LAST_SEGMENTS = 3
+"""segments that are searched behind the end of a queue whose last file has room left"""
+
+
+def without_first_units(store: Store, view: QueueView, reading: Reading) -> Iterator[Row]:
+    """No row of `not_covered`, or the one for messages in front of the first unit of a queue.
+
+    Reads the log from its begin to the record of that unit; where nothing has expired, damage there is told,
+    too. Nothing where a queue begins with blank units, as its first file then does
+    (`ConsumeQueue#fillPreBlank`).
+    """
+    first = next((units[0] for file in view.files[:1] if len(units := view.units(file, 0, view.width))), None)
+    if first is None or not (view.batch or view.begins_at is not None):
+        return
+    begin = int(first["base_offset"]) if view.batch else view.files[0].base // view.width
+    if not begin:
+        return
+    end = min(int(first["physical_offset"]), view.log.high)
+    found, whole = queue_offsets_in(store, (view.log.low, end), *view.name, reading)
+    lost = [int(one) for one in found if one < begin]
+    yield from _row(view, lost, "in front of its first unit")
+    if not lost and not whole and view.log.low == 0:
+        what = f"the log is damaged in front of the first unit, of queue offset {begin}; nothing expired"
+        yield {"path": view.path, "reason": Incomplete.DAMAGE.value, "error": what}
+
+
+def without_last_units(store: Store, view: QueueView, reading: Reading) -> Iterator[Row]:
+    """No row of `not_covered`, or the one for messages behind the last unit of a queue.
+
+    Reads the log from the record of that unit to where other queues end; of a queue whose last file has room
+    left, so that no further file can have been there, the last segments only. In a store that a broker holds
+    dispatching may go on meanwhile, and nothing is said.
+    """
+    if reading.live or view.hidden is not None:
+        return
+    start, full = view.log.low, False
+    if view.files:
+        last = view.files[-1]
+        units = view.units(last, last.written - view.width)
+        full = last.written + view.width > last.source.size
+        if len(units):
+            start = max(start, int(units[-1]["physical_offset"]) + int(units[-1]["size"]))
+    reached = dispatch_position(store, view.log)
+    if not full:
+        bases = [one.base for one in store.segments if one.base < reached]
+        start = max(start, *bases[-_LAST_SEGMENTS:][:1], 0)
+    found, _ = queue_offsets_in(store, (start, reached), *view.name, reading)
+    lost = [int(one) for one in found if one >= view.max_offset]
+    yield from _row(view, lost, f"though other queues have units up to offset {reached} of the log")
+
+
+def _row(view: QueueView, slots: list[int], where: str) -> Iterator[Row]:
+    if slots:
+        many = "1 message of the queue lies" if len(slots) == 1 else f"{len(slots)} messages of the queue lie"
+        what = f"{many} in the log without a unit, {where}"
+        place = {"path": view.path, "queue_offset": min(slots), "messages": len(slots)}
+        yield place | {"reason": Incomplete.DAMAGE.value, "error": what}

@@ -1,0 +1,66 @@
+"""Entries of batch queues, held against the records that they should lead to."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fixtures.handmade import BATCH_UNIT_SIZE
+from fixtures.stores import HandmadeStore
+from tests.helpers import rmq
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> HandmadeStore:
+    """Two batch queues whose files hold a few units each."""
+    store = HandmadeStore()
+    for number in range(120):
+        store.put_batch("Batches", [b"first %d" % number, b"second"], queue_id=number % 2)
+    attributes = {"queue.type": "BatchCQ"}
+    topic = {"topicName": "Batches", "perm": 6, "readQueueNums": 2, "writeQueueNums": 2}
+    store.config = {"topics": {"topicConfigTable": {"Batches": {**topic, "attributes": attributes}}}}
+    return store.write(tmp_path / "store")
+
+
+def doctor(store: HandmadeStore) -> tuple[str, dict[str, int], int]:
+    told = json.loads(rmq("doctor", store.root, "--as-version", "5.3.3", "--json").stdout)
+    codes = {one["code"]: one.get("count") for one in told["consequences"] if one["severity"] != "note"}
+    return told["verdict"], codes, told["already_damaged"]["messages"]
+
+
+def test_entries_that_lead_to_their_records(store: HandmadeStore) -> None:
+    assert doctor(store)[0] == "safe"
+
+
+def test_an_entry_that_leads_to_another_record(store: HandmadeStore) -> None:
+    one, other = store.of("Batches")[3], store.of("Batches", 1)[3]
+    assert one.unit is not None
+    store.patch(*one.unit, other.offset.to_bytes(8, "big"))
+    assert doctor(store) == ("damaged", {"DR-WRONG-ENTRIES": 1}, 1)
+
+
+def test_an_entry_that_leads_to_no_record(store: HandmadeStore) -> None:
+    one = store.of("Batches")[3]
+    assert one.unit is not None
+    path, position = one.unit
+    store.patch(path, position + 26, (5000).to_bytes(8, "big"))  # base offset
+    verdict, codes, _ = doctor(store)
+    assert verdict != "safe"
+    assert "DR-WRONG-ENTRIES" in codes
+
+
+def test_a_middle_file_that_is_gone(store: HandmadeStore) -> None:
+    files = sorted((store.root / "batchconsumequeue/Batches/0").iterdir())
+    assert len(files) >= 3
+    lost = 2 * (files[1].stat().st_size // BATCH_UNIT_SIZE)
+    files[1].unlink()
+    verdict, codes, _ = doctor(store)
+    assert verdict == "unsafe"
+    assert set(codes) == {"DR-NOT-REBUILT"}
+    told = json.loads(rmq("doctor", store.root, "--as-version", "5.3.3", "--json").stdout)
+    assert f"{lost} messages" in str(told["consequences"])
