@@ -142,6 +142,8 @@ class Foretelling:
         start = self.start
         if self.settings.dledger:
             return
+        if start.listing.is_directory("lock"):  # opened when the store is made (`DefaultMessageStore`)
+            raise RefusedError("lock-directory", "a directory of this name", "lock")
         start.load()
         if on_plan is not None and start.plan is not None:
             on_plan(start.plan)

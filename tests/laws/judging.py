@@ -13,7 +13,7 @@ from fixtures.compound import make
 from tests.laws.asking import Asked, document
 from tests.laws.java import judge_with_java
 from tests.laws.real import written
-from tests.laws.truth import Truth, kept, lost_tables, tree, truth
+from tests.laws.truth import Truth, in_rocksdb, kept, lost_tables, tree, truth
 
 if TYPE_CHECKING:
     from fixtures.compound import Compound
@@ -255,7 +255,7 @@ def _keep(asked: Asked, codes: set[tuple[str, str]]) -> None:
         if made.intact:
             asked.breaks("keep-refused", f"exit {done.exit_code} {done.stderr.strip()[-250:]}")
         return
-    if wrong := kept(target, made):
+    if wrong := kept(target, made, dispatched=not in_rocksdb(made)):
         lost = document(done).get("summary", {}).get("lost", {}).get("messages")
         text = f"exit {done.exit_code} lost {lost}: {len(wrong)} of {len(made.intact)}, {wrong[0]}"
         asked.breaks("keep-intact", text)

@@ -127,6 +127,11 @@ def kept(root: Path, made: Compound, *, dispatched: bool = True) -> list[str]:
     ]
 
 
+def in_rocksdb(made: Compound) -> bool:
+    """Whether the broker keeps queues in RocksDB, perhaps beside files, and fills them from the log."""
+    return any("rocksdb" in f"{name} {value}".lower() for name, value in made.settings.items())
+
+
 def lost_tables(made: Compound) -> list[str]:
     """Config tables of which what is left, file or backup, cannot be read.
 

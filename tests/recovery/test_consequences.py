@@ -196,6 +196,15 @@ def test_a_checkpoint_or_queue_of_the_wrong_kind(tmp_path: Path) -> None:
     assert "DR-REFUSE-CHECKPOINT" in codes(start(root, "4.9.8"))
 
 
+@shows("DR-REFUSE-LOCK")
+@pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
+def test_a_directory_in_the_place_of_the_lock(tmp_path: Path, release: str) -> None:
+    """Measured with both: opening it fails before anything is loaded."""
+    root = write(tmp_path, filled())
+    (root / "lock").mkdir()
+    assert "DR-REFUSE-LOCK" in codes(start(root, release))
+
+
 @shows("DR-REFUSE-EXTENSION")
 def test_a_foreign_queue_file_with_extension_addresses(
     golden: Callable[[str], Golden], tmp_path: Path

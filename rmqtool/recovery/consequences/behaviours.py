@@ -197,6 +197,12 @@ BEHAVIOURS = (
     Behaviour(
         "more-3",
         "directories in the place of files, queues of the wrong type, names that are no numbers",
-        ("DR-REFUSE-ABORT", "DR-REFUSE-CHECKPOINT", "DR-REFUSE-QUEUE-TYPE", "DR-REFUSE-NAME"),
+        (
+            "DR-REFUSE-ABORT",
+            "DR-REFUSE-CHECKPOINT",
+            "DR-REFUSE-LOCK",
+            "DR-REFUSE-QUEUE-TYPE",
+            "DR-REFUSE-NAME",
+        ),
     ),
 )

@@ -21,6 +21,7 @@ CODES = {
     "config-unparsable": "DR-REFUSE-CONFIG",
     "checkpoint-directory": "DR-REFUSE-CHECKPOINT",
     "abort-directory": "DR-REFUSE-ABORT",
+    "lock-directory": "DR-REFUSE-LOCK",
     "queue-type": "DR-REFUSE-QUEUE-TYPE",
     "record-too-large": "DR-REFUSE-RECORD-SIZE",
     "multi-dispatch": "DR-REFUSE-MULTI-DISPATCH",

@@ -55,7 +55,10 @@ def refusal_edits(store: Store, release: str) -> list[Edit]:
     if wheel is not None and wheel.path is not None:
         message = "of another length than brokers take: it is built anew from the timer log"
         edits.append(Edit(Change(action=Action.REMOVE, path=wheel.path, why="timer-wheel", message=message)))
-    for entry in Listing(store).entries("index"):
+    listing = Listing(store)
+    if listing.is_directory("lock"):
+        edits += directory_away(store, "lock", "lock-directory", "brokers open a file of this name")
+    for entry in listing.entries("index"):
         if entry.file is None and parse_long(entry.name) is not None:
             message = "a directory among the index files: brokers refuse it, or load none behind it"
             edits += directory_away(store, entry.path, "stray-directory", message)
