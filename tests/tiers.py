@@ -41,7 +41,7 @@ for _name, _examples in EXAMPLES.items():
 ON_SPARK = ("tests/pipeline/", "tests/interop/test_stream_interop.py")
 """tests that share a session of Spark, which takes longer to start than most of them"""
 GOLDEN = re.compile(r"\b[bv]\d{3}-([a-z0-9-]+)")
-FEW = 2
+FEW = 1
 LONG = (
     "tests/check/test_dying.py",
     "tests/cli/test_interrupt.py",

@@ -6,10 +6,14 @@ import json
 import subprocess
 import sys
 import time
+from typing import TYPE_CHECKING
 
 import pytest
 
 from rmqtool.cli.commands import COMMANDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 HEAVY = {"numpy", "pyarrow", "numba", "llvmlite", "construct", "crcmod", "pydantic", "orjson", "isal", "lz4"}
 HEAVY |= {
@@ -34,10 +38,11 @@ print(json.dumps(sorted(sys.modules)))
 LIST_EACH = """
 import json, os, sys
 from rmqtool.cli import main
-for words in json.loads(sys.argv[1]):
+for line in iter(sys.stdin.readline, ""):
     if os.fork() == 0:
-        main.run([*words, "--help"])
-        print(json.dumps([words, sorted(sys.modules)]), file=sys.__stderr__, flush=True)
+        sys.stdout = open(os.devnull, "w")
+        main.run([*line.split(), "--help"])
+        print(json.dumps(sorted(sys.modules)), file=sys.__stdout__, flush=True)
         os._exit(0)
     os.wait()
 """
@@ -54,13 +59,11 @@ app()
 
 
 @pytest.fixture(scope="module")
-def after_help() -> dict[str, set[str]]:
-    """Command → the modules that its `--help` has loaded."""
-    commands = json.dumps([name.split() for name in COMMANDS])
-    command = [sys.executable, "-c", LIST_EACH, commands]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    told = (json.loads(line) for line in done.stderr.splitlines())
-    return {" ".join(words): set(loaded) for words, loaded in told}
+def each() -> Iterator[subprocess.Popen[str]]:
+    """Answers the name of a command with the modules that its `--help` has loaded."""
+    command = [sys.executable, "-c", LIST_EACH]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
 
 
 def modules_after(*argv: str) -> set[str]:
@@ -81,8 +84,11 @@ def test_program_imports_nothing_heavy_that_typer_does_not(argv: tuple[str, ...]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_command_module_imports_nothing_heavy(name: str, after_help: dict[str, set[str]]) -> None:
-    loaded = after_help[name]
+def test_command_module_imports_nothing_heavy(name: str, each: subprocess.Popen[str]) -> None:
+    assert each.stdin is not None
+    assert each.stdout is not None
+    print(name, file=each.stdin, flush=True)
+    loaded = set(json.loads(each.stdout.readline()))
     assert COMMANDS[name].module in loaded
     assert HEAVY & loaded <= {"pydantic"}  # typer's own
 

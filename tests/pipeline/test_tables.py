@@ -213,19 +213,24 @@ def count(name, **options):
     told[name] = read.load(path).where("topic = 'TopicA'").count()
 
 count("without pushdown")
-if sys.argv[2:]:
-    count("by options", topic="TopicA")
+count("by options", topic="TopicA")
 spark.conf.set(key, "true")
 count("with pushdown and option", pushdown="true")
-if sys.argv[2:]:
-    count("with pushdown and no option")
+count("with pushdown and no option")
+told["whole"] = spark.read.format("rocketmq").load(path).count()
 told["pandas"] = "pandas" in sys.modules
 print(json.dumps(told))
 """
 
 
-@pytest.mark.parametrize("more", [(), pytest.param(("more",), marks=pytest.mark.full)])
-def test_sessions_of_others(goldens: dict[str, Path], tmp_path: Path, more: tuple[str, ...]) -> None:
+def test_the_module_that_spark_looks_for() -> None:
+    from rmqtool.pipeline.pyspark_rocketmq import DefaultSource
+
+    assert (DefaultSource.name(), DefaultSource.__module__) == ("rocketmq", "rmqtool.pipeline.source")
+
+
+@pytest.mark.full
+def test_sessions_of_others(goldens: dict[str, Path], tmp_path: Path) -> None:
     """As installed: nothing is registered, Spark finds the module; with and without its switch."""
     import json
 
@@ -237,16 +242,17 @@ def test_sessions_of_others(goldens: dict[str, Path], tmp_path: Path, more: tupl
     own = {name: value for name, value in os.environ.items() if not name.startswith(("RMQTOOL_", "PYSPARK_"))}
     own |= {"PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}", "PYSPARK_PYTHON": sys.executable, **QUICK_JAVA}
     done = subprocess.run(
-        [sys.executable, "-c", FOREIGN, str(goldens["v498-basic"]), *more],
+        [sys.executable, "-c", FOREIGN, str(goldens["v498-basic"])],
         env=own, capture_output=True, text=True, check=False, cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     told = json.loads(done.stdout)
     store = open_store(goldens["v498-basic"])
     topics = [t for batch in scan(store, columns=["topic"]) for t in batch["topic"].to_pylist()]
+    assert told.pop("whole") == len(topics)
     assert told.pop("pandas") is False
     assert set(told.values()) == {topics.count("TopicA")}
-    assert len(told) == (4 if more else 2)
+    assert len(told) == 4
 
 
 def test_a_schema_that_is_not_ours_is_refused() -> None:

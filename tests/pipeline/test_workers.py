@@ -41,7 +41,7 @@ def test_workers_that_cannot_run_are_told_from_tasks_that_fail(said: str, told: 
 @pytest.mark.parametrize(
     "job",
     [
-        ("verify",),
+        pytest.param(("verify",), marks=pytest.mark.full),
         pytest.param(("sql", "select count(*) from messages"), marks=pytest.mark.full),
         pytest.param(("query-key", "--key", "a"), marks=pytest.mark.full),
         pytest.param(("stream", "--once", "--to", "{}/lake"), marks=pytest.mark.full),

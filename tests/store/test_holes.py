@@ -24,7 +24,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("holes") / "file"
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(
     st.lists(st.sampled_from(["hole", "zeros", "data"]), max_size=12),
     st.integers(0, 70),
