@@ -33,7 +33,7 @@ class ExactOffset:
 
     monotone: do store times never go back in what was read? checked: `all` units, or the `edges` of files
     and one file in full. unknown: units whose record is not there to be asked. of_others: queue offset by
-    physical offset, of records that name another queue as their own.
+    physical offset, of records that name another queue as their own, and of units that go back in the log.
     """
 
     queue_offset: int | None
@@ -60,7 +60,7 @@ def exact_offset(view: QueueView, time: int, boundary: Boundary, all_units: int 
     monotone = bool((np.diff(times[known]) >= 0).all())
     unknown = int(len(known) - known.sum())
     place = None if not places.size else places[0] if boundary is Boundary.LOWER else places[-1]
-    other = known & ~_of_queue(view, units)
+    other = known & (~_of_queue(view, units) | _goes_back(units))
     return ExactOffset(
         None if place is None else int(slots[place]),
         monotone,
@@ -68,6 +68,14 @@ def exact_offset(view: QueueView, time: int, boundary: Boundary, all_units: int 
         unknown,
         dict(zip(units["physical_offset"][other].tolist(), slots[other].tolist(), strict=True)),
     )
+
+
+def _goes_back(units: Units) -> npt.NDArray[np.bool_]:
+    """Which units lead to a record that is not behind those of all earlier units."""
+    offsets = units["physical_offset"].astype(np.int64)
+    back = np.zeros(len(offsets), np.bool_)
+    back[1:] = offsets[1:] <= np.maximum.accumulate(offsets)[:-1]
+    return back
 
 
 def _of_queue(view: QueueView, units: Units) -> npt.NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""Units of a query that lead to no message of their queue: to those of others, or behind the log."""
+"""Units of a query that lead to no message of their place: to those of others, or behind the log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rmqtool.store.coverage import Incomplete
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-QUEUE_COLUMNS = ("path", "position", "physical_offset", "topic", "queue_id", "properties")
+QUEUE_COLUMNS = ("path", "position", "physical_offset", "topic", "queue_id", "queue_offset", "properties")
 _MOST = 4096
 """units that are looked at; one pull looks at fewer"""
 
 
 def misdirected(view: QueueView, batch: pa.RecordBatch, slots: Sequence[int]) -> list[Row]:
-    """No row of `not_covered`, or the one for records that are messages of another queue.
+    """Rows of `not_covered` for records that are messages of another queue, or of another queue offset.
 
     slots: queue offset of the unit of each. Records that say which further queues they feed
-    (`INNER_MULTI_DISPATCH`) are left alone.
+    (`INNER_MULTI_DISPATCH`) are left alone in those; a batch has one queue offset for all its messages.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -39,19 +39,28 @@ def misdirected(view: QueueView, batch: pa.RecordBatch, slots: Sequence[int]) ->
         pc.fill_null(pc.not_equal(batch["topic"], topic), True), pc.not_equal(batch["queue_id"], queue_id)
     )
     feeds = pc.map_lookup(batch["properties"], INNER_MULTI_DISPATCH, "last").is_valid()
-    numbered = batch.select([one for one in QUEUE_COLUMNS if one != "properties"])
-    numbered = numbered.append_column("queue_offset", pa.array(slots, pa.int64()))
-    found = numbered.filter(pc.and_not(other, feeds))
-    if not found.num_rows:
-        return []
-    first = found.slice(0, 1).to_pylist()[0]
+    numbered = batch.append_column("slot", pa.array(slots, pa.int64()))
+    rows = []
+    if (found := numbered.filter(pc.and_not(other, feeds))).num_rows:
+        rows.append(
+            _row(found, "queues", lambda one: f"{escape_name(one['topic'] or '?')}/{one['queue_id']}")
+        )
+    moved = pc.and_not(pc.not_equal(numbered["queue_offset"], numbered["slot"]), other)
+    if not view.batch and (found := numbered.filter(moved)).num_rows:
+        rows.append(_row(found, "queue offsets", lambda one: f"queue offset {one['queue_offset']}"))
+    return rows
+
+
+def _row(found: pa.RecordBatch, others: str, where: Callable[[Row], str]) -> Row:
+    """The row for the messages of `others` that were found in the place of those of this queue."""
+    first = found.slice(0, 1).select([*QUEUE_COLUMNS, "slot"]).to_pylist()[0]
     error = (
-        f"units from queue offset {first['queue_offset']} on lead to messages of other queues "
-        f"({found.num_rows} of them), the first to one of {escape_name(first['topic'] or '?')}/"
-        f"{first['queue_id']}"
+        f"units from queue offset {first['slot']} on lead to messages of other {others} "
+        f"({found.num_rows} of them), the first to one of {where(first)}"
     )
-    place = {name: first[name] for name in ("path", "position", "physical_offset", "queue_offset")}
-    return [place | {"messages": found.num_rows, "reason": Incomplete.DAMAGE.value, "error": error}]
+    place = {name: first[name] for name in ("path", "position", "physical_offset")}
+    lost = {"messages": found.num_rows, "reason": Incomplete.DAMAGE.value, "error": error}
+    return place | {"queue_offset": first["slot"]} | lost
 
 
 def cut_units(view: QueueView, start: int, end: int) -> list[Row]:

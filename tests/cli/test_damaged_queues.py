@@ -33,12 +33,21 @@ def _foreign(store: HandmadeStore) -> None:
     store.patch(path, position, struct.pack(">qi", other.offset, other.size))
 
 
+def _copied(store: HandmadeStore) -> None:
+    store.patch(_FILES[1], 0, (store.root / _FILES[0]).read_bytes())
+
+
 DAMAGE: dict[str, tuple[Callable[[HandmadeStore], None], int, str]] = {
     "zero": (_zero, 25, "a unit that is none ends the queue here; 22 units lie behind it"),
     "cut": (lambda store: os.truncate(store.root / _FILES[1], 210), 38, "the file has 210 of 400 bytes"),
     "gone": (lambda store: store.remove(_FILES[1]), 28, "no file has the units from byte 400 to 800"),
     "far": (_far, 33, "units from queue offset 5 on lead to no record"),
     "foreign": (_foreign, 48, "units from queue offset 5 on lead to messages of other queues (1 of them)"),
+    "copied": (
+        _copied,
+        48,
+        "lead to messages of other queue offsets (20 of them), the first to one of queue offset 0",
+    ),
 }
 
 
