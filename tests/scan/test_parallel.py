@@ -24,7 +24,7 @@ JOBS = [1, 2, 4, 50]
 def no_thread_is_left() -> Iterator[None]:
     before = threading.active_count()
     yield
-    assert threading.active_count() == before
+    assert threading.active_count() <= before  # threads of earlier tests may end meanwhile
 
 
 @pytest.mark.parametrize("jobs", JOBS)
