@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from formats.checkpoint import parse_checkpoint
+from formats.commitlog import SysFlag
 from rmqtool.recovery.batch_queues import BatchQueueModel
 from rmqtool.recovery.commitlog import LogEnd, abnormal_start, normal_start, recover_log
 from rmqtool.recovery.dispatch import Dispatcher, MultiDispatchError
@@ -239,7 +240,8 @@ class Start:
         def take(run: Records, base: int) -> None:
             self.see(run, base)
             if misses:
-                self.border |= bool((run.rows[:, Field.STORED_PHYSICAL_OFFSET] == known).any())
+                here = run.rows[run.rows[:, Field.STORED_PHYSICAL_OFFSET] == known]
+                self.border |= bool((here[:, Field.SYS_FLAG] & int(SysFlag.PREPARED) == 0).any())
             dispatch(run, base)
 
         try:
