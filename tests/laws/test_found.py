@@ -441,3 +441,28 @@ def test_salvage_goes_where_links_lead_and_comes_back(tmp_path: Path) -> None:
     told = rmq("salvage", store.root, "--output", tmp_path / "out", "--json")
     assert told.exit_code == 0, told.stderr
     assert strict.carve(tmp_path / "out").keys() == {one.offset for one in store.stored}
+
+
+@pytest.mark.parametrize("text", [b"null", b"[]"])
+def test_what_no_broker_writes_is_no_empty_table(text: bytes, tmp_path: Path) -> None:
+    store = orders(tmp_path / "store")
+    store.add("config/consumerOffset.json", text)
+    for release in ("4.9.8", "5.3.3"):
+        told = rmq("doctor", store.root, "--json", "--as-version", release)
+        assert told.exit_code == 1
+        assert '"safe_to_start":false' in told.stdout
+    store.add("config/consumerOffset.json", b"{}")
+    assert rmq("doctor", store.root, "--as-version", "4.9.8").exit_code == 0
+
+
+def test_queues_that_are_written_to_rocksdb_too_are_mended_in_their_files(tmp_path: Path) -> None:
+    """`rocksdbCQDoubleWriteEnable`: the broker serves the files."""
+    store = orders(tmp_path / "store")
+    store.add("consumequeue/CURRENT", b"MANIFEST-000005\n")
+    path, at = store.of("Orders")[7].unit or ("", 0)
+    unit = store.read(path, at, 20)
+    store.patch(path, at, bytes(20))
+    conf = tmp_path / "broker.conf"
+    conf.write_text("rocksdbCQDoubleWriteEnable=true\n")
+    rmq("recover", store.root, "--store-config", conf, "--output", tmp_path / "out", "--apply")
+    assert (tmp_path / "out" / path).read_bytes()[at : at + 20] == unit
