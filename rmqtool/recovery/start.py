@@ -10,7 +10,6 @@ from rmqtool.recovery.batch_queues import BatchQueueModel
 from rmqtool.recovery.commitlog import LogEnd, abnormal_start, normal_start, recover_log
 from rmqtool.recovery.dispatch import Dispatcher, MultiDispatchError
 from rmqtool.recovery.extension import keeps_extension, last_address, recover_extension
-from rmqtool.recovery.listing import Listing
 from rmqtool.recovery.load import IndexLoad, RefusedError, load_files, load_index, queue_directories
 from rmqtool.recovery.mapped import MappedFile, MappedFiles
 from rmqtool.recovery.matching import UnitMatcher
@@ -55,7 +54,7 @@ class Start:
     ) -> None:
         self.store, self.traits, self.settings, self.reading = store, traits, settings, reading
         self._keep_units = keep_units
-        self.listing = Listing(store)
+        self.listing = store.listing
         self.log = MappedFiles(settings.commit_log_size, "commitlog")
         self.loaded: list[MappedFile] = []
         """files of the log as they were loaded"""
