@@ -222,7 +222,7 @@ def test_a_foreign_queue_file_with_extension_addresses(
 
 
 def extended(golden: Callable[[str], Golden], root: Path, release: str) -> Path:
-    """A store with extension files: 65 messages in queue 0, whose units fill two files and part of a third."""
+    """A store with extension files: the units of queue 0 fill two of them and a part of the third."""
     shutil.copytree(golden(f"v{release.replace('.', '')}-cqext").path, root)
     return root
 
