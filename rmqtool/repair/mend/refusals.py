@@ -10,7 +10,7 @@ from rmqtool.recovery.foretell import Foretelling
 from rmqtool.recovery.java import parse_long
 from rmqtool.recovery.load import queue_directories, refused_by_wheel
 from rmqtool.recovery.settings import settings_of
-from rmqtool.repair.config_salvage import salvage_table
+from rmqtool.repair.config_salvage import Salvaged, salvage_table
 from rmqtool.repair.content import Inline
 from rmqtool.repair.mend.away import directory_away
 from rmqtool.repair.plan import Action, Change, Edit
@@ -72,7 +72,7 @@ def _table(store: Store, name: str, loads: Loads, traits: Traits) -> Iterator[Ed
     if loads is Loads.BAK:
         problem = f"{name} cannot be parsed"
         whole = store.file(f"{name}.bak")
-        if whole is not None and (found.data is None or not found.lost):
+        if whole is not None and (found.data is None or not found.partial):
             data = read_listed(whole)[1]
             message = (
                 f"{problem}: its .bak takes its place, what changed after that was written is lost: {lost}"
@@ -80,16 +80,27 @@ def _table(store: Store, name: str, loads: Loads, traits: Traits) -> Iterator[Ed
             yield _put(name, data, "config-from-backup", message, {"lost_bytes": 0})
             return
     if found.data is not None:
-        kept = f"the first {found.kept} bytes of {found.source} are kept, {found.entries} entries"
-        message = f"{problem}: {kept}; the last {found.lost} bytes are lost: {lost}"
-        yield _put(
-            name, found.data, "config-salvaged", message, {"entries": found.entries, "lost_bytes": found.lost}
-        )
+        message = f"{problem}: {_salvaged(found)}: {lost}"
+        facts: dict[str, Any] = {"entries": found.entries, "lost_bytes": found.lost}
+        if found.dropped:
+            facts["lost_values"] = [".".join(one.keys) for one in found.dropped]
+        yield _put(name, found.data, "config-salvaged", message, facts)
         return
     for path in (name, f"{name}.bak"):
         if store.file(path) is not None:
             message = f"{problem}, nothing in them can be used, a broker starts without: {lost}"
             yield Edit(Change(action=Action.REMOVE, path=path, why="config-unparsable", message=message))
+
+
+def _salvaged(found: Salvaged) -> str:
+    """What is kept of a table, and what is lost."""
+    said = [f"the first {found.kept} bytes of {found.source} are kept, {found.entries} entries"]
+    if found.lost:
+        said.append(f"the last {found.lost} bytes are lost")
+    if found.dropped:
+        more = f" and {len(found.dropped) - 1} more" if len(found.dropped) > 1 else ""
+        said.append(f"{found.dropped[0]}: it is left out{more}")
+    return "; ".join(said)
 
 
 def _put(path: str, data: bytes, why: str, message: str, facts: dict[str, Any]) -> Edit:
