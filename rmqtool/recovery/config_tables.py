@@ -88,7 +88,7 @@ def _outcome(store: Store, name: str, traits: Traits) -> ConfigOutcome:
 def _written_empty(store: Store, path: str, name: str) -> bool:
     """Whether a file that loads as an empty table is one: no broker writes `null`, `[]` or blanks."""
     file = store.file(path)
-    return file is not None and (parse_table(read_whole(file), name.rpartition("/")[2]).state.has_data)
+    return file is not None and parse_table(read_whole(file), name.rpartition("/")[2]).state.has_data
 
 
 def _view(store: Store, path: str, name: str, traits: Traits) -> View:
