@@ -78,6 +78,8 @@ def prepare() -> None:
         run([Step("packages", "1 minute", (*pip, "-e", ".", *wanted), "python3 tests/run.py")])
         stamp.write_text(state)
     os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"
+    # thousands of processes follow: each would compile what it imports
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def run(steps: list[Step], *, to_the_end: bool = False) -> None:
