@@ -16,7 +16,6 @@ from formats.java import java_hash
 from formats.message_id import OffsetMessageId, UniqueClientId
 from rmqtool.output.redaction_rules import NAMES, NUMBERS
 from tests.helpers import rmq
-from tests.tiers import sampled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
