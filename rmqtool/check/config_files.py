@@ -7,7 +7,8 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.check.findings import Severity, finding
-from rmqtool.store.config_json import ParseState, parse_config, read_listed
+from rmqtool.store.config_json import ParsedConfig, ParseState, parse_table, read_listed
+from rmqtool.store.config_types import misfits
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rmqtool.check.findings import Finding
-    from rmqtool.store.config_json import ParsedConfig
     from rmqtool.store.layout import Store
 
 
@@ -42,8 +42,8 @@ class View(Enum):
 _VERSION = re.compile(rb'"dataVersion"\s*:\s*[\[{][^\[\]{}]*[\]}]\s*,?')
 
 
-def view(parsed: ParsedConfig, raw: bytes) -> View:
-    """As observed with 4.9.7 and 5.3.3. raw: bytes of the file."""
+def view(parsed: ParsedConfig, raw: bytes, name: str) -> View:
+    """As observed with 4.9.7 and 5.3.3. raw: bytes of the file. name: of the table, without `.bak`."""
     state, detail = parsed.state, parsed.detail or ""
     if state is ParseState.MISSING:
         return View.MISSING
@@ -56,7 +56,7 @@ def view(parsed: ParsedConfig, raw: bytes) -> View:
             return View.NOTHING
         # the table behind a broken dataVersion is loaded by some, given up by others
         beside = _VERSION.sub(b"", raw, count=1)
-        return View.DEPENDS if beside != raw and parse_config(beside).state.has_data else View.UNPARSABLE
+        return View.DEPENDS if beside != raw and parse_table(beside, name).state.has_data else View.UNPARSABLE
     # fastjson forgives a byte order mark, NUL bytes at the end, single quotes, but no other text behind
     return View.UNPARSABLE if "bytes follow behind" in detail else View.LOADS
 
@@ -110,7 +110,12 @@ def _pair(store: Store, name: str) -> Iterator[Finding]:
 
 def _load(store: Store, name: str) -> tuple[ParsedConfig, View]:
     parsed, raw = read_listed(store.file(name))
-    return parsed, view(parsed, raw)
+    table = name.rpartition("/")[2].removesuffix(".bak")
+    by_one = (next(misfits(table, parsed.data, before_5=one), None) for one in (True, False))
+    wrong = next((one for one in by_one if one is not None), None) if parsed.state.has_data else None
+    if wrong is not None:  # `read_listed` gives no data where every release refuses
+        return parsed._replace(detail=str(wrong)), View.DEPENDS
+    return parsed, view(parsed, raw, table)
 
 
 def _offer(backup: ParsedConfig, other: View) -> str:

@@ -6,11 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from formats.java import java_parse_int
 from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.check.config_files import check_table
 from rmqtool.check.findings import Severity, finding
-from rmqtool.store.consumer_offsets import offsets_file, stored_offsets
+from rmqtool.store.consumer_offsets import (
+    StoredOffset,
+    offsets_file,
+    stored_delay_offsets,
+    stored_offsets,
+)
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
@@ -119,42 +123,35 @@ def check_offsets(
 ) -> Iterator[Finding]:
     """Consumer offsets against the ends of their queues. unclean: queues may be behind what was consumed."""
     known = set(store.topics) | set(_on_disk(store))
-    for path, topic, group, queue_id, offset in _offsets(store):
+    for path, one in _offsets(store):
         place: dict[str, Any] = {
             "path": path,
-            "topic": topic,
-            "queue_id": queue_id,
-            "queue_offset": offset if isinstance(offset, int) else None,
-            "part": f"{topic}@{group}",
-            "found": offset,
+            "topic": one.topic,
+            "queue_id": one.queue_id,
+            "queue_offset": one.offset,
+            "part": f"{one.topic}@{one.group}",
+            "found": one.offset,
         }
-        if not isinstance(offset, int) or isinstance(offset, bool):
-            yield finding("CFG-OFFSET-VALUE", **place)
-            continue
-        ends = queues.get((topic, queue_id))
-        if topic not in known and not topic.startswith(_LMQ):
+        if type(one.stored) is not int:
+            yield finding("CFG-OFFSET-VALUE", **place | {"found": one.stored}, expected=one.offset)
+        ends = queues.get((one.topic, one.queue_id))
+        if one.topic not in known and not one.topic.startswith(_LMQ):
             yield finding("CFG-OFFSET-TOPIC", **place)
         elif ends is None:
-            if offset > 0:
+            if one.offset > 0:
                 yield finding("CFG-OFFSET-QUEUE", **place)
-        elif offset > ends.max_offset:
+        elif one.offset > ends.max_offset:
             mild = Severity.NOTE if unclean else None
             yield finding("CFG-OFFSET-BEYOND", **place, expected=ends.max_offset, severity=mild)
-        elif offset < ends.min_offset:
+        elif one.offset < ends.min_offset:
             yield finding("CFG-OFFSET-BELOW", **place, expected=ends.min_offset)
 
 
-def _offsets(store: Store) -> Iterator[tuple[str, str, str, int, Any]]:
-    """(path, topic, group, queue, offset) of what a broker loads; delay level n is queue n - 1."""
+def _offsets(store: Store) -> Iterator[tuple[str, StoredOffset]]:
+    """(path, entry) of what a broker loads; delay level n is queue n - 1."""
     path = f"config/{offsets_file(store)}"
     for one in stored_offsets(store):
-        yield path, one.topic, one.group, one.queue_id, one.offset
-    data = store.config_pair("delayOffset.json").data
-    levels = data.get("offsetTable") if isinstance(data, dict) else None
-    for level, offset in levels.items() if isinstance(levels, dict) else ():
-        yield "config/delayOffset.json", SCHEDULE_TOPIC, f"level {level}", _number(level) - 1, offset
-
-
-def _number(text: Any) -> int:
-    number = java_parse_int(str(text))
-    return -1 if number is None else number
+        yield path, one
+    for level, offset, stored in stored_delay_offsets(store):
+        entry = StoredOffset(SCHEDULE_TOPIC, f"level {level}", level - 1, offset, stored)
+        yield "config/delayOffset.json", entry

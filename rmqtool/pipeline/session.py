@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 JAVA = 17
 """the oldest Java that Spark 4 runs on"""
+_LOCAL_MASTER = re.compile(r"local(\[[^\]]*\])?")
 ATTEMPTS = 4
 """times that a task is tried before its part is given up"""
 
@@ -36,7 +37,15 @@ _SETTINGS = {
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.pyspark.binaryAsBytes": "true",
+    "spark.executorEnv.PYTHONSAFEPATH": "1",
 }
+"""The last keeps workers from importing what lies in the directory that the command is run in."""
+_LOCAL = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.authenticate": "true",
+}
+"""where all tasks run here: Java makes objects of what comes in at Spark's ports, so nobody else gets in"""
 
 
 @contextmanager
@@ -119,11 +128,13 @@ def make_session(
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted:
         check_java()
-    wanted = {**_SETTINGS, **(settings or {})}
+    address = master if master is not None or submitted else "local[*]"
+    own = _LOCAL if address is not None and _LOCAL_MASTER.fullmatch(address) else {}
+    wanted = {**_SETTINGS, **own, **(settings or {})}
     wanted[_JAVA_OPTIONS] = " ".join([_logging(), wanted.get(_JAVA_OPTIONS, "")]).strip()
     builder = SparkSession.builder.appName(name)
-    if master is not None or not submitted:
-        builder = builder.master(with_retries(master or "local[*]"))
+    if address is not None:
+        builder = builder.master(with_retries(address))
     for key, value in wanted.items():
         builder = builder.config(key, value)
     with _environment(wanted), _silence() as said:
@@ -148,7 +159,7 @@ def with_retries(master: str) -> str:
 
 def is_local(session: SparkSession) -> bool:
     """Whether all tasks run in processes of this machine, none of which is an executor."""
-    return re.fullmatch(r"local(\[[^\]]*\])?", str(session.sparkContext.master)) is not None
+    return _LOCAL_MASTER.fullmatch(str(session.sparkContext.master)) is not None
 
 
 def parallelism(session: SparkSession) -> int:
@@ -213,8 +224,8 @@ def _logging() -> str:
 
 @contextmanager
 def _environment(settings: Mapping[str, str]) -> Iterator[None]:
-    """What the workers inherit: this interpreter and this code."""
-    own: dict[str, Any] = {}
+    """What Java and the workers inherit: where Spark is, this interpreter and this code."""
+    own: dict[str, Any] = {"SPARK_HOME": os.environ.get("SPARK_HOME", _spark_home())}
     if "spark.pyspark.python" not in settings and "PYSPARK_PYTHON" not in os.environ:
         own["PYSPARK_PYTHON"] = sys.executable
     root = str(Path(__file__).resolve().parents[2])
@@ -227,6 +238,15 @@ def _environment(settings: Mapping[str, str]) -> Iterator[None]:
         yield
     finally:
         _put({key: before[key] for key in own if key != "PYSPARK_PYTHON"})
+
+
+def _spark_home() -> str:
+    """Where pyspark's own Spark is; pyspark itself looks into the parent of the current directory first."""
+    import pyspark
+
+    package = Path(str(pyspark.__file__)).parent
+    places = (package / "spark-distribution", package, package.parents[1])
+    return str(next((one for one in places if (one / "bin" / "spark-submit").is_file()), package))
 
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"

@@ -26,15 +26,8 @@ class CommittedOffset:
 
 
 def committed_offsets(store: Store) -> list[CommittedOffset]:
-    """All offsets that a broker would load, sorted; no odd entries."""
-    found = [
-        CommittedOffset(one.topic, one.group, one.queue_id, one.offset)
-        for one in stored_offsets(store)
-        if one.group
-        and one.queue_id >= 0
-        and isinstance(one.offset, int)
-        and not isinstance(one.offset, bool)
-    ]
+    """All offsets that a broker would load, sorted."""
+    found = [CommittedOffset(one.topic, one.group, one.queue_id, one.offset) for one in stored_offsets(store)]
     return sorted(found, key=lambda one: (one.topic, one.group, one.queue_id))
 
 

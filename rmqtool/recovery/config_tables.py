@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rmqtool.check.config_files import View, view
 from rmqtool.errors import RmqtoolError
-from rmqtool.store.config_json import ParseState, parse_config
+from rmqtool.store.config_json import ParseState, parse_table
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 from rmqtool.store.whole import read_whole
@@ -49,10 +49,10 @@ def config_view(name: str, raw: bytes | None, traits: Traits) -> View:
         return View.MISSING
     if name in traits.listed_versions:
         raw = _LISTED_VERSION.sub(rb"\1{\2}", raw)
-    parsed = parse_config(raw)
+    parsed = parse_table(raw, name, before_5=not traits.tables_of_5)
     if parsed.state is ParseState.EMPTY and raw and b"\0" not in raw and name in traits.blank_tables:
         return View.NOTHING
-    seen = view(parsed, raw)
+    seen = view(parsed, raw, name)
     if seen is View.DEPENDS:  # on the release, which is known here
         return View.UNPARSABLE
     return View.NOTHING if seen is View.LOADS and not parsed.data else seen

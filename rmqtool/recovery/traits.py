@@ -45,6 +45,8 @@ class Traits:
     """configuration files in which nothing but blanks counts as an empty table, not as unparsable (seen)"""
     listed_versions: frozenset[str] = frozenset({"topics.json"})
     """configuration files that load although `dataVersion` opens with a bracket (seen)"""
+    tables_of_5: bool = False
+    """what 5.0 added to configuration tables is read, so that a wrong value there refuses them, too (seen)"""
     skips_directories: bool = False
     """a directory among mapped files is passed over, not refused (`MappedFileQueue#doLoad`)"""
     deletes_empty_last_file: bool = False
@@ -95,6 +97,7 @@ def _table() -> tuple[Traits, ...]:
             {"topics.json", "subscriptionGroup.json", "delayOffset.json", "topicQueueMapping.json"}
         ),
         listed_versions=frozenset({"topics.json", "subscriptionGroup.json"}),
+        tables_of_5=True,
         typed_queues=True,
         checks_duplication=True,
         inner_batches=True,

@@ -6,6 +6,7 @@ writes over it since 5.1). What was written first is then still right.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,9 +14,11 @@ from typing import TYPE_CHECKING
 from rmqtool.check.config_files import View
 from rmqtool.recovery.config_tables import config_view
 from rmqtool.store.config_json import parse_config, read_listed
+from rmqtool.store.config_types import misfits, without
 
 if TYPE_CHECKING:
     from rmqtool.recovery.traits import Traits
+    from rmqtool.store.config_types import Misfit
     from rmqtool.store.layout import Store
 
 _TOKEN = re.compile(
@@ -32,7 +35,8 @@ class Salvaged:
     """The best front of a table and of its `.bak`.
 
     source: path that it is from. data: what the file becomes, None when nothing can be used. entries: of the
-    table in it. kept: bytes of the source that are used. lost: those behind them.
+    table in it. kept: bytes of the source that are used. lost: those behind them. dropped: values in what is
+    kept that no broker reads, which are left out.
     """
 
     source: str
@@ -40,6 +44,12 @@ class Salvaged:
     entries: int = 0
     kept: int = 0
     lost: int = 0
+    dropped: tuple[Misfit, ...] = ()
+
+    @property
+    def partial(self) -> bool:
+        """Something of the source is not in `data`."""
+        return bool(self.lost or self.dropped)
 
 
 def salvage_table(store: Store, name: str, traits: Traits) -> Salvaged:
@@ -49,9 +59,13 @@ def salvage_table(store: Store, name: str, traits: Traits) -> Salvaged:
         raw = read_listed(store.file(path))[1]
         table = name.rpartition("/")[2]
         kept, data = valid_prefix(raw, 3 if table in _NUMBERS else 2)
+        whole = parse_config(data).data
+        dropped = tuple(misfits(table, whole, before_5=not traits.tables_of_5)) if whole else ()
+        if dropped:
+            data = json.dumps(without(whole, dropped)).encode()
         entries = _entries(data)
         if entries > best.entries and config_view(table, data, traits) is View.LOADS:
-            best = Salvaged(path, data, entries, kept, len(raw) - kept)
+            best = Salvaged(path, data, entries, kept, len(raw) - kept, dropped)
     return best
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from formats.java import java_parse_int
 from rmqtool.errors import RmqtoolError, VanishedError
+from rmqtool.store.config_types import misfits
 from rmqtool.store.names import INT_MAX
 from rmqtool.store.remote.address import is_remote
 from rmqtool.store.whole import TABLE, read_whole, within
@@ -215,6 +216,22 @@ def _parse_leniently(text: str, remarks: list[str], strict: Exception) -> Parsed
     return ParsedConfig(_with_numbers(data), ParseState.LENIENT, problem)
 
 
+def parse_table(raw: bytes, name: str, *, before_5: bool | None = None) -> ParsedConfig:
+    """The same of the file `name` in `config/`: no data where a value in it keeps brokers from loading it.
+
+    before_5: as a release before 5.0, or a later one, reads it; None when both have to refuse it.
+    """
+    parsed = parse_config(raw)
+    if not parsed.state.has_data:
+        return parsed
+    releases = (True, False) if before_5 is None else (before_5,)
+    table = name.removesuffix(".bak")
+    wrong = [next(misfits(table, parsed.data, before_5=one), None) for one in releases]
+    if wrong[0] is None or None in wrong:
+        return parsed
+    return ParsedConfig(None, ParseState.UNPARSABLE, str(wrong[0]))
+
+
 def load_json_config(path: str | os.PathLike[str]) -> ParsedConfig:
     """Reads one configuration file. Never raises: a file that cannot be read is a state with its reason."""
     from rmqtool.store.access import open_source
@@ -229,7 +246,7 @@ def load_json_config(path: str | os.PathLike[str]) -> ParsedConfig:
     except (OSError, RmqtoolError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         return ParsedConfig(None, ParseState.UNREADABLE, reason)
-    return parse_config(raw)
+    return parse_table(raw, os.path.basename(os.fspath(path)))
 
 
 def read_listed(file: StoreFile | None) -> tuple[ParsedConfig, bytes]:
@@ -244,7 +261,7 @@ def read_listed(file: StoreFile | None) -> tuple[ParsedConfig, bytes]:
         return ParsedConfig(None, ParseState.MISSING, None), b""
     except RmqtoolError as error:
         return ParsedConfig(None, ParseState.UNREADABLE, str(error)), b""
-    return parse_config(raw), raw
+    return parse_table(raw, file.name), raw
 
 
 @dataclass(frozen=True, slots=True)

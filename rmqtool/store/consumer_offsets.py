@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from formats.java import java_parse_int
+from rmqtool.store.config_types import number_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,12 +18,13 @@ _OFFSETS, _LMQ_OFFSETS = "consumerOffset.json", "lmqConsumerOffset.json"
 
 @dataclass(frozen=True, slots=True)
 class StoredOffset:
-    """One entry, as it stands there. queue_id: -1 for what is no number. offset: the next queue offset."""
+    """One entry. offset: the next queue offset, as a broker reads what is `stored`."""
 
     topic: str
     group: str
     queue_id: int
-    offset: Any
+    offset: int
+    stored: Any
 
 
 def offsets_file(store: Store) -> str:
@@ -45,20 +47,28 @@ def stored_offsets(store: Store) -> Iterator[StoredOffset]:
     name = offsets_file(store)
     data = store.config_pair(name).data
     for key, queues in _table(data, "offsetTable"):
-        topic, _, group = key.partition("@")
-        if isinstance(queues, dict):
-            for number, offset in queues.items():
-                queue_id = java_parse_int(str(number))
-                yield StoredOffset(topic, group, -1 if queue_id is None else queue_id, offset)
-        else:
-            yield StoredOffset(topic, group, 0, queues)
+        for number, stored in queues.items():
+            yield from _entry(key, number, stored)
     if name == _LMQ_OFFSETS:
-        for key, offset in _table(data, "lmqOffsetTable"):
-            topic, _, group = key.partition("@")
-            yield StoredOffset(topic, group, 0, offset)
+        for key, stored in _table(data, "lmqOffsetTable"):
+            yield from _entry(key, "0", stored)
+
+
+def stored_delay_offsets(store: Store) -> Iterator[tuple[int, int, Any]]:
+    """(delay level, next queue offset, as stored) of `delayOffset.json`."""
+    for level, stored in _table(store.config_pair("delayOffset.json").data, "offsetTable"):
+        number, offset = java_parse_int(level), number_of(stored)
+        if number is not None and offset is not None:
+            yield number, offset, stored
+
+
+def _entry(key: str, number: str, stored: Any) -> Iterator[StoredOffset]:
+    topic, _, group = key.partition("@")
+    queue_id, offset = java_parse_int(number), number_of(stored)
+    if queue_id is not None and offset is not None:  # `config_types` gives no table with others
+        yield StoredOffset(topic, group, queue_id, offset, stored)
 
 
 def _table(data: Any, name: str) -> Iterator[tuple[str, Any]]:
     found = data.get(name) if isinstance(data, dict) else None
-    for key, value in found.items() if isinstance(found, dict) else ():
-        yield str(key), value
+    yield from found.items() if isinstance(found, dict) else ()

@@ -225,3 +225,39 @@ def test_all_byte_counts_are_strings_for_javascript(store: Path) -> None:
     assert all(isinstance(one["disk_bytes"], str) for one in info["files"])
     summary = rmq("dump", store, *NDJSON, "--int64-as-string").rows[-1]
     assert (summary["bytes"], summary["gap_bytes"]) == (str(int(summary["bytes"])), "0")
+
+
+def test_one_offset_that_is_no_number_costs_the_table(store: Path) -> None:
+    """Seen with 4.9.7 and 5.3.3: the whole file is refused, and the .bak loaded."""
+    table = store / "config/consumerOffset.json"
+    table.write_text('{"offsetTable":{"TopicTest@A":{0:5,1:"x"},"TopicTest@B":{0:7}}}')
+    for release in ("4.9.8", "5.3.3"):
+        alone = json.loads(rmq("doctor", store, "--as-version", release, "--json").stdout)
+        loads = {"path": "config/consumerOffset.json", "loads": "empty"}
+        assert (alone["verdict"], alone["config"]) == ("unsafe", [loads])
+    backup = store / "config/consumerOffset.json.bak"
+    backup.write_text('{"offsetTable":{"TopicTest@A":{0:"4"}}}')
+    outcome = json.loads(rmq("doctor", store, "--as-version", "5.3.3", "--json").stdout)
+    assert (outcome["verdict"], outcome["config"]) == (
+        "unsafe",
+        [{"path": "config/consumerOffset.json", "loads": "bak"}],
+    )
+    codes = [row["code"] for row in rmq("verify", store, *NDJSON).rows if row["type"] == "finding"]
+    assert {"CFG-PRIMARY", "CFG-OFFSET-VALUE"} <= set(codes)
+    listed = rmq("sql", store, "select consumer_group, committed_offset from consumer_offsets", *NDJSON)
+    assert [(row["consumer_group"], row["committed_offset"]) for row in listed.rows[:-1]] == [("A", 4)]
+    assert (listed.exit_code, listed.rows[-1]["incomplete_reason"]) == (3, "damage")
+    assert 'offsetTable.TopicTest@A.1 is "x"' in listed.rows[-1]["not_covered"][0]["error"]
+
+
+def test_what_brokers_cannot_read_is_left_out_of_the_table(store: Path) -> None:
+    (store / "config/consumerOffset.json").write_text(
+        '{"offsetTable":{"TopicTest@A":{0:5,1:"x"},"TopicTest@B":{0:7}}}'
+    )
+    planned = rmq("recover", store, "--as-version", "5.3.3", *NDJSON)
+    [change] = [row for row in planned.rows if row.get("path") == "config/consumerOffset.json"]
+    assert (change["why"], change["lost_values"]) == ("config-salvaged", ["offsetTable.TopicTest@A.1"])
+    made = store.with_name("made")
+    assert rmq("recover", store, "--as-version", "5.3.3", "--output", made, "--apply").exit_code == 0
+    left = json.loads((made / "config/consumerOffset.json").read_text())
+    assert left == {"offsetTable": {"TopicTest@A": {"0": 5}, "TopicTest@B": {"0": 7}}}

@@ -7,16 +7,20 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from rmqtool.pipeline.runner import run_each
 from rmqtool.pipeline.session import _end_launched, one_session, with_retries
+from rmqtool.store.modes import mask
+from tests.helpers import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -64,6 +68,72 @@ def test_a_light_session_lets_the_user_have_the_last_word(
     [(master, settings)] = asked
     assert (master, (settings or {})["spark.driver.extraJavaOptions"]) == ("local", used)
     assert (settings or {})["spark.sql.warehouse.dir"] == Path(tempfile.gettempdir()).as_uri()
+
+
+def here(item: str) -> tuple[str, bool, str]:
+    """Whether a worker would import what lies in its current directory, and who gets at it."""
+    return item, bool(sys.flags.safe_path), os.environ.get("PYTHONSAFEPATH", "")
+
+
+def test_workers_import_nothing_from_the_current_directory(spark: SparkSession) -> None:
+    ((_, (told,)),) = run_each(spark, {"a": ["worker"]}, here)
+    assert told == ("worker", True, "1")
+
+
+def test_a_local_session_is_reached_by_nobody_else(spark: SparkSession) -> None:
+    """Java makes objects of what comes in at Spark's ports."""
+    told = spark.sparkContext.getConf()
+    assert told.get("spark.driver.host") == told.get("spark.driver.bindAddress") == "127.0.0.1"
+    assert told.get("spark.authenticate") == "true"
+
+
+def test_no_spark_is_started_from_the_current_directory(tmp_path: Path) -> None:
+    """pyspark takes one from the parent directory, where a stranger's store may be."""
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "here").mkdir()
+    programs = {
+        tmp_path / "bin" / "spark-submit": f"touch {tmp_path / 'started'}",
+        tmp_path / "java" / "bin" / "java": 'echo \'openjdk version "17.0.1"\'; [ "$1" = -version ]',
+    }
+    for path, text in programs.items():
+        path.parent.mkdir(parents=True)
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+    code = "from rmqtool.pipeline.session import make_session; make_session('local')"
+    environment = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**environment, "PYTHONPATH": str(ROOT), "JAVA_HOME": str(tmp_path / "java")},
+        cwd=tmp_path / "here",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Spark does not start" in done.stderr
+    assert not (tmp_path / "started").exists()
+
+
+def test_what_spark_keeps_meanwhile_is_for_this_user_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rmqtool.cli.context import Context
+    from rmqtool.cli.options import OutputOptions
+    from rmqtool.cli.pipeline.spark import SparkOptions
+
+    masks = []
+
+    @contextmanager
+    def started(*_: object, **__: object) -> Iterator[SimpleNamespace]:
+        masks.append(mask())
+        yield SimpleNamespace(sparkContext=SimpleNamespace(uiWebUrl=None))
+
+    monkeypatch.setattr("rmqtool.pipeline.session.one_session", started)
+    before = os.umask(0o022)
+    try:
+        for given in ({}, {"readers": 0o750}):
+            with SparkOptions().session(Context(OutputOptions()), **given):
+                pass
+        assert (masks, mask()) == ([0o077, 0o027], 0o022)
+    finally:
+        os.umask(before)
 
 
 def test_a_java_that_is_being_started_ends_with_an_interruption() -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from rmqtool.scan.cache import cache_directory
+from tests.helpers import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,3 +59,23 @@ def test_a_place_that_cannot_be_written_is_passed_over(
     assert capsys.readouterr().err == ""
     assert cache_directory([in_file], "k") is None
     assert capsys.readouterr().err == "rmqtool: no writable cache directory, compiling for this run only\n"
+
+
+def test_settings_in_the_current_directory_are_not_taken(tmp_path: Path) -> None:
+    """A stranger's store may be the current directory; numba would load machine code from where they say."""
+    (tmp_path / ".numba_config.yaml").write_text(f"cache_dir: {tmp_path}\n")
+    code = (
+        "import os, rmqtool.scan.kernels, numba\n"
+        "numba.njit(lambda: 1)()\n"
+        "print(numba.config.CACHE_DIR, os.getcwd())"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**environment, "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout.split(), done.stderr) == ([str(tmp_path)], "")

@@ -70,9 +70,9 @@ ENTRIES = (
     ),
     Code(
         "CFG-OFFSET-VALUE",
-        Severity.WARNING,
-        "{part}: {found} is no offset",
-        "a broker may refuse the whole file",
+        Severity.NOTE,
+        "{part}: {found} is not written as a whole number; a broker reads {expected}",
+        "a broker writes plain numbers; it refuses the whole file for what it cannot read as one",
     ),
     Code(
         "CFG-PERM",

@@ -72,7 +72,7 @@ def command(
     """
     from rmqtool.cli.pipeline.spark import check_installed, opened, source_options
     from rmqtool.pipeline.export import ExportJob, refuse_inside
-    from rmqtool.store.modes import only_for, readers_of
+    from rmqtool.store.modes import readers_of
 
     check_installed()
     form = _form(output, partition, compression, bodies)
@@ -86,8 +86,7 @@ def command(
         if not store.segments:
             raise UsageError(f"{path} has no commit log to export from")
     refuse_inside(every, Path(to))
-    only_for(readers_of(*every.values()))
-    with spark.session(context, light=True) as session:
+    with spark.session(context, light=True, readers=readers_of(*every.values())) as session:
         job = ExportJob(session, options, form, Path(to), force=force)
         job.begin()
         try:

@@ -56,7 +56,7 @@ def command(
     from rmqtool.cli.proving import release_of
     from rmqtool.pipeline.opening import refuse_remote
     from rmqtool.query.message_filter import MessageFilter
-    from rmqtool.store.modes import only_for, readers_of
+    from rmqtool.store.modes import readers_of
 
     check_installed()
     if not to:
@@ -66,12 +66,11 @@ def command(
     for path in source.paths:
         refuse_remote(path, "rebuild")
     every = opened(context, source)
-    only_for(readers_of(*every.values()))
     options = {
         path: select.build(release_of(store, version), complete=True, tz=output.tz)
         for path, store in every.items()
     }
-    with spark.session(context, light=True) as session:
+    with spark.session(context, light=True, readers=readers_of(*every.values())) as session:
         from rmqtool.pipeline.rebuild import RebuildJob
 
         job = RebuildJob(session, source, options, Path(to), context.zone.info)

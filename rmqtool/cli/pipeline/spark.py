@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _SPARK = "Spark"
 _FROM_ENVIRONMENT = "-"
+PRIVATE = 0o700
+"""permissions of what only this user may read"""
 
 StoresArgument = Annotated[
     list[str] | None,
@@ -80,15 +82,25 @@ class SparkOptions:
         return found
 
     @contextmanager
-    def session(self, context: Context, *, light: bool = False) -> Iterator[Any]:
-        """A session for the time of a command; one that was there before stays. light: see `one_session`."""
-        from rmqtool.pipeline.session import one_session
+    def session(self, context: Context, *, light: bool = False, readers: int = PRIVATE) -> Iterator[Any]:
+        """A session for the time of a command; one that was there before stays. light: see `one_session`.
 
-        with one_session(self.master, self.settings, light=light) as session:
-            address = session.sparkContext.uiWebUrl
-            if address is not None:
-                context.talk.note(f"Spark shows its work at {address}")
-            yield session
+        readers: permissions that the command's own files may have (`modes.readers_of`). Those that Spark
+        makes meanwhile, which hold records as well, have no others.
+        """
+        from rmqtool.pipeline.session import one_session
+        from rmqtool.store.modes import mask, only_for
+
+        before = mask()
+        only_for(readers)
+        try:
+            with one_session(self.master, self.settings, light=light) as session:
+                address = session.sparkContext.uiWebUrl
+                if address is not None:
+                    context.talk.note(f"Spark shows its work at {address}")
+                yield session
+        finally:
+            os.umask(before)
 
 
 @dataclass(frozen=True)

@@ -146,10 +146,11 @@ def command(
     missing = [row | {"store": path} for path, rows in left_out.items() for row in rows]
     for place in (form.to, form.state):
         refuse_inside(every_store, Path(place))
-    only_for(readers_of(*every_store.values()))
+    readers = readers_of(*every_store.values())
+    only_for(readers)
     refuse_led(form.to, "--to")
     refuse_led(form.state, "--checkpoint")
-    with spark.session(context) as session:
+    with spark.session(context, readers=readers) as session:
         run = StreamRun(session, sources.paths, asked, form, missing)
         for messages in run.run():
             context.talk.note(f"batch {run.batches}: {messages:,} messages, {run.messages:,} in all")

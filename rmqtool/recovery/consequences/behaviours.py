@@ -147,6 +147,7 @@ BEHAVIOURS = (
             "DR-GAP",
             "DR-BAD-BODIES",
             "DR-WRONG-ENTRIES",
+            "DR-WRONG-TAGS",
             "DR-DISPLACED",
             "DR-ASTRAY",
             "DR-TORN-PROPERTIES",
@@ -204,5 +205,10 @@ BEHAVIOURS = (
             "DR-REFUSE-QUEUE-TYPE",
             "DR-REFUSE-NAME",
         ),
+    ),
+    Behaviour(
+        "more-4",
+        "extension units behind a damaged one in the last file: new messages get their addresses",
+        ("DR-EXTENSION-CUT",),
     ),
 )

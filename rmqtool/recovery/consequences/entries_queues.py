@@ -76,6 +76,20 @@ QUEUES = (
         "rmqtool verify STORE lists them; rmqtool recover STORE puts them right",
     ),
     Entry(
+        "DR-WRONG-TAGS",
+        W,
+        "{topic}/{queue_id}: {count} consume queue entries do not have the tags code of their message: "
+        "consumers that filter by tag do not get it",
+        "rmqtool verify STORE lists them; rmqtool recover STORE puts them right",
+    ),
+    Entry(
+        "DR-EXTENSION-CUT",
+        E,
+        "{topic}/{queue_id}: {count} consume queue entries lead to extension units that the start takes "
+        "away; units of new messages get their addresses, and their tags decide who gets the old messages",
+        "copy the store before the start; rmqtool recover STORE writes the extension units again",
+    ),
+    Entry(
         "DR-SLOT-TAKEN",
         E,
         "{topic}/{queue_id}: {count} messages get no unit, as others have their slots already",

@@ -64,7 +64,7 @@ def _witnesses_of_a_log(start: Start) -> Iterator[str]:
     yield from (path for path in start.index.kept[:1])
     if start.store.file("consumequeue/CURRENT") is not None:
         yield "consumequeue/CURRENT"
-    if any(isinstance(one.offset, int) and one.offset > 0 for one in stored_offsets(start.store)):
+    if any(one.offset > 0 for one in stored_offsets(start.store)):
         yield f"config/{offsets_file(start.store)}"
 
 

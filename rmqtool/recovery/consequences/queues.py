@@ -26,9 +26,13 @@ def harm(scene: Scene) -> Iterator[Consequence]:
         yield from _bounds(one, path, facts)
         if queue is not None:
             yield from _states(scene, queue, path, facts)
-    for found in scene.wrong:
-        facts = {"topic": found.topic, "queue_id": found.queue_id}
-        yield consequence("DR-WRONG-ENTRIES", found.path, **facts, count=found.count, start=found.first)
+    for code, entries in (("DR-WRONG-ENTRIES", scene.wrong), ("DR-WRONG-TAGS", scene.wrong_tags)):
+        for found in entries:
+            facts = {"topic": found.topic, "queue_id": found.queue_id}
+            yield consequence(code, found.path, **facts, count=found.count, start=found.first)
+    for (topic, queue_id), count in start.extension_cuts.items():
+        path = start.extensions[topic, queue_id].directory
+        yield consequence("DR-EXTENSION-CUT", path, topic=topic, queue_id=queue_id, count=count)
 
 
 def _bounds(one: QueueOutcome, path: str, facts: dict[str, object]) -> Iterator[Consequence]:

@@ -8,7 +8,7 @@ from rmqtool.errors import RmqtoolError
 from rmqtool.recovery.config_tables import Loads
 from rmqtool.recovery.consequences.consequence import Consequence, consequence
 from rmqtool.recovery.consequences.entry import Severity
-from rmqtool.store.config_json import ParsedConfig, ParseState, parse_config
+from rmqtool.store.config_json import ParsedConfig, ParseState, parse_table
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.whole import read_whole
 
@@ -67,7 +67,7 @@ def _parsed(store: Store, path: str) -> ParsedConfig:
     if file is None:
         return ParsedConfig(None, ParseState.MISSING, None)
     try:
-        return parse_config(read_whole(file))
+        return parse_table(read_whole(file), file.name)
     except RmqtoolError as error:
         return ParsedConfig(None, ParseState.UNREADABLE, str(error))
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 from rmqtool.recovery.config_tables import Loads
 from rmqtool.recovery.foretell import Foretelling
 from rmqtool.recovery.java import parse_long
-from rmqtool.recovery.listing import Listing
 from rmqtool.recovery.load import queue_directories, refused_by_wheel
 from rmqtool.recovery.settings import settings_of
-from rmqtool.repair.config_salvage import salvage_table
+from rmqtool.repair.config_salvage import Salvaged, salvage_table
 from rmqtool.repair.content import Inline
 from rmqtool.repair.mend.away import directory_away
 from rmqtool.repair.plan import Action, Change, Edit
@@ -55,7 +54,7 @@ def refusal_edits(store: Store, release: str) -> list[Edit]:
     if wheel is not None and wheel.path is not None:
         message = "of another length than brokers take: it is built anew from the timer log"
         edits.append(Edit(Change(action=Action.REMOVE, path=wheel.path, why="timer-wheel", message=message)))
-    listing = Listing(store)
+    listing = store.listing
     if listing.is_directory("lock"):
         edits += directory_away(store, "lock", "lock-directory", "brokers open a file of this name")
     for entry in listing.entries("index"):
@@ -73,7 +72,7 @@ def _table(store: Store, name: str, loads: Loads, traits: Traits) -> Iterator[Ed
     if loads is Loads.BAK:
         problem = f"{name} cannot be parsed"
         whole = store.file(f"{name}.bak")
-        if whole is not None and (found.data is None or not found.lost):
+        if whole is not None and (found.data is None or not found.partial):
             data = read_listed(whole)[1]
             message = (
                 f"{problem}: its .bak takes its place, what changed after that was written is lost: {lost}"
@@ -81,16 +80,27 @@ def _table(store: Store, name: str, loads: Loads, traits: Traits) -> Iterator[Ed
             yield _put(name, data, "config-from-backup", message, {"lost_bytes": 0})
             return
     if found.data is not None:
-        kept = f"the first {found.kept} bytes of {found.source} are kept, {found.entries} entries"
-        message = f"{problem}: {kept}; the last {found.lost} bytes are lost: {lost}"
-        yield _put(
-            name, found.data, "config-salvaged", message, {"entries": found.entries, "lost_bytes": found.lost}
-        )
+        message = f"{problem}: {_salvaged(found)}: {lost}"
+        facts: dict[str, Any] = {"entries": found.entries, "lost_bytes": found.lost}
+        if found.dropped:
+            facts["lost_values"] = [".".join(one.keys) for one in found.dropped]
+        yield _put(name, found.data, "config-salvaged", message, facts)
         return
     for path in (name, f"{name}.bak"):
         if store.file(path) is not None:
             message = f"{problem}, nothing in them can be used, a broker starts without: {lost}"
             yield Edit(Change(action=Action.REMOVE, path=path, why="config-unparsable", message=message))
+
+
+def _salvaged(found: Salvaged) -> str:
+    """What is kept of a table, and what is lost."""
+    said = [f"the first {found.kept} bytes of {found.source} are kept, {found.entries} entries"]
+    if found.lost:
+        said.append(f"the last {found.lost} bytes are lost")
+    if found.dropped:
+        more = f" and {len(found.dropped) - 1} more" if len(found.dropped) > 1 else ""
+        said.append(f"{found.dropped[0]}: it is left out{more}")
+    return "; ".join(said)
 
 
 def _put(path: str, data: bytes, why: str, message: str, facts: dict[str, Any]) -> Edit:
@@ -150,7 +160,7 @@ def _topic_table(store: Store, edits: list[Edit]) -> tuple[dict[str, Any] | None
 
 def _queues_by_topic(store: Store) -> dict[str, dict[str, tuple[list[str], bool]]]:
     """Queue directories by topic and kind, and whether any of them has a file that is not empty."""
-    listing = Listing(store)
+    listing = store.listing
     found: dict[str, dict[str, tuple[list[str], bool]]] = {}
     for kind in _KINDS:
         for topic, _, path in queue_directories(listing, kind):

@@ -8,6 +8,7 @@ Loading this package also guards mapped files (`faulting`).
 
 from __future__ import annotations
 
+from rmqtool.scan import numba_settings as _numba_settings  # noqa: F401 - before anything loads numba
 from rmqtool.scan.kernels import faulting as _faulting  # noqa: F401 - loading it guards mapped files
 from rmqtool.scan.kernels.checksum import HAVE_ISAL, crc_at
 from rmqtool.scan.kernels.entries import walk_entries

@@ -1,0 +1,186 @@
+"""Types of the values in configuration tables: one that does not fit costs a broker the whole file.
+
+`RemotingSerializable#fromJson` throws, and `ConfigManager#load` goes on as with a file that is not JSON. Seen
+with every kind of value at every place, with fastjson 1.2.69 (4.9.7) and 1.2.83 (5.3.3). Fields that a class
+does not know are skipped whatever they hold.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from formats.java import java_parse_int
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+_SHOWN = 40
+_NULL = frozenset({"", "null", "NULL"})
+_TRUTH = frozenset({"true", "false", "0", "1", "y", "n", "t", "f"})
+
+
+class _Scalar(Enum):
+    """A field of a Java class; as a value of a map it may be neither null nor blank."""
+
+    INT = 32
+    LONG = 64
+    BOOLEAN = 1
+    NAME = 0
+    """of an enumeration; an unknown one is null"""
+    LIST = -1
+    ANY = -2
+
+
+@dataclass(frozen=True, slots=True)
+class _Map:
+    """A `ConcurrentMap`: no null among its values. numbered: its keys are of the type `Integer`."""
+
+    values: _Shape
+    numbered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    """An object of a class, by its fields; `later`: those that releases before 5.0 do not know."""
+
+    fields: Mapping[str, _Shape]
+    later: Mapping[str, _Shape] = field(default_factory=dict)
+
+
+_Shape = _Scalar | _Map | _Object
+
+_OFFSETS = _Map(_Map(_Scalar.LONG, numbered=True))
+_VERSION = _Object(dict.fromkeys(("counter", "timestamp", "stateVersion"), _Scalar.LONG))
+_TOPIC = _Object(
+    {
+        **dict.fromkeys(("perm", "readQueueNums", "writeQueueNums", "topicSysFlag"), _Scalar.INT),
+        "order": _Scalar.BOOLEAN,
+        "topicFilterType": _Scalar.NAME,
+    },
+    {"attributes": _Map(_Scalar.ANY)},
+)
+_SWITCHES = (
+    "consumeEnable",
+    "consumeFromMinEnable",
+    "consumeBroadcastEnable",
+    "notifyConsumerIdsChangedEnable",
+)
+_GROUP = _Object(
+    {
+        **dict.fromkeys(_SWITCHES, _Scalar.BOOLEAN),
+        **dict.fromkeys(("retryQueueNums", "retryMaxTimes"), _Scalar.INT),
+        **dict.fromkeys(("brokerId", "whichBrokerWhenConsumeSlowly"), _Scalar.LONG),
+    }
+)
+_FILTERS = _Object({"groupFilterData": _Map(_Object({}))})
+
+_TABLES: dict[str, _Object] = {
+    "topics.json": _Object({"topicConfigTable": _Map(_TOPIC), "dataVersion": _VERSION}),
+    "subscriptionGroup.json": _Object(
+        {"subscriptionGroupTable": _Map(_GROUP), "dataVersion": _VERSION},
+        {"forbiddenTable": _Map(_Map(_Scalar.INT))},
+    ),
+    "consumerOffset.json": _Object(
+        {"offsetTable": _OFFSETS}, {"dataVersion": _VERSION, "groupTopicMap": _Map(_Scalar.LIST)}
+    ),
+    "lmqConsumerOffset.json": _Object({"offsetTable": _OFFSETS, "lmqOffsetTable": _Map(_Scalar.LONG)}),
+    "delayOffset.json": _Object({"offsetTable": _Map(_Scalar.LONG, numbered=True)}),
+    "consumerFilter.json": _Object({"filterDataByTopic": _Map(_FILTERS)}),
+    "consumerOrderInfo.json": _Object({"table": _Map(_Map(_Object({}), numbered=True))}),
+    "topicQueueMapping.json": _Object({"topicQueueMappingInfoMap": _Map(_Object({}))}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A value that a broker cannot take. keys: the way to it from the top, empty for the table itself."""
+
+    keys: tuple[str, ...]
+    why: str
+
+    def __str__(self) -> str:
+        return f"{'.'.join(self.keys)[:200] or 'it'} {self.why}"
+
+
+def misfits(name: str, data: Any, *, before_5: bool) -> Iterator[Misfit]:
+    """The values of the table `name` that a broker cannot take, in the order of the file.
+
+    data: the parsed object. before_5: as a release before 5.0 reads it.
+    """
+    table = _TABLES.get(name)
+    if table is not None:
+        yield from _misfits(table, data, (), before_5=before_5)
+
+
+def without(data: Any, wrong: Iterable[Misfit]) -> Any:
+    """A copy of a table that lacks these values, and None when it is one of them."""
+    made = copy.deepcopy(data)
+    for one in wrong:
+        if not one.keys:
+            return None
+        holder = made
+        for key in one.keys[:-1]:
+            holder = holder[key]
+        del holder[one.keys[-1]]
+    return made
+
+
+def number_of(value: Any) -> int | None:
+    """What a broker makes of a value in the place of a long; None where it throws."""
+    if isinstance(value, str):
+        return java_parse_int(value, 64)
+    number = int(value) if isinstance(value, int | float) else None
+    return number if number is not None and -(1 << 63) <= number < 1 << 63 else None
+
+
+def _misfits(
+    shape: _Shape, value: Any, keys: tuple[str, ...], *, before_5: bool, in_map: bool = False
+) -> Iterator[Misfit]:
+    if isinstance(shape, _Scalar):
+        if not _fits(shape, value, in_map=in_map, before_5=before_5):
+            yield Misfit(keys, _why(value))
+        return
+    blank = value is None or (isinstance(shape, _Object) and value in ("", []))
+    if blank and keys and not in_map:
+        return
+    if not isinstance(value, dict):
+        yield Misfit(keys, _why(value))
+        return
+    is_map = isinstance(shape, _Map)
+    for key, held in value.items():
+        if isinstance(shape, _Map):
+            inner: _Shape | None = shape.values
+            if shape.numbered and java_parse_int(key) is None:
+                yield Misfit((*keys, key), "should have a number for a name")
+                continue
+        else:
+            inner = shape.fields.get(key) or (None if before_5 else shape.later.get(key))
+        if inner is not None:
+            yield from _misfits(inner, held, (*keys, key), before_5=before_5, in_map=is_map)
+
+
+def _fits(shape: _Scalar, value: Any, *, in_map: bool, before_5: bool) -> bool:
+    """`TypeUtils#castToInt`, `#castToBoolean`, `LongCodec`, `EnumDeserializer`."""
+    if shape in {_Scalar.ANY, _Scalar.LIST}:
+        return value is not None and (shape is _Scalar.ANY or isinstance(value, list))
+    if value is None or (isinstance(value, str) and value in _NULL):
+        return not in_map
+    if shape is _Scalar.NAME:
+        return isinstance(value, str)
+    if isinstance(value, bool) and shape is _Scalar.LONG:
+        return not before_5
+    if shape is _Scalar.BOOLEAN and isinstance(value, str):
+        return value.lower() in _TRUTH
+    number = number_of(value)
+    bits = 64 if shape is _Scalar.LONG else 32
+    return number is not None and -(1 << bits - 1) <= number < 1 << bits - 1
+
+
+def _why(value: Any) -> str:
+    kinds = {dict: "an object", list: "a list", type(None): "null"}
+    shown = kinds.get(type(value)) or json.dumps(value)[:_SHOWN]
+    return f"is {shown}, which brokers cannot read there"

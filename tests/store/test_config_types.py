@@ -1,0 +1,76 @@
+"""What brokers cannot take in their tables, as the classes of 4.9.7 and 5.3.3 read it by fastjson."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rmqtool.store.config_json import ParseState, parse_table
+from rmqtool.store.config_types import misfits, without
+
+VALUES = "null 5 1.5 'x' '5' '' true [] [1] {} {'a':1} 99999999999 -1".replace("'", '"').split()
+NO_TABLE = VALUES[:9] + VALUES[10:]
+NUMBER = ["null", '"x"', '""', "true", "[]", "[1]", "{}", '{"a":1}']
+ENTRY = VALUES[:9] + VALUES[11:]
+FIELD = ['"x"', "[]", "[1]", "{}", '{"a":1}', "99999999999"]
+SWITCH = ['"x"', '"5"', *FIELD[1:]]
+
+SEEN = {
+    ("topics.json", '{"topicConfigTable":%s}'): (NO_TABLE[1:], NO_TABLE[1:]),
+    ("topics.json", '{"topicConfigTable":{"T":%s}}'): (ENTRY, ENTRY),
+    ("topics.json", '{"topicConfigTable":{"T":{"perm":%s}}}'): (FIELD, FIELD),
+    ("topics.json", '{"topicConfigTable":{"T":{"order":%s}}}'): (SWITCH, SWITCH),
+    ("topics.json", '{"topicConfigTable":{"T":{"topicName":%s}}}'): ([], []),
+    ("topics.json", '{"somethingElse":%s}'): ([], []),
+    ("subscriptionGroup.json", '{"subscriptionGroupTable":{"G":%s}}'): (ENTRY, ENTRY),
+    ("subscriptionGroup.json", '{"subscriptionGroupTable":{"G":{"consumeEnable":%s}}}'): (SWITCH, SWITCH),
+    ("subscriptionGroup.json", '{"forbiddenTable":{"G":%s}}'): ([], ENTRY),
+    ("delayOffset.json", '{"offsetTable":{3:%s}}'): (NUMBER, [one for one in NUMBER if one != "true"]),
+    ("consumerOffset.json", '{"offsetTable":{"T@G":%s}}'): (NO_TABLE, NO_TABLE),
+    ("consumerOffset.json", '{"offsetTable":{"T@G":{0:%s}}}'): (
+        NUMBER,
+        [one for one in NUMBER if one != "true"],
+    ),
+    ("lmqConsumerOffset.json", '{"lmqOffsetTable":{"T@G":%s}}'): (
+        NUMBER,
+        [one for one in NUMBER if one != "true"],
+    ),
+    ("consumerFilter.json", '{"filterDataByTopic":{"T":{"groupFilterData":{"G":%s}}}}'): (ENTRY, ENTRY),
+    ("consumerOffset.json", '{"dataVersion":{"counter":%s}}'): (
+        [],
+        ['"x"', "[]", "[1]", "{}", '{"a":1}'],
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "form"), SEEN)
+def test_what_each_release_refuses(name: str, form: str) -> None:
+    for before_5, refused in zip((True, False), SEEN[name, form], strict=True):
+        found = [
+            value
+            for value in VALUES
+            if not parse_table((form % value).encode(), name, before_5=before_5).state.has_data
+        ]
+        assert found == [one for one in VALUES if one in refused], before_5
+
+
+def test_a_table_that_every_release_refuses_has_no_data() -> None:
+    raw = b'{"offsetTable":{"T@G":{0:5,1:"x"},"Other@G":{2:99999999999999999999}}}'
+    parsed = parse_table(raw, "consumerOffset.json.bak")
+    why = 'offsetTable.T@G.1 is "x", which brokers cannot read there'
+    assert parsed == (None, ParseState.UNPARSABLE, why)
+    assert parse_table(raw, "other.json").data["offsetTable"]["T@G"] == {"0": 5, "1": "x"}
+
+
+def test_without_what_does_not_fit() -> None:
+    data = {"offsetTable": {"T@G": {"0": 5, "1": "x"}, "U@G": [1], "V@G": {"x": 1, "2": "7"}}}
+    wrong = list(misfits("consumerOffset.json", data, before_5=False))
+    assert [".".join(one.keys) for one in wrong] == [
+        "offsetTable.T@G.1",
+        "offsetTable.U@G",
+        "offsetTable.V@G.x",
+    ]
+    left = without(data, wrong)
+    assert left == {"offsetTable": {"T@G": {"0": 5}, "V@G": {"2": "7"}}}
+    assert parse_table(json.dumps(left).encode(), "consumerOffset.json").state is ParseState.STRICT
