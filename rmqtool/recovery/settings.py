@@ -59,7 +59,8 @@ def settings_of(store: Store, config: StoreConfig | None = None) -> StartSetting
             assumed[option] = getattr(known, name)
     extra = known.model_extra or {}
     rocksdb = known.store_type == "defaultRocksDB"
-    if not known.is_set("store_type") and store.file("consumequeue/CURRENT") is not None:
+    database = store.file("consumequeue/CURRENT") is not None
+    if not known.is_set("store_type") and database and not known.doubles_queues:
         rocksdb = True
         assumed["storeType"] = "defaultRocksDB"
     extension = known.enable_consume_queue_ext

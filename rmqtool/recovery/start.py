@@ -6,11 +6,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from formats.checkpoint import parse_checkpoint
+from formats.commitlog import SysFlag
 from rmqtool.recovery.batch_queues import BatchQueueModel
 from rmqtool.recovery.commitlog import LogEnd, abnormal_start, normal_start, recover_log
 from rmqtool.recovery.dispatch import Dispatcher, MultiDispatchError
 from rmqtool.recovery.extension import count_cut, delete_below, last_address, recover_extension
-from rmqtool.recovery.listing import Listing
 from rmqtool.recovery.load import IndexLoad, RefusedError, load_files, load_index, queue_directories
 from rmqtool.recovery.mapped import MappedFile, MappedFiles
 from rmqtool.recovery.matching import UnitMatcher
@@ -55,7 +55,7 @@ class Start:
     ) -> None:
         self.store, self.traits, self.settings, self.reading = store, traits, settings, reading
         self._keep_units = keep_units
-        self.listing = Listing(store)
+        self.listing = store.listing
         self.log = MappedFiles(settings.commit_log_size, "commitlog")
         self.loaded: list[MappedFile] = []
         """files of the log as they were loaded"""
@@ -238,7 +238,8 @@ class Start:
         def take(run: Records, base: int) -> None:
             self.see(run, base)
             if misses:
-                self.border |= bool((run.rows[:, Field.STORED_PHYSICAL_OFFSET] == known).any())
+                here = run.rows[run.rows[:, Field.STORED_PHYSICAL_OFFSET] == known]
+                self.border |= bool((here[:, Field.SYS_FLAG] & int(SysFlag.PREPARED) == 0).any())
             dispatch(run, base)
 
         try:

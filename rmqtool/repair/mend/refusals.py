@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from rmqtool.recovery.config_tables import Loads
 from rmqtool.recovery.foretell import Foretelling
 from rmqtool.recovery.java import parse_long
-from rmqtool.recovery.listing import Listing
 from rmqtool.recovery.load import queue_directories, refused_by_wheel
 from rmqtool.recovery.settings import settings_of
 from rmqtool.recovery.timers import in_use
@@ -58,7 +57,7 @@ def refusal_edits(store: Store, release: str) -> list[Edit]:
     if wheel is not None and wheel.path is not None:
         message = "of another length than brokers take: it is built anew from the timer log"
         edits.append(Edit(Change(action=Action.REMOVE, path=wheel.path, why="timer-wheel", message=message)))
-    listing = Listing(store)
+    listing = store.listing
     if listing.is_directory("lock"):
         edits += directory_away(store, "lock", "lock-directory", "brokers open a file of this name")
     for entry in listing.entries("index"):
@@ -176,7 +175,7 @@ def _topic_table(store: Store, edits: list[Edit]) -> tuple[dict[str, Any] | None
 
 def _queues_by_topic(store: Store) -> dict[str, dict[str, tuple[list[str], bool]]]:
     """Queue directories by topic and kind, and whether any of them has a file that is not empty."""
-    listing = Listing(store)
+    listing = store.listing
     found: dict[str, dict[str, tuple[list[str], bool]]] = {}
     for kind in _KINDS:
         for topic, _, path in queue_directories(listing, kind):
