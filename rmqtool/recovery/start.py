@@ -62,6 +62,7 @@ class Start:
         """files of the log as they were loaded"""
         self.queues: dict[Key, AnyQueue] = {}
         self.extensions: dict[Key, MappedFiles] = {}
+        self.timer_log: MappedFiles | None = None
         self.extension_cuts: dict[Key, int] = {}
         """entries whose extension unit the start takes away"""
         self.index = IndexLoad((), ())

@@ -285,6 +285,39 @@ def test_addresses_that_new_messages_get_again(
     assert (cut.facts["topic"], cut.facts["queue_id"]) == ("TopicExt", 0)
 
 
+@shows("DR-TIMERS-LOST", "DR-TIMERS-AGAIN")
+def test_timer_files_that_are_gone(golden: Callable[[str], Golden], tmp_path: Path) -> None:
+    """`TimerMessageStore#recover`: only the last files of the timer log are read for a new wheel."""
+    root = tmp_path / "whole"
+    shutil.copytree(golden("b533-timer").path, root)
+    assert foretell(Store.open(root), "5.3.3").verdict is Verdict.SAFE
+    wanted = {
+        "timerlog": "DR-TIMERS-LOST",
+        "timerwheel": "DR-TIMERS-LOST",
+        "config/timercheck": "DR-TIMERS-AGAIN",
+    }
+    for name, code in wanted.items():
+        root = tmp_path / code / name.rpartition("/")[2]
+        shutil.copytree(golden("b533-timer").path, root)
+        place = root / name
+        shutil.rmtree(place) if place.is_dir() else place.unlink()
+        found = foretell(Store.open(root), "5.3.3")
+        assert {one for one in codes(found) if one.startswith("DR-TIMERS")} == {code}
+        assert found.verdict is Verdict.UNSAFE
+        assert foretell(Store.open(root), "4.9.8").verdict is Verdict.SAFE
+
+
+def test_a_timer_log_of_another_length(golden: Callable[[str], Golden], tmp_path: Path) -> None:
+    """`TimerMessageStore#load` fails by `MappedFileQueue#doLoad`, and with it the broker."""
+    root = tmp_path / "store"
+    shutil.copytree(golden("b533-timer").path, root)
+    with (root / "timerlog" / f"{520:020d}").open("r+b") as file:
+        file.truncate(300)
+    found = foretell(Store.open(root), "5.3.3")
+    assert found.refusal is not None
+    assert (found.refusal.code, found.refusal.path) == ("file-length", f"timerlog/{520:020d}")
+
+
 @shows("DR-REFUSE-INDEX")
 def test_a_directory_among_index_files_refuses_after_recovery(tmp_path: Path) -> None:
     root = write(tmp_path, filled())

@@ -208,6 +208,11 @@ BEHAVIOURS = (
         ),
     ),
     Behaviour(
+        "more-5",
+        "timer files that are gone: nothing but the end of the timer log is made again from the timer topic",
+        ("DR-TIMERS-LOST", "DR-TIMERS-AGAIN"),
+    ),
+    Behaviour(
         "more-4",
         "extension units behind a damaged one in the last file: new messages get their addresses",
         ("DR-EXTENSION-CUT",),
