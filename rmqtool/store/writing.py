@@ -151,25 +151,31 @@ class Folder:
         os.link(name, target, src_dir_fd=self.descriptor, dst_dir_fd=there.descriptor, follow_symlinks=False)
 
     def remove(self, name: str) -> None:
-        """A file or link goes, or a directory with all that is in it; nothing where there is none."""
+        """A file, link or empty directory goes; nothing where there is none."""
         try:
             os.unlink(name, dir_fd=self.descriptor)
         except FileNotFoundError:
             return
         except IsADirectoryError:
-            with Folder(os.open(name, _FOLDER, dir_fd=self.descriptor)) as inner:
-                inner.clear()
+            os.rmdir(name, dir_fd=self.descriptor)
+
+    def remove_held(self, name: str, inner: Folder) -> None:
+        """The directory `inner`, which had this name in it, goes with all that is in it.
+
+        Another one that was put in its place stays, unless it is empty.
+        """
+        inner.clear()
+        with suppress(FileNotFoundError):
             os.rmdir(name, dir_fd=self.descriptor)
 
     def remove_made(self, name: str, mark: str) -> None:
-        """A directory goes that is empty or has the file `mark`, that very one; or there is none."""
+        """A directory goes that is empty or has `mark` in it, that very one; or there is none."""
         if not self.has(name):
             return
         with Folder(os.open(name, _FOLDER, dir_fd=self.descriptor)) as inner:
-            if inner.names() and not os.path.isfile(f"{inner.here}/{mark}"):
+            if inner.names() and not inner.has(mark):
                 raise FileExistsError(errno.EEXIST, f"has no {mark} and is not replaced", name)
-            inner.clear()
-        os.rmdir(name, dir_fd=self.descriptor)
+            self.remove_held(name, inner)
 
     def clear(self) -> None:
         """All that is in it goes, however deep it is."""

@@ -123,6 +123,9 @@ def test_what_lies_in_the_output_stays(log: Path, tmp_path: Path) -> None:
         result = rmq("salvage", log, "--output", full, *options)
         assert (result.exit_code, result.stdout) == (2, "")
     assert os.listdir(full) == ["precious"]
+    full.rename(tmp_path / "new.rmqtool-part")
+    assert rmq("salvage", log, "--output", tmp_path / "new", "--force").exit_code == 2
+    assert os.listdir(tmp_path / "new.rmqtool-part") == ["precious"]
     empty = tmp_path / "empty"
     empty.mkdir()
     assert rmq("salvage", log, "--output", empty).exit_code == 0
