@@ -81,7 +81,7 @@ class SqlSession:
     def run(self, sql: str) -> pa.RecordBatchReader:
         """The result of one query, made while `batches` reads it; other statements are a `UsageError`."""
         with self._told():
-            refuse_all_but_queries(self._duckdb, self._database, sql)
+            refuse_all_but_queries(self._duckdb, self._database, sql, self._tables)
             found = self._database.sql(sql)
             if found is None:
                 raise UsageError("only queries are run: the statement is a command")
