@@ -111,8 +111,8 @@ class RebuildJob:
                     raise UsageError(f"{self._part} exists and is none of a rebuild")
                 self._folder.remove_made(self._part.name, WORK)
             self._staging = self._folder.make(self._part.name, part_mode())
-            for name in (WORK, MADE):
-                os.mkdir(f"{self._staging.here}/{name}")
+            os.mkdir(f"{self._staging.here}/{WORK}", part_mode())
+            os.mkdir(f"{self._staging.here}/{MADE}")
 
     def run(self, stores: Mapping[str, Store]) -> Iterator[StoreRebuilt]:
         """Rebuilds the stores; parts of later ones are read while earlier ones are built."""
@@ -123,7 +123,7 @@ class RebuildJob:
             chosen = {one for one in store.segments if store.segments.by_base(one.base) is one}
             parts[path] = log_parts(store, self._source.part_bytes, chosen.__contains__)
             place = f"{WORK}/{number}"
-            os.mkdir(f"{self._staging.here}/{place}")
+            os.mkdir(f"{self._staging.here}/{place}", part_mode())
             options = self._options[path]
             rules = rules_of(store, options.release)
             tasks[path] = SpoolTask(rules, options, frozenset(store.topics), str(self._part / place), buckets)

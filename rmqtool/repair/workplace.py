@@ -18,6 +18,7 @@ from secrets import token_hex
 from typing import IO, TYPE_CHECKING
 
 from rmqtool.store.names import escape_name
+from rmqtool.store.trust import refuse_foreign_temporary
 from rmqtool.store.writing import Folder, way_to
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ def _temporary(place: Folder | None) -> Iterator[Folder]:
 
 
 def _temp() -> Folder:
+    refuse_foreign_temporary()
     return way_to(tempfile.gettempdir(), "TMPDIR")[0]
 
 

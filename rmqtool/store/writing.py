@@ -116,10 +116,14 @@ class Folder:
     def enter(self, name: str) -> Folder:
         """A directory in it that this user made and nobody else may change."""
         inner = Folder(os.open(name, _FOLDER, dir_fd=self.descriptor))
-        if inner._is_own(os.fstat(inner.descriptor)):
+        if inner.is_own():
             return inner
         inner.close()
         raise PermissionError(errno.EPERM, "is not what this user left there", name)
+
+    def is_own(self) -> bool:
+        """Whether this user made it and nobody else may change it."""
+        return self._is_own(os.fstat(self.descriptor))
 
     def _is_own(self, found: os.stat_result, mode: int = 0o700) -> bool:
         """Whether this user made it, and no other may write it unless `mode` says so.
@@ -248,6 +252,21 @@ def way_to(path: str | os.PathLike[str], option: str) -> tuple[Folder, list[str]
         return Folder(os.dup(here)), []
     finally:
         os.close(here)
+
+
+def way_to_own(path: str, option: str) -> Folder:
+    """A directory that is there, held; for root one of its own that nobody else may change.
+
+    Raises `UsageError` as `way_to`, and `OSError`: ENOENT without a directory, EPERM for another user's.
+    """
+    folder, missing = way_to(path, option)
+    if missing:
+        folder.close()
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    if os.geteuid() == 0 and not folder.is_own():
+        folder.close()
+        raise PermissionError(errno.EPERM, "another user may change this directory", path)
+    return folder
 
 
 @contextmanager

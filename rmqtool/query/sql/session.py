@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rmqtool.errors import MissingExtraError, UsageError
 from rmqtool.query.sql.allowed import refuse_all_but_queries
 from rmqtool.query.sql.dataset import Lacking, small_table
+from rmqtool.store.trust import refuse_foreign_temporary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +45,7 @@ class SqlSession:
         from rmqtool.query.sql.messages import MessagesTable
 
         self._duckdb = _duckdb()
+        refuse_foreign_temporary()
         self.lacking = Lacking()
         self.messages = MessagesTable(store.segments, reading, self.lacking, hiding)
         self._tables: dict[str, Any] = {
