@@ -3,7 +3,7 @@
 Undo writes and removes what a journal names, as root perhaps. So nobody else may be able to change the
 journal or the way to it, and the places in it are derived again: from the store's root, or
 a further commit-log root, and a relative path. An archive that root unpacks is root's own, so that is not
-enough: the root must be that of a store, directories of segments hold some, and paths be those that stores have.
+enough: the root must be a store's, directories of segments hold some, and paths be such as stores have.
 """
 
 from __future__ import annotations
