@@ -238,3 +238,17 @@ def test_names_that_are_there_come_first() -> None:
     names = IndexNames(["20200101000000000", "29991231235959999"], ZoneInfo("UTC"))
     taken = [names.next_name(FIRST_TIME) for _ in range(3)]
     assert taken == ["20200101000000000", "29991231235959999", "30000101000000000"]
+
+
+def test_files_of_few_keys_cost_their_keys(tmp_path: Path) -> None:
+    """Not their slots, of which a setting may ask for five million in a file of one key."""
+    rules = Rules("5.3.3", hash_slots=50_000_000, index_items=2)
+    files = DerivedFiles(tmp_path)
+    names = iter(f"{number:017d}" for number in range(400))
+    index = IndexFiles(rules, files, kernel_modules()[-1], lambda _: next(names))
+    hashes = np.arange(300, dtype=np.int32)
+    offsets = times = np.arange(1, 301, dtype=np.int64)
+    index.put(hashes, hashes, offsets, times)
+    index.close()
+    assert len(index.paths) == 300
+    assert sum(one.stat().st_blocks for one in tmp_path.rglob("0*")) < 300 * 100
