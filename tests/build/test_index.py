@@ -241,14 +241,12 @@ def test_names_that_are_there_come_first() -> None:
 
 
 def test_files_of_few_keys_cost_their_keys(tmp_path: Path) -> None:
-    """Not their slots, of which a setting may ask for five million in a file of one key."""
-    rules = Rules("5.3.3", hash_slots=50_000_000, index_items=2)
-    files = DerivedFiles(tmp_path)
-    names = iter(f"{number:017d}" for number in range(400))
-    index = IndexFiles(rules, files, kernel_modules()[-1], lambda _: next(names))
-    hashes = np.arange(300, dtype=np.int32)
-    offsets = times = np.arange(1, 301, dtype=np.int64)
-    index.put(hashes, hashes, offsets, times)
+    """Not their slots, of which a setting may ask for fifty million in a file of one key."""
+    rules = Rules(hash_slots=50_000_000, index_items=2)
+    index = IndexFiles(rules, DerivedFiles(tmp_path), kernel_modules()[-1], IndexNames().next_name)
+    hashes = np.arange(100, dtype=np.int32)
+    index.put(hashes, hashes, np.arange(1, 101) * 100, FIRST_TIME + np.arange(100))
     index.close()
-    assert len(index.paths) == 300
-    assert sum(one.stat().st_blocks for one in tmp_path.rglob("0*")) < 300 * 100
+    assert len(index.paths) == 100
+    used = sum(one.stat().st_blocks * 512 for one in tmp_path.rglob("*") if one.is_file())
+    assert used < 100 * (1 << 18)
