@@ -30,7 +30,7 @@ def slowly(inner):
     def window(self, offset, length):
         if self.name.startswith(("commitlog/", "consumequeue/")) and length > 8:
             open(begun, "w").close()
-            time.sleep(0.05 if "sql" in sys.argv else 0.3)  # DuckDB goes on until it has its rows
+            time.sleep(0.3)
         return inner(self, offset, length)
     return window
 for kind in (PreadSource, MappedSource):
