@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from formats.checkpoint import parse_checkpoint
 from formats.commitlog import SysFlag
+from rmqtool.query.lost_end import behind_end
 from rmqtool.recovery.batch_queues import BatchQueueModel
 from rmqtool.recovery.commitlog import LogEnd, abnormal_start, normal_start, recover_log
 from rmqtool.recovery.dispatch import Dispatcher, MultiDispatchError
@@ -102,6 +103,11 @@ class Start:
     def clean(self) -> bool:
         """`abort` does not exist, not even as a directory."""
         return not self.listing.exists("abort")
+
+    @cached_property
+    def longer(self) -> tuple[str, int, int] | None:
+        """An index file that leads behind the end of the log, how far, and where that end is."""
+        return behind_end(self.store)
 
     @cached_property
     def checkpoint(self) -> Any:
