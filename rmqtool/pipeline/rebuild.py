@@ -30,7 +30,7 @@ from rmqtool.repair.rebuild_report import exit_code_of, summary_of
 from rmqtool.repair.rebuild_rules import rules_of
 from rmqtool.scan.log import data_bytes
 from rmqtool.store.coverage import coverage
-from rmqtool.store.writing import way_to
+from rmqtool.store.writing import UNFINISHED, way_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -107,10 +107,9 @@ class RebuildJob:
         with writing(self._part):
             self._folder, _ = way_to(self._to.parent, "--output")
             if self._folder.has(self._part.name):
-                if not os.path.isdir(f"{self._folder.here}/{self._part.name}/{WORK}"):
-                    raise UsageError(f"{self._part} exists and is none of a rebuild")
-                self.discard()
+                self._folder.remove_left(self._part.name, UNFINISHED)
             self._staging = self._folder.make(self._part.name, part_mode())
+            self._staging.write(UNFINISHED, b"")
             for name in (WORK, MADE):
                 os.mkdir(f"{self._staging.here}/{name}")
 

@@ -33,6 +33,10 @@ _NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _OLD_FILE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
+UNFINISHED = ".rmqtool-unfinished"
+"""in a directory that a run is filling: only such a one is removed when it was interrupted"""
+
+
 class Folder:
     """A directory that stays the one that was opened. A context manager; errors from inside have its path.
 
@@ -171,6 +175,24 @@ class Folder:
             inner.clear()
         os.rmdir(name, dir_fd=self.descriptor)
 
+    def remove_left(self, name: str, mark: str) -> None:
+        """A directory goes that an interrupted run of this user left, empty or with `mark`; or there is none.
+
+        Raises `UsageError` for anything else of this name.
+        """
+        if not self.has(name):
+            return
+        try:
+            left = Folder(os.open(name, _FOLDER, dir_fd=self.descriptor))
+        except OSError as error:
+            raise _not_left(self, name) from error
+        with left:
+            own = left._is_own(os.fstat(left.descriptor), 0o777)
+            if not own or (left.names() and mark not in left.names()):
+                raise _not_left(self, name)
+            left.clear()
+        os.rmdir(name, dir_fd=self.descriptor)
+
     def clear(self) -> None:
         """All that is in it goes, however deep it is."""
         found, waiting = [], [self.here]
@@ -202,6 +224,11 @@ class Folder:
     def show(self) -> None:
         """Permissions as of any directory that this process makes."""
         self.set_mode(0o777 & ~mask())
+
+
+def _not_left(folder: Folder, name: str) -> UsageError:
+    where = shown_path(f"{folder.here}/{name}")
+    return UsageError(f"{where} was not left by rmqtool and is not removed: move it away")
 
 
 def way_to(path: str | os.PathLike[str], option: str) -> tuple[Folder, list[str]]:

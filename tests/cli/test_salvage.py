@@ -13,6 +13,7 @@ import pytest
 
 from fixtures import open_golden
 from fixtures.builder import HandmadeLog
+from rmqtool.store.writing import UNFINISHED
 from tests.disks import break_blocks, refuse, replace
 from tests.helpers import differences, rmq, rmq_process, snapshot
 
@@ -129,6 +130,19 @@ def test_what_lies_in_the_output_stays(log: Path, tmp_path: Path) -> None:
     assert rmq("salvage", log, "--output", empty).exit_code == 2
     assert rmq("salvage", log, "--output", empty, "--force").exit_code == 0
     assert rmq("salvage", log, empty / "commitlog", "--output", empty, "--force").exit_code == 2
+
+
+def test_only_what_a_salvage_left_is_removed(log: Path, tmp_path: Path) -> None:
+    part = tmp_path / "new.rmqtool-part"
+    part.mkdir()
+    (part / "precious").write_text("mine")
+    assert rmq("salvage", log, "--output", tmp_path / "new", "--force").exit_code == 2
+    assert os.listdir(part) == ["precious"]
+    (part / UNFINISHED).touch()
+    assert rmq("salvage", log, "--output", tmp_path / "new").exit_code == 2
+    assert rmq("salvage", log, "--output", tmp_path / "new", "--force").exit_code == 0
+    assert not part.exists()
+    assert UNFINISHED not in os.listdir(tmp_path / "new")
 
 
 def test_output_is_asked_for(log: Path, tmp_path: Path) -> None:

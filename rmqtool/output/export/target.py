@@ -53,18 +53,39 @@ class Target:
         if missing:
             raise UsageError(f"--to: there is no directory {self.path.parent}")
         self._refuse_existing()
-        if useless is not None and os.path.isdir(f"{self._folder.here}/{self.part.name}/{useless}"):
-            self.discard()
         begun = self._folder.has(self.part.name) or self._folder.has(self._state)
-        if resume and begun:
-            return self._continued(options)
-        if begun and not force:
+        before = self._left() if begun else {}
+        known = None
+        if begun and useless is not None and os.path.isdir(f"{self._folder.here}/{self.part.name}/{useless}"):
+            self.discard()
+        elif begun and resume:
+            known = self._continued(before, options)
+        elif begun and not force:
             raise UsageError(
                 f"{self.part} is what an interrupted export left: --resume goes on, --force starts anew"
             )
-        if begun:
+        elif begun:
             self.discard()
-        return None
+        if known is None:
+            self.save({"options": options, "position": None})
+        return known
+
+    def _left(self) -> State:
+        """What an interrupted export put down, before it wrote anything else."""
+        try:
+            with open(self._folder.again(self._state), "rb") as file:
+                state: Any = json.load(file)
+        except FileNotFoundError:
+            raise UsageError(f"{self.part} was not left by an export, as no {self._state} says so") from None
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"{self.part}.json cannot be read ({error}): remove it and {self.part}"
+            ) from error
+        known = isinstance(state, dict) and isinstance(state.get("options"), dict) and "position" in state
+        if not known or state.get("schema") != STATE_SCHEMA:
+            raise UsageError(f"{self.part}.json is not of this release: remove it and {self.part}")
+        found: State = state
+        return found
 
     def _refuse_existing(self) -> None:
         name = self.path.name
@@ -100,16 +121,7 @@ class Target:
         self._inside = inside
         return Path(inside.here)
 
-    def _continued(self, options: State) -> State | None:
-        try:
-            with open(self._folder.again(self._state), "rb") as file:
-                state: State = json.load(file)
-        except FileNotFoundError:
-            state = {"schema": STATE_SCHEMA, "options": options, "position": None}
-        except (OSError, ValueError) as error:
-            raise UsageError(f"{self.part}.json cannot be read ({error}); --force starts anew") from error
-        if state.get("schema") != STATE_SCHEMA:
-            raise UsageError(f"{self.part}.json is of another release; --force starts anew")
+    def _continued(self, state: State, options: State) -> State | None:
         before = state["options"]
         differing = sorted(
             name for name in options.keys() | before.keys() if options.get(name) != before.get(name)

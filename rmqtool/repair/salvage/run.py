@@ -20,7 +20,7 @@ from rmqtool.repair.salvage.tabulate import Names
 from rmqtool.scan.text import format_host
 from rmqtool.store.coverage import unreadable
 from rmqtool.store.kinds import SALVAGE_REPORT
-from rmqtool.store.writing import Folder, way_to
+from rmqtool.store.writing import UNFINISHED, Folder, way_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -236,8 +236,9 @@ class Target:
         try:
             folder, _ = way_to(os.path.dirname(self.path), "--output")
             self._folder = self._stack.enter_context(folder)
-            self._folder.remove(os.path.basename(self._part))
+            self._folder.remove_left(os.path.basename(self._part), UNFINISHED)
             self._made = self._stack.enter_context(self._folder.make(os.path.basename(self._part)))
+            self._made.write(UNFINISHED, b"")
         except OSError as error:
             self._stack.close()
             raise StoreIOError(f"{self._part}: {error.strerror}") from error
@@ -253,6 +254,7 @@ class Target:
                 return
             self._check_existing(self._folder)
             self._folder.remove_made(name, REPORT)
+            self._made.remove(UNFINISHED)
             self._made.show()
             self._folder.rename(part, name)
             self._folder.sync()
