@@ -21,6 +21,7 @@ from rmqtool.recovery.record import StopReason
 from rmqtool.recovery.settings import StartSettings, settings_of
 from rmqtool.recovery.start import Start
 from rmqtool.recovery.taken import lost_parts, truncations
+from rmqtool.recovery.timers import load_timer_log
 from rmqtool.recovery.traits import is_known, traits_of
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import data_bytes
@@ -153,6 +154,7 @@ class Foretelling:
             start.recover()
         finally:
             self._after_load()
+        start.timer_log = load_timer_log(start)
         refusal = self._refused_by_table((DELAY_TABLE,))
         if refusal is not None:
             raise RefusedError(refusal.code, refusal.message, refusal.path, refusal.setting)

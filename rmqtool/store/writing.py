@@ -33,10 +33,6 @@ _NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _OLD_FILE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
-UNFINISHED = ".rmqtool-unfinished"
-"""in a directory that a run is filling: only such a one is removed when it was interrupted"""
-
-
 class Folder:
     """A directory that stays the one that was opened. A context manager; errors from inside have its path.
 
@@ -120,10 +116,14 @@ class Folder:
     def enter(self, name: str) -> Folder:
         """A directory in it that this user made and nobody else may change."""
         inner = Folder(os.open(name, _FOLDER, dir_fd=self.descriptor))
-        if inner._is_own(os.fstat(inner.descriptor)):
+        if inner.is_own():
             return inner
         inner.close()
         raise PermissionError(errno.EPERM, "is not what this user left there", name)
+
+    def is_own(self) -> bool:
+        """Whether this user made it and nobody else may change it."""
+        return self._is_own(os.fstat(self.descriptor))
 
     def _is_own(self, found: os.stat_result, mode: int = 0o700) -> bool:
         """Whether this user made it, and no other may write it unless `mode` says so.
@@ -155,43 +155,31 @@ class Folder:
         os.link(name, target, src_dir_fd=self.descriptor, dst_dir_fd=there.descriptor, follow_symlinks=False)
 
     def remove(self, name: str) -> None:
-        """A file or link goes, or a directory with all that is in it; nothing where there is none."""
+        """A file, link or empty directory goes; nothing where there is none."""
         try:
             os.unlink(name, dir_fd=self.descriptor)
         except FileNotFoundError:
             return
         except IsADirectoryError:
-            with Folder(os.open(name, _FOLDER, dir_fd=self.descriptor)) as inner:
-                inner.clear()
+            os.rmdir(name, dir_fd=self.descriptor)
+
+    def remove_held(self, name: str, inner: Folder) -> None:
+        """The directory `inner`, which had this name in it, goes with all that is in it.
+
+        Another one that was put in its place stays, unless it is empty.
+        """
+        inner.clear()
+        with suppress(FileNotFoundError):
             os.rmdir(name, dir_fd=self.descriptor)
 
     def remove_made(self, name: str, mark: str) -> None:
-        """A directory goes that is empty or has the file `mark`, that very one; or there is none."""
+        """A directory goes that is empty or has `mark` in it, that very one; or there is none."""
         if not self.has(name):
             return
         with Folder(os.open(name, _FOLDER, dir_fd=self.descriptor)) as inner:
-            if inner.names() and not os.path.isfile(f"{inner.here}/{mark}"):
+            if inner.names() and not inner.has(mark):
                 raise FileExistsError(errno.EEXIST, f"has no {mark} and is not replaced", name)
-            inner.clear()
-        os.rmdir(name, dir_fd=self.descriptor)
-
-    def remove_left(self, name: str, mark: str) -> None:
-        """A directory goes that an interrupted run of this user left, empty or with `mark`; or there is none.
-
-        Raises `UsageError` for anything else of this name.
-        """
-        if not self.has(name):
-            return
-        try:
-            left = Folder(os.open(name, _FOLDER, dir_fd=self.descriptor))
-        except OSError as error:
-            raise _not_left(self, name) from error
-        with left:
-            own = left._is_own(os.fstat(left.descriptor), 0o777)
-            if not own or (left.names() and mark not in left.names()):
-                raise _not_left(self, name)
-            left.clear()
-        os.rmdir(name, dir_fd=self.descriptor)
+            self.remove_held(name, inner)
 
     def clear(self) -> None:
         """All that is in it goes, however deep it is."""
@@ -224,11 +212,6 @@ class Folder:
     def show(self) -> None:
         """Permissions as of any directory that this process makes."""
         self.set_mode(0o777 & ~mask())
-
-
-def _not_left(folder: Folder, name: str) -> UsageError:
-    where = shown_path(f"{folder.here}/{name}")
-    return UsageError(f"{where} was not left by rmqtool and is not removed: move it away")
 
 
 def way_to(path: str | os.PathLike[str], option: str) -> tuple[Folder, list[str]]:
@@ -269,6 +252,21 @@ def way_to(path: str | os.PathLike[str], option: str) -> tuple[Folder, list[str]
         return Folder(os.dup(here)), []
     finally:
         os.close(here)
+
+
+def way_to_own(path: str, option: str) -> Folder:
+    """A directory that is there, held; for root one of its own that nobody else may change.
+
+    Raises `UsageError` as `way_to`, and `OSError`: ENOENT without a directory, EPERM for another user's.
+    """
+    folder, missing = way_to(path, option)
+    if missing:
+        folder.close()
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    if os.geteuid() == 0 and not folder.is_own():
+        folder.close()
+        raise PermissionError(errno.EPERM, "another user may change this directory", path)
+    return folder
 
 
 @contextmanager

@@ -159,16 +159,13 @@ def test_what_an_interrupted_export_left_is_not_overwritten(store: Path, tmp_pat
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_no_state_speaks_of_is_not_removed(store: Path, tmp_path: Path, form: str) -> None:
-    """It may be anybody's: a directory of this name, or what lost its state."""
+def test_a_state_that_is_lost_is_a_new_start(store: Path, tmp_path: Path, form: str) -> None:
     with interrupted_scan(4):
         run(store, tmp_path / f"x.{form}")
     (tmp_path / f"x.{form}.part.json").unlink()
-    part = tmp_path / f"x.{form}.part"
-    left = [part, *part.rglob("*")]
-    for option in ("--resume", "--force"):
-        assert_one_line(run(store, tmp_path / f"x.{form}", option), 2)
-        assert [part, *part.rglob("*")] == left
+    assert run(store, tmp_path / f"x.{form}", "--resume").exit_code == 0
+    assert run(store, tmp_path / f"whole.{form}").exit_code == 0
+    assert content(tmp_path / f"x.{form}") == content(tmp_path / f"whole.{form}")
 
 
 def test_a_state_that_is_no_json_is_one_line(store: Path, tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ import pytest
 
 from fixtures import open_golden
 from fixtures.builder import HandmadeLog
-from rmqtool.store.writing import UNFINISHED
 from tests.disks import break_blocks, refuse, replace
 from tests.helpers import differences, rmq, rmq_process, snapshot
 
@@ -32,6 +31,14 @@ def log(tmp_path: Path) -> Path:
     for number, (_, data) in enumerate(sorted(made.files().items(), reverse=True)):
         (place / f"#{1234 + number}").write_bytes(data)
     return place
+
+
+def test_the_report_has_no_controls(log: Path, tmp_path: Path) -> None:
+    odd = log.rename(tmp_path / "a\x9b[2J\u202e\udcff")
+    assert rmq("salvage", odd, "--output", tmp_path / "new").exit_code == 0
+    report = (tmp_path / "new" / "rmqtool-salvage.json").read_bytes()
+    assert report.isascii()
+    assert b"\\u009b" in report
 
 
 def test_undeleted_segments_become_a_store(log: Path, tmp_path: Path) -> None:
@@ -124,25 +131,15 @@ def test_what_lies_in_the_output_stays(log: Path, tmp_path: Path) -> None:
         result = rmq("salvage", log, "--output", full, *options)
         assert (result.exit_code, result.stdout) == (2, "")
     assert os.listdir(full) == ["precious"]
+    full.rename(tmp_path / "new.rmqtool-part")
+    assert rmq("salvage", log, "--output", tmp_path / "new", "--force").exit_code == 2
+    assert os.listdir(tmp_path / "new.rmqtool-part") == ["precious"]
     empty = tmp_path / "empty"
     empty.mkdir()
     assert rmq("salvage", log, "--output", empty).exit_code == 0
     assert rmq("salvage", log, "--output", empty).exit_code == 2
     assert rmq("salvage", log, "--output", empty, "--force").exit_code == 0
     assert rmq("salvage", log, empty / "commitlog", "--output", empty, "--force").exit_code == 2
-
-
-def test_only_what_a_salvage_left_is_removed(log: Path, tmp_path: Path) -> None:
-    part = tmp_path / "new.rmqtool-part"
-    part.mkdir()
-    (part / "precious").write_text("mine")
-    assert rmq("salvage", log, "--output", tmp_path / "new", "--force").exit_code == 2
-    assert os.listdir(part) == ["precious"]
-    (part / UNFINISHED).touch()
-    assert rmq("salvage", log, "--output", tmp_path / "new").exit_code == 2
-    assert rmq("salvage", log, "--output", tmp_path / "new", "--force").exit_code == 0
-    assert not part.exists()
-    assert UNFINISHED not in os.listdir(tmp_path / "new")
 
 
 def test_output_is_asked_for(log: Path, tmp_path: Path) -> None:

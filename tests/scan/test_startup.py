@@ -138,6 +138,7 @@ def test_an_unknown_choice_of_kernels(store: Path) -> None:
     assert result.stderr == "rmqtool: RMQTOOL_KERNELS=bogus: use auto, numba or python\n"
 
 
+@pytest.mark.full
 def test_both_kernels_dump_the_same(store: Path) -> None:
     numba_kernels()
     digests = {

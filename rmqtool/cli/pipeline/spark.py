@@ -92,7 +92,9 @@ class SparkOptions:
         """
         from rmqtool.pipeline.session import one_session
         from rmqtool.store.modes import mask, only_for
+        from rmqtool.store.trust import refuse_foreign_temporary
 
+        refuse_foreign_temporary()
         before = mask()
         only_for(readers)
         try:

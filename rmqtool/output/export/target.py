@@ -16,7 +16,7 @@ from rmqtool.store.writing import Folder, shown_path, way_to
 
 STATE_SCHEMA = "rmqtool.export-state/1"
 MARKER = "_rmqtool-export.json"
-"""in a directory that an export has made; only such a directory is ever replaced"""
+"""in a directory that an export has made or is making; only such a directory is ever replaced"""
 
 State = dict[str, Any]
 
@@ -53,39 +53,18 @@ class Target:
         if missing:
             raise UsageError(f"--to: there is no directory {self.path.parent}")
         self._refuse_existing()
-        begun = self._folder.has(self.part.name) or self._folder.has(self._state)
-        before = self._left() if begun else {}
-        known = None
-        if begun and useless is not None and os.path.isdir(f"{self._folder.here}/{self.part.name}/{useless}"):
+        if useless is not None and os.path.isdir(f"{self._folder.here}/{self.part.name}/{useless}"):
             self.discard()
-        elif begun and resume:
-            known = self._continued(before, options)
-        elif begun and not force:
+        begun = self._folder.has(self.part.name) or self._folder.has(self._state)
+        if resume and begun:
+            return self._continued(options)
+        if begun and not force:
             raise UsageError(
                 f"{self.part} is what an interrupted export left: --resume goes on, --force starts anew"
             )
-        elif begun:
+        if begun:
             self.discard()
-        if known is None:
-            self.save({"options": options, "position": None})
-        return known
-
-    def _left(self) -> State:
-        """What an interrupted export put down, before it wrote anything else."""
-        try:
-            with open(self._folder.again(self._state), "rb") as file:
-                state: Any = json.load(file)
-        except FileNotFoundError:
-            raise UsageError(f"{self.part} was not left by an export, as no {self._state} says so") from None
-        except (OSError, ValueError) as error:
-            raise UsageError(
-                f"{self.part}.json cannot be read ({error}): remove it and {self.part}"
-            ) from error
-        known = isinstance(state, dict) and isinstance(state.get("options"), dict) and "position" in state
-        if not known or state.get("schema") != STATE_SCHEMA:
-            raise UsageError(f"{self.part}.json is not of this release: remove it and {self.part}")
-        found: State = state
-        return found
+        return None
 
     def _refuse_existing(self) -> None:
         name = self.path.name
@@ -115,13 +94,23 @@ class Target:
         with writing(self.part):
             if fresh:
                 inside = self._folder.make(self.part.name, mode)
+                inside.write(MARKER, b"")
             else:
                 inside = self._folder.enter(self.part.name)
                 inside.set_mode(0o700)
         self._inside = inside
         return Path(inside.here)
 
-    def _continued(self, state: State, options: State) -> State | None:
+    def _continued(self, options: State) -> State | None:
+        try:
+            with open(self._folder.again(self._state), "rb") as file:
+                state: State = json.load(file)
+        except FileNotFoundError:
+            state = {"schema": STATE_SCHEMA, "options": options, "position": None}
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{self.part}.json cannot be read ({error}); --force starts anew") from error
+        if state.get("schema") != STATE_SCHEMA:
+            raise UsageError(f"{self.part}.json is of another release; --force starts anew")
         before = state["options"]
         differing = sorted(
             name for name in options.keys() | before.keys() if options.get(name) != before.get(name)
@@ -156,8 +145,8 @@ class Target:
             elif self._inside is not None:
                 self._place(self._inside, made)
             self._folder.remove(self._state)
-            if not self._directory and made is not None:
-                self._folder.remove(self.part.name)
+            if not self._directory and self._inside is not None:
+                self._folder.remove_held(self.part.name, self._inside)
             self._folder.sync()
 
     def _place(self, folder: Folder, name: str) -> None:
@@ -185,6 +174,11 @@ class Target:
     def discard(self) -> None:
         """Removes what an interrupted export left."""
         with self._failing():
+            if os.path.isdir(f"{self._folder.here}/{self.part.name}"):
+                try:
+                    self._folder.remove_made(self.part.name, MARKER)
+                except FileExistsError:
+                    raise UsageError(f"{self.part} was not made by an export and is not replaced") from None
             self._folder.remove(self.part.name)
             self._folder.remove(self._state)
 

@@ -141,10 +141,11 @@ BEHAVIOURS = (
     ),
     Behaviour(
         "seen-11",
-        "not noticed: a missing middle file, exchanged or renamed files, wrong physical offsets, zeroed "
-        "properties, a filler in mid-file, damage in files that recovery does not read",
+        "not noticed: a missing middle file, a lost end, exchanged or renamed files, wrong physical offsets, "
+        "zeroed properties, a filler in mid-file, damage in files that recovery does not read",
         (
             "DR-GAP",
+            "DR-END-LOST",
             "DR-BAD-BODIES",
             "DR-WRONG-ENTRIES",
             "DR-WRONG-TAGS",
@@ -205,6 +206,11 @@ BEHAVIOURS = (
             "DR-REFUSE-QUEUE-TYPE",
             "DR-REFUSE-NAME",
         ),
+    ),
+    Behaviour(
+        "more-5",
+        "timer files that are gone: nothing but the end of the timer log is made again from the timer topic",
+        ("DR-TIMERS-LOST", "DR-TIMERS-AGAIN"),
     ),
     Behaviour(
         "more-4",

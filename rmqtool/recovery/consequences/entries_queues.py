@@ -90,6 +90,22 @@ QUEUES = (
         "copy the store before the start; rmqtool recover STORE writes the extension units again",
     ),
     Entry(
+        "DR-TIMERS-LOST",
+        E,
+        "up to {count} timers that are not due yet are never delivered: their entries in the timer log are "
+        "gone, or the new timer wheel does not reach them",
+        "bring timerlog, timerwheel and config/timercheck back from one backup; the messages stay",
+        "5.0.0 and later",
+    ),
+    Entry(
+        "DR-TIMERS-AGAIN",
+        E,
+        "without config/timercheck up to {count} timers are put into the timer log again: those that were "
+        "delivered are delivered once more",
+        "bring config/timercheck back from a backup",
+        "5.0.0 and later",
+    ),
+    Entry(
         "DR-SLOT-TAKEN",
         E,
         "{topic}/{queue_id}: {count} messages get no unit, as others have their slots already",
