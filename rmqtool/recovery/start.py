@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from formats.checkpoint import parse_checkpoint
 from formats.commitlog import SysFlag
+from rmqtool.query.lost_end import behind_end
 from rmqtool.recovery.batch_queues import BatchQueueModel
 from rmqtool.recovery.commitlog import LogEnd, abnormal_start, normal_start, recover_log
 from rmqtool.recovery.dispatch import Dispatcher, MultiDispatchError
@@ -103,12 +105,30 @@ class Start:
         return not self.listing.exists("abort")
 
     @cached_property
+    def longer(self) -> tuple[str, int, int] | None:
+        """An index file that leads behind the end of the log, how far, and where that end is."""
+        return behind_end(self.store)
+
+    @cached_property
     def checkpoint(self) -> Any:
         """The checkpoint as it is read: zeros where there is none."""
         file = self.store.file("checkpoint")
-        if file is None:
+        if file is None or not file.regular:
             return parse_checkpoint(b"")
         return parse_checkpoint(read_whole(file))
+
+    def _refuse_other_checkpoint(self) -> None:
+        """What cannot be mapped ends the start (`StoreCheckpoint#StoreCheckpoint`).
+
+        Behind a link that leads nowhere the broker makes a file.
+        """
+        if self.listing.is_directory("checkpoint"):
+            raise RefusedError("checkpoint-directory", "a directory of this name", "checkpoint")
+        file = self.store.file("checkpoint")
+        if file is None or file.regular:
+            return
+        if not os.path.islink(file.location) or os.path.lexists(os.path.realpath(file.location)):
+            raise RefusedError("checkpoint-directory", file.note or "no regular file", "checkpoint")
 
     def load(self) -> None:
         """Files of log and queues, the checkpoint, the index; after it `plan` is known."""
@@ -117,8 +137,7 @@ class Start:
         )
         self.loaded = list(self.log.files)
         self._load_queues()
-        if self.listing.is_directory("checkpoint"):
-            raise RefusedError("checkpoint-directory", "a directory of this name", "checkpoint")
+        self._refuse_other_checkpoint()
         if self.traits.confirm_from_checkpoint:
             self.confirm = int(self.checkpoint.confirm_physical_offset)
         self.index = load_index(

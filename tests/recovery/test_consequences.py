@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fixtures import copy_base, damage_case, golden_names
+from fixtures.stores import HandmadeStore
 from rmqtool.recovery.consequences.catalogue import CATALOGUE
 from rmqtool.recovery.foretell import foretell
 from rmqtool.recovery.outcome import Verdict
@@ -194,6 +195,12 @@ def test_a_checkpoint_or_queue_of_the_wrong_kind(tmp_path: Path) -> None:
     assert "DR-REFUSE-QUEUE-TYPE" in codes(start(root))
     (root / "checkpoint").mkdir()
     assert "DR-REFUSE-CHECKPOINT" in codes(start(root, "4.9.8"))
+    (root / "checkpoint").rmdir()
+    (root / "checkpoint").symlink_to("checkpoint")
+    assert "DR-REFUSE-CHECKPOINT" in codes(start(root, "4.9.8"))
+    (root / "checkpoint").unlink()
+    (root / "checkpoint").symlink_to("nothing")
+    assert "DR-REFUSE-CHECKPOINT" not in codes(start(root, "4.9.8"))
 
 
 @shows("DR-REFUSE-LOCK")
@@ -421,3 +428,19 @@ def test_a_large_record_where_recovery_stops(tmp_path: Path) -> None:
     path.write_bytes(raw)
     assert "DR-HEAP" in codes(start(tmp_path, "4.9.8"))
     assert "DR-HEAP" not in codes(start(tmp_path))
+
+
+@shows("DR-END-LOST")
+def test_an_end_that_only_the_index_knows(tmp_path: Path) -> None:
+    store = HandmadeStore()
+    for number in range(60):
+        store.put("Orders", b"body", keys=f"k{number}")
+    store.write(tmp_path / "store")
+    last = store.stored[-1]
+    store.patch(*store.segment(last.offset), bytes(last.size))
+    store.patch(*(last.unit or ("", 0)), bytes(20))
+    outcome = foretell(Store.open(store.root), "5.3.3")
+    (found,) = of(outcome, "DR-END-LOST")
+    assert found.facts == {"offset": last.offset, "end": last.offset}
+    assert outcome.verdict is Verdict.DAMAGED
+    assert outcome.already_damaged.bytes == 1
