@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -112,9 +113,22 @@ class Start:
     def checkpoint(self) -> Any:
         """The checkpoint as it is read: zeros where there is none."""
         file = self.store.file("checkpoint")
-        if file is None:
+        if file is None or not file.regular:
             return parse_checkpoint(b"")
         return parse_checkpoint(read_whole(file))
+
+    def _refuse_other_checkpoint(self) -> None:
+        """What cannot be mapped ends the start (`StoreCheckpoint#StoreCheckpoint`).
+
+        Behind a link that leads nowhere the broker makes a file.
+        """
+        if self.listing.is_directory("checkpoint"):
+            raise RefusedError("checkpoint-directory", "a directory of this name", "checkpoint")
+        file = self.store.file("checkpoint")
+        if file is None or file.regular:
+            return
+        if not os.path.islink(file.location) or os.path.lexists(os.path.realpath(file.location)):
+            raise RefusedError("checkpoint-directory", file.note or "no regular file", "checkpoint")
 
     def load(self) -> None:
         """Files of log and queues, the checkpoint, the index; after it `plan` is known."""
@@ -123,8 +137,7 @@ class Start:
         )
         self.loaded = list(self.log.files)
         self._load_queues()
-        if self.listing.is_directory("checkpoint"):
-            raise RefusedError("checkpoint-directory", "a directory of this name", "checkpoint")
+        self._refuse_other_checkpoint()
         if self.traits.confirm_from_checkpoint:
             self.confirm = int(self.checkpoint.confirm_physical_offset)
         self.index = load_index(

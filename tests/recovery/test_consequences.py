@@ -195,6 +195,12 @@ def test_a_checkpoint_or_queue_of_the_wrong_kind(tmp_path: Path) -> None:
     assert "DR-REFUSE-QUEUE-TYPE" in codes(start(root))
     (root / "checkpoint").mkdir()
     assert "DR-REFUSE-CHECKPOINT" in codes(start(root, "4.9.8"))
+    (root / "checkpoint").rmdir()
+    (root / "checkpoint").symlink_to("checkpoint")
+    assert "DR-REFUSE-CHECKPOINT" in codes(start(root, "4.9.8"))
+    (root / "checkpoint").unlink()
+    (root / "checkpoint").symlink_to("nothing")
+    assert "DR-REFUSE-CHECKPOINT" not in codes(start(root, "4.9.8"))
 
 
 @shows("DR-REFUSE-LOCK")
