@@ -273,8 +273,8 @@ def _keep(asked: Asked, codes: set[tuple[str, str]]) -> None:
         asked.breaks("keep-intact", text)
     result = asked.ask("verify", target, "--format", "ndjson")
     if result.exit_code in (0, 1, 3) and (new := findings(result) - codes):
-        # what brokers leave in light queues is put right as they left it
-        new -= findings(asked.ask("verify", made.pristine, "--format", "ndjson"))
+        # 5.x builds light queues like that, also from records that had no unit yet; `kept` holds their places
+        new = {(code, path) for code, path in new if code != "CQ-SHIFT" or "/%LMQ%" not in path}
         if new:
             asked.breaks("keep-verify", f"{len(new)} new errors, {sorted(new)[:3]}")
     for release in RELEASES:

@@ -481,3 +481,13 @@ def test_an_end_of_the_log_that_only_the_index_knows(tmp_path: Path) -> None:
         assert "DR-END-LOST" in told.stdout
     rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
     assert rmq("doctor", tmp_path / "out", "--as-version", "5.3.3").exit_code == 0
+
+
+def test_a_queue_file_whose_name_is_no_place_of_one_is_damage_to_a_query(tmp_path: Path) -> None:
+    store = orders(tmp_path / "store")
+    path = store.root / store.queues["Orders", 0].place(0)[0]
+    path.rename(path.with_name(f"{1:020d}"))
+    told = rmq("query-offset", store.root, "Orders", 0, 6, "--json")
+    assert told.exit_code == 3
+    assert "no multiple of the 400 bytes" in told.stdout
+    assert '"messages":0' not in told.stdout or "delivers messages" not in told.stdout
