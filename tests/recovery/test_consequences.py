@@ -201,6 +201,9 @@ def test_a_checkpoint_or_queue_of_the_wrong_kind(tmp_path: Path) -> None:
     (root / "checkpoint").unlink()
     (root / "checkpoint").symlink_to("nothing")
     assert "DR-REFUSE-CHECKPOINT" not in codes(start(root, "4.9.8"))
+    (root / "index").mkdir(exist_ok=True)
+    (root / "index" / "20261121093930931").symlink_to("20261121093930931")
+    assert "DR-REFUSE-INDEX" in codes(start(root, "4.9.8"))
 
 
 @shows("DR-REFUSE-LOCK")
