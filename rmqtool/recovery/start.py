@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,7 +12,14 @@ from rmqtool.recovery.batch_queues import BatchQueueModel
 from rmqtool.recovery.commitlog import LogEnd, abnormal_start, normal_start, recover_log
 from rmqtool.recovery.dispatch import Dispatcher, MultiDispatchError
 from rmqtool.recovery.extension import count_cut, delete_below, last_address, recover_extension
-from rmqtool.recovery.load import IndexLoad, RefusedError, load_files, load_index, queue_directories
+from rmqtool.recovery.load import (
+    IndexLoad,
+    RefusedError,
+    cannot_be_mapped,
+    load_files,
+    load_index,
+    queue_directories,
+)
 from rmqtool.recovery.mapped import MappedFile, MappedFiles
 from rmqtool.recovery.matching import UnitMatcher
 from rmqtool.recovery.outcome import Mode, StartPlan
@@ -118,16 +124,11 @@ class Start:
         return parse_checkpoint(read_whole(file))
 
     def _refuse_other_checkpoint(self) -> None:
-        """What cannot be mapped ends the start (`StoreCheckpoint#StoreCheckpoint`).
-
-        Behind a link that leads nowhere the broker makes a file.
-        """
+        """What cannot be mapped ends the start (`StoreCheckpoint#StoreCheckpoint`)."""
         if self.listing.is_directory("checkpoint"):
             raise RefusedError("checkpoint-directory", "a directory of this name", "checkpoint")
         file = self.store.file("checkpoint")
-        if file is None or file.regular:
-            return
-        if not os.path.islink(file.location) or os.path.lexists(os.path.realpath(file.location)):
+        if file is not None and cannot_be_mapped(file):
             raise RefusedError("checkpoint-directory", file.note or "no regular file", "checkpoint")
 
     def load(self) -> None:

@@ -203,6 +203,15 @@ def test_a_checkpoint_or_queue_of_the_wrong_kind(tmp_path: Path) -> None:
     assert "DR-REFUSE-CHECKPOINT" not in codes(start(root, "4.9.8"))
 
 
+def test_an_index_file_that_is_a_link_to_itself(tmp_path: Path) -> None:
+    """4.9 starts all the same (`DefaultMessageStore#load`)."""
+    root = write(tmp_path, filled())
+    (root / "index").mkdir(exist_ok=True)
+    (root / "index" / "20261121093930931").symlink_to("20261121093930931")
+    assert "DR-REFUSE-INDEX" in codes(start(root, "5.3.3"))
+    assert "DR-REFUSE-INDEX" not in codes(start(root, "4.9.8"))
+
+
 @shows("DR-REFUSE-LOCK")
 @pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
 def test_a_directory_in_the_place_of_the_lock(tmp_path: Path, release: str) -> None:
