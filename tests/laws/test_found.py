@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from typing import TYPE_CHECKING
 
@@ -491,3 +492,20 @@ def test_a_queue_file_whose_name_is_no_place_of_one_is_damage_to_a_query(tmp_pat
     assert told.exit_code == 3
     assert "no multiple of the 400 bytes" in told.stdout
     assert '"messages":0' not in told.stdout or "delivers messages" not in told.stdout
+
+
+@pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
+def test_messages_of_a_light_queue_behind_units_of_another_queue_are_counted(
+    tmp_path: Path, release: str
+) -> None:
+    """Nothing builds their units, and no record tells how far such a queue reached."""
+    golden = open_golden("v533-lmq", tmp_path)
+    queues = golden.path / "consumequeue"
+    other = max((queues / "TopicLmq/0").iterdir())
+    (mine,) = (queues / "%LMQ%beta/0").iterdir()
+    count = sum(one[0] == "consumequeue" and one[1] == "%LMQ%beta" for one in strict.entries(golden.path))
+    shutil.copyfile(other, mine)
+    ask = ("--json", "--as-version", release, "--store-config", golden.config_path)
+    told = json.loads(rmq("doctor", golden.path, *ask).stdout)
+    assert told["verdict"] == "damaged"
+    assert told["already_damaged"]["messages"] == count
