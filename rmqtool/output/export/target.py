@@ -109,7 +109,7 @@ class Target:
             state = {"schema": STATE_SCHEMA, "options": options, "position": None}
         except (OSError, ValueError) as error:
             raise UsageError(f"{self.part}.json cannot be read ({error}); --force starts anew") from error
-        if state.get("schema") != STATE_SCHEMA:
+        if not isinstance(state, dict) or state.get("schema") != STATE_SCHEMA:
             raise UsageError(f"{self.part}.json is of another release; --force starts anew")
         before = state["options"]
         differing = sorted(
