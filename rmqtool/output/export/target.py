@@ -104,7 +104,7 @@ class Target:
     def _continued(self, options: State) -> State | None:
         try:
             with open(self._folder.again(self._state), "rb") as file:
-                state: State = json.load(file)
+                state = json.load(file)
         except FileNotFoundError:
             state = {"schema": STATE_SCHEMA, "options": options, "position": None}
         except (OSError, ValueError) as error:
