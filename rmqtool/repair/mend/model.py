@@ -91,6 +91,8 @@ class Frame:
     """of a frame that a unit tells"""
     suspect: bool = False
     """a whole record that is out of place, not a broken one"""
+    further: bool = False
+    """a unit of a further queue tells it, none of its own queue"""
 
     @property
     def length(self) -> int:
