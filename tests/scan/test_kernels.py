@@ -22,9 +22,10 @@ from formats.commitlog import (
     encode_message,
 )
 from formats.properties import decode_pairs
+from rmqtool.scan.ahead.signatures import SIGNATURES
 from rmqtool.scan.fields import Check, Field, Issue, Stop
 from tests.helpers import ROOT
-from tests.scan.conftest import numba_kernels
+from tests.scan.conftest import ahead_kernels, numba_kernels
 from tests.scan.guarded import CALLED, COLUMNS, KERNELS, guarded_inputs
 from tests.scan.tools import PROPERTIES, array, check_property, declared_row, find, logs, messages, scan, walk
 
@@ -244,13 +245,12 @@ def test_property_spans(both: Both, effort: int) -> None:
 # ---- nothing outside of the buffer is read -------------------------------------------------------
 
 GUARDED = """
+from importlib import import_module
 from tests.scan.guarded import before_guard, guarded_inputs, run_all_kernels
-count = 0
+kernels = import_module({module!r})
 for data in guarded_inputs():
     with before_guard(data) as buffer:
-        run_all_kernels(buffer)
-    count += 1
-print("survived", count)
+        print(run_all_kernels(buffer, kernels))
 """
 
 
@@ -266,10 +266,20 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_nothing_behind_the_buffer_is_read() -> None:
-    """In a process of its own: a single byte too far ends it."""
-    numba_kernels()
-    done = python(GUARDED)
-    assert (done.returncode, done.stdout) == (0, f"survived {len(list(guarded_inputs()))}\n"), done.stderr
+    """In a process of its own: a single byte too far ends it. All compiled kernels answer the same."""
+    answers = []
+    for module in (numba_kernels(), ahead_kernels()):
+        done = python(GUARDED.format(module=module.__name__))
+        assert done.returncode == 0, done.stderr
+        answers.append(done.stdout.split())
+    assert len(answers[0]) == len(list(guarded_inputs()))
+    assert answers[0] == answers[1]
+
+
+def test_every_kernel_that_is_called_is_compiled_ahead() -> None:
+    for group in (KERNELS, COLUMNS):
+        for room, names in group.items():
+            assert names <= set(SIGNATURES[room]), room
 
 
 def test_no_kernel_is_left_out() -> None:
@@ -308,7 +318,7 @@ def test_scans_agree_on_any_bytes(both: Both, effort: int) -> None:
 
 def test_the_cache_is_named_after_all_that_is_compiled_in() -> None:
     """Every module of ours that a kernel's module takes something of."""
-    from rmqtool.scan.kernels.compiler import compiled_in
+    from rmqtool.scan.cache import compiled_in
 
     covered = {path.resolve() for path in compiled_in()}
     kernels = [path for path in covered if path.parent.name == "kernels"]
@@ -319,7 +329,7 @@ def test_the_cache_is_named_after_all_that_is_compiled_in() -> None:
             origin = sys.modules.get(getattr(value, "__module__", None) or "")
             of = value if isinstance(value, type(sys)) else origin
             file = getattr(of, "__file__", None)
-            compiled = path.name != "compiler.py"  # the decorator itself: nothing of it is in machine code
+            compiled = path.name not in {"compiler.py", "__init__.py"}  # nothing of theirs is in machine code
             if compiled and file and Path(file).is_relative_to(ROOT) and ".venv" not in file:
                 assert Path(file).resolve() in covered, f"{path.name}: {name}"
     assert {ROOT / "formats/properties.py", ROOT / "formats/index.py"} <= covered

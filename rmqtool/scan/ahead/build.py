@@ -109,7 +109,7 @@ def hide(module: Any, names: dict[str, str]) -> None:
 
 def callable_from_c(kernel: Any, signature: Signature) -> Any:
     """A `cfunc` around a kernel: addresses, lengths and numbers, last the place of what it answers."""
-    from numba import carray, cfunc, types
+    from numba import carray, cfunc, types  # type: ignore[attr-defined]
 
     taken, kinds, given = [], [], []
     for number, one in enumerate(flat(signature.arguments)):

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import carray
+from numba import carray  # type: ignore[attr-defined]
 
 from formats.index import Item
 from formats.primitives import offset_of, sizeof
