@@ -24,7 +24,7 @@ from rich.text import Text
 
 ROOT = Path(__file__).resolve().parents[1]
 STORE = "fixtures/golden/b533-full/store"
-PAGES = ("README.md", "docs/guide.md")
+PAGES = ("README.md",)
 PICTURES = {
     "docs/img/info.svg": f"rmqtool info {STORE} | head -40",
     "docs/img/dump.svg": f"rmqtool dump {STORE} --limit 12",

@@ -62,11 +62,19 @@ def java_split(text: str, separator: str) -> list[str]:
     return parts
 
 
+_SHORT = 40
+"""digits that `int` reads at once; longer numbers end at the first digit that makes them too large"""
+
+
 def java_parse_int(text: str, bits: int = 32) -> int | None:
     """`Integer#parseInt`, or `Long#parseLong` with 64 `bits`; None where Java throws.
 
     A sign and any number of decimal digits, also those of other scripts (of the BMP); no spaces.
     """
+    limit = 1 << (bits - 1)
+    if len(text) < _SHORT and text.isascii() and text.isdecimal():
+        value = int(text)
+        return value if value < limit else None
     digits = text[1:] if text[:1] in ("+", "-") else text
     value = 0
     for digit in digits:
@@ -74,7 +82,6 @@ def java_parse_int(text: str, bits: int = 32) -> int | None:
             return None
         value = 10 * value + int(digit)
     value = -value if text[:1] == "-" else value
-    limit = 1 << (bits - 1)
     return value if digits and -limit <= value < limit else None
 
 

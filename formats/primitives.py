@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import struct
+from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import construct as cs
@@ -150,6 +151,7 @@ def _count(array: cs.Array[Any, Any]) -> int:
     return array.count
 
 
+@lru_cache(maxsize=1024)
 def sizeof(schema: AnyConstruct) -> int:
     """Length in bytes of a schema of fixed length; FormatError for a variable one."""
     try:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from xdist.scheduler import Scheduling
     from xdist.workermanage import WorkerController
 
-EXAMPLES = {"fixed": 40, "random": 100}
+EXAMPLES = {"fixed": 30, "random": 100}
 """of a property test: those of the usual run are the same every time, so many of them find no more"""
 for _name, _examples in EXAMPLES.items():
     # too_slow is about the machine: nothing in a run may depend on what else it has to do
@@ -81,9 +81,14 @@ def sampled(
     ]
 
 
+def kind_of(golden: str) -> str:
+    """What a golden was made for: its name without the release."""
+    return golden.partition("-")[2]
+
+
 def of_each_kind(names: Iterable[str]) -> list[Any]:
     """Goldens as parameters: one of each kind runs always, by turns of an older and a newer release."""
-    return sampled(names, kind=lambda name: name.partition("-")[2])
+    return sampled(names, kind=kind_of)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

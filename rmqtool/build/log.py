@@ -100,7 +100,7 @@ def build_log(segments: SegmentSet, builder: Builder, kernels: ModuleType, how: 
     chosen = [one for one in segments if segments.by_base(one.base) is one]
     work = _Work(segments, kernels, how, builder.index is not None)
     missing = {hole.end: hole for hole in segments.holes()}
-    with closing(in_order(chosen, work.one, how.jobs)) as found:
+    with closing(in_order(chosen, work.one, how.jobs, size=lambda one: one.size)) as found:
         current = None
         for segment, event in found:
             if segment is not current:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from formats.commitlog import END_FILE_MIN_BLANK_LENGTH as BLANK_HEADER
 from rmqtool.check.account import BATCH_ROWS
 from rmqtool.errors import RmqtoolError, VanishedError
-from rmqtool.scan.events import Blank, Records, Unreadable
-from rmqtool.scan.fields import Field
+from rmqtool.scan.events import Blank, End, Records, Unreadable
+from rmqtool.scan.fields import Field, Stop
 from rmqtool.scan.log import open_patched
 from rmqtool.scan.parallel import in_order
 from rmqtool.scan.segment import SegmentScan
@@ -75,11 +75,17 @@ class LogReader(Generic[Made]):
 
     def events(self) -> Iterator[tuple[Segment, Made | Event | Filler | Expired]]:
         """Everything in all segments, as `SegmentScan` tells it; of records what `account` makes of them."""
-        with closing(in_order(list(self.segments), self._one, self.reading.jobs)) as found:
+        with closing(
+            in_order(list(self.segments), self._one, self.reading.jobs, size=lambda one: one.size)
+        ) as found:
             yield from found
 
     def _one(self, segment: Segment, lane: Lane) -> Iterator[tuple[Segment, Made | Event | Filler | Expired]]:
         """One segment, for one thread."""
+        if not (segment.size or self.live):
+            self.reading.done(0)
+            yield segment, End(0, Stop.END, BLANK_HEADER, 0)
+            return
         done = 0
         account = self.account(segment)
         try:

@@ -31,6 +31,10 @@ class Context:
 
             logging.basicConfig(format="rmqtool: %(message)s")
             logging.getLogger("rmqtool").setLevel(logging.DEBUG)
+        if not options.quiet and is_terminal(sys.stderr):
+            from rmqtool.scan import engine
+
+            engine.compiling = _show_compiling
         self.format = _format(options)
         """"table", "ndjson", "json", "csv", or one that the command added"""
         self.int64_as_string = options.int64_as_string
@@ -86,16 +90,16 @@ class Context:
         return Page(self.out, self.look)
 
     def document(self, schema: str, content: Mapping[str, Any]) -> None:
-        """One JSON object with its schema: the whole result of a command that has no rows."""
-        from rmqtool.output.int64 import as_strings
-        from rmqtool.output.jsonrows import encode
+        """One JSON object with its schema: the whole result of a command that has no rows.
 
-        document = {"schema": schema, **content}
-        self.out.write(encode(as_strings(document) if self.int64_as_string else document) + b"\n")
-        self.out.flush()
+        Values that are iterables, and no lists, are arrays, written as their items come.
+        """
+        from rmqtool.output.jsonrows import write_document
 
-    def progress(self, label: str, total: int) -> Progress:
-        """A bar over `total` bytes; use it as a context manager."""
+        write_document(self.out, {"schema": schema, **content}, int64_as_string=self.int64_as_string)
+
+    def progress(self, label: str, total: int | None = None) -> Progress:
+        """A bar over `total` bytes, or over files without it; use it as a context manager."""
         from rmqtool.output.progress import Progress
 
         self._bar = Progress(label, total, enabled=not self.talk.quiet, color=self._error_color)
@@ -104,6 +108,13 @@ class Context:
     def _clear(self) -> None:
         if self._bar is not None:
             self._bar.clear()
+
+
+def _show_compiling(kernel: str) -> None:
+    """One line on the terminal, which goes when the work is done."""
+    text = f"rmqtool: compiling, once on this machine: {kernel}" if kernel else ""
+    sys.stderr.write(f"\r{text}\x1b[K")
+    sys.stderr.flush()
 
 
 def _format(options: OutputOptions) -> str:

@@ -59,7 +59,8 @@ def command(path: StoreArgument = None, *, store: StoreOptions, output: OutputOp
     context = Context(output)
     opened = open_store(context, path, store, replayable=True)
     try:
-        found = take_inventory(opened)
+        with context.progress("looking") as progress:
+            found = take_inventory(opened, progress.reach)
     except KeyboardInterrupt:
         _show_interrupted(context, opened)
         raise

@@ -39,9 +39,15 @@ def open_store(
     from rmqtool.store.lock import probe
 
     config = None if options.config_path is None else load_broker_conf(options.config_path)
-    opened = Store.open(
-        resolve_store(path, options), commitlog_roots=options.commitlog_roots, config=config, as_kind=as_kind
-    )
+    place = resolve_store(path, options)
+    with context.progress("listing") as progress:
+        opened = Store.open(
+            place,
+            commitlog_roots=options.commitlog_roots,
+            config=config,
+            as_kind=as_kind,
+            on_listed=progress.reach,
+        )
     if opened.of_kind(FileKind.REPLAY) and not replayable:
         raise UsageError(f"{opened.given} is a replayable file of an export, not a store; dump lists it")
     for note in opened.notes:
@@ -70,7 +76,7 @@ def stopped_journal(opened: Store) -> str | None:
 
 
 def _has_marker(opened: Store) -> bool:
-    return any(one.name.startswith(_MARKER) for one in opened.files)
+    return any(_MARKER in one.path for one in opened.files)
 
 
 def _warn_of_marker(context: Context, opened: Store) -> None:

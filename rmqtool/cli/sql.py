@@ -124,7 +124,9 @@ class _Answer:
         from rmqtool.store.coverage import coverage
 
         lacking = self._session.lacking
-        beforehand = warned(left_out(self._opened, lacking.scanned), self._context)
+        # who interrupts does not wait for the end of the log to be looked for
+        tables = frozenset[str]() if lacking.interrupted.is_set() else lacking.scanned
+        beforehand = warned(left_out(self._opened, tables), self._context)
         self.not_covered = [*self._missing, *beforehand, *lacking.rows.values()]
         told: dict[str, Any] = {"rows": self.count, "segments_read": len(self._session.messages.opened)}
         if self._redacted:

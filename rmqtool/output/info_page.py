@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.output.sizes import human_bytes
@@ -98,8 +99,8 @@ class InfoPage:
         rows = [{**one, "kind": f"  {one['kind']}"} for one in sizes]
         self._list("File sizes", rows, _SIZES)
 
-    def _log(self, log: Row, segments: list[Row]) -> None:
-        if not segments:
+    def _log(self, log: Row, segments: Iterable[Row]) -> None:
+        if not log["segments"]:
             return
         begins = log["min_offset"]
         title = "Commit log" if begins is None else f"Commit log, offsets {begins} to {log['end_offset']}"
@@ -128,7 +129,7 @@ class InfoPage:
         rows = [{**one, "topic": _topic(one), "config": _topic_config(one)} for one in topics]
         self._list("Topics", rows, _TOPICS)
 
-    def _queues(self, queues: list[Row]) -> None:
+    def _queues(self, queues: Iterable[Row]) -> None:
         queues = [{**one, "topic": _topic(one)} for one in queues]
         plain = [one for one in queues if "min_offset" in one]
         kinds = {one["kind"] for one in plain}
@@ -139,7 +140,7 @@ class InfoPage:
         other = [one for one in queues if "min_offset" not in one]
         self._list("Queue extensions", other, _EXTENSIONS)
 
-    def _index(self, index: list[Row]) -> None:
+    def _index(self, index: Iterable[Row]) -> None:
         columns = [
             Column("name", "index file"),
             Column("used", right=True),
@@ -171,10 +172,11 @@ class InfoPage:
         self._list("Configuration", rows, _CONFIG)
 
     def _list(self, title: str, rows: Iterable[Row], columns: list[Column]) -> None:
-        held = list(rows)
-        if held:
+        following = iter(rows)
+        first = next(following, None)
+        if first is not None:
             self._page.heading(title)
-            self._page.table(columns, held)
+            self._page.table(columns, chain([first], following))
 
     def _sentences(self, title: str, sentences: list[str]) -> None:
         if sentences:

@@ -16,7 +16,7 @@ from rmqtool.output.int64 import as_strings, column_as_strings
 from rmqtool.output.rows import Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from rmqtool.output.rows import Row, Summary
     from rmqtool.output.stream import ByteOut
@@ -59,6 +59,26 @@ def _encodable(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode(errors="backslashreplace").decode()
     return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def write_document(out: ByteOut, document: Mapping[str, Any], *, int64_as_string: bool = False) -> None:
+    """One object and a line feed. A value that is an iterable, and no list, is an array that streams."""
+    lead = b"{"
+    for name, value in document.items():
+        out.write(lead + encode(name) + b":")
+        lead = b","
+        if value is None or isinstance(value, (str, int, float, dict, list, tuple)):
+            out.write(encode(as_strings({name: value})[name] if int64_as_string else value))
+            continue
+        between = b"["
+        rows = iter(value)
+        while some := list(islice(rows, _CHUNK)):
+            made = [encode(as_strings(row) if int64_as_string else row) for row in some]
+            out.write(between + b",".join(made))
+            between = b","
+        out.write(b"[]" if between == b"[" else b"]")
+    out.write(b"}\n")
+    out.flush()
 
 
 def _repeated(column: Iterable[Any]) -> tuple[Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.output.look import cells, fit
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
 
     from rmqtool.output.look import Look
     from rmqtool.output.stream import ByteOut
+
+
+_HELD = 4096
+"""rows of a table that are held"""
 
 
 class Page:
@@ -37,11 +42,12 @@ class Page:
             self.raw_line(f"  {self._look.paint(fit(safe(name), width), 'cyan')}  {value}")
 
     def table(self, columns: Sequence[Column], rows: Iterable[Mapping[str, Any]]) -> None:
-        """A table that is small enough to be held."""
-        texts = [[column.text(row.get(column.key)) for column in columns] for row in rows]
-        grid = Grid(columns, texts, self._look)
+        """A table; its first rows settle the widths of its columns."""
+        texts = ([column.text(row.get(column.key)) for column in columns] for row in rows)
+        first = list(islice(texts, _HELD))
+        grid = Grid(columns, first, self._look)
         self.raw_line(grid.header())
-        for row in texts:
+        for row in chain(first, texts):
             self.raw_line(grid.line(row))
 
     def line(self, text: str, style: str = "") -> None:

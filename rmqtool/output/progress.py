@@ -17,10 +17,17 @@ PATIENCE = 1.0
 """seconds before the bar appears, and after other output before it appears again"""
 
 
-class Progress:
-    """Counts bytes. `advance` may be called from any thread; `clear` takes the bar off the screen."""
+_PACE = 0.1
+"""seconds between two looks of the bar"""
 
-    def __init__(self, label: str, total: int, *, enabled: bool, color: bool) -> None:
+
+class Progress:
+    """Counts bytes, or files where `total` is None: nobody knows how many there will be.
+
+    `advance` and `reach` may be called from any thread; `clear` takes the bar off the screen.
+    """
+
+    def __init__(self, label: str, total: int | None, *, enabled: bool, color: bool) -> None:
         self._label = label
         self._total = total
         self._enabled = enabled and is_terminal(sys.stderr)
@@ -34,12 +41,21 @@ class Progress:
         """`count` more bytes are done."""
         with self._lock:
             self._done += count
-            if not self._enabled:
-                return
-            if self._bar is None and time.monotonic() >= self._due:
-                self._bar = self._start()
-            if self._bar is not None:
-                self._bar.update(self._bar.task_ids[0], completed=self._done)
+            self._draw()
+
+    def reach(self, done: int) -> None:
+        """`done` in all are done."""
+        with self._lock:
+            self._done = done
+            self._draw()
+
+    def _draw(self) -> None:
+        if not self._enabled or time.monotonic() < self._due:
+            return
+        if self._bar is None:
+            self._bar = self._start()
+        self._bar.update(self._bar.task_ids[0], completed=self._done)
+        self._due = time.monotonic() + _PACE
 
     def clear(self) -> None:
         """Leaves the screen to other output; the bar comes back when there is none for a while."""
@@ -60,12 +76,12 @@ class Progress:
         )
         from rich.progress import Progress as RichProgress
 
+        bytes_done = (DownloadColumn(binary_units=True), TransferSpeedColumn(), TimeRemainingColumn())
+        files_done = (TextColumn("{task.completed:,} files"),)
         bar = RichProgress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
-            DownloadColumn(binary_units=True),
-            TransferSpeedColumn(),
-            TimeRemainingColumn(),
+            *(files_done if self._total is None else bytes_done),
             console=Console(stderr=True, no_color=not self._color),
             transient=True,
         )

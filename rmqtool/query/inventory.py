@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.errors import RmqtoolError
-from rmqtool.query.inventory_files import index_rows, queue_file_facts, segment_rows
+from rmqtool.query.inventory_files import index_rows, look_at_log, queue_file_facts, segment_facts
 from rmqtool.query.inventory_state import config_rows, small_content, state_of
 from rmqtool.store.coverage import coverage, unreadable
+from rmqtool.store.files import StoreDirectory, StoreFile
 from rmqtool.store.kinds import QUEUE_KINDS, TOP_DIRECTORIES, FileKind
 from rmqtool.store.names import escape_name, topic_keys
 from rmqtool.store.resolve import StoreForm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Queue, Store
 
 Row = dict[str, Any]
@@ -41,6 +41,23 @@ NOT_DECODED = (
 """kinds that are listed with name and size only"""
 
 
+@dataclass(frozen=True)
+class RowsOf:
+    """Rows that are made each time they are gone through: a store may have a million files."""
+
+    items: Sequence[Any]
+    make: Callable[[Any], Row]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Row]:
+        return map(self.make, self.items)
+
+
+AnyRows = list[Row] | RowsOf
+
+
 @dataclass
 class Inventory:
     """One store. Every list holds rows with their `type`; `head` holds the facts there is one of.
@@ -49,13 +66,13 @@ class Inventory:
     """
 
     head: Row
-    files: list[Row] = field(default_factory=list)
-    segments: list[Row] = field(default_factory=list)
+    files: AnyRows = field(default_factory=list)
+    segments: AnyRows = field(default_factory=list)
     topics: list[Row] = field(default_factory=list)
     queues: list[Row] = field(default_factory=list)
     index: list[Row] = field(default_factory=list)
     config: list[Row] = field(default_factory=list)
-    unknown: list[Row] = field(default_factory=list)
+    unknown: AnyRows = field(default_factory=list)
     totals: list[Row] = field(default_factory=list)
     unreadable: list[Row] = field(default_factory=list)
     not_looked_at: list[str] = field(default_factory=list)
@@ -70,8 +87,8 @@ class Inventory:
         return {**coverage(self.unreadable), "not_looked_at": self.not_looked_at}
 
     def document(self) -> Row:
-        """Everything as one object."""
-        lists = {name: [_untyped(row) for row in getattr(self, name)] for name in _LISTS}
+        """Everything as one object; its lists are `RowsOf`."""
+        lists = {name: RowsOf(getattr(self, name), _untyped) for name in _LISTS}
         return {**self.head, **lists, **self.coverage()}
 
     def summary(self) -> Row:
@@ -89,21 +106,27 @@ def _untyped(row: Row) -> Row:
     return {name: value for name, value in row.items() if name != "type"}
 
 
-def take_inventory(store: Store) -> Inventory:
-    """The inventory of a store. What cannot be read is noted and passed over, never raised."""
+def take_inventory(store: Store, on_looked: Callable[[int], object] = int) -> Inventory:
+    """The inventory of a store. What cannot be read is noted and passed over, never raised.
+
+    on_looked: told now and then how many files were looked into.
+    """
     found = Inventory(state_of(store))
-    facts: dict[tuple[int, str], Row] = {}
-    found.segments, holes = segment_rows(store, found.unreadable)
-    found.head["commitlog"] = holes
-    for row in found.segments:
-        facts[row["root"], row["path"]] = {name: row[name] for name in _SEGMENT_FACTS}
+    facts: dict[str, Row] = {}
+    """by where the file lies"""
+    log = look_at_log(store, found.unreadable, on_looked)
+    found.segments = RowsOf(log.seen, log.row)
+    found.head["commitlog"] = log.head()
+    for segment, ends in log.seen:
+        facts[segment.file.location] = segment_facts(segment, ends)
     for file in store.of_kind(FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE):
-        facts[file.root, file.shown] = _guarded(queue_file_facts, file, found.unreadable)
+        on_looked(len(facts))
+        facts[file.location] = _guarded(queue_file_facts, file, found.unreadable)
     found.index = index_rows(store, found.unreadable)
-    for row in found.index:
-        facts[0, row["path"]] = {name: row.get(f"begin_{end}") for name, end in _INDEX_FACTS}
-        facts[0, row["path"]] |= {f"last_{name[6:]}": row.get(f"end_{end}") for name, end in _INDEX_FACTS}
-    found.files = [_file_row(file, facts.get((file.root, file.shown))) for file in store.files]
+    for file, row in zip(store.index_files(), found.index, strict=True):
+        facts[file.location] = {name: row.get(f"begin_{end}") for name, end in _INDEX_FACTS}
+        facts[file.location] |= {f"last_{name[6:]}": row.get(f"end_{end}") for name, end in _INDEX_FACTS}
+    found.files = RowsOf(store.files, lambda file: _file_row(file, facts.get(file.location)))
     queues = [queue for kind in QUEUE_KINDS for queue in store.queues(kind)]
     found.queues = [_queue_row(queue, facts) for queue in queues]
     for row in found.queues:
@@ -111,18 +134,12 @@ def take_inventory(store: Store) -> Inventory:
     found.topics = list(_topic_rows(store, zip(queues, found.queues, strict=True)))
     found.config = config_rows(store)
     found.unreadable += _unreadable_places(store, found.config)
-    found.unknown = list(_unknown(store))
+    found.unknown = RowsOf(_unknown(store), _unknown_row)
     found.totals = list(_totals(store.files))
-    found.not_looked_at = _not_looked_at(store, found)
+    found.not_looked_at = _not_looked_at(store, found, log.skipped())
     return found
 
 
-_SEGMENT_FACTS = (
-    "first_physical_offset",
-    "last_physical_offset",
-    "first_store_timestamp",
-    "last_store_timestamp",
-)
 _INDEX_FACTS = (("first_physical_offset", "physical_offset"), ("first_store_timestamp", "timestamp"))
 
 
@@ -152,8 +169,8 @@ def _file_row(file: StoreFile, facts: Row | None) -> Row:
     return row | (facts or {})
 
 
-def _queue_row(queue: Queue, facts: Mapping[tuple[int, str], Row]) -> Row:
-    held = [facts.get((file.root, file.shown), {}) for file in queue.files]
+def _queue_row(queue: Queue, facts: Mapping[str, Row]) -> Row:
+    held = [facts.get(file.location, {}) for file in queue.files]
     filled = [one for one in held if one.get("first_unit")]
     row: Row = {
         "type": "queue",
@@ -224,18 +241,21 @@ def _unreadable_places(store: Store, config: Iterable[Row]) -> Iterator[Row]:
             yield unreadable(row["path"], row["detail"])
 
 
-def _unknown(store: Store) -> Iterator[Row]:
-    for file in store.of_kind(FileKind.UNKNOWN):
-        yield {"type": "unknown", "path": file.shown, "size": file.size, "note": file.note}
+def _unknown(store: Store) -> list[StoreFile | StoreDirectory]:
+    files = list(store.of_kind(FileKind.UNKNOWN))
     if store.form is not StoreForm.STORE:
-        return
+        return [*files]
     used = {file.path.partition("/")[0] for file in store.files if file.kind is not FileKind.UNKNOWN}
-    for directory in store.directories:
-        name = directory.path
-        known = name in TOP_DIRECTORIES | used or name.startswith("dledger-")
-        if name and "/" not in name and not known:
-            note = f"directory with {directory.entries} entries"
-            yield {"type": "unknown", "path": f"{escape_name(name)}/", "size": None, "note": note}
+    known = TOP_DIRECTORIES | used
+    top = (one for one in store.directories if one.path and "/" not in one.path)
+    return [*files, *(one for one in top if one.path not in known and not one.path.startswith("dledger-"))]
+
+
+def _unknown_row(one: StoreFile | StoreDirectory) -> Row:
+    if isinstance(one, StoreDirectory):
+        note = f"directory with {one.entries} entries"
+        return {"type": "unknown", "path": f"{escape_name(one.path)}/", "size": None, "note": note}
+    return {"type": "unknown", "path": one.shown, "size": one.size, "note": one.note}
 
 
 def _totals(files: Iterable[StoreFile]) -> Iterator[Row]:
@@ -258,11 +278,10 @@ def _totals(files: Iterable[StoreFile]) -> Iterator[Row]:
         }
 
 
-def _not_looked_at(store: Store, found: Inventory) -> list[str]:
+def _not_looked_at(store: Store, found: Inventory, skipped: int) -> list[str]:
     told = []
-    skipped = [one for one in found.segments if not one["read_through"] and one["content"] == "records"]
     if skipped:
-        told.append(f"records between the first and the last of {len(skipped)} segments")
+        told.append(f"records between the first and the last of {skipped} segments")
         told.append("whether records at the end of these segments are left from an earlier life")
     if found.segments:
         told.append("contents of records (bodies, properties, CRCs)")

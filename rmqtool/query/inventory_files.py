@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from formats.errors import FormatError
@@ -14,12 +15,12 @@ from rmqtool.store.coverage import unreadable
 from rmqtool.store.geometry import index_geometry
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from rmqtool.store.files import StoreFile
     from rmqtool.store.index_geometry import IndexGeometry
     from rmqtool.store.layout import Store
-    from rmqtool.store.segments import Segment
+    from rmqtool.store.segments import Segment, SegmentSet
 
 Row = dict[str, Any]
 
@@ -29,34 +30,96 @@ _SOLVED_EACH = 8
 """so many index files are solved one by one; of more files one of each length is solved for all"""
 
 
-def segment_rows(store: Store, lost: list[Row]) -> tuple[list[Row], Row]:
-    """A row for each commit log file in the order of their offsets, and what holds for the log as a whole."""
+_OFFSETS_AND_TIMES = (
+    "first_physical_offset",
+    "last_physical_offset",
+    "first_store_timestamp",
+    "last_store_timestamp",
+)
+
+
+@dataclass(frozen=True)
+class LogSeen:
+    """seen: each commit log file in the order of their offsets, with its ends or why they are not known."""
+
+    segments: SegmentSet
+    seen: list[tuple[Segment, SegmentEnds | str]]
+
+    def row(self, one: tuple[Segment, SegmentEnds | str]) -> Row:
+        """A file as a row."""
+        row = _segment_row(*one)
+        row["preallocated"] = row["content"] == "zero" and not self.segments.is_active(one[0])
+        return row
+
+    def skipped(self) -> int:
+        """Files with records of which both ends were looked at only."""
+        found = (ends for _, ends in self.seen if not isinstance(ends, str))
+        return sum(not ends.read_through and _content(ends) == "records" for ends in found)
+
+    def head(self) -> Row:
+        """What holds for the log as a whole."""
+        outer: dict[str, int] = {}
+        for segment, ends in self.seen:
+            for choose, name, value in _outermost(segment, ends):
+                outer[name] = choose(outer.get(name, value), value)
+        return {
+            "segments": len(self.seen),
+            "min_offset": outer.get("min_offset"),
+            "end_offset": outer.get("end_offset"),
+            "first_store_timestamp": outer.get("first_store_timestamp"),
+            "last_store_timestamp": outer.get("last_store_timestamp"),
+            "roots": sorted({segment.file.root for segment, _ in self.seen}),
+            "holes": [
+                {"physical_offset": hole.start, "length": hole.end - hole.start}
+                for hole in self.segments.holes()
+            ],
+            "twins": [[one.file.shown for one in group] for group in self.segments.twins()],
+            "overlaps": [[one.file.shown, two.file.shown] for one, two in self.segments.overlaps()],
+        }
+
+
+def look_at_log(store: Store, lost: list[Row], on_looked: Callable[[int], object]) -> LogSeen:
+    """Looks at both ends of every commit log file. lost: gets a row for each that cannot be read.
+
+    on_looked: told how many were looked at.
+    """
     segments = store.segments
     exact = _read_through(store)
-    rows = [_segment_row(store, one, exact=one in exact, lost=lost) for one in segments]
-    for one, row in zip(segments, rows, strict=True):
-        row["preallocated"] = row["content"] == "zero" and not segments.is_active(one)
-    ends = [row["end_offset"] for row in rows if row["last_physical_offset"] is not None]
-    firsts = [row["first_physical_offset"] for row in rows if row["first_physical_offset"] is not None]
-    told = {
-        "segments": len(rows),
-        "min_offset": min(firsts, default=None),
-        "end_offset": max(ends, default=None),
-        "first_store_timestamp": _outer(min, rows, "first_store_timestamp"),
-        "last_store_timestamp": _outer(max, rows, "last_store_timestamp"),
-        "roots": sorted({row["root"] for row in rows}),
-        "holes": [
-            {"physical_offset": hole.start, "length": hole.end - hole.start} for hole in segments.holes()
-        ],
-        "twins": [[one.file.shown for one in group] for group in segments.twins()],
-        "overlaps": [[one.file.shown, two.file.shown] for one, two in segments.overlaps()],
-    }
-    return rows, told
+    found = LogSeen(segments, [])
+    for one in segments:
+        try:
+            active = segments.is_active(one)
+            ends: SegmentEnds | str = segment_ends(one, read_through=one in exact, active=active)
+        except RmqtoolError as error:
+            ends = str(error)
+            lost.append(unreadable(one.file.shown, ends))
+        found.seen.append((one, ends))
+        on_looked(len(found.seen))
+    return found
 
 
-def _outer(choose: Any, rows: list[Row], name: str) -> int | None:
-    values = [row[name] for row in rows if row[name] is not None]
-    return choose(values) if values else None
+def _outermost(
+    segment: Segment, ends: SegmentEnds | str
+) -> Iterator[tuple[Callable[[int, int], int], str, int]]:
+    if isinstance(ends, str):
+        return
+    if ends.first is not None:
+        yield min, "min_offset", segment.base + ends.first.position
+        yield min, "first_store_timestamp", ends.first.store_timestamp
+    if ends.last is not None and ends.end is not None:
+        yield max, "end_offset", segment.base + ends.end
+        yield max, "last_store_timestamp", ends.last.store_timestamp
+
+
+def segment_facts(segment: Segment, ends: SegmentEnds | str) -> Row:
+    """What a commit log file adds to its row among all files."""
+    if isinstance(ends, str) or _content(ends) != "records":
+        return _NOTHING
+    told = _ends(segment, ends)
+    return {name: told.get(name) for name in _OFFSETS_AND_TIMES}
+
+
+_NOTHING: Row = dict.fromkeys(_OFFSETS_AND_TIMES)
 
 
 def _read_through(store: Store) -> set[Segment]:
@@ -73,7 +136,7 @@ def _read_through(store: Store) -> set[Segment]:
     return chosen
 
 
-def _segment_row(store: Store, segment: Segment, *, exact: bool, lost: list[Row]) -> Row:
+def _segment_row(segment: Segment, ends: SegmentEnds | str) -> Row:
     row: Row = {
         "type": "segment",
         "path": segment.file.shown,
@@ -91,17 +154,11 @@ def _segment_row(store: Store, segment: Segment, *, exact: bool, lost: list[Row]
         "ending": None,
         "read_through": False,
     }
-    try:
-        ends = segment_ends(segment, read_through=exact, active=store.segments.is_active(segment))
-    except RmqtoolError as error:
-        lost.append(unreadable(segment.file.shown, str(error)))
-        return row | {"error": str(error)}
-    return row | _ends(segment, ends)
+    return row | ({"error": ends} if isinstance(ends, str) else _ends(segment, ends))
 
 
 def _ends(segment: Segment, ends: SegmentEnds) -> Row:
-    told: Row = {"ending": ends.ending, "read_through": ends.read_through}
-    told["content"] = "records"
+    told: Row = {"ending": ends.ending, "read_through": ends.read_through, "content": _content(ends)}
     if ends.first is not None:
         told["first_physical_offset"] = segment.base + ends.first.position
         told["first_store_timestamp"] = ends.first.store_timestamp
@@ -109,10 +166,13 @@ def _ends(segment: Segment, ends: SegmentEnds) -> Row:
         told["last_physical_offset"] = segment.base + ends.last.position
         told["last_store_timestamp"] = ends.last.store_timestamp
         told["end_offset"] = segment.base + ends.end
-    elif ends.first is None:
-        names = {"zero": "zero", "blank": "blank", "end": "empty"}
-        told["content"] = names.get(ends.ending, "no record found")
     return told
+
+
+def _content(ends: SegmentEnds) -> str:
+    if ends.first is not None or (ends.last is not None and ends.end is not None):
+        return "records"
+    return {"zero": "zero", "blank": "blank", "end": "empty"}.get(ends.ending, "no record found")
 
 
 def queue_file_facts(file: StoreFile) -> Row:

@@ -59,12 +59,17 @@ class SegmentEnds:
     read_through: bool
 
 
+_EMPTY = SegmentEnds(None, None, 0, "end", read_through=False)
+
+
 def segment_ends(segment: Segment, *, read_through: bool, active: bool = True) -> SegmentEnds:
     """Ends of a segment. `read_through`: walk all its frames; otherwise some pages at both ends are read.
 
     active: no later segment holds data, so that older records behind the end are leftovers. Raises
     `StoreIOError` or `UnreadableError`.
     """
+    if not segment.size:
+        return _EMPTY
     with segment.open("pread") as source:
         if read_through:
             kernels = choose_kernels(min(segment.size, segment.file.disk_bytes))

@@ -114,17 +114,21 @@ class BatchQueueModel:
         self.appended += len(fresh)
         self.astray += int((~run.ordinary[fresh]).sum())
 
-    def correct_min(self, floor: int) -> None:
-        """`#correctMinOffset`: behind the first units of the first file that point below `floor`."""
+    def correct_min(self, floor: int) -> bool:
+        """`#correctMinOffset`: behind the first units of the first file that point below `floor`.
+
+        Never True: there are no extension files.
+        """
         self._revise_min()
         if not self.files.files or not self.files.files[0].wrote:
-            return
+            return False
         first = self.files.files[0]
         units = self._units(first, first.wrote // BYTES)
         kept = np.flatnonzero(units["physical_offset"] >= floor)
         gone = int(kept[0]) if kept.size else len(units)
         if gone:
             self.min_offset = _end(units[gone - 1])
+        return False
 
     search_min = correct_min
 

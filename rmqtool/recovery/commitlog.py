@@ -103,7 +103,9 @@ def recover_log(
         for item in walk_file(files[index], size, rules, reading, lane):
             yield index, item
 
-    with closing(in_order(range(start, len(files)), work, reading.jobs)) as items:
+    with closing(
+        in_order(range(start, len(files)), work, reading.jobs, size=lambda index: files[index].wrote)
+    ) as items:
         for at, item in items:
             base = files[at].base
             if isinstance(item, Records):

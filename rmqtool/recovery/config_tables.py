@@ -78,10 +78,17 @@ def _outcome(store: Store, name: str, traits: Traits) -> ConfigOutcome:
     primary, backup = (_view(store, path, name, traits) for path in (name, name + ".bak"))
     loads = loads_as(primary, backup)
     loses = loads is Loads.BAK and primary is not View.MISSING
-    first = backup if primary is View.MISSING else primary
-    nothing = first in {View.MISSING, View.NOTHING} and backup in {View.MISSING, View.EMPTY, View.NOTHING}
+    first, path = (backup, name + ".bak") if primary is View.MISSING else (primary, name)
+    nothing = first is View.MISSING or (first is View.NOTHING and _written_empty(store, path, name))
+    nothing &= backup in {View.MISSING, View.EMPTY, View.NOTHING}
     loses |= loads is Loads.EMPTY and not nothing
     return ConfigOutcome(escape_name(name), loads, loses)
+
+
+def _written_empty(store: Store, path: str, name: str) -> bool:
+    """Whether a file that loads as an empty table is one: no broker writes `null`, `[]` or blanks."""
+    file = store.file(path)
+    return file is not None and parse_table(read_whole(file), name.rpartition("/")[2]).state.has_data
 
 
 def _view(store: Store, path: str, name: str, traits: Traits) -> View:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from formats.commitlog import SysFlag
-from rmqtool.recovery.run import Run
+from rmqtool.recovery.run import NO_CODE, Run
 from rmqtool.scan import text
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Field, Issue
@@ -54,6 +54,7 @@ class _Part:
     ordinary: npt.NDArray[np.bool_]
     bases: Ints
     counts: Ints
+    codes: Ints
 
 
 class Dispatcher:
@@ -61,7 +62,7 @@ class Dispatcher:
 
     queue_of: the queue of a topic and number, made when there is none (`#findOrCreateConsumeQueue`).
     is_batch: whether the queues of a topic are batch queues; it is told that some record of it is an inner
-    batch, which a broker takes for batch topics only.
+    batch, which a broker takes for batch topics only. codes_of: the tags codes of a run.
     """
 
     def __init__(
@@ -71,8 +72,10 @@ class Dispatcher:
         kernels: ModuleType,
         traits: Traits,
         settings: StartSettings,
+        codes_of: Callable[[Records, int], Ints] | None = None,
     ) -> None:
         self._queue_of = queue_of
+        self._codes_of = codes_of
         self._is_batch = is_batch
         self._kernels = kernels
         self._traits = traits
@@ -120,6 +123,7 @@ class Dispatcher:
             rows[:, Field.STORED_PHYSICAL_OFFSET] == rows[:, Field.POSITION] + base,
             bases,
             counts,
+            np.full(len(rows), NO_CODE) if self._codes_of is None else self._codes_of(run, base),
         )
         self._parts.append(part)
         self._waiting += len(rows)
@@ -150,6 +154,7 @@ class Dispatcher:
                     part.ordinary[which],
                     extra.slots,
                     np.ones(len(which), np.int64),
+                    part.codes[which],
                 )
             )
             self._waiting += len(which)
@@ -189,5 +194,5 @@ class Dispatcher:
         for start, end in pairwise(borders):
             which = order[start:end]
             queue = self._queue_of(names[topics[which[0]]], int(queue_ids[which[0]]))
-            slots, offsets, sizes, ordinary, bases, counts = (column[which] for column in rest)
-            queue.append(Run(offsets, sizes, slots, ordinary, bases, counts))
+            slots, offsets, sizes, ordinary, bases, counts, codes = (column[which] for column in rest)
+            queue.append(Run(offsets, sizes, slots, ordinary, bases, counts, codes))

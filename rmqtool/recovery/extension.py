@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formats.consumequeue import EXT_MAX_ADDRESS, EXT_MIN_SIZE, real_offset
+from formats.consumequeue import EXT_MAX_ADDRESS, EXT_MIN_SIZE, ExtHead, real_offset
+from formats.primitives import dtype_of
 from rmqtool.recovery.load import RefusedError
+from rmqtool.recovery.run import NO_CODE
 from rmqtool.scan.units import UNIT
 
 if TYPE_CHECKING:
@@ -26,12 +28,13 @@ if TYPE_CHECKING:
 
 _STEP = (1 << 20) // UNIT.itemsize
 _CHUNK = 1 << 20
+_HEAD = dtype_of(ExtHead)
 _LOWEST = -(1 << 63)
 """the address of the first byte"""
 
 
 def recover_extension(files: MappedFiles, address: int | None, mode: OpenMode) -> None:
-    """Walks all units, then reads the one that the queue's last `address` leads to. Raises `RefusedError`."""
+    """Walks all units, then cuts behind the one of the queue's last `address`. Raises `RefusedError`."""
     end = 0
     for one in files.files:
         end = one.base + _walked(one, mode)
@@ -42,29 +45,59 @@ def recover_extension(files: MappedFiles, address: int | None, mode: OpenMode) -
     found = files.at(place, or_first=place == 0)
     if found is not None and found.file is not None:
         with found.file.open(mode) as source:
-            _read(source, place % files.size, found)
+            size = _read(source, place % files.size, found)
+        if size > 0:
+            files.truncate(place + size)
 
 
-def keeps_extension(files: Sequence[MappedFile], extension: MappedFiles, mode: OpenMode) -> bool:
-    """Whether the queue files lead to whole units that a start leaves: addresses that ascend up to their end.
+def delete_below(files: MappedFiles, address: int) -> None:
+    """`#truncateByMinAddress`: files that end below the unit of the queue's first `address` go."""
+    if address <= EXT_MAX_ADDRESS:
+        gone = [one for one in files.files if one.base + files.size < real_offset(address)]
+        files.deleted += [one.path for one in gone]
+        files.files = [one for one in files.files if one not in gone]
 
-    `#truncateByMaxAddress` cuts behind the last address of the queue and the end of the units,
-    `#truncateByMinAddress` in front of the first one that counts; in between nothing changes.
+
+def count_cut(queue: Sequence[MappedFile], first: int, files: MappedFiles, mode: OpenMode) -> int:
+    """Entries from the byte `first` of a queue on whose unit the start took away, or will be another.
+
+    What lies at or behind the end of the units is written over by those of the next messages.
     """
-    highest = -1
-    for one in files:
-        for codes in _codes(one, mode):
-            places = codes[codes <= EXT_MAX_ADDRESS].astype(np.int64) - _LOWEST
-            if not len(places):
-                continue
-            if places[0] < highest or (np.diff(places) < 0).any() or not _whole(places, extension, mode):
-                return False
-            highest = int(places[-1])
-    return True
+    bases = np.array([one.base for one in files.files], np.int64)
+    count = 0
+    for one in queue:
+        for number, codes in _codes(one, mode):
+            addresses = codes[max((first - one.base) // UNIT.itemsize - number, 0) :]
+            places = addresses[addresses <= EXT_MAX_ADDRESS].astype(np.int64) - _LOWEST
+            left = np.isin(places // files.size * files.size, bases) & (places < files.max_offset)
+            count += int((~left).sum())
+    return count
 
 
-def _codes(one: MappedFile, mode: OpenMode) -> Iterator[Ints]:
-    """Tags codes of a queue file, in pieces."""
+def codes_at(addresses: Ints, files: MappedFiles, mode: OpenMode) -> Ints:
+    """What addresses resolve to on the disk, `NO_CODE` where no unit begins (`CqExtUnit#read`)."""
+    places = addresses - _LOWEST
+    found = np.full(len(places), NO_CODE)
+    for number in np.unique(places // files.size).tolist():
+        one = next((one for one in files.files if one.base == number * files.size), None)
+        if one is None or one.file is None:
+            continue
+        with one.file.open(mode) as source:
+            here = np.flatnonzero(places // files.size == number)
+            here = here[places[here] - one.base + EXT_MIN_SIZE <= source.size]
+            blocks = (places[here] - one.base) // _CHUNK
+            for block in np.unique(blocks).tolist():
+                which = here[blocks == block]
+                window = source.window(block * _CHUNK, _CHUNK + EXT_MIN_SIZE)
+                starts = places[which] - one.base - block * _CHUNK
+                heads = np.ascontiguousarray(window[starts[:, None] + np.arange(_HEAD.itemsize)])
+                fields = heads.view(_HEAD)[:, 0]
+                found[which] = np.where(fields["size"] > 0, fields["tags_code"], NO_CODE)
+    return found
+
+
+def _codes(one: MappedFile, mode: OpenMode) -> Iterator[tuple[int, Ints]]:
+    """Tags codes of a queue file in pieces, each with the number of its first entry."""
     if one.file is None:
         return
     with one.file.open(mode) as source:
@@ -72,26 +105,7 @@ def _codes(one: MappedFile, mode: OpenMode) -> Iterator[Ints]:
             raw = source.window(
                 start * UNIT.itemsize, min(_STEP * UNIT.itemsize, one.wrote - start * UNIT.itemsize)
             )
-            yield raw[: len(raw) // UNIT.itemsize * UNIT.itemsize].view(UNIT)["tags_code"]
-
-
-def _whole(places: Ints, extension: MappedFiles, mode: OpenMode) -> bool:
-    """Whether a unit begins at each of these places that ends within the data of its file."""
-    numbers = places // extension.size
-    for number in np.unique(numbers).tolist():
-        one = extension.at(number * extension.size, or_first=False)
-        if one is None or one.file is None or one.base != number * extension.size:
-            return False
-        at = places[numbers == number] - one.base
-        if int(at[-1]) + EXT_MIN_SIZE > one.wrote:
-            return False
-        first = int(at[0])
-        with one.file.open(mode) as source:
-            window = source.window(first, int(at[-1]) + 2 - first)
-        sizes = window[(at - first)[:, None] + np.arange(2)].view(">i2")[:, 0].astype(np.int64)
-        if (sizes < EXT_MIN_SIZE).any() or (at + sizes > one.wrote).any():
-            return False
-    return True
+            yield start, raw[: len(raw) // UNIT.itemsize * UNIT.itemsize].view(UNIT)["tags_code"]
 
 
 def last_address(taken: Sequence[tuple[MappedFile, int]], mode: OpenMode) -> int | None:
@@ -128,12 +142,15 @@ def _walked(one: MappedFile, mode: OpenMode) -> int:
             at += size
 
 
-def _read(source: ByteSource, position: int, one: MappedFile) -> None:
+def _read(source: ByteSource, position: int, one: MappedFile) -> int:
+    """The size that the unit at `position` states, 0 where none is read."""
     room = one.wrote - position
-    if room < 2 or _short(source, position) < 1:
-        return
+    size = _short(source, position) if room >= 2 else 0
+    if size < 1:
+        return 0
     if room < EXT_MIN_SIZE or room < EXT_MIN_SIZE + _short(source, position + EXT_MIN_SIZE - 2):
         raise _leads_out(one, position, " that the last extension address of its queue leads to")
+    return size
 
 
 def _short(source: ByteSource, position: int) -> int:

@@ -12,7 +12,7 @@ from rmqtool.recovery.existing import existing_damage
 from rmqtool.recovery.load import Refusal, RefusedError, refused_by_wheel
 from rmqtool.recovery.lookback import LookBack, Looked
 from rmqtool.recovery.loss import Loss, LostPart, measure_loss
-from rmqtool.recovery.matching import WrongEntries, wrong_entries
+from rmqtool.recovery.matching import WrongEntries, wrong_entries, wrong_tags
 from rmqtool.recovery.outcome import Mode, Outcome, TimingDependent
 from rmqtool.recovery.passed_over import PassedOver, behind_fillers
 from rmqtool.recovery.queue_ends import lags, queue_outcomes
@@ -21,6 +21,7 @@ from rmqtool.recovery.record import StopReason
 from rmqtool.recovery.settings import StartSettings, settings_of
 from rmqtool.recovery.start import Start
 from rmqtool.recovery.taken import lost_parts, truncations
+from rmqtool.recovery.timers import load_timer_log
 from rmqtool.recovery.traits import is_known, traits_of
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import data_bytes
@@ -99,6 +100,7 @@ class Foretelling:
         self._looked = Looked()
         self._passed_over: tuple[PassedOver, ...] = ()
         self._wrong: tuple[WrongEntries, ...] = ()
+        self._wrong_tags: tuple[WrongEntries, ...] = ()
         self._unreadable: list[str] = []
         self._by_choice = False
         self._deletes: tuple[str, ...] = ()
@@ -128,6 +130,7 @@ class Foretelling:
                 self._looked.match(found)
             whole = not self._looked.unread
             self._wrong = wrong_entries(self.start, self._looked.matches, whole=whole)
+            self._wrong_tags = wrong_tags(self.start, self._looked.matches)
         return self._outcome(refusal, loss)
 
     def _refusal(self, on_plan: Callable[[StartPlan], object] | None) -> Refusal | None:
@@ -151,6 +154,7 @@ class Foretelling:
             start.recover()
         finally:
             self._after_load()
+        start.timer_log = load_timer_log(start)
         refusal = self._refused_by_table((DELAY_TABLE,))
         if refusal is not None:
             raise RefusedError(refusal.code, refusal.message, refusal.path, refusal.setting)
@@ -186,7 +190,8 @@ class Foretelling:
         queues = start.queues.values()
         self._log_ends = start.log.min_offset, start.log.max_offset
         self._loaded_max = {key: queue.max_offset for key, queue in start.queues.items()}
-        gone = [path for files in (start.log, *(one.files for one in queues)) for path in files.deleted]
+        every = (start.log, *(one.files for one in queues), *start.extensions.values())
+        gone = [path for files in every for path in files.deleted]
         there = {file.path for one in queues for file in one.files.files}
         self._deletes = tuple(sorted({*gone, *start.index.deleted} - there))
 
@@ -250,10 +255,13 @@ class Foretelling:
             timing_dependent=self._timing(),
             not_looked_at=(*self._left_out(), *self._looked.unread, *self._unreadable),
             unread_by_choice=self._by_choice,
-            already_damaged=existing_damage(start, self._looked, self._passed_over, self._wrong, self.config),
+            already_damaged=existing_damage(
+                start, self._looked, self._passed_over, (*self._wrong, *self._wrong_tags), self.config
+            ),
             version_known=is_known(self.release),
         )
-        scene = Scene(start, outcome, self._passed_over, tuple(self._looked.gaps), self._wrong)
+        gaps = tuple(self._looked.gaps)
+        scene = Scene(start, outcome, self._passed_over, gaps, self._wrong, self._wrong_tags)
         return replace(outcome, consequences=consequences_of(scene))
 
     def _timing(self) -> tuple[TimingDependent, ...]:
@@ -292,4 +300,4 @@ class Foretelling:
         }
         unlisted = tuple(one.path for one in self.start.listing.unlistable())
         used = (name for name, used in names.items() if used)
-        return (*used, *self.start.extension_doubts, *unlisted)
+        return (*used, *unlisted)

@@ -16,9 +16,9 @@ from rmqtool.store.sniff import TIMERWHEEL_SIZE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rmqtool.recovery.listing import Entry, Listing
     from rmqtool.recovery.start import Start
     from rmqtool.recovery.traits import Traits
+    from rmqtool.store.listing import Entry, Listing
 
 
 @dataclass(frozen=True, slots=True)

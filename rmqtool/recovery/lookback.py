@@ -106,7 +106,10 @@ class LookBack:
     def _read(self, files: list[MappedFile], start: Start) -> None:
         found: dict[str, _Seen] = {}
         reading, matcher = start.reading, start.matcher
-        for one, event in in_order(files, lambda one, lane: _events(one, reading, lane), reading.jobs):
+        events = in_order(
+            files, lambda one, lane: _events(one, reading, lane), reading.jobs, size=lambda one: one.wrote
+        )
+        for one, event in events:
             seen = found.setdefault(one.path, _Seen(QueueSpans(reading.kernels), Witness(reading.kernels)))
             if isinstance(event, Records):
                 seen.spans.take(event, one.base)

@@ -7,25 +7,31 @@ is given whatever such an entry points at (`DefaultMessageStore#getMessage`).
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formats.consumequeue import PRE_BLANK_SIZE
+from formats.consumequeue import EXT_MAX_ADDRESS, PRE_BLANK_SIZE
+from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.recovery.batch_queues import BatchQueueModel
 from rmqtool.recovery.content import chunks
 from rmqtool.recovery.dispatch import Dispatcher, MultiDispatchError
+from rmqtool.recovery.extension import codes_at
 from rmqtool.recovery.queues import BYTES
+from rmqtool.recovery.run import NO_CODE
+from rmqtool.scan.fields import Column
+from rmqtool.scan.lanes import Lanes
 from rmqtool.scan.units import BATCH_UNIT, UNIT, data_end
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import ModuleType
     from typing import Any
 
     import numpy.typing as npt
 
-    from rmqtool.recovery.mapped import MappedFile
+    from rmqtool.recovery.mapped import MappedFile, MappedFiles
     from rmqtool.recovery.run import Run
     from rmqtool.recovery.spans import Key
     from rmqtool.recovery.start import AnyQueue, Start
@@ -36,6 +42,8 @@ if TYPE_CHECKING:
 _SPARSE = 64
 """entries that are read for one that is wanted, at most"""
 _LIGHT = "%LMQ%"
+_ROOM = 1 << 14
+"""records whose tags codes are made at once"""
 
 
 @dataclass(slots=True)
@@ -44,7 +52,7 @@ class Matches:
 
     missed: messages that have no entry, a blank or zeros. first, first_missed: the lowest queue offset of
     the wrong ones, and of those missed in a batch queue. span: queue offsets [low, high) that records have,
-    also those that no entry can have.
+    also those that no entry can have. wrong_tags, first_tags: matched ones whose entry has another tags code.
     """
 
     matched: int = 0
@@ -53,6 +61,8 @@ class Matches:
     first: int | None = None
     first_missed: int | None = None
     span: tuple[int, int] | None = None
+    wrong_tags: int = 0
+    first_tags: int | None = None
 
     @property
     def compared(self) -> int:
@@ -64,6 +74,8 @@ class Matches:
         self.matched += other.matched
         self.wrong += other.wrong
         self.missed += other.missed
+        self.wrong_tags += other.wrong_tags
+        self.first_tags = _lower(self.first_tags, other.first_tags)
         self.first = _lower(self.first, other.first)
         self.first_missed = _lower(self.first_missed, other.first_missed)
         spans = [one for one in (self.span, other.span) if one is not None]
@@ -94,10 +106,11 @@ def _span(run: Run) -> tuple[int, int] | None:
 class _Queue:
     """The entries of one queue as they lie on disk."""
 
-    def __init__(self, files: tuple[MappedFile, ...], end: int) -> None:
+    def __init__(self, files: tuple[MappedFile, ...], end: int, extension: MappedFiles | None) -> None:
         self._files = [one for one in files if one.file is not None]
         self._bases = np.array([one.base // BYTES for one in self._files], np.int64)
         self._end = end
+        self._extension = extension
         self.found = Matches()
 
     def append(self, run: Run) -> None:
@@ -112,6 +125,19 @@ class _Queue:
             slots = run.slots[chosen]
             units = _units(self._files[number], slots - self._bases[number])
             self._compare(units, run.offsets[chosen], run.sizes[chosen], slots)
+            self._compare_tags(units, run.offsets[chosen], run.sizes[chosen], slots, run.codes[chosen])
+
+    def _compare_tags(
+        self, units: npt.NDArray[Any], offsets: Ints, sizes: Ints, slots: Ints, codes: Ints
+    ) -> None:
+        right = (units["physical_offset"] == offsets) & (units["size"] == sizes)
+        stored = units["tags_code"].astype(np.int64)
+        wrong = right & (stored != codes) & (codes != NO_CODE)
+        extended = np.flatnonzero(wrong & (stored <= EXT_MAX_ADDRESS))
+        if len(extended) and self._extension is not None:
+            wrong[extended] = codes_at(stored[extended], self._extension, "pread") != codes[extended]
+        first = int(slots[wrong].min()) if wrong.any() else None
+        self.found.add(Matches(wrong_tags=int(wrong.sum()), first_tags=first))
 
     def _compare(self, units: npt.NDArray[Any], offsets: Ints, sizes: Ints, slots: Ints) -> None:
         right = (units["physical_offset"] == offsets) & (units["size"] == sizes)
@@ -135,7 +161,8 @@ class _BatchQueue:
         reached = (run.bases >= 0) & (run.bases < self._end)
         bases, counts = run.bases[reached], run.counts[reached]
         offsets, sizes = run.offsets[reached], run.sizes[reached]
-        right, there = np.zeros(len(bases), np.bool_), np.zeros(len(bases), np.bool_)
+        right, there, tagged = (np.zeros(len(bases), np.bool_) for _ in range(3))
+        codes = run.codes[reached]
         for one in self._files if len(bases) else ():
             units = np.sort(batch_entries(one), order="base_offset", kind="stable")
             own = units["base_offset"].astype(np.int64)
@@ -144,11 +171,17 @@ class _BatchQueue:
                 continue
             found, begins = units[places], own[places] == bases
             same = (found["physical_offset"] == offsets) & (found["size"] == sizes)
-            right |= begins & same & (found["batch_size"] == counts)
+            same &= begins & (found["batch_size"] == counts)
+            right |= same
+            tagged |= same & (found["tags_code"] == codes)
             there |= begins
         wrong = there & ~right
-        first, gone = (int(bases[some].min()) if some.any() else None for some in (wrong, ~there))
+        other = right & ~tagged & (codes != NO_CODE)
+        first, gone, tags = (
+            int(bases[some].min()) if some.any() else None for some in (wrong, ~there, other)
+        )
         self.found.add(Matches(int(right.sum()), int(wrong.sum()), int(counts[~there].sum()), first, gone))
+        self.found.add(Matches(wrong_tags=int(other.sum()), first_tags=tags))
 
 
 def batch_entries(one: MappedFile) -> npt.NDArray[Any]:
@@ -180,6 +213,21 @@ def _units(one: MappedFile, numbers: Ints) -> npt.NDArray[Any]:
     return found
 
 
+class _TagsCodes:
+    """Tags codes of the records of a run; none for delayed ones, whose time of delivery a broker corrects."""
+
+    def __init__(self, kernels: ModuleType) -> None:
+        self._lanes = Lanes(kernels, _ROOM)
+
+    def __call__(self, run: Records, base: int) -> Ints:
+        codes = np.full(len(run.rows), NO_CODE)
+        placed = self._lanes.placed(run, base)
+        delayed = [lane for lane, (topic, _) in enumerate(placed.keys) if topic == SCHEDULE_TOPIC]
+        compared = ~np.isin(placed.columns[Column.LANE], delayed)
+        codes[placed.columns[Column.OWNER][compared]] = placed.columns[Column.CODE][compared]
+        return codes
+
+
 class UnitMatcher:
     """Make it once the queues are loaded, feed it with runs of the log, then ask for the `result`."""
 
@@ -187,6 +235,9 @@ class UnitMatcher:
         self._known = {
             key: (type(queue) is BatchQueueModel, tuple(queue.files.files), queue.recovered_max)
             for key, queue in start.queues.items()
+        }
+        self._extensions = {
+            key: replace(found, files=list(found.files)) for key, found in start.extensions.items()
         }
         self._queues: dict[Key, _Queue | _BatchQueue] = {}
         batches = {topic for (topic, _), (batch, *_) in self._known.items() if batch}
@@ -196,14 +247,21 @@ class UnitMatcher:
             start.reading.kernels,
             start.traits,
             start.settings,
+            _TagsCodes(start.reading.kernels),
         )
 
     def _queue(self, topic: str, queue_id: int) -> _Queue | _BatchQueue:
         found = self._queues.get((topic, queue_id))
         if found is None:
             batch, files, end = self._known.get((topic, queue_id), (False, (), 0))
-            found = self._queues[topic, queue_id] = (_BatchQueue if batch else _Queue)(files, end)
+            found = _BatchQueue(files, end) if batch else _Queue(files, end, self._extension(topic, queue_id))
+            self._queues[topic, queue_id] = found
         return found
+
+    def _extension(self, topic: str, queue_id: int) -> MappedFiles | None:
+        """The extension files of a queue; without them no tags code is an address."""
+        found = self._extensions.get((topic, queue_id))
+        return found if found is not None and found.files else None
 
     def take(self, run: Records, base: int) -> None:
         """A run of records, intact or not: an entry that leads to a damaged one leads to the right place."""
@@ -235,6 +293,15 @@ def wrong_entries(start: Start, matches: Mapping[Key, Matches], *, whole: bool) 
         if count:
             found.append(WrongEntries(*key, queue.files.directory, count, seen.first))
     return tuple(found)
+
+
+def wrong_tags(start: Start, matches: Mapping[Key, Matches]) -> tuple[WrongEntries, ...]:
+    """Queue by queue the entries that lead to their message and have another tags code than that."""
+    return tuple(
+        WrongEntries(*key, start.queues[key].files.directory, seen.wrong_tags, seen.first_tags)
+        for key, seen in sorted(matches.items())
+        if seen.wrong_tags and key in start.queues
+    )
 
 
 def _into_log(start: Start, queue: AnyQueue, seen: Matches) -> int:

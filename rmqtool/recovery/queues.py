@@ -157,43 +157,58 @@ class QueueModel:
             offset, size = self._last
         return wrap64(offset + size)
 
-    def correct_min(self, floor: int) -> None:
-        """`#correctMinOffset` of 4.x: the first unit of the first file that points at or behind `floor`."""
+    def correct_min(self, floor: int) -> bool:
+        """`#correctMinOffset` of 4.x: the first unit of the first file that points at or behind `floor`.
+
+        Whether one was found: extension files below its own extension unit are deleted then.
+        """
         if not self.files.files:
-            return
+            return False
         first = self.files.files[0]
         for chunk in chunks(first, self._mode, first.wrote // BYTES, self._ordinary):
             hits = np.flatnonzero(chunk.offsets >= floor)
             if hits.size:
                 self.min_logical = first.base + (chunk.first + int(hits[0])) * BYTES
-                return
+                return True
+        return False
 
-    def search_min(self, floor: int) -> None:
+    def search_min(self, floor: int) -> bool:
         """`#correctMinOffset` since 5.0: the last unit, then a binary search in the first file.
 
-        Raises `NegativePositionError` where the broker's load fails.
+        Returns the same as `correct_min`; a minimum that is right already is not looked for. Raises
+        `NegativePositionError` where the broker's load fails.
         """
         if self.min_logical >= self.files.max_offset or not self.files.files:
-            return
+            return False
         last = self.files.files[-1]
         if last.wrote < BYTES:
             raise NegativePositionError
         if self._offset_at(last, last.wrote // BYTES - 1) < floor:
             self.min_logical = last.base + last.wrote
-            return
+            return False
         first = self.files.files[0]
         start = self.min_logical - first.base
         intact = start >= 0
         start = max(start, 0)
         if start >= first.wrote or (intact and self._offset_at(first, start // BYTES) >= floor):
-            return
+            return False
         parts = [part.offsets for part in chunks(first, self._mode, first.wrote // BYTES, self._ordinary)]
         found = first_at_or_behind(np.concatenate(parts)[start // BYTES :], floor)
         if found is not None:
             self.min_logical = first.base + start + found * BYTES
+        return found is not None
 
     def _offset_at(self, one: MappedFile, number: int) -> int:
         return int(next(chunks(one, self._mode, number + 1, self._ordinary, number)).offsets[0])
+
+    def first_code(self) -> int | None:
+        """The tags code of the first entry that counts; None where it lies in no file of the disk."""
+        one = next((one for one in self.files.files if one.base + one.wrote > self.min_logical), None)
+        if one is None or one.file is None or self.min_logical < one.base:
+            return None
+        with one.file.open(self._mode) as source:
+            raw = source.window(self.min_logical - one.base, BYTES)
+        return int(raw.view(UNIT)["tags_code"][0]) if len(raw) == BYTES else None
 
     def append(self, run: Run) -> None:
         """`#putMessagePositionInfo` for each record.

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
     Flags = npt.NDArray[np.bool_]
 
+NO_CODE = (1 << 63) - 1
+"""in a column of tags codes: not known; neither a hash nor a time"""
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -19,7 +22,7 @@ class Run:
 
     offsets: physical offset fields. sizes: total sizes. slots: queue offsets. ordinary: whether the record
     lies where its field says. bases, counts: first queue offset and number of the messages in it, which
-    only batch queues ask for. INT64 columns.
+    only batch queues ask for. codes: tags codes of their entries, or `NO_CODE`. INT64 columns.
     """
 
     offsets: Ints
@@ -28,6 +31,7 @@ class Run:
     ordinary: Flags
     bases: Ints
     counts: Ints
+    codes: Ints
 
     def __getitem__(self, part: slice) -> Run:
         return Run(
@@ -37,6 +41,7 @@ class Run:
             self.ordinary[part],
             self.bases[part],
             self.counts[part],
+            self.codes[part],
         )
 
     def __len__(self) -> int:

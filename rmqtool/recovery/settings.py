@@ -38,6 +38,7 @@ class StartSettings:
     extension: bool = False
     extension_size: int = 50_331_648
     timer_wheel: bool = True
+    timer_log_size: int = 104_857_600
     assumed: dict[str, Any] = field(default_factory=dict)
 
 
@@ -58,7 +59,8 @@ def settings_of(store: Store, config: StoreConfig | None = None) -> StartSetting
             assumed[option] = getattr(known, name)
     extra = known.model_extra or {}
     rocksdb = known.store_type == "defaultRocksDB"
-    if not known.is_set("store_type") and store.file("consumequeue/CURRENT") is not None:
+    database = store.file("consumequeue/CURRENT") is not None
+    if not known.is_set("store_type") and database and not known.doubles_queues:
         rocksdb = True
         assumed["storeType"] = "defaultRocksDB"
     extension = known.enable_consume_queue_ext
@@ -82,16 +84,19 @@ def settings_of(store: Store, config: StoreConfig | None = None) -> StartSetting
         dledger=known.enable_dledger_commit_log or bool(store.of_kind(FileKind.DLEDGER_DATA)),
         rocksdb_queues=rocksdb,
         extension=extension,
-        extension_size=_extension_size(store, known),
+        extension_size=_size_of(
+            FileKind.CONSUMEQUEUE_EXT, "mapped_file_size_consume_queue_ext", store, known
+        ),
         timer_wheel=known.timer_wheel_enable,
+        timer_log_size=_size_of(FileKind.TIMERLOG, "mapped_file_size_timer_log", store, known),
         assumed=assumed,
     )
 
 
-def _extension_size(store: Store, known: StoreConfig) -> int:
-    found = store.sizes.get(FileKind.CONSUMEQUEUE_EXT)
-    if found is None or known.is_set("mapped_file_size_consume_queue_ext"):
-        return known.mapped_file_size_consume_queue_ext
+def _size_of(kind: FileKind, name: str, store: Store, known: StoreConfig) -> int:
+    found = store.sizes.get(kind)
+    if found is None or known.is_set(name):
+        return int(getattr(known, name))
     return found.value
 
 

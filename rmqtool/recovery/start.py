@@ -6,11 +6,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from formats.checkpoint import parse_checkpoint
+from formats.commitlog import SysFlag
 from rmqtool.recovery.batch_queues import BatchQueueModel
 from rmqtool.recovery.commitlog import LogEnd, abnormal_start, normal_start, recover_log
 from rmqtool.recovery.dispatch import Dispatcher, MultiDispatchError
-from rmqtool.recovery.extension import keeps_extension, last_address, recover_extension
-from rmqtool.recovery.listing import Listing
+from rmqtool.recovery.extension import count_cut, delete_below, last_address, recover_extension
 from rmqtool.recovery.load import IndexLoad, RefusedError, load_files, load_index, queue_directories
 from rmqtool.recovery.mapped import MappedFile, MappedFiles
 from rmqtool.recovery.matching import UnitMatcher
@@ -55,14 +55,15 @@ class Start:
     ) -> None:
         self.store, self.traits, self.settings, self.reading = store, traits, settings, reading
         self._keep_units = keep_units
-        self.listing = Listing(store)
+        self.listing = store.listing
         self.log = MappedFiles(settings.commit_log_size, "commitlog")
         self.loaded: list[MappedFile] = []
         """files of the log as they were loaded"""
         self.queues: dict[Key, AnyQueue] = {}
-        self._extensions: dict[Key, MappedFiles] = {}
-        self.extension_doubts: list[str] = []
-        """directories of extension files of which the start may cut what units lead to"""
+        self.extensions: dict[Key, MappedFiles] = {}
+        self.timer_log: MappedFiles | None = None
+        self.extension_cuts: dict[Key, int] = {}
+        """entries whose extension unit the start takes away"""
         self.index = IndexLoad((), ())
         self.end: LogEnd | None = None
         self.plan: StartPlan | None = None
@@ -130,10 +131,7 @@ class Start:
             queue.recover()
             if isinstance(queue, QueueModel) and self.settings.extension and queue.taken:
                 address = last_address(queue.taken, "pread")
-                extension = self._extensions[queue.topic, queue.queue_id]
-                recover_extension(extension, address, "pread")
-                if not keeps_extension(queue.files.files, extension, "pread"):
-                    self.extension_doubts.append(extension.directory)
+                recover_extension(self.extensions[queue.topic, queue.queue_id], address, "pread")
         self._plan()
 
     def _load_queues(self) -> None:
@@ -144,7 +142,7 @@ class Start:
                 self.queues[topic, number] = self._model(topic, number, files, kind)
                 if self.settings.extension and kind == _KINDS[0]:
                     beside = f"consumequeue_ext/{topic}/{number}"
-                    self._extensions[topic, number] = load_files(
+                    self.extensions[topic, number] = load_files(
                         self.listing.entries(beside), self.settings.extension_size, beside, self.traits
                     )
 
@@ -217,6 +215,7 @@ class Start:
         else:
             self._recover_log()
         self._correct_min()
+        self._cut_extensions()
         if self.index.failed is not None and self.traits.index_failure_refuses:
             raise RefusedError("index-unopenable", "cannot be opened as an index file", self.index.failed)
 
@@ -239,7 +238,8 @@ class Start:
         def take(run: Records, base: int) -> None:
             self.see(run, base)
             if misses:
-                self.border |= bool((run.rows[:, Field.STORED_PHYSICAL_OFFSET] == known).any())
+                here = run.rows[run.rows[:, Field.STORED_PHYSICAL_OFFSET] == known]
+                self.border |= bool((here[:, Field.SYS_FLAG] & int(SysFlag.PREPARED) == 0).any())
             dispatch(run, base)
 
         try:
@@ -270,15 +270,30 @@ class Start:
     def _correct_min(self) -> None:
         floor = self.log.min_offset
         for queue in self.queues.values():
-            if not self.traits.min_offset_by_search:
-                queue.correct_min(floor)
-                continue
             try:
-                queue.search_min(floor)
+                if self.traits.min_offset_by_search:
+                    moved = queue.search_min(floor)
+                else:
+                    moved = queue.correct_min(floor)
             except NegativePositionError:
                 path = queue.files.files[-1].path
                 message = "the queue's last file is empty behind a full one: newPosition < 0"
                 raise RefusedError("negative-position", message, path) from None
+            files = self.extensions.get((queue.topic, queue.queue_id))
+            if moved and files is not None and isinstance(queue, QueueModel):
+                address = queue.first_code()
+                if address is not None:
+                    delete_below(files, address)
+
+    def _cut_extensions(self) -> None:
+        """Counts what recovery does not leave of the extension units."""
+        for key, files in self.extensions.items():
+            queue = self.queues[key]
+            if not isinstance(queue, QueueModel):
+                continue
+            count = count_cut(queue.files.files, queue.min_logical, files, "pread")
+            if count:
+                self.extension_cuts[key] = count
 
     def catch_up(self) -> None:
         """Dispatching until the start may go on."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rmqtool.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
 SMALL_INPUT = 8 << 20
@@ -26,6 +27,10 @@ MODULES = {
 """by name, in the order in which `auto` tries them"""
 
 _LOG = logging.getLogger(__name__)
+
+compiling: Callable[[str], None] | None = None
+"""called with the name of each kernel that numba begins to compile, and with "" when it has done; the command
+line shows it on a terminal"""
 
 
 def choose_kernels(data_bytes: int | None = None) -> ModuleType:

@@ -89,7 +89,7 @@ def scan_log(segments: SegmentSet, how: LogScan) -> Iterator[Piece]:
         within = max(low - segment.base, 0), high - segment.base
         return _scan_one(segment, how, kernels, access, lane, within, active=active)
 
-    return in_order(chosen, work, how.jobs)
+    return in_order(chosen, work, how.jobs, size=lambda one: one.size)
 
 
 def open_patched(segment: Segment, access: Access, lane: Lane) -> tuple[PatchedSource, bool]:

@@ -22,6 +22,12 @@ Result = TypeVar("Result")
 _AHEAD = 4
 """results that a worker may be ahead of its reader, however small they are"""
 
+_SMALL = 64 << 10
+"""bytes of an item that no thread is started for"""
+
+_LISTED = 256
+"""small items that are passed over to start a thread on one behind them"""
+
 _POLL = 0.1
 """seconds; waits are bounded, so that an interrupt reaches the main thread"""
 
@@ -106,30 +112,42 @@ class _Worker(Lane, Generic[Result]):
 
 
 def in_order(
-    items: Sequence[Item], work: Work[Item, Result], jobs: int, budget: Budget | None = None
+    items: Sequence[Item],
+    work: Work[Item, Result],
+    jobs: int,
+    budget: Budget | None = None,
+    size: Callable[[Item], int] | None = None,
 ) -> Generator[Result, None, None]:
     """All results of `work(item, lane)` for one item after the other, computed by up to `jobs` threads.
 
     Nothing is started that is more than `jobs` items ahead, and no more than `MAX_WORKERS` run at once.
     Memory is bounded where `work` takes from its lane before it makes something large. An error surfaces
-    where its results would stand; the other workers stop. Closing the iterator stops them too.
+    where its results would stand; the other workers stop. Closing the iterator stops them too. size: bytes
+    of an item; small ones are done by the reader itself, sooner than a thread begins.
     """
     if jobs <= 1 or len(items) <= 1:
         for item in items:
             yield from work(item, Lane())
         return
+    most = min(jobs, MAX_WORKERS)
     with _stopping(budget or Budget()) as start:
-        following = iter(items)
-        waiting: deque[_Worker[Result]] = deque()
-        for item in following:
-            waiting.append(start(item, work))
-            if len(waiting) == min(jobs, MAX_WORKERS):
-                break
-        while waiting:
-            yield from waiting.popleft().results()
-            for item in following:
-                waiting.append(start(item, work))
-                break
+        waiting: deque[_Worker[Result] | tuple[Item]] = deque()
+        following = running = 0
+        while waiting or following < len(items):
+            while following < len(items) and running < most and len(waiting) < _LISTED:
+                item = items[following]
+                following += 1
+                if size is not None and size(item) <= _SMALL:
+                    waiting.append((item,))
+                else:
+                    waiting.append(start(item, work))
+                    running += 1
+            one = waiting.popleft()
+            if isinstance(one, tuple):
+                yield from work(one[0], Lane())
+            else:
+                yield from one.results()
+                running -= 1
 
 
 @contextmanager

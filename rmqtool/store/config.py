@@ -176,6 +176,11 @@ class StoreConfig(BaseModel):
         """Length of an index file with these slots and items."""
         return index_file_size(self.max_hash_slot_num, self.max_index_num)
 
+    @property
+    def doubles_queues(self) -> bool:
+        """Whether the broker serves queues from files and writes them to RocksDB, too."""
+        return self.rocksdb_cq_double_write_enable and self.store_type != "defaultRocksDB"
+
     def is_set(self, name: str) -> bool:
         """Whether a setting was given, or one that a computed size (`consume_queue_file_size`) is from."""
         names = _COMPUTED.get(name, (name,))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,7 +47,7 @@ class StoreFile:
     @property
     def name(self) -> str:
         """Last component of the path."""
-        return posixpath.basename(self.path)
+        return self.path.rpartition("/")[2]
 
     @property
     def mapped_size(self) -> int:

@@ -29,6 +29,9 @@ class Inventory:
     notes: list[str] = field(default_factory=list)
 
 
+_TICK = 1024
+"""entries between two calls of `Walker.on_listed`"""
+
 _Identity = tuple[int, int]
 """device and inode"""
 
@@ -61,6 +64,8 @@ class Walker:
     overrides: Mapping[str, tuple[Role, int]] = field(default_factory=dict)
     forced: FileKind | None = None
     scan: Callable[[str], AbstractContextManager[Iterable[os.DirEntry[str]]]] | None = None
+    on_listed: Callable[[int], object] = int
+    """told the number of files found so far, now and then"""
     _linked: set[_Identity] = field(default_factory=set)
     """directories that were entered by a link, or below one: links in them may lead to each other"""
 
@@ -112,7 +117,11 @@ class Walker:
         prefix = path + "/" if path else ""
         inherited = role if role.everything is not None else None
         below: list[tuple[str, Role | None, tuple[_Identity, ...], bool]] = []
-        for entry in listed:
+        listed.reverse()
+        while listed:
+            entry = listed.pop()  # it holds what `stat` found, more than what is kept of it
+            if not len(listed) % _TICK:
+                self.on_listed(len(self.found.files))
             identity = self._directory(entry, prefix + entry.name)
             linked = place.linked or entry.is_symlink()
             again = identity in place.trail or (linked and self._again(identity, parts, entry))

@@ -12,13 +12,14 @@ from rmqtool.errors import NotAStoreError, StoreIOError
 from rmqtool.store.files import StoreDirectory, StoreFile
 from rmqtool.store.inventory import Inventory, Walker
 from rmqtool.store.kinds import QUEUE_KINDS, FileKind, role_of
+from rmqtool.store.listing import Listing
 from rmqtool.store.names import escape_name
 from rmqtool.store.opening import add_file, extra_roots, is_listed, kind_of, relative_to
 from rmqtool.store.resolve import StoreForm, resolve
 from rmqtool.store.segments import SegmentSet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from rmqtool.store.config import StoreConfig
     from rmqtool.store.config_json import ConfigPair, TopicConfig
@@ -72,13 +73,15 @@ class Store:
         commitlog_roots: Iterable[str | os.PathLike[str]] = (),
         config: StoreConfig | None = None,
         as_kind: FileKind | str | None = None,
+        on_listed: Callable[[int], object] = int,
     ) -> Store:
         """Lists and classifies STORE without opening more than it must.
 
         path: store root, commitlog or DLedger directory, folder inside a store, or one file (also copied
         away). commitlog_roots: more directories with commit log files (multi-path store). config: sizes and
         switches; its own commit-log paths are used only when STORE is its `storePathRootDir`. as_kind: what
-        the file, or the files of the directory, are, against all evidence.
+        the file, or the files of the directory, are, against all evidence. on_listed: told now and then how
+        many files were found.
 
         Raises `UsageError` (no such path, bad kind), `NotAStoreError`, `StoreIOError` (no permission).
         """
@@ -88,7 +91,8 @@ class Store:
         inventory = Inventory()
         boundary = os.path.realpath(target.root)
         overrides = {place: (role_of(("commitlog",)), number) for number, place in enumerate(extra, 1)}
-        walker = Walker(boundary, inventory, overrides, forced if target.form is StoreForm.FOLDER else None)
+        whole = target.form is not StoreForm.FOLDER
+        walker = Walker(boundary, inventory, overrides, None if whole else forced, on_listed=on_listed)
         location = os.path.join(target.root, *target.scope)
         if target.form is StoreForm.FILE:
             add_file(inventory, target, location)
@@ -224,6 +228,11 @@ class Store:
         from rmqtool.store.geometry import index_geometries
 
         return index_geometries(self)
+
+    @cached_property
+    def listing(self) -> Listing:
+        """What lies directly in each directory, as a broker lists it."""
+        return Listing(self)
 
     @cached_property
     def release(self) -> Release:

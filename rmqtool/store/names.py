@@ -42,17 +42,17 @@ def escape_name(name: str) -> str:
     File names arrive with undecodable bytes as lone surrogates (`os.fsdecode`); those cannot be printed or
     put into JSON. Two different names never get the same escaped form.
     """
+    return _UNPRINTABLE.sub(_escape, name)
 
-    def escape(match: re.Match[str]) -> str:
-        char = match.group()
-        code = ord(char)
-        if char == "\\":
-            return "\\\\"
-        if 0xDC80 <= code <= 0xDCFF:
-            return f"\\x{code - 0xDC00:02x}"
-        return f"\\u{code:04x}"
 
-    return _UNPRINTABLE.sub(escape, name)
+def _escape(match: re.Match[str]) -> str:
+    char = match.group()
+    code = ord(char)
+    if char == "\\":
+        return "\\\\"
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\u{code:04x}"
 
 
 def unescape_name(shown: str) -> str:

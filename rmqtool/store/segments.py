@@ -246,6 +246,8 @@ class SegmentSet:
 
         A file that cannot be read counts as having data: it must not be taken for a pre-allocated one.
         """
+        if not segment.size:
+            return False
         known = self._data.get(segment)
         if known is None:
             try:

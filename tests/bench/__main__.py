@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tests.bench.data import BODY_SIZES, LOG_BYTES, BenchLog, make_log, make_queue
 from tests.bench.dumping import (
+    MODES,
     RATE_TARGET,
     SEVERAL,
     SEVERAL_BYTES,
@@ -76,7 +77,9 @@ def _figures(directory: Path, rates: dict[str, Rate]) -> Iterator[Figure]:
             yield rate.figure
         yield export_rate(dumped)
         yield from carving(directory, log)
-        yield from memory(make_log(directory, name, min(STEADY_BYTES, size // 2)), dumped)
+        small = make_log(directory, name, min(STEADY_BYTES, size // 2))
+        for mode in MODES:
+            yield from memory(small, dumped, mode)
         yield from memory_of_jobs(make_log(directory, name, SEVERAL_BYTES, SEVERAL))
         for written in directory.glob("*/*/*"):
             if written.is_file():

@@ -77,25 +77,21 @@ def log_rates(log: BenchLog) -> dict[str, Rate]:
     }
 
 
-def memory(small: BenchLog, large: BenchLog) -> list[Figure]:
-    """Peak memory of a dump of both, once with mapped files and once with plain reads."""
-    figures = []
-    for mode, options in MODES.items():
-        first, second = (_peak(run_alone(*_quiet(log, options)), mode) for log in (small, large))
-        name = f"dump {mode}, {large.name}"
-        figures.append(Figure(f"peak MiB of {name}", "", max(first, second), MEMORY_TARGET, at_most=True))
-        note = f"{first:.0f} and {second:.0f} MiB"
-        figures.append(
-            Figure(
-                f"MiB more for a log {large.size // small.size} times as large, {name}",
-                "",
-                second - first,
-                GROWTH_TARGET,
-                at_most=True,
-                note=note,
-            )
-        )
-    return figures
+def memory(small: BenchLog, large: BenchLog, mode: str) -> list[Figure]:
+    """Peak memory of a dump of both, with mapped files or with plain reads."""
+    first, second = (_peak(run_alone(*_quiet(log, MODES[mode])), mode) for log in (small, large))
+    name = f"dump {mode}, {large.name}"
+    return [
+        Figure(f"peak MiB of {name}", "", max(first, second), MEMORY_TARGET, at_most=True),
+        Figure(
+            f"MiB more for a log {large.size // small.size} times as large, {name}",
+            "",
+            second - first,
+            GROWTH_TARGET,
+            at_most=True,
+            note=f"{first:.0f} and {second:.0f} MiB",
+        ),
+    ]
 
 
 def memory_of_jobs(log: BenchLog) -> list[Figure]:

@@ -9,6 +9,7 @@ import pytest
 from tests.bench.data import BODY_SIZES, EACH_SIZE, make_log, make_queue
 from tests.bench.dumping import (
     FORMS,
+    MODES,
     SEVERAL,
     SEVERAL_BYTES,
     STEADY_BYTES,
@@ -42,9 +43,12 @@ def test_a_dumped_unit_costs_little_more_than_its_json(bench_directory: Path) ->
 
 
 @pytest.mark.parametrize("name", EACH_SIZE)
-def test_memory_does_not_grow_with_the_log(name: str, bench_directory: Path) -> None:
+@pytest.mark.parametrize(
+    "mode", [mode if mode == "--safe-io" else pytest.param(mode, marks=pytest.mark.full) for mode in MODES]
+)
+def test_memory_does_not_grow_with_the_log(name: str, mode: str, bench_directory: Path) -> None:
     small, large = (make_log(bench_directory, name, size) for size in (STEADY_BYTES, 2 * STEADY_BYTES))
-    assert [figure.cells() for figure in memory(small, large) if not figure.met] == []
+    assert [figure.cells() for figure in memory(small, large, mode) if not figure.met] == []
 
 
 @pytest.mark.full

@@ -19,6 +19,7 @@ from rmqtool.repair.rebuild_rules import rules_of
 from rmqtool.scan import kernels_python
 from rmqtool.store.layout import Store
 from tests.build.building import build, files_of
+from tests.tiers import sampled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,7 +95,11 @@ def test_parts_of_real_stores(golden: Callable[[str], fixtures.Golden], name: st
     assert compare(one.path, one.release, tmp_path, 8192) > 2
 
 
-@pytest.mark.parametrize("case", list(fixtures.damage_cases())[7::120], ids=lambda case: case.id)
+@pytest.mark.parametrize(
+    "case",
+    sampled(list(fixtures.damage_cases())[7::120], kind=lambda case: case.id.partition("-")[0], each=2),
+    ids=lambda case: case.id,
+)
 def test_parts_of_damaged_stores(
     damaged: Callable[[fixtures.DamageCase], Path], case: fixtures.DamageCase, tmp_path: Path
 ) -> None:

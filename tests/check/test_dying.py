@@ -91,7 +91,8 @@ BAD: list[dict[int, Any]] = [
 
 
 @pytest.mark.parametrize(
-    ("blocks", "jobs"), sampled(product(BAD, (1, 3)), kind=lambda one: str(one[0]), unpack=True)
+    ("blocks", "jobs"),
+    sampled(product(BAD, (1, 3)), kind=lambda one: BAD.index(one[0]) // 2, unpack=True),
 )
 def test_bad_blocks_of_the_log(
     made: tuple[Path, logs.LogFacts], monkeypatch: pytest.MonkeyPatch, blocks: dict[int, Any], jobs: int
@@ -311,8 +312,11 @@ def live(made: tuple[Path, logs.LogFacts], request: pytest.FixtureRequest) -> It
         yield request.param
 
 
-@pytest.mark.parametrize("live", [False, True], indirect=True)
-@pytest.mark.parametrize("level", [Level.QUICK, Level.DEEP])
+@pytest.mark.parametrize(
+    ("live", "level"),
+    sampled(product((False, True), (Level.QUICK, Level.DEEP)), kind=lambda one: one[0], unpack=True),
+    indirect=["live"],
+)
 def test_other_levels_survive_the_same(
     made: tuple[Path, logs.LogFacts],
     monkeypatch: pytest.MonkeyPatch,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.cli.writing import IN_PLACE, MAKING, words
 from tests.disks import replace
 from tests.helpers import rmq
 from tests.repair.smallstore import tree
@@ -14,14 +15,8 @@ from tests.repair.smallstore import tree
 if TYPE_CHECKING:
     from pathlib import Path
 
-CONF = ("--as-version", "5.3.3")
-COMMANDS = {
-    "export": ("export", "{store}", "--to", "{to}.ndjson"),
-    "salvage": ("salvage", "{store}/commitlog", "--output", "{to}", *CONF),
-    "rebuild": ("rebuild", "{store}", "{conf}", "--output", "{to}", "--apply", *CONF),
-    "recover": ("recover", "{store}", "{conf}", "--output", "{to}", "--apply", *CONF),
-    "in-place": ("recover", "{store}", "{conf}", "--in-place", "--backup", "{to}", "--apply", *CONF),
-}
+COMMANDS = {name: MAKING[name] for name in ("ndjson", "salvage", "rebuild", "recover")}
+COMMANDS["in-place"] = IN_PLACE["recover"]
 
 
 def cutting(patch: pytest.MonkeyPatch, victim: Path, call: str, number: int) -> list[int]:
@@ -37,14 +32,6 @@ def cutting(patch: pytest.MonkeyPatch, victim: Path, call: str, number: int) -> 
 
     replace(patch, call, calling)
     return seen
-
-
-def words(name: str, golden, to: Path) -> list[str]:
-    conf = ("--store-config", str(golden.config_path))
-    found: list[str] = []
-    for one in COMMANDS[name]:
-        found += conf if one == "{conf}" else [one.format(store=golden.path, to=to)]
-    return found
 
 
 def files(place: Path) -> dict[str, bytes]:
@@ -64,7 +51,7 @@ def cut_meanwhile(golden, tmp_path: Path, name: str, call: str, *, often: bool) 
     (tmp_path / "whole").mkdir()
     with pytest.MonkeyPatch.context() as patch:
         seen = cutting(patch, victim, call, -1)
-        rmq(*words(name, golden, tmp_path / "whole/new"))
+        rmq(*words(COMMANDS[name], golden, tmp_path / "whole/new"))
     count = len(seen)
     if name == "in-place":
         assert rmq("undo", tmp_path / "whole/new", "--apply").exit_code == 0
@@ -74,7 +61,7 @@ def cut_meanwhile(golden, tmp_path: Path, name: str, call: str, *, often: bool) 
         place.mkdir()
         with pytest.MonkeyPatch.context() as patch:
             cutting(patch, victim, call, number)
-            done = rmq(*words(name, golden, place / "new"))
+            done = rmq(*words(COMMANDS[name], golden, place / "new"))
         assert "Traceback" not in done.stderr
         assert done.exit_code in {0, 1, 3, 4}
         assert len([one for one in done.stderr.splitlines() if one.startswith("rmqtool: ")]) <= 1
@@ -82,7 +69,7 @@ def cut_meanwhile(golden, tmp_path: Path, name: str, call: str, *, often: bool) 
             rmq("undo", place / "new", "--apply", "--partial")
         elif done.exit_code == 0:  # cut ahead of all reading, or when all was read
             (place / "cut").mkdir()
-            rmq(*words(name, golden, place / "cut/new"))
+            rmq(*words(COMMANDS[name], golden, place / "cut/new"))
             made = {path: data for path, data in files(place).items() if not path.startswith("cut/")}
             assert made in (files(tmp_path / "whole"), files(place / "cut")), number
         victim.write_bytes(whole)
@@ -92,7 +79,7 @@ def cut_meanwhile(golden, tmp_path: Path, name: str, call: str, *, often: bool) 
 
 @pytest.mark.parametrize(
     ("name", "call"),
-    [("export", "fstat"), ("salvage", "pwrite"), ("rebuild", "fstat"), ("in-place", "fstat")],
+    [("ndjson", "fstat"), ("salvage", "pwrite"), ("rebuild", "fstat"), ("in-place", "fstat")],
 )
 def test_what_is_cut_meanwhile_is_told(fresh_golden, tmp_path, name, call):
     cut_meanwhile(fresh_golden("v533-basic"), tmp_path, name, call, often=False)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.cli.writing import IN_PLACE, MAKING, words
 from tests.disks import fails_at
 from tests.helpers import Result, rmq
 from tests.repair.smallstore import tree
@@ -19,22 +20,7 @@ from tests.repair.smallstore import tree
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-PUT = ("--in-place", "--backup")
-MAKING = {
-    "export": ("export", "{store}", "--to", "{to}.ndjson"),
-    "parquet": ("export", "{store}", "--to", "{to}.parquet"),
-    "lake": ("export", "{store}", "--to", "{to}", "--format", "parquet", "--partition", "topic"),
-    "salvage": ("salvage", "{store}/commitlog", "--output", "{to}"),
-    "rebuild": ("rebuild", "{store}", "{conf}", "--output", "{to}", "--apply"),
-    "recover": ("recover", "{store}", "{conf}", "--output", "{to}", "--apply"),
-    "checkpoint": ("checkpoint", "set", "{store}", "{conf}", "--physic", "0", "--output", "{to}", "--apply"),
-    "plan": ("checkpoint", "set", "{store}", "{conf}", "--physic", "0", "--save-plan", "{to}"),
-}
-IN_PLACE = {
-    "recover": ("recover", "{store}", "{conf}", *PUT, "{to}", "--apply"),
-    "checkpoint": ("checkpoint", "set", "{store}", "{conf}", "--physic", "0", *PUT, "{to}", "--apply"),
-}
-RESUMED = {"export", "parquet", "lake"}
+RESUMED = {"ndjson", "parquet", "lake"}
 LINE = re.compile(r"rmqtool: .*No space left on device.*")
 
 
@@ -50,15 +36,11 @@ def damaged(fresh_golden):
     return golden
 
 
-def run(words: tuple[str, ...], golden, to: Path) -> Result:
-    conf = ("--store-config", str(golden.config_path), "--as-version", "5.3.3")
-    told: list[str] = []
-    for one in words:
-        told += conf if one == "{conf}" else [one.format(store=golden.path, to=to)]
-    return rmq(*told)
+def run(given: tuple[str, ...], golden, to: Path) -> Result:
+    return rmq(*words(given, golden, to))
 
 
-def check_told(done: Result) -> None:
+def check_said(done: Result) -> None:
     """One line says what went wrong, with the code of an error of the system."""
     lines = [one for one in done.stderr.splitlines() if one.startswith("rmqtool: ")]
     assert (done.exit_code, len(lines)) == (4, 1), done.stderr
@@ -72,11 +54,11 @@ def some(count: int, *, every: bool) -> Sequence[int]:
     return range(count) if every else sorted({1, count // 2, count - 2, count - 1})
 
 
-def made_in_full(golden, place: Path, words: tuple[str, ...]) -> tuple[int, dict, int]:
+def made_in_full(golden, place: Path, given: tuple[str, ...]) -> tuple[int, dict, int]:
     """Exit code, what it makes, and how many calls that takes."""
     with pytest.MonkeyPatch.context() as patch:
         calls = fails_at(patch, -2, errno.ENOSPC)
-        code = run(words, golden, place / "new").exit_code
+        code = run(given, golden, place / "new").exit_code
     return code, names(place), len(calls)
 
 
@@ -85,21 +67,21 @@ def names(place: Path) -> set[str]:
 
 
 def full_at_some_call(golden, tmp_path: Path, name: str, *, every: bool) -> None:
-    words, before = MAKING[name], tree(golden.path)
+    given, before = MAKING[name], tree(golden.path)
     (tmp_path / "whole").mkdir()
-    code, whole, count = made_in_full(golden, tmp_path / "whole", words)
+    code, whole, count = made_in_full(golden, tmp_path / "whole", given)
     assert code in {0, 1, 3}
     for number in some(count, every=every):
         place = tmp_path / str(number)
         place.mkdir()
         with pytest.MonkeyPatch.context() as patch:
             fails_at(patch, number, errno.ENOSPC)
-            done = run(words, golden, place / "new")
+            done = run(given, golden, place / "new")
         assert tree(golden.path) == before
         if done.exit_code == code:  # it had another way, or the call was one of cleaning up
             assert names(place) == whole, (number, names(place) ^ whole, done.stderr)
             continue
-        check_told(done)
+        check_said(done)
         left = names(place)
         if left == whole:  # only that its name lasts was refused
             continue
@@ -107,12 +89,12 @@ def full_at_some_call(golden, tmp_path: Path, name: str, *, every: bool) -> None
         assert left - kept == set(), (number, left - kept, left ^ whole, done.stderr)
         assert not kept or name in RESUMED, number
         if name in RESUMED:
-            done = run((*words, "--resume"), golden, place / "new")
+            done = run((*given, "--resume"), golden, place / "new")
             assert (done.exit_code, names(place)) == (code, whole), (number, done.stderr)
         shutil.rmtree(place)
 
 
-@pytest.mark.parametrize("name", ["export", "lake", "salvage", "rebuild", "plan"])
+@pytest.mark.parametrize("name", ["ndjson", "lake", "salvage", "rebuild", "plan"])
 def test_nothing_half_made_is_left(damaged, tmp_path, name):
     full_at_some_call(damaged, tmp_path, name, every=False)
 
@@ -124,17 +106,17 @@ def test_nothing_half_made_is_left_at_any_call(damaged, tmp_path, name):
 
 
 def full_in_place(golden, tmp_path: Path, name: str, *, every: bool) -> None:
-    words, before = IN_PLACE[name], tree(golden.path)
-    _, _, count = made_in_full(golden, tmp_path, words)
+    given, before = IN_PLACE[name], tree(golden.path)
+    _, _, count = made_in_full(golden, tmp_path, given)
     assert run(("undo", "{to}", "--apply"), golden, tmp_path / "new").exit_code == 0
     assert tree(golden.path) == before
     for number in some(count, every=every):
         backup = tmp_path / f"backup-{number}"
         with pytest.MonkeyPatch.context() as patch:
             fails_at(patch, number, errno.ENOSPC)
-            done = run(words, golden, backup)
+            done = run(given, golden, backup)
         if done.exit_code == 4:
-            check_told(done)
+            check_said(done)
             assert not [one for one in names(tmp_path) if one.startswith(".rmqtool-work-")]
         if (backup / "journal.json").exists():
             done = rmq("undo", backup, "--apply")

@@ -16,6 +16,7 @@ import pytest
 
 from fixtures.builder import HandmadeLog
 from tests.helpers import ROOT
+from tests.tiers import sampled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,8 +77,14 @@ def _reads(pid: int) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc to see what is open")
-@pytest.mark.parametrize("command", ["dump", "verify"])
-@pytest.mark.parametrize(("sent", "jobs"), [("SIGINT", 4), ("SIGINT", 1), ("SIGTERM", 2)])
+@pytest.mark.parametrize(
+    ("command", "sent", "jobs"),
+    sampled(
+        [(one, *how) for one in ("dump", "verify") for how in (("SIGINT", 4), ("SIGINT", 1), ("SIGTERM", 2))],
+        kind=lambda one: one[0],
+        unpack=True,
+    ),
+)
 def test_a_throttled_read_ends_soon(log: Path, tmp_path: Path, command: str, sent: str, jobs: int) -> None:
     options = ["--format", "ndjson", "--quiet", "--max-read-rate", "64KiB", "--jobs", jobs]
     process = started([command, log, *options], tmp_path / "out")
@@ -95,7 +102,7 @@ def test_a_throttled_read_ends_soon(log: Path, tmp_path: Path, command: str, sen
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc to see what is open")
-@pytest.mark.parametrize("jobs", [4, 1])
+@pytest.mark.parametrize("jobs", [4, pytest.param(1, marks=pytest.mark.full)])
 def test_doctor_says_that_it_is_not_the_whole_answer(log: Path, tmp_path: Path, jobs: int) -> None:
     shutil.copytree(log, tmp_path / "store")
     log = tmp_path / "store"

@@ -30,7 +30,7 @@ def slowly(inner):
     def window(self, offset, length):
         if self.name.startswith(("commitlog/", "consumequeue/")) and length > 8:
             open(begun, "w").close()
-            time.sleep(0.05 if "sql" in sys.argv else 0.3)  # DuckDB goes on until it has its rows
+            time.sleep(0.3)
         return inner(self, offset, length)
     return window
 for kind in (PreadSource, MappedSource):
@@ -120,7 +120,7 @@ def test_a_summary_says_that_it_was_interrupted(store: Path, tmp_path: Path, nam
     assert summary["schema"] == f"rmqtool.{name}/1"
 
 
-@pytest.mark.parametrize("form", ["table", "raw"])
+@pytest.mark.parametrize("form", ["table", pytest.param("raw", marks=pytest.mark.full)])
 def test_people_are_told_too(store: Path, tmp_path: Path, form: str) -> None:
     _, error, code = interrupted(store, tmp_path, (*COMMANDS["query-offset"], "--format", form), "SIGINT")
     assert code == 130
@@ -128,7 +128,7 @@ def test_people_are_told_too(store: Path, tmp_path: Path, form: str) -> None:
     assert b"internal" not in error
 
 
-@pytest.mark.parametrize("sent", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("sent", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.full)])
 def test_an_export_says_so_and_can_go_on(store: Path, tmp_path: Path, sent: str) -> None:
     target = tmp_path / "out.ndjson"
     command = ("export", "{}", "--to", str(target), "--jobs", "1", "--json")

@@ -9,13 +9,19 @@ import os
 import resource
 import shutil
 import stat
+import threading
 import time
+import tracemalloc
+from collections import deque
 from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
 
 from fixtures.stores import healthy_store
+from rmqtool.errors import ExitCode
+from rmqtool.query.inventory import take_inventory
+from rmqtool.store.layout import Store
 from tests.fuzz.commands import tree, troubles
 from tests.helpers import rmq
 from tests.tiers import sampled
@@ -189,3 +195,37 @@ def test_many_entries_cost_their_number(tmp_path: Path) -> None:
             assert not troubles(rmq(*(root if one == "STORE" else one for one in COMMANDS[name])), "table")
             times.setdefault(name, []).append(time.process_time() - before)
     assert all(more < 10 * max(few, 0.05) for few, more in times.values()), times
+
+
+MANY = 1000
+
+
+@pytest.mark.parametrize(("name", "most"), [("{:020d}", 1500), ("foreign-{}", 700)])
+def test_what_a_file_costs(name: str, most: int, tmp_path: Path) -> None:
+    """Bytes of memory for each file of a directory that is listed and shown; there may be a million."""
+    (tmp_path / "commitlog").mkdir()
+    take_inventory(Store.open(tmp_path))
+    for number in range(MANY):
+        (tmp_path / "commitlog" / name.format(number * 4096)).touch()
+    tracemalloc.start()
+    try:
+        found = take_inventory(Store.open(tmp_path))
+        for value in found.document().values():
+            deque(value if hasattr(value, "__iter__") else (), maxlen=0)
+        assert len(found.files) == MANY
+        assert tracemalloc.get_traced_memory()[1] < MANY * most
+    finally:
+        tracemalloc.stop()
+
+
+def test_small_segments_start_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread takes longer to begin than a page to be read; there may be a million of them."""
+    root = tmp_path / "store"
+    healthy_store().write(root)
+    for number in range(64):
+        (root / "commitlog" / f"{(1 << 40) + number * 4096:020d}").write_bytes(bytes(4096))
+    started: list[threading.Thread] = []
+    start = threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", lambda one: (started.append(one), start(one))[1])
+    assert rmq("verify", root, "--jobs", "4").exit_code == ExitCode.DAMAGE
+    assert len(started) < 16

@@ -83,10 +83,12 @@ def test_no_internal_error(store: Path, command: str) -> None:
     assert result.exit_code in (0, 1, 2, 3), result.stderr
 
 
-def test_names_as_json_shows_them(store: Path) -> None:
-    told = rmq("sql", store, "select topic, perm from topics where configured", "--format", "ndjson")
-    shown = [(one["topic"], one["perm"]) for one in told.of_type("row")]
-    assert shown[:2] == [("Orders", 6), ("b\\ud800", 6)]
+def test_names_as_json_shows_them(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    topics = {"Orders": {}, "b\ud800": {"attributes": {"\ud801": "\ud802"}}}
+    (tmp_path / "config/topics.json").write_text(json.dumps({"topicConfigTable": topics}))
+    found = rmq("sql", tmp_path, "select topic, perm from topics where configured", "--format", "ndjson")
+    assert [(one["topic"], one["perm"]) for one in found.of_type("row")] == [("Orders", 6), ("b\\ud800", 6)]
 
 
 def test_a_log_line(tmp_path: Path) -> None:

@@ -222,7 +222,10 @@ def test_nothing_of_a_class_is_shown(tmp_path: Path, what: str, seed: int) -> No
         assert marked.leaks(hidden.stdout + hidden.stderr) == [], (target, form)
 
 
-@pytest.mark.parametrize("name", ["b533-full", "v533-batchcq", "v498-ipv6"])
+@pytest.mark.parametrize(
+    "name",
+    ["b533-full", *(pytest.param(name, marks=pytest.mark.full) for name in ("v533-batchcq", "v498-ipv6"))],
+)
 def test_a_real_store(golden: Callable[[str], fixtures.Golden], name: str) -> None:
     """What the dump of a store says in the open is in no redacted dump or page of its records."""
     store = golden(name).path

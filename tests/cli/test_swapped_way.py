@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.cli.writing import IN_PLACE, MAKING, words
 from tests.helpers import rmq
 from tests.repair.smallstore import tree
 
@@ -19,18 +20,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user, which only root may")
 
 OTHER = 1234
-COMMANDS = {
-    "ndjson": ("export", "{store}", "--to", "{to}.ndjson"),
-    "parquet": ("export", "{store}", "--to", "{to}.parquet"),
-    "lake": ("export", "{store}", "--to", "{to}", "--format", "parquet", "--partition", "topic"),
-    "salvage": ("salvage", "{store}/commitlog", "--output", "{to}"),
-    "rebuild": ("rebuild", "{store}", "{conf}", "--output", "{to}", "--apply"),
-    "copy": ("checkpoint", "set", "{store}", "{conf}", "--physic", "0", "--output", "{to}", "--apply"),
-    "recover": ("recover", "{store}", "{conf}", "--output", "{to}", "--apply"),
-    "plan": ("checkpoint", "set", "{store}", "{conf}", "--physic", "0", "--save-plan", "{to}"),
-}
-"""what writes beside its place: the directory that it writes in is another user's"""
-IN_PLACE = ("rebuild", "{store}", "{conf}", "--in-place", "--backup", "{backup}", "--apply")
 
 
 @contextmanager
@@ -76,21 +65,13 @@ def victim(tmp_path: Path) -> Path:
     return made
 
 
-def words(given: tuple[str, ...], golden, **names: object) -> list[str]:
-    conf = ("--store-config", str(golden.config_path), "--as-version", "5.3.3")
-    found: list[str] = []
-    for one in given:
-        found += conf if one == "{conf}" else [one.format(store=golden.path, **names)]
-    return found
-
-
 SLOW = ("parquet", "salvage", "rebuild", "recover")
 
 
 @pytest.mark.parametrize(
     ("name", "times"),
-    [(name, 1) for name in COMMANDS if name not in SLOW]
-    + [pytest.param(name, 10, marks=pytest.mark.full) for name in COMMANDS],
+    [(name, 1) for name in MAKING if name not in SLOW]
+    + [pytest.param(name, 10, marks=pytest.mark.full) for name in MAKING],
 )
 def test_nothing_is_written_where_another_user_leads(fresh_golden, tmp_path, victim, name, times):
     golden, theirs = fresh_golden("v533-basic"), tmp_path / "theirs"
@@ -100,7 +81,7 @@ def test_nothing_is_written_where_another_user_leads(fresh_golden, tmp_path, vic
     before = tree(victim)
     with swapping(theirs, victim):
         for number in range(times):
-            done = rmq(*words(COMMANDS[name], golden, to=theirs / f"out{number}"))
+            done = rmq(*words(MAKING[name], golden, theirs / f"out{number}"))
             assert done.exit_code != 4 or done.stderr.count("\n") <= 3, done.stderr
             assert "/proc/self" not in done.stderr
     assert tree(victim) == before
@@ -115,6 +96,6 @@ def test_nothing_is_written_where_the_owner_of_a_store_leads(fresh_golden, tmp_p
     tmp_path.chmod(0o711)
     before = tree(victim)
     with swapping(golden.path, victim):
-        rmq(*words(IN_PLACE, golden, backup=tmp_path / "backup"))
+        rmq(*words(IN_PLACE["rebuild"], golden, tmp_path / "backup"))
         rmq("undo", str(tmp_path / "backup"), "--apply")
     assert tree(victim) == before

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jpype import JClass, JProxy  # type: ignore[import-untyped]
+from jpype import JClass, JException, JProxy  # type: ignore[import-untyped]
 
 from tests.interop import driver_read
 
@@ -60,7 +61,8 @@ class Store:
     ) -> dict[str, Any]:
         """Make the store on ``root``, load it and, unless told otherwise, start it.
 
-        of_broker: settings that a store does not have are those of a broker's other parts, and passed over.
+        of_broker: settings that a store does not have are those of a broker's other parts, and passed over;
+        the topics are those of its configuration.
         """
         config = JClass("org.apache.rocketmq.store.config.MessageStoreConfig")()
         own = {"storePathRootDir": root, "storePathCommitLog": root + "/commitlog", "haListenPort": 0}
@@ -74,7 +76,7 @@ class Store:
         listener = JProxy(arriving, {"arriving": lambda *_: None})
         arguments = [config, stats, listener, JClass("org.apache.rocketmq.common.BrokerConfig")()]
         if self.v5:
-            arguments.append(JClass("java.util.concurrent.ConcurrentHashMap")())
+            arguments.append(_topics(Path(root) if of_broker else None))
         self.java = JClass("org.apache.rocketmq.store.DefaultMessageStore")(*arguments)
         began = time.perf_counter()
         loaded = bool(self.java.load())
@@ -210,6 +212,22 @@ class Store:
             "queue_offset": int(appended.getLogicsOffset()),
             "size": int(appended.getWroteBytes()),
         }
+
+
+def _topics(root: Path | None) -> Any:
+    """Topics of a store's configuration, of the backup where it cannot be read (`ConfigManager#load`)."""
+    table = JClass("java.util.concurrent.ConcurrentHashMap")()
+    decode = JClass("org.apache.rocketmq.remoting.protocol.RemotingSerializable").fromJson
+    wrapper = JClass("org.apache.rocketmq.remoting.protocol.body.TopicConfigSerializeWrapper")
+    for name in ("topics.json", "topics.json.bak") if root is not None else ():
+        path = root / "config" / name
+        try:
+            found = decode(path.read_text(), wrapper.class_)
+            table.putAll(found.getTopicConfigTable())
+        except (OSError, ValueError, AttributeError, JException):
+            continue
+        break
+    return table
 
 
 def _address(host: Host) -> Any:

@@ -111,6 +111,7 @@ def test_damage_in_a_live_store_is_found(java_store: Callable[..., JavaStore], t
     assert {row["queue_offset"] for row in serious(found.rows) if row["code"] != "CL-CRC"} == {2}
 
 
+@pytest.mark.full
 def test_tail_follows_what_java_writes_across_segments(
     java_store: Callable[..., JavaStore], tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from fixtures import strict
 from tests.interop.test_recover_interop import crashed
 from tests.repair.mend.laws import mend
+from tests.tiers import sampled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,8 +46,9 @@ def damaged(root: Path, kind: str) -> set[int]:
     return set(places) - set(places[40:43])
 
 
-@pytest.mark.parametrize("kind", ["lmq", "cqext"])
-@pytest.mark.parametrize("crash", [False, True])
+@pytest.mark.parametrize(
+    ("crash", "kind"), sampled(product((False, True), ("lmq", "cqext")), kind=lambda one: one[1], unpack=True)
+)
 def test_slots_stay(
     kind: str,
     crash: bool,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import defaultdict
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +13,7 @@ from fixtures import open_golden
 from formats.checkpoint import CHECKPOINT_HEAD_SIZE
 from rmqtool.store.config import config_of
 from tests.repair.salvage.laws import is_placeholder, log_of, salvaged
+from tests.tiers import sampled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,8 +68,9 @@ def expected(root: Path) -> dict[tuple[str, int], list[Any]]:
     return queues
 
 
-@pytest.mark.parametrize("crashed", [False, True], ids=["clean", "crashed"])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("case", "crashed"), sampled(product(CASES, (False, True)), kind=lambda one: one[0], unpack=True)
+)
 def test_real_store_serves_everything(
     case: str, crashed: bool, release: str, java_store: Callable[..., JavaStore], tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from tests.helpers import rmq
 from tests.interop.conftest import require
 from tests.interop.javastore import JavaError, JavaStore
 from tests.repair.test_ways_out import SCENARIOS, SIZES, made
+from tests.tiers import sampled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +35,7 @@ OF_THE_STORE = (
 """refusals that are not the broker's, whose tables and threads the store does not have"""
 
 
-@pytest.mark.parametrize("name", OF_THE_STORE)
+@pytest.mark.parametrize("name", sampled(OF_THE_STORE, kind=lambda name: name.rpartition("-")[0] or name))
 def test_a_store_that_refuses_starts_after_the_advice(
     name: str, tmp_path: Path, request: pytest.FixtureRequest, idle: dict[str, list[JavaProcess]]
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from pathlib import Path
 from random import Random
@@ -12,7 +13,7 @@ from fixtures import strict
 from fixtures.compound import make
 from tests.laws.asking import Asked, document
 from tests.laws.java import judge_with_java
-from tests.laws.real import written
+from tests.laws.real import record, recorded, written
 from tests.laws.truth import Truth, in_rocksdb, kept, lost_tables, tree, truth
 
 if TYPE_CHECKING:
@@ -25,15 +26,28 @@ _REAL_EACH = 5
 """of so many seeds judged by real stores one begins with a store that a real one writes"""
 
 
-def judged(seed: int, judges: dict[str, Judge] | None = None) -> tuple[str, list[str]]:
-    """What was done to the store of a seed, and the laws that it breaks."""
+def judged(
+    seed: int, judges: dict[str, Judge] | None = None, store: Path | None = None
+) -> tuple[str, list[str]]:
+    """What was done to the store of a seed, and the laws that it breaks.
+
+    store: an archive of the store that was written for that seed. One that is written now and breaks a law is
+    kept as such an archive.
+    """
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as place:
-        real = bool(judges) and seed % _REAL_EACH == 0
-        made = make(seed, Path(place) / "case", written if real else None)
+        real = bool(judges) and store is None and seed % _REAL_EACH == 0
+        write = recorded(store) if store is not None else written if real else None
+        made = make(seed, Path(place) / "case", write)
         work = Path(place) / "out"
         work.mkdir()
-        return f"{made.ground} | {' | '.join(made.done)}", judge(made, work, judges)
+        broken = judge(made, work, judges)
+        if broken and real:
+            handle, name = tempfile.mkstemp(".tar.gz", f"rmqtool-law-{seed}-")
+            os.close(handle)
+            record(made, Path(name))
+            broken.append(f"its store: {name}")
+        return f"{made.ground} | {' | '.join(made.done)}", broken
 
 
 def judge(made: Compound, work: Path, judges: dict[str, Judge] | None = None) -> list[str]:

@@ -1,10 +1,19 @@
-"""Grounds that a real store has just written: killed at a random moment, and opened by the other release."""
+"""Grounds that a real store has just written: killed at a random moment, and opened by the other release.
+
+No seed writes the same store twice: clocks, threads and the moment of a kill are in it. What a seed then does
+to the store depends on the seed alone, so the store of a finding is kept, and `recorded` lays it again.
+"""
 
 from __future__ import annotations
 
+import json
+import tarfile
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from io import BytesIO
+from random import Random
 from typing import TYPE_CHECKING
 
 from fixtures import strict
@@ -13,7 +22,8 @@ from tests.interop.javastore import RELEASES, JavaError, JavaProcess
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from random import Random
+
+    from fixtures.compound import Compound, Write
 
 SETTINGS: dict[str, object] = {
     "mappedFileSizeCommitLog": 16384,
@@ -29,6 +39,7 @@ FURTHER: tuple[dict[str, object], ...] = (
 """of a store of whose queues all are plain, that has light ones, that has extension files"""
 MOST = 400
 """messages that one life of a store writes"""
+_FACTS, _STORE, _REAL = "ground.json", "store", "real:"
 
 
 @dataclass(frozen=True)
@@ -58,13 +69,51 @@ def lives(random: Random) -> list[Life]:
 
 def written(root: Path, random: Random) -> Ground:
     """A store as its lives leave it."""
-    settings = SETTINGS | random.choice(FURTHER)
-    planned = lives(random)
-    done = [_live(root, life, f"{number}", settings, random) for number, life in enumerate(planned)]
+    own = _of_its_own(random)
+    settings = SETTINGS | own.choice(FURTHER)
+    planned = lives(own)
+    done = [_live(root, life, f"{number}", settings, own) for number, life in enumerate(planned)]
+    return _ground(root, planned[-1].release, settings, random, done)
+
+
+def record(made: Compound, path: Path) -> None:
+    """The store that a case began with, its release and settings, as an archive for `recorded`."""
+    lived = made.done[: len(made.done) - len(made.kinds)]
+    release = made.ground.removeprefix(_REAL)
+    facts = {"release": release, "settings": made.settings, "done": lived}
+    with tarfile.open(path, "w:gz") as archive:
+        head = tarfile.TarInfo(_FACTS)
+        data = json.dumps(facts).encode()
+        head.size = len(data)
+        archive.addfile(head, BytesIO(data))
+        archive.add(made.pristine, _STORE)
+
+
+def recorded(path: Path) -> Write:
+    """Lays the store of an archive of `record`."""
+    return partial(_unpacked, path)
+
+
+def _unpacked(path: Path, root: Path, random: Random) -> Ground:
+    _of_its_own(random)
+    with tarfile.open(path) as archive:
+        facts = json.load(archive.extractfile(_FACTS) or BytesIO(b"{}"))
+        for one in archive.getmembers():
+            if one.name.startswith(_STORE):
+                one.name = root.name + one.name[len(_STORE) :]
+                archive.extract(one, root.parent, filter="tar")
+    return _ground(root, facts["release"], facts["settings"], random, facts["done"])
+
+
+def _of_its_own(random: Random) -> Random:
+    """Numbers to write with; how many are taken does not change what follows in `random`."""
+    return Random(random.getrandbits(64))
+
+
+def _ground(root: Path, release: str, settings: dict[str, object], random: Random, done: list[str]) -> Ground:
     records, _ = strict.walk(root)
     begin = min(records, default=0)
-    release = planned[-1].release
-    return Ground(f"real:{release}", root, release, settings, random, records, begin=begin, done=done)
+    return Ground(f"{_REAL}{release}", root, release, settings, random, records, begin=begin, done=done)
 
 
 def _live(root: Path, life: Life, name: str, settings: dict[str, object], random: Random) -> str:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fixtures import strict
 from fixtures.compound import make
 from fixtures.goldens import open_golden
-from fixtures.stores import HandmadeStore, healthy_store
+from fixtures.stores import ROLLBACK, HandmadeStore, healthy_store
 from tests.helpers import rmq
 
 if TYPE_CHECKING:
@@ -418,3 +419,50 @@ def test_a_record_with_zeros_among_its_properties_is_damage_to_who_lists_it(
     done = rmq("export", store.root, "--to", tmp_path / "out.ndjson", "--json")
     assert done.exit_code == 3
     assert "a zero byte in topic or properties" in done.stdout
+
+
+def test_a_log_that_ends_in_a_record_without_a_unit_misses_none(tmp_path: Path) -> None:
+    """Since 5.3.2 the record at which the queues end is passed over; a rolled back one needs no unit."""
+    store = HandmadeStore()
+    for number in range(20):
+        store.put("Orders", b"body %d" % number)
+    store.put("Orders", b"rolled back", sys_flag=ROLLBACK, queue_offset=0)
+    store.write(tmp_path / "store")
+    told = rmq("doctor", store.root, "--json", "--as-version", "5.3.3")
+    assert told.exit_code == 0
+    assert '"verdict":"safe"' in told.stdout
+
+
+def test_salvage_goes_where_links_lead_and_comes_back(tmp_path: Path) -> None:
+    store = orders(tmp_path / "store")
+    shutil.move(store.root / "commitlog", tmp_path / "disk2")
+    (store.root / "commitlog").symlink_to(tmp_path / "disk2")
+    (tmp_path / "disk2/again").symlink_to(store.root)
+    told = rmq("salvage", store.root, "--output", tmp_path / "out", "--json")
+    assert told.exit_code == 0, told.stderr
+    assert strict.carve(tmp_path / "out").keys() == {one.offset for one in store.stored}
+
+
+@pytest.mark.parametrize("text", [b"null", b"[]"])
+def test_what_no_broker_writes_is_no_empty_table(text: bytes, tmp_path: Path) -> None:
+    store = orders(tmp_path / "store")
+    store.add("config/consumerOffset.json", text)
+    for release in ("4.9.8", "5.3.3"):
+        told = rmq("doctor", store.root, "--json", "--as-version", release)
+        assert told.exit_code == 1
+        assert '"safe_to_start":false' in told.stdout
+    store.add("config/consumerOffset.json", b"{}")
+    assert rmq("doctor", store.root, "--as-version", "4.9.8").exit_code == 0
+
+
+def test_queues_that_are_written_to_rocksdb_too_are_mended_in_their_files(tmp_path: Path) -> None:
+    """`rocksdbCQDoubleWriteEnable`: the broker serves the files."""
+    store = orders(tmp_path / "store")
+    store.add("consumequeue/CURRENT", b"MANIFEST-000005\n")
+    path, at = store.of("Orders")[7].unit or ("", 0)
+    unit = store.read(path, at, 20)
+    store.patch(path, at, bytes(20))
+    conf = tmp_path / "broker.conf"
+    conf.write_text("rocksdbCQDoubleWriteEnable=true\n")
+    rmq("recover", store.root, "--store-config", conf, "--output", tmp_path / "out", "--apply")
+    assert (tmp_path / "out" / path).read_bytes()[at : at + 20] == unit

@@ -128,23 +128,27 @@ def kept(root: Path, made: Compound, *, dispatched: bool = True) -> list[str]:
 
 
 def in_rocksdb(made: Compound) -> bool:
-    """Whether the broker keeps queues in RocksDB, perhaps beside files, and fills them from the log."""
-    return any("rocksdb" in f"{name} {value}".lower() for name, value in made.settings.items())
+    """Whether the broker keeps queues in RocksDB and fills them from the log, not only beside files."""
+    return made.settings.get("storeType") == "defaultRocksDB"
 
 
 def lost_tables(made: Compound) -> list[str]:
     """Config tables of which what is left, file or backup, cannot be read.
 
-    Where nothing is left, nobody can know that a table was there.
+    Where nothing is left, nobody can know that a table was there; of an empty one nothing is lost.
     """
     found = []
     for path in sorted((made.pristine / "config").glob("*.json")):
         here = made.root / "config" / path.name
         texts = [_table(one) for one in (here, here.with_name(path.name + ".bak"))]
         told = here.exists() or here.with_name(path.name + ".bak").exists()
-        if told and all(one is None for one in texts) and _table(path) is not None:
+        if told and all(one is None for one in texts) and _holds(_table(path)):
             found.append(path.name)
     return found
+
+
+def _holds(table: Any) -> bool:
+    return isinstance(table, dict) and any(table.values())
 
 
 def _table(path: Path) -> Any:

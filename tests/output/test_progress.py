@@ -54,3 +54,12 @@ def test_quiet_or_piped_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     with Progress("scan", 100, enabled=True, color=False) as bar:
         bar.advance(50)
     assert pipe.getvalue() == ""
+
+
+def test_files_are_counted_where_nobody_knows_how_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = terminal_as_stderr(monkeypatch)
+    monkeypatch.setattr(progress, "PATIENCE", 0)
+    with Progress("listing", None, enabled=True, color=False) as bar:
+        bar.reach(1_234_567)
+        bar.clear()
+    assert "1,234,567 files" in terminal.getvalue()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 import fixtures
@@ -12,14 +14,16 @@ from rmqtool.query.target import is_id
 from rmqtool.query.wanted_keys import WantedKeys
 from rmqtool.scan.picked import pick
 from rmqtool.store.layout import Store
-from tests.tiers import of_each_kind
+from tests.tiers import kind_of, of_each_kind, sampled
 
 NAMES = [name for name in fixtures.golden_names("broker") if "dledger" not in name]
 """DLedger data files are not decoded"""
 
 
-@pytest.mark.parametrize("name", of_each_kind(NAMES))
-@pytest.mark.parametrize("source", [KeySource.AUTO, KeySource.SCAN])
+@pytest.mark.parametrize(
+    ("name", "source"),
+    sampled(product(NAMES, (KeySource.AUTO, KeySource.SCAN)), kind=lambda one: kind_of(one[0]), unpack=True),
+)
 def test_keys_that_a_client_asked_for(golden, name, source):
     found = golden(name)
     store = Store.open(found.path)

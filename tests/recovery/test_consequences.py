@@ -221,20 +221,100 @@ def test_a_foreign_queue_file_with_extension_addresses(
         assert paths == ([("consumequeue_ext/TopicExt/0/00000000000000002048",)] if refused else [])
 
 
-@pytest.mark.parametrize("name", ["v498-cqext", "v533-cqext"])
+def extended(golden: Callable[[str], Golden], root: Path, release: str) -> Path:
+    """A store with extension files: the units of queue 0 fill two of them and a part of the third."""
+    shutil.copytree(golden(f"v{release.replace('.', '')}-cqext").path, root)
+    return root
+
+
+def patched(path: Path, position: int, data: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(position)
+        file.write(data)
+
+
+EXTENSION = "consumequeue_ext/TopicExt/0"
+QUEUE_0 = "consumequeue/TopicExt/0"
+
+
+@pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
 def test_extension_files_whose_units_all_stay(
-    golden: Callable[[str], Golden], tmp_path: Path, name: str
+    golden: Callable[[str], Golden], tmp_path: Path, release: str
 ) -> None:
-    """What a start cuts off lies outside of the addresses of a queue; where a unit is none, nobody knows."""
+    """Measured with both: what does not resolve passes every filter, before new messages come and after."""
+    root = extended(golden, tmp_path / "store", release)
+    assert foretell(Store.open(root), release).verdict is Verdict.SAFE
+    patched(root / EXTENSION / f"{1024:020d}", 0, bytes(2))
+    found = foretell(Store.open(root), release)
+    assert (found.verdict, found.not_looked_at) == (Verdict.DAMAGED, ())
+    (tags,) = of(found, "DR-WRONG-TAGS")
+    assert tags.facts["count"] == found.already_damaged.messages == 1
+
+
+@shows("DR-WRONG-TAGS")
+@pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
+def test_tags_codes_of_units_and_of_extension_units(
+    golden: Callable[[str], Golden], tmp_path: Path, release: str
+) -> None:
+    root = extended(golden, tmp_path / "store", release)
+    patched(root / EXTENSION / f"{0:020d}", 8, b"\x77")
+    found = foretell(Store.open(root), release)
+    assert (found.verdict, found.already_damaged.messages) == (Verdict.DAMAGED, 1)
+    assert of(found, "DR-WRONG-TAGS")[0].facts["start"] == 0
+
+
+@shows("DR-EXTENSION-CUT")
+@pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
+@pytest.mark.parametrize("damage", ["last file", "no last file", "address", "first address"])
+def test_addresses_that_new_messages_get_again(
+    golden: Callable[[str], Golden], tmp_path: Path, release: str, damage: str
+) -> None:
+    """Measured with both: a filter took other messages of the queue once 60 more had been put into it."""
+    root = extended(golden, tmp_path / "store", release)
+    last = root / EXTENSION / f"{2048:020d}"
+    if damage == "last file":
+        patched(last, 34, bytes(2))
+    elif damage == "no last file":
+        last.unlink()
+    else:
+        patched(root / QUEUE_0 / f"{0:020d}", 18 if damage == "first address" else 5 * 20 + 18, b"\x0c")
+    found = foretell(Store.open(root), release)
+    assert found.verdict is Verdict.UNSAFE
+    (cut,) = of(found, "DR-EXTENSION-CUT")
+    assert (cut.facts["topic"], cut.facts["queue_id"]) == ("TopicExt", 0)
+
+
+@shows("DR-TIMERS-LOST", "DR-TIMERS-AGAIN")
+def test_timer_files_that_are_gone(golden: Callable[[str], Golden], tmp_path: Path) -> None:
+    """`TimerMessageStore#recover`: only the last files of the timer log are read for a new wheel."""
+    root = tmp_path / "whole"
+    shutil.copytree(golden("b533-timer").path, root)
+    assert foretell(Store.open(root), "5.3.3").verdict is Verdict.SAFE
+    wanted = {
+        "timerlog": "DR-TIMERS-LOST",
+        "timerwheel": "DR-TIMERS-LOST",
+        "config/timercheck": "DR-TIMERS-AGAIN",
+    }
+    for name, code in wanted.items():
+        root = tmp_path / code / name.rpartition("/")[2]
+        shutil.copytree(golden("b533-timer").path, root)
+        place = root / name
+        shutil.rmtree(place) if place.is_dir() else place.unlink()
+        found = foretell(Store.open(root), "5.3.3")
+        assert {one for one in codes(found) if one.startswith("DR-TIMERS")} == {code}
+        assert found.verdict is Verdict.UNSAFE
+        assert foretell(Store.open(root), "4.9.8").verdict is Verdict.SAFE
+
+
+def test_a_timer_log_of_another_length(golden: Callable[[str], Golden], tmp_path: Path) -> None:
+    """`TimerMessageStore#load` fails by `MappedFileQueue#doLoad`, and with it the broker."""
     root = tmp_path / "store"
-    shutil.copytree(golden(name).path, root)
-    for release in ("4.9.8", "5.3.3"):
-        assert foretell(Store.open(root), release).verdict is Verdict.SAFE
-    with (root / "consumequeue_ext/TopicExt/0" / f"{1024:020d}").open("r+b") as file:
-        file.write(bytes(2))
-    for release in ("4.9.8", "5.3.3"):
-        found = foretell(Store.open(root), release)
-        assert (found.verdict, found.not_looked_at) == (Verdict.UNCERTAIN, ("consumequeue_ext/TopicExt/0",))
+    shutil.copytree(golden("b533-timer").path, root)
+    with (root / "timerlog" / f"{520:020d}").open("r+b") as file:
+        file.truncate(300)
+    found = foretell(Store.open(root), "5.3.3")
+    assert found.refusal is not None
+    assert (found.refusal.code, found.refusal.path) == ("file-length", f"timerlog/{520:020d}")
 
 
 @shows("DR-REFUSE-INDEX")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fixtures import Golden
     from rmqtool.recovery.outcome import Outcome
 
-NOT_MODELLED = ("dledger", "controller", "rocksdb", "rocksdb-double", "rocksdb-unclean")
+NOT_MODELLED = ("dledger", "controller", "rocksdb", "rocksdb-unclean")
 ALL = golden_names()
 MODELLED = [name for name in ALL if not name.endswith(NOT_MODELLED)]
 REBUILT = [

@@ -10,7 +10,7 @@ import pytest
 
 from rmqtool.recovery.mapped import MappedFile, MappedFiles
 from rmqtool.recovery.queues import NegativePositionError, QueueModel
-from rmqtool.recovery.run import Run
+from rmqtool.recovery.run import NO_CODE, Run
 from rmqtool.store.layout import Store
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def run(*records: tuple[int, int], displaced: Sequence[int] = ()) -> Run:
     offsets, slots = (np.array(column, np.int64) for column in zip(*records, strict=True))
     ordinary = np.array([number not in displaced for number in range(len(records))])
     ones = np.ones(len(records), np.int64)
-    return Run(offsets, ones * RECORD, slots, ordinary, slots, ones)
+    return Run(offsets, ones * RECORD, slots, ordinary, slots, ones, ones * NO_CODE)
 
 
 def test_recovery_ends_at_the_first_unit_that_is_none(tmp_path: Path) -> None:

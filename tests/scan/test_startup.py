@@ -142,6 +142,7 @@ def test_an_unknown_choice_of_kernels(store: Path) -> None:
     assert result.stderr == "rmqtool: RMQTOOL_KERNELS=bogus: use auto, ahead, numba or python\n"
 
 
+@pytest.mark.full
 def test_all_kernels_dump_the_same(store: Path) -> None:
     numba_kernels()
     ahead_kernels()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -28,12 +29,18 @@ _ROW = "__row"
 class Lacking:
     """What scans could not cover, each range once however often it was read; and the error that ended one.
 
-    scanned: names of the tables that were read at all.
+    scanned: names of the tables that were read at all. interrupted: scans end at their next batch.
     """
 
     rows: dict[tuple[Any, ...], Row] = field(default_factory=dict)
     scanned: set[str] = field(default_factory=set)
     error: RmqtoolError | KeyboardInterrupt | None = None
+    interrupted: Event = field(default_factory=Event)
+
+    def end_if_interrupted(self) -> None:
+        """Raises `KeyboardInterrupt` where the query was interrupted."""
+        if self.interrupted.is_set():
+            raise KeyboardInterrupt
 
     def add(self, row: Row) -> None:
         """A row of `not_covered`."""
@@ -120,7 +127,9 @@ class StoreDataset(ds.InMemoryDataset):  # type: ignore[misc]
     def _batches(self, ask: Ask) -> Iterator[pa.RecordBatch]:
         self._lacking.scanned.add(self._name)
         try:
-            yield from self._read(self.chosen(ask), ask)
+            for batch in self._read(self.chosen(ask), ask):
+                self._lacking.end_if_interrupted()
+                yield batch
         except (RmqtoolError, KeyboardInterrupt) as error:  # the database would make text of it
             self._lacking.error = error
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +12,16 @@ from rmqtool.query.sql.allowed import refuse_all_but_queries
 from rmqtool.query.sql.dataset import Lacking, small_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Self
+    from collections.abc import Callable, Iterator
+    from typing import Self, TypeVar
 
     import pyarrow as pa
 
     from rmqtool.query.reading import Reading
     from rmqtool.query.sql.messages import Hiding
     from rmqtool.store.layout import Store
+
+    T = TypeVar("T")
 
 _BATCH_ROWS = 8192
 
@@ -69,38 +72,53 @@ class SqlSession:
         # Not in `config`: DuckDB then lets ":memory:", the name of the database, be reached as a file.
         self._database.execute("SET enable_external_access = false")
         self._database.execute("SET lock_configuration = true")
+        self._thread = ThreadPoolExecutor(1, "sql")
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._thread.shutdown()
         self._database.close()
         del self._database
         self._spill.cleanup()
 
     def run(self, sql: str) -> pa.RecordBatchReader:
         """The result of one query, made while `batches` reads it; other statements are a `UsageError`."""
-        with self._told():
-            refuse_all_but_queries(self._duckdb, self._database, sql)
-            found = self._database.sql(sql)
-            if found is None:
-                raise UsageError("only queries are run: the statement is a command")
-            made = getattr(found, "to_arrow_reader", None) or found.fetch_arrow_reader
-            reader: pa.RecordBatchReader = made(_BATCH_ROWS)
-            return reader
+        with self._errors():
+            return self._interruptible(lambda: self._reader(sql))
+
+    def _reader(self, sql: str) -> pa.RecordBatchReader:
+        refuse_all_but_queries(self._duckdb, self._database, sql)
+        found = self._database.sql(sql)
+        if found is None:
+            raise UsageError("only queries are run: the statement is a command")
+        made = getattr(found, "to_arrow_reader", None) or found.fetch_arrow_reader
+        reader: pa.RecordBatchReader = made(_BATCH_ROWS)
+        return reader
 
     def batches(self, result: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         """Batches of a result."""
         while True:
-            with self._told():
-                try:
-                    batch = result.read_next_batch()
-                except StopIteration:
-                    return
+            with self._errors():
+                batch = self._interruptible(lambda: next(result, None))
+            if batch is None:
+                return
             yield batch
 
+    def _interruptible(self, call: Callable[[], T]) -> T:
+        """The result of a call into the database, which would answer no signal in the main thread."""
+        future = self._thread.submit(call)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            self.lacking.interrupted.set()
+            self._database.interrupt()
+            wait([future])
+            raise
+
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _errors(self) -> Iterator[None]:
         """What the database complains about is one line of `UsageError`; an error of reading is itself."""
         import pyarrow as pa
 

@@ -147,6 +147,7 @@ BEHAVIOURS = (
             "DR-GAP",
             "DR-BAD-BODIES",
             "DR-WRONG-ENTRIES",
+            "DR-WRONG-TAGS",
             "DR-DISPLACED",
             "DR-ASTRAY",
             "DR-TORN-PROPERTIES",
@@ -204,5 +205,15 @@ BEHAVIOURS = (
             "DR-REFUSE-QUEUE-TYPE",
             "DR-REFUSE-NAME",
         ),
+    ),
+    Behaviour(
+        "more-5",
+        "timer files that are gone: nothing but the end of the timer log is made again from the timer topic",
+        ("DR-TIMERS-LOST", "DR-TIMERS-AGAIN"),
+    ),
+    Behaviour(
+        "more-4",
+        "extension units behind a damaged one in the last file: new messages get their addresses",
+        ("DR-EXTENSION-CUT",),
     ),
 )

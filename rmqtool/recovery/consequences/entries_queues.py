@@ -76,6 +76,36 @@ QUEUES = (
         "rmqtool verify STORE lists them; rmqtool recover STORE puts them right",
     ),
     Entry(
+        "DR-WRONG-TAGS",
+        W,
+        "{topic}/{queue_id}: {count} consume queue entries do not have the tags code of their message: "
+        "consumers that filter by tag do not get it",
+        "rmqtool verify STORE lists them; rmqtool recover STORE puts them right",
+    ),
+    Entry(
+        "DR-EXTENSION-CUT",
+        E,
+        "{topic}/{queue_id}: {count} consume queue entries lead to extension units that the start takes "
+        "away; units of new messages get their addresses, and their tags decide who gets the old messages",
+        "copy the store before the start; rmqtool recover STORE writes the extension units again",
+    ),
+    Entry(
+        "DR-TIMERS-LOST",
+        E,
+        "up to {count} timers that are not due yet are never delivered: their entries in the timer log are "
+        "gone, or the new timer wheel does not reach them",
+        "bring timerlog, timerwheel and config/timercheck back from one backup; the messages stay",
+        "5.0.0 and later",
+    ),
+    Entry(
+        "DR-TIMERS-AGAIN",
+        E,
+        "without config/timercheck up to {count} timers are put into the timer log again: those that were "
+        "delivered are delivered once more",
+        "bring config/timercheck back from a backup",
+        "5.0.0 and later",
+    ),
+    Entry(
         "DR-SLOT-TAKEN",
         E,
         "{topic}/{queue_id}: {count} messages get no unit, as others have their slots already",

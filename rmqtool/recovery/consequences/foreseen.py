@@ -19,6 +19,7 @@ _PARTS = (
     log.cuts,
     log.dispatching,
     queues.harm,
+    queues.timers,
     tables.tables,
     starting.settings,
     log.unnoticed,

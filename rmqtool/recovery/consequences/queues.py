@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from formats.consumequeue import PRE_BLANK_SIZE
 from rmqtool.recovery.consequences.consequence import Consequence, consequence
 from rmqtool.recovery.queues import QueueModel
+from rmqtool.recovery.timers import timer_harm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,9 +27,20 @@ def harm(scene: Scene) -> Iterator[Consequence]:
         yield from _bounds(one, path, facts)
         if queue is not None:
             yield from _states(scene, queue, path, facts)
-    for found in scene.wrong:
-        facts = {"topic": found.topic, "queue_id": found.queue_id}
-        yield consequence("DR-WRONG-ENTRIES", found.path, **facts, count=found.count, start=found.first)
+    for code, entries in (("DR-WRONG-ENTRIES", scene.wrong), ("DR-WRONG-TAGS", scene.wrong_tags)):
+        for found in entries:
+            facts = {"topic": found.topic, "queue_id": found.queue_id}
+            yield consequence(code, found.path, **facts, count=found.count, start=found.first)
+    for (topic, queue_id), count in start.extension_cuts.items():
+        path = start.extensions[topic, queue_id].directory
+        yield consequence("DR-EXTENSION-CUT", path, topic=topic, queue_id=queue_id, count=count)
+
+
+def timers(scene: Scene) -> Iterator[Consequence]:
+    """What becomes of timers where the files that know them are gone."""
+    log = scene.start.timer_log
+    for one in timer_harm(scene.start, log) if log is not None else ():
+        yield consequence(one.code, *one.paths, count=one.count)
 
 
 def _bounds(one: QueueOutcome, path: str, facts: dict[str, object]) -> Iterator[Consequence]:

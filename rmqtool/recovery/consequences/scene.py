@@ -17,7 +17,7 @@ class Scene:
     """start: the start that was gone through, as far as it came. outcome: what is told of it already.
 
     passed_over: messages behind fillers. gaps: (path, offset, length) of damage in files that recovery does
-    not read. wrong: entries that do not lead to their message.
+    not read. wrong: entries that do not lead to their message. wrong_tags: those that do, with other tags.
     """
 
     start: Start
@@ -25,3 +25,4 @@ class Scene:
     passed_over: tuple[PassedOver, ...] = ()
     gaps: tuple[tuple[str, int, int], ...] = ()
     wrong: tuple[WrongEntries, ...] = ()
+    wrong_tags: tuple[WrongEntries, ...] = ()

@@ -30,6 +30,7 @@ from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.repair.rebuild_rules import rules_of
 from rmqtool.repair.same_bytes import same_bytes
 from rmqtool.scan.events import Gap, Records, Unreadable
+from rmqtool.scan.fields import Column
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     from rmqtool.build.rules import Rules
     from rmqtool.check.index_match import Keys
+    from rmqtool.repair.mend.counted import Ahead
     from rmqtool.store.access import Access
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import Segment
@@ -82,7 +84,8 @@ class DerivedMender:
     """Make it for one store, call `mend` once.
 
     store: with the mended log. end: of that log. left: queues that stay as they are. blanks: how many
-    positions queues miss for good. work: an empty directory for what is built.
+    positions queues miss for good. ahead: light queues whose units count. work: an empty directory for what
+    is built.
     """
 
     store: Store
@@ -90,6 +93,7 @@ class DerivedMender:
     end: int
     left: frozenset[Key]
     blanks: Mapping[Key, int]
+    ahead: Ahead
     kernels: ModuleType
     work: str
     access: Access
@@ -105,7 +109,7 @@ class DerivedMender:
         queues_in = Path(self.work) / "queues"
         queues_in.mkdir()
         files = DerivedFiles(queues_in, flat=True)
-        queues = _WithBlanks(Queues(rules, files, self.kernels), self.blanks)
+        queues = _Placed(Queues(rules, files, self.kernels), self.blanks, self.ahead)
         builder = QueueBuilder(rules, files, self.kernels, _wanted(store), queues)
         sound = self._read(store, None if rocksdb else builder)
         if rocksdb:
@@ -189,14 +193,21 @@ class DerivedMender:
 
 
 @dataclass(frozen=True, slots=True)
-class _WithBlanks:
-    """Queues in which positions that no record of the log has stay free, so many in each."""
+class _Placed:
+    """Queues in which positions that no record of the log has stay free, so many in each.
+
+    ahead: those in which records lie in front of what they state.
+    """
 
     made: Queues
     blanks: Mapping[Key, int]
+    ahead: Ahead
 
     def plain(self, key: Key, columns: Ints, chosen: Ints, lost: int, own: Ints | None = None) -> None:
         """See `PlainQueue.append`."""
+        if key in self.ahead.by_queue:
+            columns = columns.copy()
+            columns[Column.SLOT] -= self.ahead.of(key, columns[Column.OFFSET])
         self.made.plain(key, columns, chosen, lost + self.blanks.get(key, 0), own)
 
     def batches(self, key: Key, columns: Ints, chosen: Ints, counts: Ints) -> None:

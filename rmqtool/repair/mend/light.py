@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from formats import properties as props
 from formats.java import java_parse_int, java_split
+from rmqtool.repair.mend.counted import Ahead
 from rmqtool.repair.mend.light_gaps import Further, Gaps, OpenGaps
 from rmqtool.repair.mend.order import light_missing
 from rmqtool.scan.multi import LMQ_PREFIX, MultiDispatch, is_exempt
@@ -29,11 +30,13 @@ _FRAME = len(_NAMES) + len(_SLOTS) + 4
 class Lights:
     """Hands out the positions that records in holes had, in the order of the log.
 
-    units: frames that units of light queues tell.
+    units: frames that units of light queues tell. ahead: by how much records state more than their place.
     """
 
-    def __init__(self, survey: Survey, rules: Rules, units: Sequence[Frame]) -> None:
-        self._rule, self._lmq = rules.multi_dispatch, rules.lmq
+    def __init__(
+        self, survey: Survey, rules: Rules, units: Sequence[Frame], ahead: Ahead | None = None
+    ) -> None:
+        self._rule, self._lmq, self._ahead = rules.multi_dispatch, rules.lmq, ahead or Ahead()
         self._pointed: dict[int, dict[Further, None]] = {}
         self._taken: dict[QueueKey, set[int]] = defaultdict(set)
         self._highest: dict[QueueKey, int] = {}
@@ -66,14 +69,14 @@ class Lights:
         return one.slot > end.last and start >= end.end
 
     def of(self, topic: str, queue_id: int, start: int, own: bytes | None, room: int) -> list[Further]:
-        """The positions of the record at a physical offset. own: its properties, where they were read.
+        """What the record at a physical offset states. own: its properties, where they were read.
 
         room: bytes for the names of queues that nothing but what they miss tells. Called in the order of the
         log, once a record.
         """
         if self._rule is MultiDispatch.NONE or is_exempt(topic, self._rule):
             return []
-        stated = self.stated(queue_id, own)
+        stated = [self._moved(one, start, -1) for one in self.stated(queue_id, own)]
         known = self._pointed.get(start, {})
         trusted = bool(stated) and all(self._free(one, start) for one in stated)
         found = stated if trusted else list(known)
@@ -82,7 +85,11 @@ class Lights:
         for one in found:
             self._taken[one.key].add(one.slot)
             self._highest[one.key] = max(self._highest.get(one.key, -1), one.slot)
-        return found
+        return [self._moved(one, start, 1) for one in found]
+
+    def _moved(self, one: Further, start: int, way: int) -> Further:
+        """From what a record states to its place, or back."""
+        return Further(one.key, one.slot + way * self._ahead.at(one.key, start))
 
     def _guessed(self, queue_id: int, start: int, known: list[Further], room: int) -> list[Further]:
         """The next positions that queues miss here, as far as there is room to name them."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rmqtool.repair.mend.blanks import filler_places, open_pointed
 from rmqtool.repair.mend.cells import allot, cells_of
 from rmqtool.repair.mend.claims import Claimant
+from rmqtool.repair.mend.counted import Ahead, by_units
 from rmqtool.repair.mend.donor import Donors
 from rmqtool.repair.mend.fill import Filled, Filling
 from rmqtool.repair.mend.frames import frames_by_header, frames_by_unit
@@ -17,7 +18,7 @@ from rmqtool.repair.mend.headers import SMALLEST_RECORD
 from rmqtool.repair.mend.light import Lights
 from rmqtool.repair.mend.logbytes import LogBytes
 from rmqtool.repair.mend.model import Hole
-from rmqtool.repair.mend.order import lonely_runs, order_of
+from rmqtool.repair.mend.order import Room, lonely_runs, order_of
 from rmqtool.repair.mend.overlay import OverlaySource, Patch, Zeros
 from rmqtool.repair.mend.proof import foreign_queues, weigh
 from rmqtool.repair.mend.stale import cut_stale, loosen
@@ -67,7 +68,7 @@ class MendedLog:
     end: behind the last record. without: positions of queues that no hole has room for. twice: queues whose
     offsets were given out twice, left as they are. jumps: those of them that skip queue offsets. blanks: how
     many positions of each queue no record took, and stay as blank units. crowded: queues that miss more of
-    them than the log ever had room for, left as they are too.
+    them than the log ever had room for, left as they are too. ahead: light queues whose units count.
     """
 
     slabs: list[Slab]
@@ -79,6 +80,7 @@ class MendedLog:
     jumps: set[QueueKey] = field(default_factory=set)
     blanks: dict[QueueKey, int] = field(default_factory=dict)
     crowded: list[QueueKey] = field(default_factory=list)
+    ahead: Ahead = field(default_factory=Ahead)
 
     @property
     def left(self) -> frozenset[QueueKey]:
@@ -120,6 +122,7 @@ class LogMender:
     def mend(self) -> MendedLog:
         """Reads the whole log, then decides about every hole in it."""
         survey, gifts = self._surveyed()
+        ahead = by_units(self.store, survey, Room(survey.holes, ()))
         order = order_of(survey, self._pointed(survey))
         loosen(survey, order)
         with LogBytes(survey.slabs, self.mode) as log:
@@ -146,11 +149,12 @@ class LogMender:
                 survey,
                 twice=sorted(order.twice),
                 jumps=order.jumps,
+                ahead=ahead,
             )
             made.mended += [Mended(one.hole, one.patch, None, one) for one in gifts]
             cells = self._cells(survey, claims, end)
             made.without = allot(claims, [cell for group in cells for cell in group], survey.batches)
-            lights = Lights(survey, self.rules, light)
+            lights = Lights(survey, self.rules, light, ahead)
             filling = Filling(log, self.plan_id, lights, survey.batches, self.keep_bodies)
             for number, hole in enumerate(survey.holes):
                 if hole.start < end:

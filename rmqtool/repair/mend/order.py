@@ -373,7 +373,11 @@ def light_missing(survey: Survey) -> tuple[dict[QueueKey, list[Missing]], set[Qu
     found: dict[QueueKey, list[Missing]] = {}
     apart: set[QueueKey] = set()
     for key, runs in survey.light.items():
-        gaps = [Missing(key, a.last + 1, b.first - 1, a.end, b.start) for a, b in pairwise(runs)]
+        gaps = [
+            Missing(key, a.last + 1, b.first - 1, a.end, b.start)
+            for a, b in pairwise(runs)
+            if b.first != a.last + 1
+        ]
         if runs and survey.slabs[0].base == 0 and runs[0].first:
             gaps.insert(0, Missing(key, 0, runs[0].first - 1, 0, runs[0].start))
         if key not in survey.runs and all(0 < one.count <= room.between(one.low, one.high) for one in gaps):

@@ -213,6 +213,8 @@ def _named(known: list[_Known]) -> dict[int, StoreFile]:
 
 def _look(file: StoreFile, kernels: ModuleType, mode: OpenMode) -> _Known:
     """Where whole records of a file say that its first byte is: the first where these agree, else all."""
+    if not file.size:
+        return _Known(file, {}, False)
     shifts: Counter[int] = Counter()
     base, seen = file.base_offset or 0, 0
     try:

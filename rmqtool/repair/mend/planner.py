@@ -113,6 +113,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         log.end,
         log.left,
         log.blanks,
+        log.ahead,
         kernels,
         work,
         options.access,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from rmqtool.recovery.config_tables import Loads
 from rmqtool.recovery.foretell import Foretelling
 from rmqtool.recovery.java import parse_long
-from rmqtool.recovery.listing import Listing
 from rmqtool.recovery.load import queue_directories, refused_by_wheel
 from rmqtool.recovery.settings import settings_of
+from rmqtool.recovery.timers import in_use
 from rmqtool.repair.config_salvage import Salvaged, salvage_table
 from rmqtool.repair.content import Inline
 from rmqtool.repair.mend.away import directory_away
@@ -22,6 +22,7 @@ from rmqtool.store.lock import LockState
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rmqtool.recovery.start import Start
     from rmqtool.recovery.traits import Traits
     from rmqtool.store.layout import Store
 
@@ -51,11 +52,12 @@ def refusal_edits(store: Store, release: str) -> list[Edit]:
             edits += _table(store, one.path, one.loads, start.traits)
     if start.traits.typed_queues:
         edits += _kinds(store, edits)
+    edits += _timer_log(start.start)
     wheel = refused_by_wheel(start.start)
     if wheel is not None and wheel.path is not None:
         message = "of another length than brokers take: it is built anew from the timer log"
         edits.append(Edit(Change(action=Action.REMOVE, path=wheel.path, why="timer-wheel", message=message)))
-    listing = Listing(store)
+    listing = store.listing
     if listing.is_directory("lock"):
         edits += directory_away(store, "lock", "lock-directory", "brokers open a file of this name")
     for entry in listing.entries("index"):
@@ -63,6 +65,18 @@ def refusal_edits(store: Store, release: str) -> list[Edit]:
             message = "a directory among the index files: brokers refuse it, or load none behind it"
             edits += directory_away(store, entry.path, "stray-directory", message)
     return edits
+
+
+def _timer_log(start: Start) -> Iterator[Edit]:
+    """Files of the timer log get the length that brokers demand; what is no entry there ends their scan."""
+    size = start.settings.timer_log_size
+    for entry in start.listing.entries("timerlog") if in_use(start) else ():
+        if entry.file is not None and entry.size not in (size, 0) and parse_long(entry.name) is not None:
+            message = "of another length than brokers take: timers behind its last entry are read again"
+            change = Change(
+                action=Action.RESIZE, path=entry.path, size=size, why="timer-log", message=message
+            )
+            yield Edit(change)
 
 
 def _table(store: Store, name: str, loads: Loads, traits: Traits) -> Iterator[Edit]:
@@ -161,7 +175,7 @@ def _topic_table(store: Store, edits: list[Edit]) -> tuple[dict[str, Any] | None
 
 def _queues_by_topic(store: Store) -> dict[str, dict[str, tuple[list[str], bool]]]:
     """Queue directories by topic and kind, and whether any of them has a file that is not empty."""
-    listing = Listing(store)
+    listing = store.listing
     found: dict[str, dict[str, tuple[list[str], bool]]] = {}
     for kind in _KINDS:
         for topic, _, path in queue_directories(listing, kind):

@@ -23,7 +23,12 @@ _DATA = (".sst", ".log", ".blob")
 
 
 def has_rocksdb_queues(store: Store) -> bool:
-    """Whether the queues are in RocksDB, also where the database was moved out and only its name is left."""
+    """Whether the queues are in RocksDB, also where the database was moved out and only its name is left.
+
+    One that is written beside the files (`rocksdbCQDoubleWriteEnable`) nobody reads.
+    """
+    if store.config is not None and store.config.doubles_queues:
+        return False
     return any((store.root / "consumequeue" / name).exists() for name in ("CURRENT", "IDENTITY"))
 
 

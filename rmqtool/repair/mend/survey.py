@@ -99,7 +99,9 @@ class Surveyor:
         self._counts = np.ones(_TOGETHER, np.int64)
         last = slabs[-1] if slabs else None
         current, reached = None, 0
-        with closing(in_order(list(slabs), partial(self._events, last), self.jobs)) as events:
+        with closing(
+            in_order(list(slabs), partial(self._events, last), self.jobs, size=lambda one: one.size)
+        ) as events:
             for slab, event in events:
                 if current is not slab:
                     current, reached = slab, 0

@@ -10,6 +10,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from rmqtool.check.findings import Severity
 from rmqtool.check.state import check_state
 from rmqtool.recovery.reading import Reading as StartReading
@@ -22,6 +24,8 @@ from rmqtool.repair.prove.started import harm_of, lost_by, start_of
 from rmqtool.repair.prove.verified import errors_of
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import data_bytes
+from rmqtool.scan.multi import LMQ_PREFIX
+from rmqtool.scan.units import UNIT
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from rmqtool.check.reading import Reading
     from rmqtool.recovery.outcome import Outcome
     from rmqtool.repair.plan import Planned
+    from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
 
 _TOLD = 100
@@ -90,9 +95,42 @@ def _of_keep(store: Store, planned: Planned, reading: Reading) -> Iterator[str]:
         )
     if comparison.more:
         yield f"{comparison.more} further whole records would be lost or moved"
-    if errors.listed:
-        yield from (words for _, words in errors.beyond(errors_of(store, reading, kernels)))
+    light = list(_light(store, after, planned))
+    if errors.listed or light:
+        before = errors_of(store, reading, kernels)
+        yield from (words for _, words in errors.beyond(before))
+        yield from (
+            f"{file.shown}: units that lead to messages would move"
+            for file, now in light
+            if file.shown not in before.spoiled and _moved(file, now, store.segments.first_offset)
+        )
     yield from _new_harm(store, after, planned, reading)
+
+
+def _light(store: Store, after: Store, planned: Planned) -> Iterator[tuple[StoreFile, StoreFile | None]]:
+    """Files of light queues that a plan changes, as they are and as they would be."""
+    for path in dict.fromkeys(edit.change.path for edit in planned.edits):
+        file = store.file(path)
+        light = file is not None and (file.topic or "").startswith(LMQ_PREFIX)
+        if file is not None and light and file.kind is FileKind.CONSUMEQUEUE and file.regular:
+            yield file, after.file(path)
+
+
+def _moved(file: StoreFile, now: StoreFile | None, begin: int) -> bool:
+    """Whether a unit that leads into the log, which begins there, would be another one."""
+    was, then = _units(file), _units(now) if now is not None else np.empty(0, UNIT)
+    there = (was["size"] > 0) & (was["physical_offset"] >= begin)
+    if there[len(then) :].any():
+        return True
+    was, then, there = was[: len(then)], then[: len(was)], there[: len(then)]
+    same = (was["physical_offset"] == then["physical_offset"]) & (was["size"] == then["size"])
+    return bool((there & ~same).any())
+
+
+def _units(file: StoreFile) -> np.ndarray:
+    with file.open("pread") as source:
+        raw = source.window(0, file.size // UNIT.itemsize * UNIT.itemsize).tobytes()
+    return np.frombuffer(raw, UNIT)
 
 
 def _beside_built(store: Store, planned: Planned) -> Store:

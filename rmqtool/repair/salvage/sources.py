@@ -38,7 +38,7 @@ class Sources:
 
 
 def collect(paths: Iterable[str]) -> Sources:
-    """All regular files at and below `paths`.
+    """All regular files at and below `paths`, also where links to directories lead.
 
     Raises what `stat_named` raises, and `UsageError` for a path that is no file or directory.
     """
@@ -61,7 +61,13 @@ def _walk(root: str, found: Sources, seen: set[tuple[int, int]]) -> None:
         path = escape_name(str(error.filename))
         found.not_covered.append(unreadable(path, error.strerror or "cannot be listed"))
 
-    for directory, inside, names in os.walk(root, onerror=failed):
+    walked: set[tuple[int, int]] = set()
+    for directory, inside, names in os.walk(root, onerror=failed, followlinks=True):
+        here = os.stat(directory)
+        if (here.st_dev, here.st_ino) in walked:  # links may lead back
+            inside.clear()
+            continue
+        walked.add((here.st_dev, here.st_ino))
         inside.sort()
         for name in sorted(names):
             path = os.path.join(directory, name)

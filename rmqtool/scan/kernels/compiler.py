@@ -11,7 +11,9 @@ import os
 from pathlib import Path
 
 from numba import cfunc, config, njit
+from numba.core import event
 
+from rmqtool.scan import engine
 from rmqtool.scan.cache import cache_directory, digest_of_sources
 from rmqtool.scan.crc import load_isal_symbol
 
@@ -26,6 +28,21 @@ def _cache_directory() -> str | None:
 
 
 _DIRECTORY = _cache_directory()
+
+
+class _Listener(event.Listener):
+    """Tells `engine.compiling` what is compiled, which nothing is that the cache has."""
+
+    def on_start(self, event):
+        if engine.compiling is not None:
+            engine.compiling(event.data["dispatcher"].py_func.__name__)
+
+    def on_end(self, event):
+        if engine.compiling is not None:
+            engine.compiling("")
+
+
+event.register("numba:compile", _Listener())
 
 
 def kernel(**options):

@@ -40,8 +40,14 @@ class Listing:
 
     def commit_log(self) -> list[Entry]:
         """Entries of all commit log directories together, in name order (`MultiPathMappedFileQueue#load`)."""
+        return self._commit_log
+
+    @cached_property
+    def _commit_log(self) -> list[Entry]:
         roots = {str(root) for root in self.store.roots[1:]}
         paths = [one.path for one in self.store.directories if one.location in roots]
+        if not paths:
+            return self.entries("commitlog")
         found = [entry for path in ["commitlog", *paths] for entry in self.entries(path)]
         return sorted(found, key=lambda entry: entry.order)
 
