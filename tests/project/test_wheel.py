@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import fixtures
+from rmqtool.scan.ahead import target
 from tests.project.files import ROOT
 
 pytestmark = [pytest.mark.packaging, pytest.mark.timeout(900)]
@@ -52,6 +53,19 @@ def test_wheel_holds_exactly_two_packages_and_what_spark_looks_for(built: Path) 
     assert modules - set(names) == {"rmqtool/pipeline/pyspark_rocketmq.py"}  # it becomes the module below
     assert [name for name in names if name.startswith("pyspark_")] == ["pyspark_rocketmq/__init__.py"]
     assert {"rmqtool/py.typed", "formats/py.typed"} <= set(names)
+
+
+def test_wheel_has_the_kernels_of_its_sources(built: Path, tmp_path: Path) -> None:
+    """Compiled when it is built, and used from where it is installed, with no compiler there."""
+    if not target.supported():
+        pytest.skip("kernels are compiled ahead on 64-bit Linux on x86 only")
+    (wheel,) = built.glob("*.whl")
+    assert "manylinux_2_17_x86_64" in wheel.name
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+    code = "import sys, rmqtool.scan.kernels_ahead as k; print(k.__file__, 'numba' in sys.modules)"
+    done = run("/usr/bin/env", f"PYTHONPATH={tmp_path}", sys.executable, "-c", code, cwd=tmp_path)
+    assert done.split() == [str(tmp_path / "rmqtool" / "scan" / "kernels_ahead.py"), "False"]
 
 
 def test_source_distribution_has_licence_and_no_fixtures(built: Path) -> None:

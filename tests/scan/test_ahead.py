@@ -159,6 +159,27 @@ def test_a_kernel_that_raises_or_allocates_is_not_built() -> None:
     assert all(found.values())
 
 
+def test_what_numba_compiles_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    numba_kernels()
+    from numba import njit
+
+    from rmqtool.scan import engine
+
+    said: list[str] = []
+    monkeypatch.setattr(engine, "compiling", said.append)
+
+    @njit
+    def inner(number):
+        return number + 1
+
+    @njit
+    def outer(number):
+        return inner(number)
+
+    assert (outer(1), outer(2)) == (2, 3)
+    assert said == ["outer", "inner", "", ""]
+
+
 @pytest.mark.full
 def test_a_build_gives_the_same_bytes_again(tmp_path: Path) -> None:
     ahead_kernels()

@@ -37,7 +37,7 @@ class _Listener(event.Listener):
         if engine.compiling is not None:
             engine.compiling(event.data["dispatcher"].py_func.__name__)
 
-    def on_end(self, event):
+    def on_end(self, event):  # noqa: ARG002 - numba's
         if engine.compiling is not None:
             engine.compiling("")
 
