@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
@@ -23,8 +22,6 @@ class Kernels(BuildHookInterface):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002 - hatchling's
         """Builds, and says what the wheel is then."""
-        for one in MADE:
-            Path(self.root, one).unlink(missing_ok=True)
         command = [sys.executable, "-m", "rmqtool.scan.ahead.build"]
         environment = {**os.environ, "PYTHONPATH": self.root}
         if subprocess.run(command, cwd=self.root, env=environment, check=False).returncode != 0:  # noqa: S603

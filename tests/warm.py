@@ -7,17 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from rmqtool.scan.ahead import build, target
-
-
-def main() -> int:
-    """Builds the library of this checkout, unless it is there."""
-    try:
-        target.usable()
-    except ImportError:
-        return build.main()
-    return 0
-
+from rmqtool.scan.ahead import build
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(build.main())

@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from shutil import which
@@ -42,11 +43,14 @@ define i32 @{ISAL_SYMBOL}(i32 %start, i64 %address, i64 %length) alwaysinline {{
 
 
 def main() -> int:
-    """Builds in a process of its own, whose compiler is set to that processor."""
+    """Builds, unless what lies there is right, in a process whose compiler is set to that processor."""
     if not target.supported():
         return _refuse("only for 64-bit Linux on x86")
     if os.environ.get("NUMBA_CPU_NAME") == target.PROCESSOR:
         return build()
+    with suppress(ImportError):
+        target.usable()
+        return 0
     settings = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
     settings |= {"NUMBA_CPU_NAME": target.PROCESSOR, "NUMBA_CPU_FEATURES": "", "PYTHONHASHSEED": "0"}
     with tempfile.TemporaryDirectory() as place:
