@@ -108,6 +108,7 @@ class IndexFile:
         self._kernels = kernels.building
         self._size = file_size(rules.hash_slots, rules.index_items)
         self._slots = np.zeros(rules.hash_slots, np.int32)
+        self._blocks = np.zeros(-(-rules.hash_slots // _BLOCK), np.bool_)
         self._state = np.zeros(len(Keys), np.int64)
         if after.physical_offset > 0:
             self._state[[Keys.BEGIN_PHYSICAL_OFFSET, Keys.END_PHYSICAL_OFFSET]] = after.physical_offset
@@ -174,7 +175,15 @@ class IndexFile:
             )
         )
         self._waiting += following - start
+        self._note_blocks(hashes[start:following])
         return following
+
+    def _note_blocks(self, hashes: Int32s) -> None:
+        """Notes the blocks of slots that these keys are in; of many keys all."""
+        if len(hashes) < len(self._blocks):
+            self._blocks[np.abs(hashes.astype(np.int64)) % len(self._slots) // _BLOCK] = True
+        else:
+            self._blocks[:] = True
 
     def _flush(self) -> None:
         if self._waiting:
@@ -204,7 +213,7 @@ class IndexFile:
             if changed.size:
                 yield int(changed[0]), int(changed[-1]) + 1
             return
-        for first in range(0, len(self._slots), _BLOCK):
+        for first in (np.flatnonzero(self._blocks) * _BLOCK).tolist():
             if self._slots[first : first + _BLOCK].any():
                 yield first, min(first + _BLOCK, len(self._slots))
 

@@ -7,6 +7,7 @@ the log builds the same files. Queues are dealt out to buckets, so that one read
 
 from __future__ import annotations
 
+import os
 import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
@@ -16,6 +17,7 @@ import numpy as np
 from rmqtool.build.index import FileEnd
 from rmqtool.errors import StoreIOError
 from rmqtool.scan.fields import Column
+from rmqtool.store.writing import open_regular, way_to_own
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -149,9 +151,16 @@ class KeySpool:
 
 
 def read_frames(path: str, places: Sequence[tuple[int, int]]) -> Iterator[bytes]:
-    """The frames at these places of a spool file, one at a time. Raises `StoreIOError`."""
+    """The frames at these places of a spool file, one at a time. Raises `StoreIOError`.
+
+    What is in them is believed, names of topics too: for root, nobody else may change their directory.
+    """
+    folder, name = os.path.split(path)
     try:
-        with open(path, "rb") as file:
+        with (
+            way_to_own(folder, "the directory of a task") as held,
+            open(open_regular(f"{held.here}/{name}"), "rb") as file,
+        ):
             for position, length in places:
                 file.seek(position)
                 data = file.read(length)

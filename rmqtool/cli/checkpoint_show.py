@@ -41,10 +41,11 @@ def command(
     too late.
     """
     from rmqtool.cli.proving import proven
-    from rmqtool.store.required import require_log
+    from rmqtool.store.required import require_log, require_root
 
     context = Context(output)
     opened = open_store(context, path, store)
+    require_root(opened)
     require_log(opened)
     found = proven(context, opened, read, version)
     late = [name for name in _TIMES if found.stored[name] > found.safe[name]]

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from rmqtool.errors import UsageError
 from rmqtool.output.stream import ByteOut
 from rmqtool.output.talk import Talk
-from rmqtool.output.text import color_enabled, is_terminal
+from rmqtool.output.text import color_enabled, is_terminal, safe
 from rmqtool.output.times import zone_of
+from rmqtool.secrets import hide
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,15 +23,26 @@ if TYPE_CHECKING:
     from rmqtool.output.tablerows import Column
 
 
+def _log() -> None:
+    """What modules log goes to standard error, a line each."""
+    import logging
+
+    class Line(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            return safe(hide(f"rmqtool: {record.getMessage()}"))
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(Line())
+    logging.basicConfig(handlers=[handler])
+    logging.getLogger("rmqtool").setLevel(logging.DEBUG)
+
+
 class Context:
     """Made once by a command from its `OutputOptions`: where it writes, talks and shows progress."""
 
     def __init__(self, options: OutputOptions) -> None:
         if options.debug:
-            import logging
-
-            logging.basicConfig(format="rmqtool: %(message)s")
-            logging.getLogger("rmqtool").setLevel(logging.DEBUG)
+            _log()
         if not options.quiet and is_terminal(sys.stderr):
             from rmqtool.scan import engine
 

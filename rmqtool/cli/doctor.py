@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from rmqtool.recovery.advice import Asked
     from rmqtool.recovery.consultation import Consultation
-    from rmqtool.recovery.cures import Cure
     from rmqtool.recovery.outcome import StartPlan
+    from rmqtool.recovery.scenarios import Scenario
     from rmqtool.store.layout import Store
 
 SCHEMA = "rmqtool.doctor/1"
@@ -49,7 +49,7 @@ def command(
         typer.Option(
             "--what-if",
             metavar="CURE",
-            help="Foretell the start after a cure that nobody makes: delete-consumequeue, delete-index, "
+            help="Simulate the start after a workaround (it is not made): delete-consumequeue, delete-index, "
             "remove-abort, remove-checkpoint, zero-checkpoint, 'remove-file PATH', start-twice, 'release X', "
             "'set NAME=VALUE'; several joined with + are made together. Repeatable: all are compared.",
             show_default=False,
@@ -93,9 +93,9 @@ def command(
     require_root(opened)
     asked = _asked(path, store, version, opened)
     consultation = Consultation(opened, version.as_version, full=full, budget=seconds)
-    cures = consultation.parse(what_if or [])
+    scenarios = consultation.parse(what_if or [])
     try:
-        _run(context, consultation, cures, read)
+        _run(context, consultation, scenarios, read)
     except KeyboardInterrupt:
         _show(context, consultation, asked, interrupted=True)
         raise
@@ -104,7 +104,9 @@ def command(
     return codes.get(consultation.verdict.value, ExitCode.DAMAGE)
 
 
-def _run(context: Context, consultation: Consultation, cures: Sequence[Cure], read: ReadOptions) -> None:
+def _run(
+    context: Context, consultation: Consultation, scenarios: Sequence[Scenario], read: ReadOptions
+) -> None:
     from rmqtool.output.sizes import human_bytes
     from rmqtool.recovery.reading import Reading
     from rmqtool.scan.engine import choose_kernels
@@ -120,8 +122,8 @@ def _run(context: Context, consultation: Consultation, cures: Sequence[Cure], re
     store = consultation.store
     access = Access.of(read.bytes_per_second, careful=read.safe_io, live=is_live(store))
     kernels = choose_kernels(data_bytes(store.segments))
-    with context.progress("reading", consultation.bytes_at_most(cures)) as progress:
-        consultation.run(cures, Reading(kernels, access, read.job_count, progress.advance), tell)
+    with context.progress("reading", consultation.bytes_at_most(scenarios)) as progress:
+        consultation.run(scenarios, Reading(kernels, access, read.job_count, progress.advance), tell)
 
 
 def _seconds(text: str) -> float:
@@ -159,6 +161,6 @@ def _show(context: Context, consultation: Consultation, asked: Asked, *, interru
     elif outcomes and not interrupted:
         from rmqtool.output.start_page import StartPage
 
-        told = [(cure.text, found, verdict) for cure, found, verdict in consultation.treated]
+        told = [(scenario.text, found, verdict) for scenario, found, verdict in consultation.scenarios]
         page = StartPage(context.page(), context.zone)
         page.write(outcomes, consultation.verdict, disk, advice, told)

@@ -108,7 +108,8 @@ def _report(error: BaseException, *, debug: bool) -> int:
     if debug:
         import traceback
 
-        _say(hide("".join(traceback.format_exception(error)).rstrip("\n")))
+        stack = hide("".join(traceback.format_exception(error)).rstrip("\n"))
+        _say("\n".join(map(safe, stack.split("\n"))))
     if isinstance(error, RmqtoolError):
         _say(f"{PROGRAM}: {_one_line(str(error))}")
         return error.exit_code

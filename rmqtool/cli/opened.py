@@ -63,14 +63,14 @@ def open_store(
 
 def stopped_journal(opened: Store) -> str | None:
     """The journal of an apply that left this store between two states."""
-    from rmqtool.errors import StoreIOError
+    from rmqtool.errors import PlanRefusedError, StoreIOError
     from rmqtool.repair.marker import find_marker
 
     if not _has_marker(opened):
         return None
     try:
         marker = find_marker(opened.root)
-    except StoreIOError:  # said when the store was opened
+    except (StoreIOError, PlanRefusedError):  # said when the store was opened
         return None
     return marker.journal if marker is not None else None
 
@@ -80,14 +80,14 @@ def _has_marker(opened: Store) -> bool:
 
 
 def _warn_of_marker(context: Context, opened: Store) -> None:
-    from rmqtool.errors import StoreIOError
+    from rmqtool.errors import PlanRefusedError, StoreIOError
     from rmqtool.repair.interrupted import in_the_middle
     from rmqtool.repair.marker import find_marker
     from rmqtool.store.lock import probe
 
     try:
         marker = find_marker(opened.root)
-    except StoreIOError as error:
+    except (StoreIOError, PlanRefusedError) as error:
         context.talk.warn(str(error))
         return
     if marker is None:

@@ -83,7 +83,7 @@ def consultation_document(
 ) -> dict[str, Any]:
     """The whole answer of `doctor`; keys as in the command-line contract."""
     told: dict[str, Any] = start_document(asked.outcomes[0]) if asked.outcomes else {}
-    every = [*asked.outcomes, *(one for _, found, _ in asked.treated for one in found)]
+    every = [*asked.outcomes, *(one for _, found, _ in asked.scenarios for one in found)]
     told.pop("incomplete_reason", None)
     overall = Verdict.UNCERTAIN if interrupted else asked.verdict
     return {
@@ -93,12 +93,12 @@ def consultation_document(
         "disk": disk,
         "what_if": [
             {
-                "cure": cure.text,
+                "cure": scenario.text,
                 **start_document(found[0]),
                 "verdict": verdict.value,
                 "safe_to_start": verdict.safe,
             }
-            for cure, found, verdict in asked.treated
+            for scenario, found, verdict in asked.scenarios
             if found
         ],
         "advice": [{"command": one.command, "why": one.why} for one in advice],

@@ -45,12 +45,12 @@ class StartPage:
         of_all: Verdict,
         disk: dict[str, Any],
         advice: Sequence[Advice],
-        cures: Sequence[tuple[str, Sequence[Outcome], Verdict]] = (),
+        scenarios: Sequence[tuple[str, Sequence[Outcome], Verdict]] = (),
     ) -> None:
-        """outcomes: of every release in question, the last one first. cures: text, outcomes, verdict."""
+        """outcomes: of every release in question, the last one first. scenarios: text, outcomes, verdict."""
         for line in textwrap.wrap(headline(outcomes, of_all), _WIDTH):
             self._page.line(line, STYLES[of_all])
-        self._cures(outcomes, of_all, cures)
+        self._scenarios(outcomes, of_all, scenarios)
         self._loss(outcomes[0].loss)
         for outcome in outcomes:
             self._start(outcome)
@@ -59,16 +59,16 @@ class StartPage:
         self._next(advice)
         self._page.close()
 
-    def _cures(
+    def _scenarios(
         self,
         outcomes: Sequence[Outcome],
         of_all: Verdict,
-        cures: Sequence[tuple[str, Sequence[Outcome], Verdict]],
+        scenarios: Sequence[tuple[str, Sequence[Outcome], Verdict]],
     ) -> None:
-        if not cures:
+        if not scenarios:
             return
         self._page.heading("What if")
-        all_of_them = [("as it is", outcomes, of_all), *cures]
+        all_of_them = [("as it is", outcomes, of_all), *scenarios]
         rows = [what_if_row(number, of[0], verdict) for number, (_, of, verdict) in enumerate(all_of_them)]
         self._page.table(WHAT_IF, rows)
         for number, (text, _, _) in enumerate(all_of_them):

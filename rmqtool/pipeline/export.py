@@ -111,7 +111,7 @@ class ExportJob:
         self._target.begin(force=self._force, resume=False, options={}, useless=ATTEMPTS)
         self._staging = self._target.open_parts(fresh=True, mode=part_mode())
         with writing(self._staging):
-            (self._staging / ATTEMPTS).mkdir()
+            (self._staging / ATTEMPTS).mkdir(part_mode())
 
     def run(
         self, stores: Mapping[str, Store], missing: Mapping[str, Sequence[Row]]

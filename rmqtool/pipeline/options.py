@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rmqtool.store.config import StoreConfig
+    from rmqtool.store.coverage import Row
 
 UNREADABLE = ("fail", "skip")
 _OF_MESSAGES = ("from", "to", "offset_range")
@@ -42,7 +43,8 @@ class SourceOptions:
 
     part_bytes: see `parts.log_parts`. unreadable: what becomes of bytes that cannot be read, `fail` or
     `skip`. pushdown: whether the reader takes filters. report: where skipped ranges are told
-    (`notes.Listener`).
+    (`notes.Listener`). matched: those of `paths` that a pattern stands for. left_out: rows of `not_covered`
+    for what a pattern matched and is no store.
     """
 
     paths: tuple[str, ...]
@@ -54,6 +56,8 @@ class SourceOptions:
     store_config: str | None = None
     pushdown: bool = False
     report: str | None = None
+    matched: frozenset[str] = frozenset()
+    left_out: tuple[Row, ...] = ()
 
     @property
     def config(self) -> StoreConfig | None:
@@ -96,23 +100,29 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
 def expand(paths: Sequence[str]) -> tuple[str, ...]:
     """The stores that are meant: patterns stand for what they match, in order of names.
 
-    Raises `UsageError` for a pattern without a match, `VanishedError` for a path that is not there.
+    Paths are absolute, since tasks run in other directories. Raises `UsageError` for a pattern without a
+    match, `VanishedError` for a path that is not there.
     """
     found: list[str] = []
     for one in map(local_path, paths):
         if is_remote(one):
             found += _remote_matches(one)
             continue
-        if os.path.lexists(one) or not glob.has_magic(one):
+        if not is_pattern(one):
             if not os.path.lexists(one):
                 raise VanishedError(f"{one}: no such file or directory")
-            found.append(one)
+            found.append(os.path.abspath(one))
             continue
         matches = sorted(glob.glob(one))
         if not matches:
             raise UsageError(f"{one} matches nothing")
-        found += matches
+        found += map(os.path.abspath, matches)
     return tuple(dict.fromkeys(found))
+
+
+def is_pattern(path: str) -> bool:
+    """Whether a path stands for what it matches: there is none of that name."""
+    return glob.has_magic(path) and (is_remote(path) or not os.path.lexists(path))
 
 
 def local_path(path: str) -> str:

@@ -30,7 +30,7 @@ from rmqtool.repair.rebuild_report import exit_code_of, summary_of
 from rmqtool.repair.rebuild_rules import rules_of
 from rmqtool.scan.log import data_bytes
 from rmqtool.store.coverage import coverage
-from rmqtool.store.writing import way_to
+from rmqtool.store.writing import Folder, way_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -109,10 +109,10 @@ class RebuildJob:
             if self._folder.has(self._part.name):
                 if not os.path.isdir(f"{self._folder.here}/{self._part.name}/{WORK}"):
                     raise UsageError(f"{self._part} exists and is none of a rebuild")
-                self.discard()
+                self._folder.remove_made(self._part.name, WORK)
             self._staging = self._folder.make(self._part.name, part_mode())
-            for name in (WORK, MADE):
-                os.mkdir(f"{self._staging.here}/{name}")
+            os.mkdir(f"{self._staging.here}/{WORK}", part_mode())
+            os.mkdir(f"{self._staging.here}/{MADE}")
 
     def run(self, stores: Mapping[str, Store]) -> Iterator[StoreRebuilt]:
         """Rebuilds the stores; parts of later ones are read while earlier ones are built."""
@@ -123,7 +123,7 @@ class RebuildJob:
             chosen = {one for one in store.segments if store.segments.by_base(one.base) is one}
             parts[path] = log_parts(store, self._source.part_bytes, chosen.__contains__)
             place = f"{WORK}/{number}"
-            os.mkdir(f"{self._staging.here}/{place}")
+            os.mkdir(f"{self._staging.here}/{place}", part_mode())
             options = self._options[path]
             rules = rules_of(store, options.release)
             tasks[path] = SpoolTask(rules, options, frozenset(store.topics), str(self._part / place), buckets)
@@ -153,7 +153,8 @@ class RebuildJob:
             apply_alone(store, found.planned, str(target))
         except LostError as error:
             return StoreRebuilt(path, None, [lost_store(error.lost)])
-        self._staging.remove(place)
+        with Folder.open(f"{self._staging.here}/{place}") as done:
+            done.clear()
         return StoreRebuilt(path, found)
 
     def _build(
@@ -202,7 +203,7 @@ class RebuildJob:
     def discard(self) -> None:
         """Removes what was written."""
         with writing(self._part):
-            self._folder.remove(self._part.name)
+            self._folder.remove_held(self._part.name, self._staging)
 
     def summary(self) -> Row:
         """Of one store its own, of several all of them."""

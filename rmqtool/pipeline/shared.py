@@ -14,8 +14,8 @@ from rmqtool.errors import StoreIOError, UsageError
 from rmqtool.pipeline.session import parallelism
 from rmqtool.store.modes import mask, only_for
 from rmqtool.store.names import escape_name
-from rmqtool.store.trust import foreign_component
-from rmqtool.store.writing import way_to
+from rmqtool.store.trust import changed_by_others, foreign_component
+from rmqtool.store.writing import way_to, way_to_own
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,13 +44,11 @@ def new_attempt(below: str) -> Iterator[Folder]:
     """
     name = uuid.uuid4().hex
     try:
-        folder, missing = way_to(below, "the directory of a task")
-        if missing:
-            folder.close()
-            raise StoreIOError(f"{below} {NOT_SHARED}")
-        with folder:
+        with way_to_own(below, "the directory of a task") as folder:
             made = folder.make(name, part_mode())
             readers = os.fstat(folder.descriptor).st_mode
+    except FileNotFoundError as error:
+        raise StoreIOError(f"{below} {NOT_SHARED}") from error
     except OSError as error:
         raise StoreIOError(f"{below}/{name}: {error.strerror}") from error
     before = mask()
@@ -71,7 +69,7 @@ def refuse_led(directory: str, option: str) -> None:
     if os.geteuid() != 0 or parts.scheme not in {"", "file"}:
         return
     place = parts.path if parts.scheme else directory
-    foreign = foreign_component(place)
+    foreign = foreign_component(place) or _foreign_inside(place)
     if foreign is not None:
         raise UsageError(
             f"{option} {escape_name(place)}: another user may change {escape_name(foreign)}, and Spark "
@@ -83,6 +81,15 @@ def refuse_led(directory: str, option: str) -> None:
             folder = stack.enter_context(folder).make(name)
             folder.show()
         stack.enter_context(folder)
+
+
+def _foreign_inside(place: str) -> str | None:
+    """The first directory, or link to one, below `place` that another user may change."""
+    for at, folders, _ in os.walk(place):
+        for name in folders:
+            if changed_by_others(os.lstat(os.path.join(at, name)), last=True):
+                return os.path.join(at, name)
+    return None
 
 
 def refuse_not_shared(lost: Lost) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from rmqtool.errors import StoreIOError, UsageError, VanishedError
+from rmqtool.output.text import safe
 from rmqtool.pipeline.follow import (
     intact_end,
     limited_end,
@@ -25,6 +26,7 @@ from rmqtool.pipeline.notes import send
 from rmqtool.pipeline.opening import open_any, refuse_remote
 from rmqtool.pipeline.reading import messages, refuse_unreadable
 from rmqtool.pipeline.types import checked_schema, to_spark
+from rmqtool.secrets import hide
 from rmqtool.store.coverage import Incomplete
 from rmqtool.store.growing import segments_now
 
@@ -197,7 +199,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return
         for row in rows:
             place = f"{row['store']}: {row['path']}, physical offset {row.get('physical_offset')}"
-            sys.stderr.write(f"rmqtool: {place}: {row.get('error', row['reason'])}\n")
+            sys.stderr.write(safe(hide(f"rmqtool: {place}: {row.get('error', row['reason'])}")) + "\n")
 
 
 TRIGGER = "prepareForTriggerAvailableNow"

@@ -32,7 +32,7 @@ class ExactOffset:
     """queue_offset: None when no message answers.
 
     monotone: do store times never go back in what was read? checked: `all` units, or the `edges` of files
-    and one file in full. unknown: units whose record is not there to be asked. of_others: queue offset by
+    and one file in full. unknown: units whose record is not there to be asked. misdirected: queue offset by
     physical offset, of records that name another queue as their own, and of units that go back in the log.
     """
 
@@ -40,7 +40,7 @@ class ExactOffset:
     monotone: bool
     checked: str
     unknown: int
-    of_others: dict[int, int]
+    misdirected: dict[int, int]
 
 
 def exact_offset(view: QueueView, time: int, boundary: Boundary, all_units: int = ALL_UNITS) -> ExactOffset:

@@ -56,6 +56,18 @@ def lost_end(store: Store, wanted: MessageFilter | None = None) -> list[Row]:
     return [place | {"length": end - high, "reason": Incomplete.DAMAGE.value, "error": why}]
 
 
+def behind_end(store: Store) -> tuple[str, int, int] | None:
+    """The index file that leads behind the log's last record, how far, and where that record ends.
+
+    The log is written first, so it was longer. Nothing is said of a part of a log, or of one without records.
+    """
+    first, high = log_span(store)
+    end, path = max(_of_index(store), default=(0, ""))
+    if not store.segments.is_whole or high <= first or end <= high:
+        return None
+    return path, end, high
+
+
 def _furthest(store: Store) -> tuple[int, str]:
     """Physical offset behind the last message of any queue or index file, and the file that says so."""
     found = [(0, ""), *_of_index(store)]

@@ -125,7 +125,7 @@ class TimeQuery:
     @cached_property
     def _misdirected(self) -> list[Row]:
         """The row for messages of other queues among those that were asked for their time."""
-        slots = dict(islice(self.exact.of_others.items(), _MOST))
+        slots = dict(islice(self.exact.misdirected.items(), _MOST))
         for part in pick(self.store.segments, list(slots), QUEUE_COLUMNS):
             if isinstance(part, Missing):
                 continue

@@ -9,6 +9,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from rmqtool.query.queue_view import QueueView, Units, ViewedFile
 
 
@@ -42,16 +45,18 @@ class _Times:
 
     def __init__(self, view: QueueView, file: ViewedFile) -> None:
         self._log = view.log
-        self.units: Units = view.units(file)
-        self.offsets: list[int] = self.units["physical_offset"].tolist()
-        self.sizes: list[int] = self.units["size"].tolist()
+        self._units: Units = view.units(file)
 
     def __len__(self) -> int:
-        return len(self.offsets)
+        return len(self._units)
+
+    def offset(self, index: int) -> int:
+        """Physical offset of a unit."""
+        return int(self._units[index]["physical_offset"])
 
     def at(self, index: int) -> int:
         """Time of a unit, -1 when its record is not served."""
-        return self._log.store_timestamp(self.offsets[index], self.sizes[index])
+        return self._log.store_timestamp(self.offset(index), int(self._units[index]["size"]))
 
 
 def _with_boundary(view: QueueView, time: int, boundary: Boundary) -> int:
@@ -80,7 +85,7 @@ def _bisect_bounded(
     right: int | None = None
     while high >= low:
         middle = (low + high) // 2
-        if times.offsets[middle] < view.log.low:
+        if times.offset(middle) < view.log.low:
             low, left = middle + 1, middle
             continue
         value = times.at(middle)
@@ -143,7 +148,7 @@ def _by_modification_time(view: QueueView, time: int) -> int:
     left, right, left_time, right_time = -1, -1, -1, -1
     while high >= low:
         middle = (low + high) // 2
-        if times.offsets[middle] < view.log.low:
+        if times.offset(middle) < view.log.low:
             low, left = middle + 1, middle
             continue
         value = times.at(middle)
@@ -172,18 +177,18 @@ def _batch(view: QueueView, time: int, boundary: Boundary) -> int:
     if not filled:
         return -1
     units = next((one for one in reversed(filled) if int(one[0]["store_timestamp"]) <= time), filled[0])
-    stamps = units["store_timestamp"].tolist()
-    if time >= stamps[-1]:
+    stamps = units["store_timestamp"]
+    if time >= int(stamps[-1]):
         return int(units[-1]["base_offset"])
     found = _binary_search_right(stamps, time, boundary)
     return -1 if found < 0 else int(units[found]["base_offset"])
 
 
-def _binary_search_right(stamps: list[int], time: int, boundary: Boundary) -> int:
+def _binary_search_right(stamps: npt.NDArray[np.int64], time: int, boundary: Boundary) -> int:
     left, right = 0, len(stamps) - 1
     while left <= right:
         middle = (left + right) // 2
-        value = stamps[middle]
+        value = int(stamps[middle])
         if middle == right:
             return middle if value >= time else -1
         if middle == left:

@@ -28,6 +28,7 @@ class Cause(StrEnum):
     AT_END = "at_end"
     NOT_DISPATCHED = "not_dispatched"
     REMOVED = "removed"
+    NO_UNIT = "no_unit"
     FILTERED = "filtered"
     NO_READ_PERMISSION = "no_read_permission"
     BEYOND_READ_QUEUES = "beyond_read_queues"
@@ -91,6 +92,9 @@ def _by_range(
         yield Verdict(Cause.BELOW_MIN, f"offset {offset} is below the minimum {low}: the client is reset")
     elif answer.status is GetMessageStatus.MESSAGE_WAS_REMOVING:
         yield Verdict(Cause.REMOVED, f"the record of offset {offset} is no longer in the log")
+    elif answer.status is GetMessageStatus.OFFSET_FOUND_NULL:
+        goes_on = f"a pull delivers nothing and goes on at offset {answer.next_begin_offset}"
+        yield Verdict(Cause.NO_UNIT, f"no unit of offset {offset} can be read: {goes_on}")
     elif offset > high:
         yield Verdict(Cause.ABOVE_MAX, f"offset {offset} is above the maximum {high}: the client is reset")
     elif offset == high:

@@ -118,10 +118,10 @@ def _about(one: Outcome, asked: Asked) -> Iterator[Advice]:
         )
     release = ("--as-version", asked.release) if asked.release else ()
     if any(queue.repeated or queue.misplaced or queue.hidden for queue in one.queues):
-        cures = ("delete-consumequeue", "delete-consumequeue+remove-checkpoint")
-        treated = tuple(word for cure in cures for word in ("--what-if", cure))
+        scenarios = ("delete-consumequeue", "delete-consumequeue+remove-checkpoint")
+        options = tuple(word for scenario in scenarios for word in ("--what-if", scenario))
         yield Advice(
-            asked.line("doctor", *treated, *release),
+            asked.line("doctor", *options, *release),
             "whether building the queues anew would help; nothing is deleted by asking",
         )
 

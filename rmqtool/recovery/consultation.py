@@ -1,4 +1,4 @@
-"""One question to doctor: the releases, cures, time and reading that it is answered with."""
+"""One question to doctor: the releases, scenarios, time and reading that it is answered with."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from rmqtool.recovery.cures import Cure, parse_cure
 from rmqtool.recovery.lookback import ALLOWANCE, LookBack
 from rmqtool.recovery.outcome import Verdict
 from rmqtool.recovery.reading import BudgetEndedError
+from rmqtool.recovery.scenarios import Scenario, parse_scenario
 from rmqtool.recovery.settings import settings_of
 from rmqtool.recovery.traits import behaviours, traits_of
 from rmqtool.recovery.what_if import Conditions, verdict_of
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from rmqtool.recovery.reading import Reading
     from rmqtool.store.layout import Store
 
-Treated = tuple[Cure, list["Outcome"], Verdict]
-"""a cure, the outcomes after it, the verdict over them"""
+SimulatedScenario = tuple[Scenario, list["Outcome"], Verdict]
+"""a scenario, the outcomes after it, the verdict over them"""
 
 
 class Consultation:
@@ -44,11 +44,11 @@ class Consultation:
             traits_of(given)
         self._look_back = LookBack(None if full else ALLOWANCE)
         self.outcomes: list[Outcome] = []
-        self.treated: list[Treated] = []
+        self.scenarios: list[SimulatedScenario] = []
 
-    def parse(self, texts: Sequence[str]) -> list[Cure]:
-        """The cures asked for, each once. Raises `UsageError`."""
-        return [parse_cure(text, self.store) for text in dict.fromkeys(texts)]
+    def parse(self, texts: Sequence[str]) -> list[Scenario]:
+        """The scenarios asked for, each once. Raises `UsageError`."""
+        return [parse_scenario(text, self.store) for text in dict.fromkeys(texts)]
 
     @cached_property
     def releases(self) -> list[str]:
@@ -62,26 +62,26 @@ class Consultation:
         """The verdict over all releases."""
         return verdict_of(self.outcomes)
 
-    def bytes_at_most(self, cures: Sequence[Cure]) -> int:
+    def bytes_at_most(self, scenarios: Sequence[Scenario]) -> int:
         """What all these starts may read, for a progress bar."""
-        return sum(one.size for one in self.store.segments) * len(self.releases) * (1 + len(cures))
+        return sum(one.size for one in self.store.segments) * len(self.releases) * (1 + len(scenarios))
 
     def run(
         self,
-        cures: Sequence[Cure],
+        scenarios: Sequence[Scenario],
         reading: Reading,
         on_plan: Callable[[str, StartPlan], object] = lambda _release, _plan: None,
     ) -> None:
-        """Foretells the start with every release, then every cure. on_plan: told a release and its plan."""
+        """Simulates the start with every release, then every scenario. on_plan: gets release and plan."""
         conditions = self._conditions(reading)
         for release in self.releases:
             self.outcomes.append(conditions.start(self.store, release, on_plan=partial(on_plan, release)))
-        for cure in cures:
+        for scenario in scenarios:
             found: list[Outcome] = []
-            self.treated.append((cure, found, Verdict.UNCERTAIN))
-            releases = [cure.release] if cure.release else self.releases
-            found.extend(conditions.start(self.store, release, cure) for release in releases)
-            self.treated[-1] = cure, found, verdict_of(found)
+            self.scenarios.append((scenario, found, Verdict.UNCERTAIN))
+            releases = [scenario.release] if scenario.release else self.releases
+            found.extend(conditions.start(self.store, release, scenario) for release in releases)
+            self.scenarios[-1] = scenario, found, verdict_of(found)
 
     def _conditions(self, reading: Reading) -> Conditions:
         def advance(count: int) -> None:

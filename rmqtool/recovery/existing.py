@@ -64,6 +64,9 @@ def existing_damage(
     harmed = start.witness.harmed
     bases = {one.base: one.path for one in start.loaded}
     found.add(harmed.count, harmed.bytes, (bases[base] for base in harmed.bases if base in bases))
+    if start.longer is not None:
+        path, end, high = start.longer
+        found.add(0, end - high, (path,))
     for one in passed_over:
         found.add(0, FILLER, (one.path,))  # an entry of a queue still leads to what is behind it
     for entries in wrong:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from rmqtool.recovery.start import Start
     from rmqtool.recovery.traits import Traits
+    from rmqtool.store.files import StoreFile
     from rmqtool.store.listing import Entry, Listing
 
 
@@ -109,16 +111,22 @@ def load_index(listing: Listing, *, clean: bool, index_timestamp: int) -> IndexL
     for entry in listing.entries("index"):
         if parse_long(entry.name) is None:
             continue
-        if entry.file is None:
+        if entry.file is None or cannot_be_mapped(entry.file):
             return IndexLoad(tuple(deleted), tuple(kept), entry.path)
         late = not clean and _end_timestamp(entry) > index_timestamp
         (deleted if late else kept).append(entry.path)
     return IndexLoad(tuple(deleted), tuple(kept))
 
 
+def cannot_be_mapped(file: StoreFile) -> bool:
+    """Whether a broker cannot map what has this name; behind a link that leads nowhere it makes a file."""
+    place = file.location
+    return not file.regular and (not os.path.islink(place) or os.path.lexists(os.path.realpath(place)))
+
+
 def _end_timestamp(entry: Entry) -> int:
     """Zero where the file is too short: mapping it makes it longer."""
-    if entry.file is None:
+    if entry.file is None or not entry.file.regular:
         return 0
     with entry.file.open("pread") as source:
         return int.from_bytes(source.window(8, 8).tobytes().ljust(8, b"\0"), "big", signed=True)

@@ -23,9 +23,10 @@ from rmqtool.recovery.run import NO_CODE
 from rmqtool.scan.fields import Column
 from rmqtool.scan.lanes import Lanes
 from rmqtool.scan.units import BATCH_UNIT, UNIT, data_end
+from rmqtool.store.holes import STEP, data_windows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from types import ModuleType
     from typing import Any
 
@@ -163,12 +164,11 @@ class _BatchQueue:
         offsets, sizes = run.offsets[reached], run.sizes[reached]
         right, there, tagged = (np.zeros(len(bases), np.bool_) for _ in range(3))
         codes = run.codes[reached]
-        for one in self._files if len(bases) else ():
-            units = np.sort(batch_entries(one), order="base_offset", kind="stable")
+        parts = (units for one in self._files for units in batch_entries(one))
+        for stored in parts if len(bases) else ():
+            units = np.sort(stored, order="base_offset", kind="stable")
             own = units["base_offset"].astype(np.int64)
             places = np.minimum(np.searchsorted(own, bases), len(own) - 1)
-            if not len(own):
-                continue
             found, begins = units[places], own[places] == bases
             same = (found["physical_offset"] == offsets) & (found["size"] == sizes)
             same &= begins & (found["batch_size"] == counts)
@@ -184,14 +184,18 @@ class _BatchQueue:
         self.found.add(Matches(wrong_tags=int(other.sum()), first_tags=tags))
 
 
-def batch_entries(one: MappedFile) -> npt.NDArray[Any]:
-    """The entries of a batch queue's file that count as data."""
+def batch_entries(one: MappedFile) -> Iterator[npt.NDArray[Any]]:
+    """The entries of a batch queue's file that count as data, in parts; what is all zero is none."""
     if one.file is None:
-        return np.empty(0, BATCH_UNIT)
+        return
     with one.file.open("pread") as source:
-        end = min(data_end(source, BATCH_UNIT.itemsize), one.wrote)
-        raw = source.window(0, end // BATCH_UNIT.itemsize * BATCH_UNIT.itemsize)
-    return raw.view(BATCH_UNIT)
+        end = min(data_end(source, BATCH_UNIT.itemsize), one.wrote) // BATCH_UNIT.itemsize
+        step = STEP // BATCH_UNIT.itemsize * BATCH_UNIT.itemsize
+        for _, window in data_windows(source, 0, end * BATCH_UNIT.itemsize, step):
+            there = window.reshape(-1, BATCH_UNIT.itemsize).any(axis=1)
+            units = window.view(BATCH_UNIT)[there]
+            if len(units):
+                yield units
 
 
 def _units(one: MappedFile, numbers: Ints) -> npt.NDArray[Any]:
@@ -308,9 +312,8 @@ def _into_log(start: Start, queue: AnyQueue, seen: Matches) -> int:
     """Entries that lead into the log; 0 without counting where as many records were matched as can be."""
     low, high = start.log.min_offset, start.log.max_offset
     if isinstance(queue, BatchQueueModel):
-        entries = [batch_entries(one) for one in queue.files.files]
-        offsets = np.concatenate([np.empty(0, np.int64), *(one["physical_offset"] for one in entries)])
-        return int(((offsets >= low) & (offsets < high)).sum())
+        parts = (units["physical_offset"] for one in queue.files.files for units in batch_entries(one))
+        return sum(int(((offsets >= low) & (offsets < high)).sum()) for offsets in parts)
     end = min(queue.recovered_max, queue.max_offset)
     if seen.matched >= end - max(queue.min_offset, 0):
         return 0

@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from formats.checkpoint import parse_checkpoint
 from formats.commitlog import SysFlag
+from rmqtool.query.lost_end import behind_end
 from rmqtool.recovery.batch_queues import BatchQueueModel
 from rmqtool.recovery.commitlog import LogEnd, abnormal_start, normal_start, recover_log
 from rmqtool.recovery.dispatch import Dispatcher, MultiDispatchError
 from rmqtool.recovery.extension import count_cut, delete_below, last_address, recover_extension
-from rmqtool.recovery.load import IndexLoad, RefusedError, load_files, load_index, queue_directories
+from rmqtool.recovery.load import (
+    IndexLoad,
+    RefusedError,
+    cannot_be_mapped,
+    load_files,
+    load_index,
+    queue_directories,
+)
 from rmqtool.recovery.mapped import MappedFile, MappedFiles
 from rmqtool.recovery.matching import UnitMatcher
 from rmqtool.recovery.outcome import Mode, StartPlan
@@ -103,12 +111,25 @@ class Start:
         return not self.listing.exists("abort")
 
     @cached_property
+    def longer(self) -> tuple[str, int, int] | None:
+        """An index file that leads behind the end of the log, how far, and where that end is."""
+        return behind_end(self.store)
+
+    @cached_property
     def checkpoint(self) -> Any:
         """The checkpoint as it is read: zeros where there is none."""
         file = self.store.file("checkpoint")
-        if file is None:
+        if file is None or not file.regular:
             return parse_checkpoint(b"")
         return parse_checkpoint(read_whole(file))
+
+    def _refuse_other_checkpoint(self) -> None:
+        """What cannot be mapped ends the start (`StoreCheckpoint#StoreCheckpoint`)."""
+        if self.listing.is_directory("checkpoint"):
+            raise RefusedError("checkpoint-directory", "a directory of this name", "checkpoint")
+        file = self.store.file("checkpoint")
+        if file is not None and cannot_be_mapped(file):
+            raise RefusedError("checkpoint-directory", file.note or "no regular file", "checkpoint")
 
     def load(self) -> None:
         """Files of log and queues, the checkpoint, the index; after it `plan` is known."""
@@ -117,8 +138,7 @@ class Start:
         )
         self.loaded = list(self.log.files)
         self._load_queues()
-        if self.listing.is_directory("checkpoint"):
-            raise RefusedError("checkpoint-directory", "a directory of this name", "checkpoint")
+        self._refuse_other_checkpoint()
         if self.traits.confirm_from_checkpoint:
             self.confirm = int(self.checkpoint.confirm_physical_offset)
         self.index = load_index(

@@ -1,4 +1,4 @@
-"""Starts under the same conditions, on the store as it is and after a cure that nobody has tried."""
+"""Starts under the same conditions, on the store as it is and in a scenario that is only simulated."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rmqtool.recovery.taken import lost_parts
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rmqtool.recovery.cures import Cure
     from rmqtool.recovery.outcome import Outcome, QueueOutcome, StartPlan
     from rmqtool.recovery.reading import Reading
+    from rmqtool.recovery.scenarios import Scenario
     from rmqtool.recovery.settings import StartSettings
     from rmqtool.store.layout import Store
     from rmqtool.store.lock import LockState
@@ -36,20 +36,20 @@ class Conditions:
         self,
         store: Store,
         release: str,
-        cure: Cure | None = None,
+        scenario: Scenario | None = None,
         on_plan: Callable[[StartPlan], object] | None = None,
     ) -> Outcome:
-        """The outcome of a start with `release`, or with the release of the cure, after the cure."""
-        if cure is None:
+        """The outcome of a start with `release`, or with the release of the scenario, in the scenario."""
+        if scenario is None:
             return self._begin(store, release).run(on_plan, self.look_back)
-        if cure.switches:
-            conditions = replace(self, settings=replace(self.settings, **dict(cure.switches)))
-            return conditions.start(store, release, replace(cure, switches=()), on_plan)
-        treated = cure.applied(store)
-        wanted = cure.release or release
-        if not cure.twice:
-            return self._begin(treated, wanted).run(on_plan, self.look_back)
-        return self._twice(treated, wanted)
+        if scenario.switches:
+            conditions = replace(self, settings=replace(self.settings, **dict(scenario.switches)))
+            return conditions.start(store, release, replace(scenario, switches=()), on_plan)
+        changed = scenario.applied(store)
+        wanted = scenario.release or release
+        if not scenario.twice:
+            return self._begin(changed, wanted).run(on_plan, self.look_back)
+        return self._twice(changed, wanted)
 
     def _begin(self, store: Store, release: str, *, keep_units: bool = False) -> Foretelling:
         return Foretelling(store, release, self.settings, self.reading, self.lock, keep_units=keep_units)

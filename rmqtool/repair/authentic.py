@@ -2,7 +2,8 @@
 
 Undo writes and removes what a journal names, as root perhaps. So nobody else may be able to change the
 journal or the way to it, and the places in it are derived again: from the store's root, or
-a further commit-log root, and a relative path.
+a further commit-log root, and a relative path. An archive that root unpacks is root's own, so that is not
+enough: the root must be a store's, directories of segments hold some, and paths be such as stores have.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING
 
 from rmqtool.errors import StoreIOError, UsageError
 from rmqtool.repair.places import inside
-from rmqtool.store.names import escape_name, unescape_name
+from rmqtool.store.kinds import ROOT_FILES, TOP_DIRECTORIES
+from rmqtool.store.names import escape_name, parse_base_offset, unescape_name
+from rmqtool.store.roots import looks_like_root
 from rmqtool.store.trust import changed_by_others, foreign_component
 
 if TYPE_CHECKING:
@@ -70,11 +73,19 @@ def with_derived_places(journal: Journal, *, follow_links: bool = False) -> Jour
     store = journal.store
     if not os.path.isabs(store) or os.path.realpath(store) != store:
         raise _elsewhere(journal, store)
+    if os.path.isdir(store) and not looks_like_root(store):
+        raise UsageError(f"{escape_name(store)}, the store of this journal, is none")
     if journal.marker_directory != os.path.realpath(os.path.join(store, "commitlog")):
         raise _elsewhere(journal, journal.marker_directory)
     for further in journal.further_markers:
         if not os.path.isabs(further) or os.path.realpath(further) != further:
             raise _elsewhere(journal, further)
+    linked = (
+        [] if journal.marker_directory == os.path.join(store, "commitlog") else [journal.marker_directory]
+    )
+    for place in (*linked, *journal.further_markers):
+        if not _may_hold_segments(place):
+            raise _elsewhere(journal, place)
     entries = tuple(_derived(journal, entry, follow_links) for entry in journal.entries)
     known = {os.path.dirname(one.location) for one in entries}
     for folder in journal.directories:
@@ -111,10 +122,23 @@ def _derived(journal: Journal, entry: Entry, follow_links: bool) -> Entry:
 
 
 def _below_root(journal: Journal, path: str) -> str | None:
+    """Where a path of a plan lies; None for one that leads out, or that no store has at its root."""
     try:
-        return os.path.join(journal.store, inside(path))
+        name = inside(path)
     except ValueError:
         return None
+    top = name.split("/")[0]
+    known = top in TOP_DIRECTORIES or top in ROOT_FILES or top.startswith("dledger-")
+    return os.path.join(journal.store, name) if known else None
+
+
+def _may_hold_segments(directory: str) -> bool:
+    """Whether segments lie in a directory, or nothing does."""
+    try:
+        names = os.listdir(directory)
+    except OSError:
+        return False
+    return not names or any(parse_base_offset(name) is not None for name in names)
 
 
 def _in_roots(journal: Journal, place: str) -> bool:

@@ -127,7 +127,7 @@ def copy_file(disk: Disk, source: str, target: str, advance: Callable[[int], obj
             elif advance is not None:
                 advance(facts.size)
             give_owner(disk, descriptor, facts, target)
-            disk.set_mtime(target, facts.mtime_ns)
+            disk.set_mtime(target, facts.mtime_ns, descriptor)
             disk.sync(descriptor, target)
         finally:
             os.close(descriptor)

@@ -158,8 +158,12 @@ class Disk:
                 raise OSError(errno.ELOOP, "a link lies there")
             os.chmod(by_descriptor(descriptor), mode)
 
-    def set_mtime(self, path: str, mtime_ns: int) -> None:
-        """Modification time; of a link itself. The time of access stays."""
+    def set_mtime(self, path: str, mtime_ns: int, descriptor: int | None = None) -> None:
+        """Modification time; of a link itself. The time of access stays. descriptor: where it is open."""
+        if descriptor is not None:
+            with self._step("utime", path):
+                os.utime(by_descriptor(descriptor), ns=(os.fstat(descriptor).st_atime_ns, mtime_ns))
+            return
         with self._step("utime", path), parent_of(path) as (folder, name):
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
             os.utime(name, ns=(found.st_atime_ns, mtime_ns), dir_fd=folder, follow_symlinks=False)

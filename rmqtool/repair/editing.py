@@ -94,9 +94,9 @@ class Editor:
         Before, nobody else may change what is in them. Times of other directories are the caller's.
         """
         for location, mtime_ns in self._times.items():
-            self._disk.set_mtime(location, mtime_ns)
             descriptor = self._disk.open(location)
             try:
+                self._disk.set_mtime(location, mtime_ns, descriptor)
                 self._disk.sync(descriptor, location)
             finally:
                 os.close(descriptor)
@@ -108,7 +108,7 @@ class Editor:
             facts = was if was.kind == "directory" else self._owner
             with self._disk.opened(location, made) as descriptor:
                 if change.mtime_ns is not None:
-                    self._disk.set_mtime(location, change.mtime_ns)
+                    self._disk.set_mtime(location, change.mtime_ns, descriptor)
                 give_owner(self._disk, descriptor, facts, location)
                 self._disk.sync_directory(location, descriptor)
 
@@ -154,7 +154,7 @@ class Editor:
         try:
             give_owner(self._disk, descriptor, kept, temporary)
             if mtime_ns is not None:
-                self._disk.set_mtime(temporary, mtime_ns)
+                self._disk.set_mtime(temporary, mtime_ns, descriptor)
             self._disk.sync(descriptor, temporary)
         finally:
             os.close(descriptor)

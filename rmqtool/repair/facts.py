@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from contextlib import suppress
@@ -35,11 +36,18 @@ class Facts(BaseModel):
 
 
 def facts_of(path: str, *, follow: bool = False) -> Facts:
-    """The facts of a path; of what a link points to with `follow`. Raises `OSError` but for absence."""
+    """The facts of a path; of what a link points to with `follow`. Raises `OSError` but for absence.
+
+    Behind a link that leads to itself is nothing.
+    """
     try:
         found = os.stat(path, follow_symlinks=follow)
         return _facts(found, os.readlink(path) if stat.S_ISLNK(found.st_mode) else None)
     except (FileNotFoundError, NotADirectoryError):
+        return Facts()
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
         return Facts()
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 import errno
 import json
 import os
+import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import PlanRefusedError, StoreIOError
+from rmqtool.store.access import describe_mode
 from rmqtool.store.names import escape_name
 from rmqtool.store.writing import parent_of
 
@@ -44,8 +46,16 @@ class Marker:
 
 
 def find_marker(root: str | os.PathLike[str]) -> Marker | None:
-    """The marker in `commitlog/` of the store at `root`. Raises `StoreIOError` when it cannot be read."""
+    """The marker in `commitlog/` of the store at `root`.
+
+    Raises `PlanRefusedError` for what has its name and is none, `StoreIOError` when it cannot be read.
+    """
     path = os.path.join(root, "commitlog", NAME)
+    for place in (path, path + _PART):
+        with suppress(OSError):
+            if not stat.S_ISREG(mode := os.lstat(place).st_mode):
+                what = "a directory" if stat.S_ISDIR(mode) else describe_mode(mode)
+                raise PlanRefusedError(f"{escape_name(place)}: is {what}, no file of rmqtool: move it away")
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
@@ -58,7 +68,7 @@ def find_marker(root: str | os.PathLike[str]) -> Marker | None:
             return None
         raise StoreIOError(f"{escape_name(path)}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError):
-        raise StoreIOError(f"{escape_name(path)}: is not what rmqtool wrote there") from None
+        raise PlanRefusedError(f"{escape_name(path)}: is not what rmqtool wrote there") from None
 
 
 def _text(found: object) -> str | None:

@@ -94,7 +94,7 @@ class PuttingBack:
                 if step.way is Way.BYTES and step.position is not None:
                     self._bytes(step, descriptor, fresh=step.position == end)
             self._disk.sync(descriptor, path)
-            self._disk.set_mtime(path, mtime_ns)
+            self._disk.set_mtime(path, mtime_ns, descriptor)
             self._disk.sync(descriptor, path)
         finally:
             os.close(descriptor)
@@ -123,7 +123,7 @@ class PuttingBack:
             with self._disk.opened(temporary) as descriptor:
                 if stat.S_ISLNK(os.fstat(descriptor).st_mode):
                     give_owner(self._disk, descriptor, entry.before, temporary)
-            self._disk.set_mtime(temporary, entry.before.mtime_ns)
+                    self._disk.set_mtime(temporary, entry.before.mtime_ns, descriptor)
             self._disk.rename(temporary, location)
         elif entry.before.kind == "directory":
             self._disk.set_mtime(location, entry.before.mtime_ns)
@@ -149,9 +149,9 @@ class PuttingBack:
             descriptor = open_regular(saved)
             try:
                 give_owner(self._disk, descriptor, entry.before, saved)
+                self._disk.set_mtime(saved, entry.before.mtime_ns, descriptor)
             finally:
                 os.close(descriptor)
-            self._disk.set_mtime(saved, entry.before.mtime_ns)
             move_or_copy(self._disk, saved, entry.location, keep_source=False)
 
 

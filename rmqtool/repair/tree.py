@@ -99,7 +99,7 @@ class _Walk:
                 listed = sorted(entries, key=lambda entry: entry.name, reverse=True)
             for entry in listed:
                 shown = f"{path}/{entry.name}" if path else entry.name
-                if not entry.is_dir():
+                if not os.path.isdir(entry.path):  # unlike `entry.is_dir`, also of a link to itself
                     if shown not in self.without:
                         self.file(entry.path, shown)
                 elif entry.is_symlink():

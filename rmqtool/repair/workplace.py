@@ -18,6 +18,7 @@ from secrets import token_hex
 from typing import IO, TYPE_CHECKING
 
 from rmqtool.store.names import escape_name
+from rmqtool.store.trust import refuse_foreign_temporary
 from rmqtool.store.writing import Folder, way_to
 
 if TYPE_CHECKING:
@@ -72,9 +73,11 @@ def work_place(beside: str | None, root: str | os.PathLike[str]) -> Iterator[Wor
         removed = []
         if beside is not None:
             place = stack.enter_context(way_to(os.path.dirname(os.path.abspath(beside)), "beside")[0])
-            for name, note in [one for one in _left_in(place) if one[1].store == before.store]:
+            for name, note, left in _left_in(place):
+                if note.store != before.store:
+                    continue
                 with suppress(OSError):
-                    place.remove(name)
+                    place.remove_held(name, left)
                 before = before if note.locked else note
                 removed.append(os.path.join(place.path, name))
         made = stack.enter_context(_temporary(place))
@@ -97,15 +100,16 @@ def _temporary(place: Folder | None) -> Iterator[Folder]:
         except PermissionError:
             parent = stack.enter_context(_temp())
             made = parent.make(name)
-        try:
-            with made:
+        with made:
+            try:
                 yield made
-        finally:
-            with suppress(OSError):
-                parent.remove(name)
+            finally:
+                with suppress(OSError):
+                    parent.remove_held(name, made)
 
 
 def _temp() -> Folder:
+    refuse_foreign_temporary()
     return way_to(tempfile.gettempdir(), "TMPDIR")[0]
 
 
@@ -113,7 +117,7 @@ def _note_of(root: str) -> _Note:
     return _Note(escape_name(root), os.path.lexists(os.path.join(root, "lock")), os.stat(root).st_mtime_ns)
 
 
-def _left_in(place: Folder) -> Iterator[tuple[str, _Note]]:
+def _left_in(place: Folder) -> Iterator[tuple[str, _Note, Folder]]:
     """Directories whose command is no more. One without a whole note may just begin: it stays."""
     for name in place.names():
         if not name.startswith(f".{_PREFIX}"):
@@ -124,7 +128,7 @@ def _left_in(place: Folder) -> Iterator[tuple[str, _Note]]:
             open(folder.again(_NOTE), encoding="ascii") as note,
         ):
             if _is_free(note):
-                yield name, _Note(**json.load(note))
+                yield name, _Note(**json.load(note)), folder
 
 
 def _is_free(note: IO[str]) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 from rmqtool.errors import StoreIOError, UnreadableError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
     from typing import Self
 
@@ -92,6 +93,10 @@ class ByteSource(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+
+_LARGE = 8 << 20
+"""bytes of a window in which holes are looked for"""
 
 
 class SourceBase:
@@ -179,19 +184,43 @@ class FileSource(SourceBase):
             return None if error.errno == errno.ENXIO else offset
 
     def copied(self, offset: int, length: int) -> Window:
-        """A window read with `preadv`; shorter where the file was cut since it was opened."""
+        """A window read with `preadv`; shorter where the file was cut since it was opened.
+
+        Holes in a large one take neither time nor memory.
+        """
         wanted = self.clamp(offset, length, self._size)
-        buffer = np.empty(wanted, dtype=np.uint8)
-        view = memoryview(buffer.data)
-        done = 0
-        while done < wanted:
-            count = self._read(view[done:], offset + done)
-            if count == 0:
-                buffer = buffer[:done]
-                break
-            done += count
+        if wanted <= _LARGE:
+            buffer = np.empty(wanted, dtype=np.uint8)
+            buffer = buffer[: self._fill(memoryview(buffer.data), offset)]
+        else:
+            buffer = np.zeros(wanted, dtype=np.uint8)
+            view = memoryview(buffer.data)
+            for start, end in self._extents(offset, offset + wanted):
+                self._fill(view[start - offset : end - offset], start)
+            buffer = buffer[: self.clamp(offset, wanted, self.size_now())]
         buffer.flags.writeable = False
         return buffer
+
+    def _fill(self, target: memoryview, offset: int) -> int:
+        """Reads what `target` has room for; how much there was."""
+        done = 0
+        while done < len(target):
+            count = self._read(target[done:], offset + done)
+            if count == 0:
+                break
+            done += count
+        return done
+
+    def _extents(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Ranges in `[start, end)` that are no holes, as far as the file system tells."""
+        at: int | None = start
+        while at is not None and at < end and (at := self.next_data(at)) is not None and at < end:
+            try:
+                hole = os.lseek(self._descriptor, at, os.SEEK_HOLE)
+            except OSError:
+                hole = end
+            yield at, min(hole, end)
+            at = max(hole, at + 1)
 
     def _read(self, target: memoryview, offset: int) -> int:
         """At least one block of what is wanted.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rmqtool.errors import StoreIOError, UsageError
 from rmqtool.store.files import StoreFile
-from rmqtool.store.kinds import FileKind, Placement, Role, role_of
+from rmqtool.store.kinds import TOP_DIRECTORIES, FileKind, Placement, Role, role_of
 from rmqtool.store.names import escape_name, parse_base_offset
 from rmqtool.store.recognise import by_content, quiet_names
 from rmqtool.store.resolve import StoreForm
@@ -60,6 +60,13 @@ def extra_roots(
             raise UsageError(f"--commitlog {escape_name(place)}: {problem}")
     if config is not None and target.form is StoreForm.STORE and config.is_root(target.root):
         wanted += [place for place in config.commit_log_roots() if os.path.isdir(place)]
+    for place in wanted:
+        inside = os.path.relpath(os.path.realpath(place), os.path.realpath(target.root)).split(os.sep)
+        if inside[0] in TOP_DIRECTORIES and inside[0] != "commitlog":
+            shown = escape_name(place)
+            raise UsageError(
+                f"the commit log {shown} lies in {inside[0]}, which is for other files of the store"
+            )
     result: list[str] = []
     seen = {os.path.realpath(own)} if target.form in (StoreForm.STORE, StoreForm.COMMITLOG) else set()
     if target.form is StoreForm.COMMITLOG:

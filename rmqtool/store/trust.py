@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 from typing import TYPE_CHECKING
+
+from rmqtool.errors import UsageError
+from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +29,17 @@ def foreign_component(path: str | os.PathLike[str]) -> str | None:
         if found is None or changed_by_others(found, last=last):
             return here
     return None
+
+
+def refuse_foreign_temporary() -> None:
+    """Raises `UsageError` for root where another user could rename its temporary files."""
+    place = tempfile.gettempdir()
+    foreign = foreign_component(os.path.join(place, "any")) if os.geteuid() == 0 else None
+    if foreign is not None:
+        raise UsageError(
+            f"TMPDIR {escape_name(place)}: another user may change {escape_name(foreign)}; as root name a "
+            "directory that only root may change, or a sticky one"
+        )
 
 
 def _way(path: str | os.PathLike[str]) -> Iterator[tuple[str, os.stat_result | None, bool]]:

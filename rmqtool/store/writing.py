@@ -116,10 +116,14 @@ class Folder:
     def enter(self, name: str) -> Folder:
         """A directory in it that this user made and nobody else may change."""
         inner = Folder(os.open(name, _FOLDER, dir_fd=self.descriptor))
-        if inner._is_own(os.fstat(inner.descriptor)):
+        if inner.is_own():
             return inner
         inner.close()
         raise PermissionError(errno.EPERM, "is not what this user left there", name)
+
+    def is_own(self) -> bool:
+        """Whether this user made it and nobody else may change it."""
+        return self._is_own(os.fstat(self.descriptor))
 
     def _is_own(self, found: os.stat_result, mode: int = 0o700) -> bool:
         """Whether this user made it, and no other may write it unless `mode` says so.
@@ -151,25 +155,31 @@ class Folder:
         os.link(name, target, src_dir_fd=self.descriptor, dst_dir_fd=there.descriptor, follow_symlinks=False)
 
     def remove(self, name: str) -> None:
-        """A file or link goes, or a directory with all that is in it; nothing where there is none."""
+        """A file, link or empty directory goes; nothing where there is none."""
         try:
             os.unlink(name, dir_fd=self.descriptor)
         except FileNotFoundError:
             return
         except IsADirectoryError:
-            with Folder(os.open(name, _FOLDER, dir_fd=self.descriptor)) as inner:
-                inner.clear()
+            os.rmdir(name, dir_fd=self.descriptor)
+
+    def remove_held(self, name: str, inner: Folder) -> None:
+        """The directory `inner`, which had this name in it, goes with all that is in it.
+
+        Another one that was put in its place stays, unless it is empty.
+        """
+        inner.clear()
+        with suppress(FileNotFoundError):
             os.rmdir(name, dir_fd=self.descriptor)
 
     def remove_made(self, name: str, mark: str) -> None:
-        """A directory goes that is empty or has the file `mark`, that very one; or there is none."""
+        """A directory goes that is empty or has `mark` in it, that very one; or there is none."""
         if not self.has(name):
             return
         with Folder(os.open(name, _FOLDER, dir_fd=self.descriptor)) as inner:
-            if inner.names() and not os.path.isfile(f"{inner.here}/{mark}"):
+            if inner.names() and not inner.has(mark):
                 raise FileExistsError(errno.EEXIST, f"has no {mark} and is not replaced", name)
-            inner.clear()
-        os.rmdir(name, dir_fd=self.descriptor)
+            self.remove_held(name, inner)
 
     def clear(self) -> None:
         """All that is in it goes, however deep it is."""
@@ -242,6 +252,21 @@ def way_to(path: str | os.PathLike[str], option: str) -> tuple[Folder, list[str]
         return Folder(os.dup(here)), []
     finally:
         os.close(here)
+
+
+def way_to_own(path: str, option: str) -> Folder:
+    """A directory that is there, held; for root one of its own that nobody else may change.
+
+    Raises `UsageError` as `way_to`, and `OSError`: ENOENT without a directory, EPERM for another user's.
+    """
+    folder, missing = way_to(path, option)
+    if missing:
+        folder.close()
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    if os.geteuid() == 0 and not folder.is_own():
+        folder.close()
+        raise PermissionError(errno.EPERM, "another user may change this directory", path)
+    return folder
 
 
 @contextmanager

@@ -238,3 +238,15 @@ def test_names_that_are_there_come_first() -> None:
     names = IndexNames(["20200101000000000", "29991231235959999"], ZoneInfo("UTC"))
     taken = [names.next_name(FIRST_TIME) for _ in range(3)]
     assert taken == ["20200101000000000", "29991231235959999", "30000101000000000"]
+
+
+def test_files_of_few_keys_cost_their_keys(tmp_path: Path) -> None:
+    """Not their slots, of which a setting may ask for fifty million in a file of one key."""
+    rules = Rules(hash_slots=50_000_000, index_items=2)
+    index = IndexFiles(rules, DerivedFiles(tmp_path), kernel_modules()[-1], IndexNames().next_name)
+    hashes = np.arange(100, dtype=np.int32)
+    index.put(hashes, hashes, np.arange(1, 101) * 100, FIRST_TIME + np.arange(100))
+    index.close()
+    assert len(index.paths) == 100
+    used = sum(one.stat().st_blocks * 512 for one in tmp_path.rglob("*") if one.is_file())
+    assert used < 100 * (1 << 18)

@@ -165,6 +165,28 @@ def test_a_lock_that_is_no_file_is_in_the_way(change, root, tmp_path, what):
     assert not (tmp_path / "backup").exists()
 
 
+@pytest.mark.parametrize("end", ["", ".part"])
+@pytest.mark.parametrize("what", ["itself", "directory", "fifo", "text"])
+def test_a_marker_that_is_none_is_in_the_way(change, root, tmp_path, what, end):
+    marker = root / "commitlog" / f"rmqtool-apply-in-progress{end}"
+    if what == "text":
+        if end:
+            return  # a marker that was not finished may hold anything
+        marker.write_text("{}")
+    elif what == "itself":
+        marker.symlink_to(marker.name)
+    else:
+        marker.mkdir() if what == "directory" else os.mkfifo(marker)
+    before = tree(root)
+    for done in (change(), change(*in_place_args(tmp_path)), change("--output", tmp_path / "new", "--apply")):
+        assert done.exit_code == 1, done.stderr
+        assert marker.name in done.stderr
+    assert tree(root) == before
+    assert not (tmp_path / "backup").exists()
+    assert not (tmp_path / "new").exists()
+    assert rmq("info", root).exit_code in {0, 3}
+
+
 def test_a_lock_behind_a_link_is_taken_as_a_broker_takes_it(change, root, tmp_path):
     (root / "lock").rename(tmp_path / "elsewhere")
     (root / "lock").symlink_to(tmp_path / "elsewhere")

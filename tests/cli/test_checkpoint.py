@@ -111,3 +111,8 @@ def test_a_store_that_a_broker_refuses_has_no_proof(store):
     (store.path / "commitlog" / "stray").write_text("x")
     done = ask(store)
     assert (done.exit_code, "recover the store first" in done.stderr) == (1, True)
+
+
+def test_a_folder_with_segments_has_no_checkpoint_to_show(store):
+    done = rmq("checkpoint", "show", store.path / "commitlog")
+    assert (done.exit_code, "not a store root" in done.stderr) == (2, True)

@@ -141,7 +141,7 @@ def test_a_cure_that_is_none(damaged: Callable[[str], Path]) -> None:
     case_id = "v533-none-healthy-clean"
     result = asked(damaged(case_id), case_id, "--what-if", "reboot")
     assert result.exit_code == 2
-    assert "unknown cure reboot; known are delete-consumequeue" in result.stderr
+    assert "unknown workaround reboot; known are delete-consumequeue" in result.stderr
 
 
 def test_lag_is_what_the_queues_lack(damaged: Callable[[str], Path]) -> None:

@@ -249,7 +249,12 @@ def test_a_directory_that_no_export_made_is_never_replaced(store: Path, tmp_path
     for force in ((), ("--force",)):
         assert_one_line(rmq("export", store, "--to", to, "--partition", "topic", *force), 2)
     assert (to / "mine").read_text() == "mine"
-    (to / "mine").unlink()
+    to.rename(tmp_path / "lake.part")
+    for more in (("--partition", "topic"), ("--format", "parquet")):
+        assert_one_line(rmq("export", store, "--to", to, "--force", *more), 2)
+    assert (tmp_path / "lake.part" / "mine").read_text() == "mine"
+    (tmp_path / "lake.part" / "mine").unlink()
+    (tmp_path / "lake.part").rename(to)
     export(store, to, "--partition", "topic")
     assert_one_line(rmq("export", store, "--to", to, "--partition", "topic"), 2)
     export(store, to, "--partition", "topic", "--force", "--topic", "Topic0")

@@ -91,6 +91,7 @@ def test_debug_shows_the_traceback(echo: str, capsys: pytest.CaptureFixture[str]
     error = capsys.readouterr().err
     assert "Traceback (most recent call last)" in error
     assert error.splitlines()[-1].startswith("rmqtool: internal error: ZeroDivisionError")
+    assert "\x1b" not in error
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,14 @@ def log(tmp_path: Path) -> Path:
     return place
 
 
+def test_the_report_has_no_controls(log: Path, tmp_path: Path) -> None:
+    odd = log.rename(tmp_path / "a\x9b[2J\u202e\udcff")
+    assert rmq("salvage", odd, "--output", tmp_path / "new").exit_code == 0
+    report = (tmp_path / "new" / "rmqtool-salvage.json").read_bytes()
+    assert report.isascii()
+    assert b"\\u009b" in report
+
+
 def test_undeleted_segments_become_a_store(log: Path, tmp_path: Path) -> None:
     before = snapshot(log)
     output = tmp_path / "new"
@@ -123,6 +131,9 @@ def test_what_lies_in_the_output_stays(log: Path, tmp_path: Path) -> None:
         result = rmq("salvage", log, "--output", full, *options)
         assert (result.exit_code, result.stdout) == (2, "")
     assert os.listdir(full) == ["precious"]
+    full.rename(tmp_path / "new.rmqtool-part")
+    assert rmq("salvage", log, "--output", tmp_path / "new", "--force").exit_code == 2
+    assert os.listdir(tmp_path / "new.rmqtool-part") == ["precious"]
     empty = tmp_path / "empty"
     empty.mkdir()
     assert rmq("salvage", log, "--output", empty).exit_code == 0

@@ -300,6 +300,9 @@ _FOREIGN = (
     "from enable_profiling(save_location = 'made')",
     "from enable_logging(storage = 'file', storage_path = 'made')", "from sniff_csv('there.csv')",
     "select * from 'http://127.0.0.1:9/a.csv'", "from read_parquet('s3://b/a.parquet')",
+    "from information_schema.tables", "from pg_catalog.pg_settings", "from duckdb_tables",
+    "with t as (from sqlite_master) from t", "select (select count(*) from memory.main.duckdb_views)",
+    "with a as (delete from topics returning *) select 1",
     "select getenv('HOME')", "with a as (insert into topics values (1) returning *) from a", "select $1",
 )  # fmt: skip
 
@@ -327,6 +330,10 @@ def test_nothing_but_the_tables_is_reachable(
             "from range(3)", "with a as (select 1) from a", "pivot (select 1 a, 2 b) on a using sum(b)",
             "explain analyze select 1", "explain (format json) (select 1)", "explain (select 1)",
             "select version()",
+            "with sniff_csv(a) as (select 1) select a from sniff_csv", "select a from (select 1) as query(a)",
+            "select checkpoint, (1) from (select 1 as checkpoint) order by checkpoint",
+            "with recursive query(a) as (select 1 union select 2 from query) from query",
+            pytest.param("select " + "+".join(["1"] * 900), id="deep"),
             "/* a */ explain /* b */ analyze /* c */ select 1", "from unnest([1])", "select 'read_csv (1)'"],
 )  # fmt: skip
 def test_queries_of_every_shape_are_run(store: Path, sql: str) -> None:

@@ -27,8 +27,8 @@ from tests.scan.guarded import before_guard, run_all_kernels
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-SECONDS = 60
-"""of one seed; then its stack is printed and the process ends"""
+SECONDS = 300
+"""of one seed, on a machine that has other work; then its stack is printed and the process ends"""
 MEMORY = 8 << 30
 """bytes of its own that the process may have"""
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fixtures import damage_cases
-from rmqtool.recovery.cures import parse_cure
 from rmqtool.recovery.foretell import reading_for
+from rmqtool.recovery.scenarios import parse_scenario
 from rmqtool.recovery.settings import settings_of
 from rmqtool.recovery.what_if import Conditions
 from tests.recovery.corpus import damaged_store, foretold
@@ -55,7 +55,7 @@ def compare_twice(case: DamageCase, java_store: Callable[..., JavaStore]) -> Non
     """Started, stopped in order and started again."""
     with damaged_store(case) as store:
         conditions = Conditions(settings_of(store), reading_for(store))
-        outcome = conditions.start(store, case.release, parse_cure("start-twice", store))
+        outcome = conditions.start(store, case.release, parse_scenario("start-twice", store))
         before = {file.path for file in store.files} - {"abort"}
         with java_store(store.root, **case.settings) as java:
             assert java.loaded

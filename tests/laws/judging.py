@@ -97,11 +97,9 @@ def _verify(asked: Asked, true: Truth) -> set[tuple[str, str]]:
     return findings(result) if result.exit_code in (0, 1, 3) else set()
 
 
-def _nothing_hidden(
-    asked: Asked, true: Truth, command: str, *, bodies: bool = True, index: bool = True
-) -> None:
-    """Exit 0 with lost records; `bodies`, `index`: the command looks into them, or says that it does not."""
-    unseen = (frozenset() if bodies else true.spoiled) | (frozenset() if index else true.indexed)
+def _nothing_hidden(asked: Asked, true: Truth, command: str, *, bodies: bool = True) -> None:
+    """Exit 0 with lost records; `bodies`: the command looks into them, or says that it does not."""
+    unseen = frozenset() if bodies else true.spoiled
     lost = [one for one in true.proven_lost if one.offset not in unseen]
     if lost:
         text = f"{command} exit 0, {len(lost)} lost, first {lost[0].offset} {lost[0].slot}"
@@ -115,7 +113,7 @@ def _doctor(asked: Asked, true: Truth) -> None:
         result = asked.ask("doctor", made.root, "--json", "--as-version", release)
         told = document(result)
         if result.exit_code == 0:
-            _nothing_hidden(asked, true, f"doctor {release}", index=False)
+            _nothing_hidden(asked, true, f"doctor {release}")
             if tables := lost_tables(made):
                 asked.breaks("no-false-green", f"doctor {release} exit 0, tables {tables}")
         elif result.exit_code == 2:
@@ -275,7 +273,10 @@ def _keep(asked: Asked, codes: set[tuple[str, str]]) -> None:
         asked.breaks("keep-intact", text)
     result = asked.ask("verify", target, "--format", "ndjson")
     if result.exit_code in (0, 1, 3) and (new := findings(result) - codes):
-        asked.breaks("keep-verify", f"{len(new)} new errors, {sorted(new)[:3]}")
+        # 5.x builds light queues like that, also from records that had no unit yet; `kept` holds their places
+        new = {(code, path) for code, path in new if code != "CQ-SHIFT" or "/%LMQ%" not in path}
+        if new:
+            asked.breaks("keep-verify", f"{len(new)} new errors, {sorted(new)[:3]}")
     for release in RELEASES:
         _safe_as_before(asked, target, release)
     second = asked.ask("recover", target, "--json")

@@ -466,3 +466,28 @@ def test_queues_that_are_written_to_rocksdb_too_are_mended_in_their_files(tmp_pa
     conf.write_text("rocksdbCQDoubleWriteEnable=true\n")
     rmq("recover", store.root, "--store-config", conf, "--output", tmp_path / "out", "--apply")
     assert (tmp_path / "out" / path).read_bytes()[at : at + 20] == unit
+
+
+def test_an_end_of_the_log_that_only_the_index_knows(tmp_path: Path) -> None:
+    """The queues went with it: a start loses nothing more, and new messages take the lost queue offsets."""
+    store = orders(tmp_path / "store")
+    last = store.stored[-1]
+    store.patch(*store.segment(last.offset), bytes(last.size))
+    store.patch(*(last.unit or ("", 0)), bytes(20))
+    for release in ("4.9.8", "5.3.3"):
+        told = rmq("doctor", store.root, "--json", "--as-version", release)
+        assert told.exit_code == 1
+        assert '"verdict":"damaged"' in told.stdout
+        assert "DR-END-LOST" in told.stdout
+    rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
+    assert rmq("doctor", tmp_path / "out", "--as-version", "5.3.3").exit_code == 0
+
+
+def test_a_queue_file_whose_name_is_no_place_of_one_is_damage_to_a_query(tmp_path: Path) -> None:
+    store = orders(tmp_path / "store")
+    path = store.root / store.queues["Orders", 0].place(0)[0]
+    path.rename(path.with_name(f"{1:020d}"))
+    told = rmq("query-offset", store.root, "Orders", 0, 6, "--json")
+    assert told.exit_code == 3
+    assert "no multiple of the 400 bytes" in told.stdout
+    assert '"messages":0' not in told.stdout or "delivers messages" not in told.stdout

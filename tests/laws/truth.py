@@ -27,14 +27,12 @@ _BATCH = 0x80
 class Truth:
     """`proven_lost`: records of which something left in the store shows that they were there.
 
-    `spoiled`: offsets of those of them of which only the body is wrong. `indexed`: of those that nothing
-    but the index shows. `undispatched`: whole records
+    `spoiled`: offsets of those of them of which only the body is wrong. `undispatched`: whole records
     without their unit although a later record has its own. `units`: those that lie there.
     """
 
     proven_lost: tuple[Record, ...]
     spoiled: frozenset[int]
-    indexed: frozenset[int]
     undispatched: tuple[Record, ...]
     units: dict[tuple[str, int, int], tuple[int, int]]
 
@@ -52,7 +50,6 @@ def truth(made: Compound) -> Truth:
         and at >= first
         and (at < last or units.get(one.slot) == (at, one.size) or at == indexed)
     ]
-    by_index = {indexed} if indexed > last else set[int]()
     plain = [one for one in made.intact.values() if one.placed and not one.sys_flag & _BATCH]
     served = [one.offset for one in plain if units.get(one.slot) == (one.offset, one.size)]
     newest = max(served, default=-1)
@@ -62,8 +59,7 @@ def truth(made: Compound) -> Truth:
         if one.offset < newest and units.get(one.slot) != (one.offset, one.size) and has_queue(made, one)
     ]
     spoiled = frozenset(one.offset for one in lost if _only_body(one, made))
-    by_index -= {one.offset for one in lost if units.get(one.slot) == (one.offset, one.size)}
-    return Truth(tuple(lost), spoiled, frozenset(by_index), tuple(missing), units)
+    return Truth(tuple(lost), spoiled, tuple(missing), units)
 
 
 def _only_body(one: Record, made: Compound) -> bool:

@@ -6,6 +6,7 @@ import os
 import random
 import re
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,7 +25,6 @@ from tests.pipeline import test_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -182,6 +182,36 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_answered(
                 assert as_text(str(made["no-utf8"])) in {row["store"] for row in done.rows[:-1]}
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "verify",
+        *(pytest.param(one, marks=pytest.mark.full) for one in (*COMMANDS, *MORE) if one != "verify"),
+    ],
+)
+def test_what_a_pattern_matches_and_is_no_store_is_left_out(
+    spark: SparkSession,
+    made: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+) -> None:
+    """Relative to the directory of the command, which is not that of the workers."""
+    (tmp_path / "stores").mkdir()
+    shutil.copytree(made["healthy"], tmp_path / "stores" / "one")
+    (tmp_path / "stores" / "foreign").mkdir()
+    (tmp_path / "stores" / "foreign" / "notes.txt").write_text("none of a store")
+    monkeypatch.chdir(tmp_path)
+    done = run(command, [Path("stores/*")], tmp_path / "new", *(COMMANDS | MORE)[command])
+    assert done.exit_code == 3, done.stderr
+    assert "foreign: left out" in done.stderr
+    if done.stdout:
+        lacking = [row["store"] for row in done.rows[-1]["not_covered"]]
+        assert str(tmp_path / "stores" / "foreign") in lacking
+    assert rmq("pipeline", "verify", "stores/foreign").exit_code == 2
+    assert rmq("pipeline", "verify", "stores/f*").exit_code == 2
+
+
 @pytest.mark.parametrize("what", ["gone", "cut", "swapped"])
 @pytest.mark.parametrize(
     "command",
@@ -202,7 +232,9 @@ def test_a_store_that_changes_under_the_tasks(
     shutil.copytree(made["healthy"], store)
     opened = command_line.opened
 
-    def opened_then_changed(context: Context, options: SourceOptions) -> dict[str, Store]:
+    def opened_then_changed(
+        context: Context, options: SourceOptions
+    ) -> tuple[SourceOptions, dict[str, Store]]:
         found = opened(context, options)
         second = sorted((store / "commitlog").iterdir())[1]
         if what == "cut":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rmqtool.output.export.target import MARKER
 from tests.helpers import rmq
 from tests.pipeline.comparing import Differences
 
@@ -150,6 +151,7 @@ def test_export_again_is_the_same_and_never_over_what_is_there(
     command = ("pipeline", "export", goldens["v498-basic"], "--to", to, *SMALL)
     (tmp_path / "out.part" / "_attempts").mkdir(parents=True)  # what a killed run leaves
     (tmp_path / "out.part" / "part-00000-00000.parquet").write_bytes(b"old")
+    (tmp_path / "out.part" / MARKER).touch()
     assert rmq(*command).exit_code == 0
     before = {path.relative_to(to): path.read_bytes() for path in to.rglob("*") if path.is_file()}
     assert len(before) > 2

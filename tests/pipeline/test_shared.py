@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
-from rmqtool.errors import StoreIOError
+from rmqtool.build.spool import read_frames
+from rmqtool.errors import StoreIOError, UsageError
 from rmqtool.pipeline.runner import Lost
-from rmqtool.pipeline.shared import NOT_SHARED, new_attempt, refuse_not_shared, refuse_unseen
+from rmqtool.pipeline.shared import NOT_SHARED, new_attempt, refuse_led, refuse_not_shared, refuse_unseen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,3 +52,25 @@ def test_files_of_a_batch_that_are_not_here(tmp_path: Path, name: str) -> None:
         refuse_unseen(str(tmp_path), batch)
     file.touch()
     refuse_unseen(str(tmp_path), batch)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a directory to another user, which only root may")
+def test_root_believes_nothing_in_a_directory_of_another_user(tmp_path: Path) -> None:
+    """Who puts his own in the place of the directory that the driver made could name any file in frames."""
+    (tmp_path / "frames").write_bytes(b"frame")
+    assert list(read_frames(str(tmp_path / "frames"), [(0, 5)])) == [b"frame"]
+    os.chown(tmp_path, 1234, 1234)
+    with pytest.raises(StoreIOError, match="another user may change"):
+        list(read_frames(str(tmp_path / "frames"), [(0, 5)]))
+    with pytest.raises(StoreIOError, match="another user may change"), new_attempt(str(tmp_path)):
+        pass
+    assert [one.name for one in tmp_path.iterdir()] == ["frames"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a directory to another user, which only root may")
+def test_root_lets_spark_write_in_nothing_of_another_user(tmp_path: Path) -> None:
+    (tmp_path / "lake" / "topic=T").mkdir(parents=True)
+    refuse_led(str(tmp_path / "lake"), "--to")
+    os.chown(tmp_path / "lake" / "topic=T", 1234, 1234)
+    with pytest.raises(UsageError, match="topic=T"):
+        refuse_led(str(tmp_path / "lake"), "--to")

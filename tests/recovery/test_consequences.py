@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fixtures import copy_base, damage_case, golden_names
+from fixtures.stores import HandmadeStore
 from rmqtool.recovery.consequences.catalogue import CATALOGUE
 from rmqtool.recovery.foretell import foretell
 from rmqtool.recovery.outcome import Verdict
@@ -194,6 +195,15 @@ def test_a_checkpoint_or_queue_of_the_wrong_kind(tmp_path: Path) -> None:
     assert "DR-REFUSE-QUEUE-TYPE" in codes(start(root))
     (root / "checkpoint").mkdir()
     assert "DR-REFUSE-CHECKPOINT" in codes(start(root, "4.9.8"))
+    (root / "checkpoint").rmdir()
+    (root / "checkpoint").symlink_to("checkpoint")
+    assert "DR-REFUSE-CHECKPOINT" in codes(start(root, "4.9.8"))
+    (root / "checkpoint").unlink()
+    (root / "checkpoint").symlink_to("nothing")
+    assert "DR-REFUSE-CHECKPOINT" not in codes(start(root, "4.9.8"))
+    (root / "index").mkdir(exist_ok=True)
+    (root / "index" / "20261121093930931").symlink_to("20261121093930931")
+    assert "DR-REFUSE-INDEX" in codes(start(root, "4.9.8"))
 
 
 @shows("DR-REFUSE-LOCK")
@@ -421,3 +431,30 @@ def test_a_large_record_where_recovery_stops(tmp_path: Path) -> None:
     path.write_bytes(raw)
     assert "DR-HEAP" in codes(start(tmp_path, "4.9.8"))
     assert "DR-HEAP" not in codes(start(tmp_path))
+
+
+@shows("DR-END-LOST")
+def test_an_end_that_only_the_index_knows(tmp_path: Path) -> None:
+    store = HandmadeStore()
+    for number in range(60):
+        store.put("Orders", b"body", keys=f"k{number}")
+    store.write(tmp_path / "store")
+    last = store.stored[-1]
+    store.patch(*store.segment(last.offset), bytes(last.size))
+    store.patch(*(last.unit or ("", 0)), bytes(20))
+    outcome = foretell(Store.open(store.root), "5.3.3")
+    (found,) = of(outcome, "DR-END-LOST")
+    assert found.facts == {"offset": last.offset, "end": last.offset}
+    assert outcome.verdict is Verdict.DAMAGED
+    assert outcome.already_damaged.bytes == 1
+
+
+@pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
+def test_properties_that_are_not_utf8(golden: Callable[[str], Golden], tmp_path: Path, release: str) -> None:
+    """A broker writes `String#getBytes`: other bytes came later, and no release notices them."""
+    root = tmp_path / "store"
+    shutil.copytree(golden("v533-basic").path, root)
+    patched(root / "commitlog" / f"{0:020d}", 4269 + 291 - 60, b"\xff\xff")
+    found = foretell(Store.open(root), release)
+    assert (found.verdict, found.already_damaged.messages) == (Verdict.DAMAGED, 1)
+    assert codes(found) >= {"DR-TORN-PROPERTIES"}

@@ -1,4 +1,4 @@
-"""Cures foretold: the outcome is the one that the real store had once the cure was really made."""
+"""Scenarios foretold: the outcome is the one that the real store had once the scenario was really made."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from fixtures import damage_case, damage_cases
 from fixtures.damage import apply_operation, copy_base
 from rmqtool.check.catalogue import Severity
 from rmqtool.errors import UsageError
-from rmqtool.recovery.cures import parse_cure
 from rmqtool.recovery.foretell import foretell, reading_for
+from rmqtool.recovery.scenarios import parse_scenario
 from rmqtool.recovery.settings import settings_of
 from rmqtool.recovery.what_if import Conditions
 from rmqtool.store.config import config_of
@@ -40,13 +40,13 @@ SHORT = {
 ZEROED = {"op": "fill", "path": "checkpoint", "offset": 0, "length": 24, "byte": 0}
 
 
-def outcome_of(store: Store, release: str, cure: str, lock: LockState | None = None) -> Outcome:
+def outcome_of(store: Store, release: str, scenario: str, lock: LockState | None = None) -> Outcome:
     conditions = Conditions(settings_of(store), reading_for(store, quick()), lock)
-    return conditions.start(store, release, parse_cure(cure, store))
+    return conditions.start(store, release, parse_scenario(scenario, store))
 
 
 def step_of(operation: dict[str, Any]) -> str | None:
-    """The cure that does the same as this operation of a patch."""
+    """The scenario that does the same as this operation of a patch."""
     if operation == ZEROED:
         return "zero-checkpoint"
     if operation["op"] != "delete":
@@ -55,7 +55,7 @@ def step_of(operation: dict[str, Any]) -> str | None:
 
 
 def split(case: DamageCase) -> tuple[list[dict[str, Any]], list[str]]:
-    """Operations of the patch that stay, and the cures that stand for the others."""
+    """Operations of the patch that stay, and the scenarios that stand for the others."""
     patch = case.facts["patch"]
     stay, steps = [], []
     for one in patch:
@@ -81,29 +81,29 @@ def before_the_cure(case: DamageCase) -> Iterator[Store]:
         shutil.rmtree(directory)
 
 
-CURED = [case for case in damage_cases() if split(case)[1]]
-CLASSES = sorted({(case.release, case.cls) for case in CURED})
+SCENARIOS = [case for case in damage_cases() if split(case)[1]]
+CLASSES = sorted({(case.release, case.cls) for case in SCENARIOS})
 
 
 def test_there_are_enough_cases() -> None:
-    steps = {step.partition(" ")[0] for case in CURED for step in split(case)[1]}
-    assert len(CURED) > 300
+    steps = {step.partition(" ")[0] for case in SCENARIOS for step in split(case)[1]}
+    assert len(SCENARIOS) > 300
     assert steps == {*SHORT.values(), "zero-checkpoint", "remove-file"}
 
 
 @pytest.mark.parametrize(("release", "cls"), CLASSES)
 def test_a_cure_is_foretold_as_the_real_store_met_it(release: str, cls: str) -> None:
     wrong = {}
-    for case in CURED:
+    for case in SCENARIOS:
         if (case.release, case.cls) != (release, cls):
             continue
         lock = LockState(True, None, "held") if case.facts.get("lockHeld") else None
         with before_the_cure(case) as store:
-            cure = "+".join(split(case)[1])
-            outcome = outcome_of(store, release, cure, lock)
+            scenario = "+".join(split(case)[1])
+            outcome = outcome_of(store, release, scenario, lock)
         found = differences(outcome, observed(case) | derived(case))
         if found:
-            wrong[case.id, cure] = found
+            wrong[case.id, scenario] = found
     assert wrong == {}
 
 
@@ -115,8 +115,8 @@ def opened(damaged: Callable[[str], Path], case_id: str) -> tuple[Store, str]:
 def test_nothing_is_touched(damaged: Callable[[str], Path]) -> None:
     store, release = opened(damaged, "v533-record-body-middle-first-abort0")
     before = snapshot(store.root)
-    for cure in ("delete-consumequeue+delete-index", "remove-abort", "zero-checkpoint", "start-twice"):
-        outcome_of(store, release, cure)
+    for scenario in ("delete-consumequeue+delete-index", "remove-abort", "zero-checkpoint", "start-twice"):
+        outcome_of(store, release, scenario)
     assert snapshot(store.root) == before
 
 
@@ -195,19 +195,19 @@ def test_files_may_be_named_in_any_way(damaged: Callable[[str], Path]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cure", "said"),
+    ("scenario", "said"),
     [
         ("delete-queues", "known are delete-consumequeue"),
         ("remove-file", 'quoted: "remove-file …"'),
         ("remove-file commitlog/1", "the store has no such file"),
         ("remove-file ../x", "the store has no such file"),
         ("release x", "x is no release"),
-        ("remove-abort+", "unknown cure remove-abort+"),
-        ("", "unknown cure"),
+        ("remove-abort+", "unknown workaround remove-abort+"),
+        ("", "unknown workaround"),
     ],
 )
-def test_what_is_no_cure(damaged: Callable[[str], Path], cure: str, said: str) -> None:
+def test_what_is_no_scenario(damaged: Callable[[str], Path], scenario: str, said: str) -> None:
     store, _ = opened(damaged, "v533-none-healthy-clean")
     with pytest.raises(UsageError, match=r"^[^\n]*$") as error:
-        parse_cure(cure, store)
+        parse_scenario(scenario, store)
     assert said in str(error.value)

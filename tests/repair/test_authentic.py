@@ -45,6 +45,7 @@ NEW = "consumequeue/U/0/00000000000000000000"
         lambda journal, place: entry(journal, NEW).update(path="../victim", location=place),
         lambda journal, place: entry(journal, NEW).update(path=place, location=place),
         lambda journal, place: entry(journal, NEW).update(path="a/../../victim", location=place),
+        lambda journal, _: entry(journal, NEW).update(path="notes", location=f"{journal['store']}/notes"),
         lambda journal, place: entry(journal, "checkpoint").update(location=place),
         lambda journal, place: journal.update(store=os.path.dirname(place)),
         lambda journal, place: journal.update(marker_directory=os.path.dirname(place)),
@@ -59,9 +60,38 @@ def test_a_place_outside_the_store_is_refused(root, backup, tmp_path, change):
     victim.write_bytes(b"unit" * 5)
     before = tree(root)
     forge(backup, lambda journal: change(journal, str(victim)))
-    with pytest.raises(UsageError, match="is not, or no longer, a place of its store"):
+    with pytest.raises(
+        UsageError, match=r"is not, or no longer, a place of its store|, the store of this journal, is none"
+    ):
         put_back(root, backup)
     assert (victim.read_bytes(), tree(root)) == (b"unit" * 5, before)
+
+
+def test_a_directory_that_is_no_store_is_refused(root, backup, tmp_path):
+    """Root owns what it unpacks: a journal in a mailed archive could name any directory for its store."""
+    victim = tmp_path / "etc"
+    (victim / "cron.d").mkdir(parents=True)
+    forge(backup, lambda journal: journal.update(store=str(victim), marker_directory=f"{victim}/commitlog"))
+    with pytest.raises(UsageError, match="the store of this journal, is none"):
+        plan_undo(str(backup))
+    (victim / "commitlog").mkdir()
+    with pytest.raises(UsageError, match="is not, or no longer, a place of its store"):
+        plan_undo(str(backup))
+    assert sorted(one.name for one in victim.rglob("*")) == ["commitlog", "cron.d"]
+
+
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_directory_without_segments_is_no_commit_log(root, backup, tmp_path, linked):
+    (tmp_path / "cron.d").mkdir()
+    (tmp_path / "cron.d" / "job").touch()
+    if linked:
+        (root / "commitlog").rename(tmp_path / "moved")
+        (root / "commitlog").symlink_to(tmp_path / "cron.d")
+        forge(backup, lambda journal: journal.update(marker_directory=str(tmp_path / "cron.d")))
+    else:
+        forge(backup, lambda journal: journal.update(further_markers=[str(tmp_path / "cron.d")]))
+    with pytest.raises(UsageError, match=r"cron\.d, which is not"):
+        plan_undo(str(backup))
 
 
 def test_a_link_on_the_way_that_came_since_is_refused(root, backup, tmp_path):

@@ -164,7 +164,7 @@ def test_what_takes_the_place_of_a_new_file_gets_no_owner(root, tmp_path, how):
     (secret if how == "mkdir" else tmp_path).mkdir(exist_ok=True)
     (secret / "file" if how == "mkdir" else secret).write_bytes(b"root's")
     secret.chmod(0o700)
-    before = tree(secret)
+    before, written = tree(secret), secret.stat().st_mtime_ns
 
     class Replaces(Disk):
         done = False
@@ -181,6 +181,7 @@ def test_what_takes_the_place_of_a_new_file_gets_no_owner(root, tmp_path, how):
     assert disk.done
     found = name if name.exists() else root / QUEUE
     assert tree(found) == before or (how == "put" and found.stat().st_uid == 0)
+    assert found.stat().st_mtime_ns == written
 
 
 @as_root

@@ -178,3 +178,12 @@ def test_links_that_multiply_are_copied_once(root, tmp_path):
         for other in names:
             assert (out / "odd" / one / f"to-{other}" / "file").read_bytes() == other.encode()
             assert str((out / "odd" / one / f"to-{other}").resolve()).startswith(str(out))
+
+
+def test_links_that_lead_nowhere_are_copied_as_they_are(root, tmp_path):
+    for name, target in (("round", "round"), ("nowhere", "gone/away"), ("consumequeue/again", "again")):
+        (root / name).symlink_to(target)
+    out = tmp_path / "out"
+    copy(root, out, edits=[])
+    for name in ("round", "nowhere", "consumequeue/again"):
+        assert os.readlink(out / name) == os.readlink(root / name)

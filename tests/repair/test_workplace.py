@@ -81,3 +81,13 @@ def test_what_is_at_work_and_what_is_unknown_stays(root: Path, tmp_path: Path) -
             assert (first.removed, second.removed) == ((), ())
         assert os.path.isdir(first.directory)
     assert leftovers(tmp_path) == [".rmqtool-work-strange"]
+
+
+def test_what_took_the_place_of_the_work_directory_stays(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "file").touch()
+    with work_place(str(tmp_path / "backup"), root):
+        (name,) = leftovers(tmp_path)
+        (tmp_path / name).rename(tmp_path / "moved")
+        (tmp_path / "precious").rename(tmp_path / name)
+    assert os.listdir(tmp_path / name) == ["file"]

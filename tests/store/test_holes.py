@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from typing import TYPE_CHECKING
 
 import pytest
@@ -68,3 +69,20 @@ def test_a_hole_of_a_tib_costs_nothing(place: Path) -> None:
         assert last_nonzero(source) == TIB // 2
         assert not is_zero(source, 1)
         assert is_zero(source, TIB // 2 + 1)
+
+
+def test_a_large_window_takes_the_memory_of_its_data(place: Path) -> None:
+    """A file of 2 GiB with two bytes; cut while it is open, the window is shorter."""
+    place.unlink(missing_ok=True)
+    with place.open("wb") as file:
+        file.seek(1 << 30)
+        file.write(b"\1\2")
+        file.truncate(1 << 31)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with open_source(place, "pread") as source:
+        window = source.window(5, 1 << 31)
+        assert (len(window), window[(1 << 30) - 5 : (1 << 30) - 2].tolist()) == ((1 << 31) - 5, [1, 2, 0])
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10
+        os.truncate(place, (1 << 30) + 1)
+        assert len(source.window(0, 1 << 31)) == (1 << 30) + 1
+    place.unlink()

@@ -346,6 +346,9 @@ def test_commitlog_roots(golden, tmp_path):
     assert [file.kind for file in store.files if file.name == names[2]] == [FileKind.COMMITLOG]
     with pytest.raises(UsageError, match="no such directory"):
         Store.open(root, commitlog_roots=[tmp_path / "none"])
+    (root / "consumequeue" / "Odd" / "0").mkdir(parents=True)
+    with pytest.raises(UsageError, match="consumequeue, which is for other files"):
+        Store.open(root, commitlog_roots=[root / "consumequeue" / "Odd"])
 
 
 def test_paths_of_the_settings_are_used_for_the_store_itself_only(golden, tmp_path):

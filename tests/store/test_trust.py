@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from rmqtool.store.trust import foreign_component
+from rmqtool.errors import UsageError
+from rmqtool.store.trust import foreign_component, refuse_foreign_temporary
 
 NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives files to another user, which only root may")
@@ -71,3 +73,18 @@ def test_a_link_of_another_user(place: Path, tmp_path: Path) -> None:
     link.symlink_to(place)
     os.chown(link, NOBODY, NOBODY, follow_symlinks=False)
     assert foreign_component(link / "file") == str(link)
+
+
+@as_root
+def test_root_keeps_no_temporary_files_where_others_rename(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    refuse_foreign_temporary()
+    place.chmod(0o1777)
+    refuse_foreign_temporary()
+    for mode, owner in ((0o777, 0), (0o700, NOBODY)):
+        place.chmod(mode)
+        os.chown(place, owner, owner)
+        with pytest.raises(UsageError, match="TMPDIR"):
+            refuse_foreign_temporary()

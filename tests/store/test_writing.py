@@ -58,10 +58,25 @@ def test_what_goes_may_be_deep(place: Path, tmp_path: Path) -> None:
         deep /= "d"
     (tmp_path / "kept" / "file").touch()
     with Folder.open(str(place)) as folder:
-        folder.remove("top")
-        folder.remove("top")
+        folder.remove_made("top", "d")
+        folder.remove_made("top", "d")
         assert folder.names() == []
     assert (tmp_path / "kept" / "file").exists()
+
+
+def test_what_took_the_place_of_a_directory_that_goes_stays(place: Path) -> None:
+    """Who owns a directory may give any name to what of others lies in it."""
+    (place / "precious").mkdir()
+    (place / "precious" / "file").touch()
+    with Folder.open(str(place)) as folder, folder.make("work") as work:
+        work.write("file", b"")
+        (place / "work").rename(place / "moved")
+        (place / "precious").rename(place / "work")
+        with pytest.raises(OSError, match="not empty"):
+            folder.remove_held("work", work)
+        with pytest.raises(OSError, match="not empty"):
+            folder.remove("work")
+        assert (work.names(), os.listdir(place / "work")) == ([], ["file"])
 
 
 def test_a_way_tells_what_is_not_there(place: Path, tmp_path: Path) -> None:

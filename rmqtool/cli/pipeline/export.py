@@ -70,7 +70,13 @@ def command(
     killed run left is written anew. Exit code 3 says that bytes in the range asked for were damaged or could
     not be read.
     """
-    from rmqtool.cli.pipeline.spark import check_installed, opened, source_options
+    from rmqtool.cli.pipeline.spark import (
+        check_installed,
+        code_with_left_out,
+        opened,
+        source_options,
+        with_left_out,
+    )
     from rmqtool.pipeline.export import ExportJob, refuse_inside
     from rmqtool.store.modes import readers_of
 
@@ -81,7 +87,7 @@ def command(
         raise UsageError("--to is missing: name a directory")
     wanted = filters.build(context.zone, subscription=subscription.build())
     options = source_options(stores, spark, wanted, cut)
-    every = opened(context, options)
+    options, every = opened(context, options)
     for path, store in every.items():
         if not store.segments:
             raise UsageError(f"{path} has no commit log to export from")
@@ -96,14 +102,14 @@ def command(
         except BaseException:
             job.discard()
             raise
-    told: dict[str, Any] = {"path": str(Path(to)), "format": form.format} | summary
+    told: dict[str, Any] = {"path": str(Path(to)), "format": form.format} | with_left_out(summary, options)
     if context.format == "json":
         from rmqtool.output.export.run import SCHEMA
 
         context.document(SCHEMA, told)
     else:
         context.talk.closing(told)
-    return job.exit_code()
+    return code_with_left_out(job.exit_code(), options)
 
 
 def _table(output: OutputOptions) -> OutputOptions:

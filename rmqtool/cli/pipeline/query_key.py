@@ -82,7 +82,7 @@ def command(
     Rows are those of query-key, by store and physical offset, each with its store and the keys that it
     matches. What the indexes cover is looked up there, the rest of the logs is read.
     """
-    from rmqtool.cli.pipeline.spark import check_installed, opened_logs, source_options
+    from rmqtool.cli.pipeline.spark import check_installed, opened_logs, source_options, with_left_out
     from rmqtool.cli.records import RecordOut, answer_code
     from rmqtool.output.tablerows import Column
     from rmqtool.query.by_key import KeySource
@@ -100,7 +100,7 @@ def command(
     chosen = filters.build(context.zone, subscription=subscription.build())
     say_ignored(context, chosen.subscription)
     options = source_options(stores, spark, chosen, cut)
-    every, unread = opened_logs(context, options)
+    options, every, unread = opened_logs(context, options)
     with spark.session(context) as session, ExitStack() as stack:
         from rmqtool.pipeline.keys.asked import Asked, Join
         from rmqtool.pipeline.keys.query import KeySearch
@@ -115,7 +115,7 @@ def command(
             found = search.find(asked, keys, Join(join))
             for batch in local_batches(found.records):
                 out.write(batch.select(list(out.columns)), {name: batch[name].to_pylist() for name in shown})
-            summary = _summary(found, out.messages, hide=bool(bodies.redacted))
+            summary = with_left_out(_summary(found, out.messages, hide=bool(bodies.redacted)), options)
             out.finish(summary)
     return answer_code(out.messages, summary.get("not_covered", ()))
 

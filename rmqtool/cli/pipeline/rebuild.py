@@ -52,7 +52,13 @@ def command(
     store whose tasks die each time that they are tried is named in the summary and not built. Exit code 1
     says that a log is damaged, 3 that bytes could not be read or a store was not built.
     """
-    from rmqtool.cli.pipeline.spark import check_installed, opened, source_options
+    from rmqtool.cli.pipeline.spark import (
+        check_installed,
+        code_with_left_out,
+        opened,
+        source_options,
+        with_left_out,
+    )
     from rmqtool.cli.proving import release_of
     from rmqtool.pipeline.opening import refuse_remote
     from rmqtool.query.message_filter import MessageFilter
@@ -65,7 +71,7 @@ def command(
     source = source_options(stores, spark, MessageFilter(), cut)
     for path in source.paths:
         refuse_remote(path, "rebuild")
-    every = opened(context, source)
+    source, every = opened(context, source)
     options = {
         path: select.build(release_of(store, version), complete=True, tz=output.tz)
         for path, store in every.items()
@@ -78,7 +84,7 @@ def command(
         try:
             for one in job.run(every):
                 _say(context, one)
-            summary: dict[str, Any] = {"output": str(Path(to))} | job.publish()
+            summary: dict[str, Any] = {"output": str(Path(to))} | with_left_out(job.publish(), source)
         except BaseException:
             job.discard()
             raise
@@ -86,7 +92,7 @@ def command(
         context.document(SCHEMA, summary)
     else:
         context.talk.closing(summary)
-    return job.exit_code()
+    return code_with_left_out(job.exit_code(), source)
 
 
 def _say(context: Context, one: StoreRebuilt) -> None:

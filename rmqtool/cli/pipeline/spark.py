@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rmqtool.cli.parse import named, parse_size
-from rmqtool.errors import UsageError
+from rmqtool.errors import ExitCode, UsageError, worst
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rmqtool.pipeline.options import SourceOptions
     from rmqtool.query.message_filter import MessageFilter
     from rmqtool.store.layout import Store
+
+    Row = dict[str, Any]
 
 _SPARK = "Spark"
 _FROM_ENVIRONMENT = "-"
@@ -90,7 +92,9 @@ class SparkOptions:
         """
         from rmqtool.pipeline.session import one_session
         from rmqtool.store.modes import mask, only_for
+        from rmqtool.store.trust import refuse_foreign_temporary
 
+        refuse_foreign_temporary()
         before = mask()
         only_for(readers)
         try:
@@ -142,7 +146,7 @@ def source_options(
     stores: list[str] | None, spark: SparkOptions, wanted: MessageFilter, cut: CutOptions | None = None
 ) -> SourceOptions:
     """What the jobs of the pipeline read."""
-    from rmqtool.pipeline.options import SourceOptions, expand
+    from rmqtool.pipeline.options import SourceOptions, expand, is_pattern, local_path
 
     if "" in (stores or ()):
         raise UsageError("STORE is empty")
@@ -150,30 +154,63 @@ def source_options(
     given = [known if one == _FROM_ENVIRONMENT else one for one in stores or (_FROM_ENVIRONMENT,)]
     if "" in given:
         raise UsageError("no STORE given, and RMQTOOL_STORE is not set")
+    exact = expand([one for one in given if not is_pattern(local_path(one))])
+    paths = expand(given)
     return SourceOptions(
-        paths=expand(given),
+        paths=paths,
+        matched=frozenset(paths).difference(exact),
         wanted=wanted,
         part_bytes=None if cut is None else cut.part_bytes,
         store_config=spark.store_config,
     )
 
 
-def opened(context: Context, options: SourceOptions) -> dict[str, Store]:
-    """The stores as they are listed, each remark noted; a wrong path ends a command before it begins."""
-    from rmqtool.pipeline.opening import open_any
+def opened(context: Context, options: SourceOptions) -> tuple[SourceOptions, dict[str, Store]]:
+    """The stores as they are listed, each remark noted; a wrong path ends a command before it begins.
 
-    stores = {path: open_any(path, options.config) for path in options.paths}
+    What a pattern matches and is no store is left out, and named in `left_out` of the options.
+    """
+    from rmqtool.errors import RmqtoolError
+    from rmqtool.pipeline.opening import open_any
+    from rmqtool.store.coverage import unreadable
+
+    stores: dict[str, Store] = {}
+    left_out: list[Row] = []
+    for path in options.paths:
+        try:
+            stores[path] = open_any(path, options.config)
+        except RmqtoolError as error:
+            if path not in options.matched:
+                raise
+            left_out.append(unreadable(".", str(error)) | {"store": path})
+            context.talk.warn(f"{path}: left out: {error}")
+    if not stores:
+        raise UsageError("nothing that the patterns match is a store")
     for path, store in stores.items():
         for note in store.notes:
             context.talk.note(f"{path}: {note}")
-    return stores
+    return replace(options, paths=tuple(stores), left_out=tuple(left_out)), stores
 
 
 def opened_logs(
     context: Context, options: SourceOptions
-) -> tuple[dict[str, Store], dict[str, list[dict[str, Any]]]]:
+) -> tuple[SourceOptions, dict[str, Store], dict[str, list[Row]]]:
     """The same for commands that answer from logs; and what of each cannot be opened (`log_left_out`)."""
     from rmqtool.cli.opened import log_left_out
 
-    stores = opened(context, options)
-    return stores, {path: log_left_out(context, store) for path, store in stores.items()}
+    options, stores = opened(context, options)
+    return options, stores, {path: log_left_out(context, store) for path, store in stores.items()}
+
+
+def with_left_out(summary: Row, options: SourceOptions) -> Row:
+    """The summary of a job, with what a pattern matched and was left out."""
+    from rmqtool.store.coverage import coverage
+
+    if not options.left_out:
+        return summary
+    return summary | coverage([*summary.get("not_covered", ()), *options.left_out])
+
+
+def code_with_left_out(code: ExitCode, options: SourceOptions) -> ExitCode:
+    """The exit code of a job, with what a pattern matched and was left out."""
+    return worst([code, ExitCode.INCOMPLETE]) if options.left_out else code

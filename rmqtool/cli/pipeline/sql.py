@@ -13,6 +13,7 @@ from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from rmqtool.pipeline.options import SourceOptions
     from rmqtool.pipeline.sql import SqlResult
     from rmqtool.store.coverage import Incomplete
     from rmqtool.store.layout import Store
@@ -56,8 +57,8 @@ def command(
     options = source_options(list(stores), spark, MessageFilter(), cut)
     if not statement.strip():
         raise UsageError("SQL is empty")
-    every = opened(context, options)
-    answer = _Answer(context, every)
+    options, every = opened(context, options)
+    answer = _Answer(context, every, options)
     try:
         with spark.session(context) as session:
             from rmqtool.pipeline.sql import sql
@@ -73,7 +74,7 @@ def command(
 class _Answer:
     """A result on its way out. lacking: rows of `not_covered`, with their store."""
 
-    def __init__(self, context: Context, stores: dict[str, Store]) -> None:
+    def __init__(self, context: Context, stores: dict[str, Store], options: SourceOptions) -> None:
         from rmqtool.cli.left_out import beside_tables
 
         self._context = context
@@ -81,7 +82,12 @@ class _Answer:
         self._closed = False
         self.count = 0
         self.lacking = [
-            row | {"store": path} for path, store in stores.items() for row in beside_tables(store, context)
+            *options.left_out,
+            *(
+                row | {"store": path}
+                for path, store in stores.items()
+                for row in beside_tables(store, context)
+            ),
         ]
 
     def write(self, result: SqlResult) -> None:

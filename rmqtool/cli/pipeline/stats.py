@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -68,7 +67,7 @@ def command(
     Rows and sums are those of stats, store by store: a message that two stores have is there once in each.
     Parts of logs are added up where they are read; only sums come back, and the duplicates that are listed.
     """
-    from rmqtool.cli.pipeline.spark import check_installed, opened_logs, source_options
+    from rmqtool.cli.pipeline.spark import check_installed, opened_logs, source_options, with_left_out
     from rmqtool.cli.records import listing_code
 
     check_installed()
@@ -82,10 +81,10 @@ def command(
     wanted = filters.build(context.zone, subscription=subscription.build())
     say_ignored(context, wanted.subscription)
     options = source_options(stores, spark, wanted, cut)
-    several = len(options.paths) > 1
     listed: list[dict[str, Any]] = []
     done: list[tuple[str, StoreStatistics]] = []
-    every, lacking_logs = opened_logs(context, options)
+    options, every, lacking_logs = opened_logs(context, options)
+    several = len(options.paths) > 1
     with spark.session(context, light=not duplicates) as session:
         from rmqtool.cli.left_out import damaged_settings
         from rmqtool.pipeline.stats import stats
@@ -101,8 +100,9 @@ def command(
             of_store = {"store": path} if several else {}
             listed += [row | of_store for row in listed_rows(every[path], found, names, retention=retention)]
             context.talk.note(f"{path}: {found.summary()['messages']:,} messages")
-        write_rows(context, SCHEMA, listed, _duplicates(done), partial(_summary, done))
-    return listing_code([row for _, found in done for row in found.not_covered])
+        write_rows(context, SCHEMA, listed, _duplicates(done), lambda: with_left_out(_summary(done), options))
+    lacking = [row for _, found in done for row in found.not_covered]
+    return listing_code([*lacking, *options.left_out])
 
 
 def _duplicates(done: list[tuple[str, StoreStatistics]]) -> Iterator[dict[str, Any]]:

@@ -140,10 +140,11 @@ def command(
     sources = source_options(stores, spark, MessageFilter(), cut)
     for path in sources.paths:
         refuse_remote(path, "a stream")
-    every_store, left_out = opened_logs(context, sources)
+    sources, every_store, left_out = opened_logs(context, sources)
     for store in every_store.values():
         refuse_unfollowed(store)
     missing = [row | {"store": path} for path, rows in left_out.items() for row in rows]
+    missing += sources.left_out
     for place in (form.to, form.state):
         refuse_inside(every_store, Path(place))
     readers = readers_of(*every_store.values())

@@ -44,7 +44,13 @@ def command(
     """
     from rmqtool.check.findings import Severity
     from rmqtool.check.levels import Level
-    from rmqtool.cli.pipeline.spark import check_installed, opened, source_options
+    from rmqtool.cli.pipeline.spark import (
+        check_installed,
+        code_with_left_out,
+        opened,
+        source_options,
+        with_left_out,
+    )
     from rmqtool.output.tablerows import Column
     from rmqtool.query.message_filter import MessageFilter
 
@@ -54,7 +60,7 @@ def command(
     level = Level.QUICK if quick else Level.DEEP if deep else Level.DEFAULT
     context = Context(output)
     options = source_options(stores, spark, MessageFilter())
-    opened(context, options)
+    options, _ = opened(context, options)
     several = len(options.paths) > 1
     columns = [
         *([Column("store")] if several else []),
@@ -74,7 +80,7 @@ def command(
     ):
         from rmqtool.pipeline.verify import summary_of, verify
 
-        rows.covered = lambda: summary_of(done)
+        rows.covered = lambda: with_left_out(summary_of(done), options)
         rows.left = lambda reason: [
             {"path": path, "reason": reason.value} for path in options.paths[len(done) :]
         ]
@@ -82,9 +88,9 @@ def command(
             done.append(one)
             rows.write_rows(row | ({"store": one.store} if several else {}) for row in one.findings)
             _say(context, one.store, one.summary)
-        rows.finish(summary_of(done))
+        rows.finish(with_left_out(summary_of(done), options))
     least = None if fail_on == "never" else Severity(fail_on)
-    return worst([one.exit_code(least) for one in done])
+    return code_with_left_out(worst([one.exit_code(least) for one in done]), options)
 
 
 def _say(context: Context, store: str, summary: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from rmqtool.store.writing import Folder, shown_path, way_to
 
 STATE_SCHEMA = "rmqtool.export-state/1"
 MARKER = "_rmqtool-export.json"
-"""in a directory that an export has made; only such a directory is ever replaced"""
+"""in a directory that an export has made or is making; only such a directory is ever replaced"""
 
 State = dict[str, Any]
 
@@ -94,6 +94,7 @@ class Target:
         with writing(self.part):
             if fresh:
                 inside = self._folder.make(self.part.name, mode)
+                inside.write(MARKER, b"")
             else:
                 inside = self._folder.enter(self.part.name)
                 inside.set_mode(0o700)
@@ -144,8 +145,8 @@ class Target:
             elif self._inside is not None:
                 self._place(self._inside, made)
             self._folder.remove(self._state)
-            if not self._directory and made is not None:
-                self._folder.remove(self.part.name)
+            if not self._directory and self._inside is not None:
+                self._folder.remove_held(self.part.name, self._inside)
             self._folder.sync()
 
     def _place(self, folder: Folder, name: str) -> None:
@@ -173,6 +174,11 @@ class Target:
     def discard(self) -> None:
         """Removes what an interrupted export left."""
         with self._failing():
+            if os.path.isdir(f"{self._folder.here}/{self.part.name}"):
+                try:
+                    self._folder.remove_made(self.part.name, MARKER)
+                except FileExistsError:
+                    raise UsageError(f"{self.part} was not made by an export and is not replaced") from None
             self._folder.remove(self.part.name)
             self._folder.remove(self._state)
 

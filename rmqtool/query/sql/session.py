@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rmqtool.errors import MissingExtraError, UsageError
 from rmqtool.query.sql.allowed import refuse_all_but_queries
 from rmqtool.query.sql.dataset import Lacking, small_table
+from rmqtool.store.trust import refuse_foreign_temporary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,6 +48,7 @@ class SqlSession:
         from rmqtool.query.sql.messages import MessagesTable
 
         self._duckdb = _duckdb()
+        refuse_foreign_temporary()
         self.lacking = Lacking()
         self.messages = MessagesTable(store.segments, reading, self.lacking, hiding)
         self._tables: dict[str, Any] = {
@@ -89,7 +91,7 @@ class SqlSession:
             return self._interruptible(lambda: self._reader(sql))
 
     def _reader(self, sql: str) -> pa.RecordBatchReader:
-        refuse_all_but_queries(self._duckdb, self._database, sql)
+        refuse_all_but_queries(self._duckdb, self._database, sql, self._tables)
         found = self._database.sql(sql)
         if found is None:
             raise UsageError("only queries are run: the statement is a command")

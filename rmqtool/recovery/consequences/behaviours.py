@@ -141,10 +141,11 @@ BEHAVIOURS = (
     ),
     Behaviour(
         "seen-11",
-        "not noticed: a missing middle file, exchanged or renamed files, wrong physical offsets, zeroed "
-        "properties, a filler in mid-file, damage in files that recovery does not read",
+        "not noticed: a missing middle file, a lost end, exchanged or renamed files, wrong physical offsets, "
+        "zeroed properties, a filler in mid-file, damage in files that recovery does not read",
         (
             "DR-GAP",
+            "DR-END-LOST",
             "DR-BAD-BODIES",
             "DR-WRONG-ENTRIES",
             "DR-WRONG-TAGS",

@@ -60,6 +60,13 @@ LOG = (
         "look for the missing file in backups and replicas",
     ),
     Entry(
+        "DR-END-LOST",
+        W,
+        "the index knows a message at {offset}, behind the end of the log at {end}: the log was longer, and "
+        "the broker does not notice",
+        "look for the lost end in replicas",
+    ),
+    Entry(
         "DR-BAD-BODIES",
         W,
         "{count} records have a body that does not match its CRC, first at {offset}: recovery does not reach "
@@ -76,8 +83,8 @@ LOG = (
     Entry(
         "DR-TORN-PROPERTIES",
         W,
-        "{count} records have zero bytes in topic or properties, first at {offset}: the broker takes them as "
-        "they are",
+        "{count} records have zero bytes or ill-formed UTF-8 in topic or properties, first at {offset}: the "
+        "broker takes them as they are",
         "rmqtool show STORE OFFSET shows the record",
     ),
     Entry(

@@ -88,6 +88,9 @@ def unnoticed(scene: Scene) -> Iterator[Consequence]:
     start, witness = scene.start, scene.start.witness
     for first, end, beside in missing_files(start):
         yield consequence("DR-GAP", *beside, start=first, end=end)
+    if start.longer is not None:
+        path, offset, end = start.longer
+        yield consequence("DR-END-LOST", path, offset=offset - 1, end=end)
     for code, found in (
         ("DR-BAD-BODIES", witness.broken),
         ("DR-DISPLACED", witness.displaced),

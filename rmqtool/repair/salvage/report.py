@@ -104,8 +104,8 @@ def write_report(told: Salvaged, directory: str, output: str) -> None:
         "summary": summary(told),
     }
     try:
-        with open(os.path.join(directory, REPORT), "w", encoding="utf-8", errors="surrogateescape") as stream:
-            json.dump(document, stream, indent=2, ensure_ascii=False)
+        with open(os.path.join(directory, REPORT), "w", encoding="ascii") as stream:
+            json.dump(document, stream, indent=2)
             stream.flush()
             os.fsync(stream.fileno())
     except OSError as error:

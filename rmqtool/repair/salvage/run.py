@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Stores = Literal["auto", "one", "by-host"]
 
 REPORT = SALVAGE_REPORT
-"""a directory with it is what a salvage made, and may be replaced by one"""
+"""a directory with it is what a salvage made or is making, and may be replaced by one"""
 
 _FOREIGN = 0.5
 """share of a host's records without room at their place that speaks for a store of its own"""
@@ -236,8 +236,12 @@ class Target:
         try:
             folder, _ = way_to(os.path.dirname(self.path), "--output")
             self._folder = self._stack.enter_context(folder)
-            self._folder.remove(os.path.basename(self._part))
+            self._folder.remove_made(os.path.basename(self._part), REPORT)
             self._made = self._stack.enter_context(self._folder.make(os.path.basename(self._part)))
+            self._made.write(REPORT, b"")
+        except FileExistsError:
+            self._stack.close()
+            raise UsageError(f"{self._part} was not made by a salvage; nothing replaces it") from None
         except OSError as error:
             self._stack.close()
             raise StoreIOError(f"{self._part}: {error.strerror}") from error
@@ -249,7 +253,7 @@ class Target:
         name, part = os.path.basename(self.path), os.path.basename(self._part)
         try:
             if error is not None:
-                self._folder.remove(part)
+                self._folder.remove_held(part, self._made)
                 return
             self._check_existing(self._folder)
             self._folder.remove_made(name, REPORT)
@@ -258,7 +262,7 @@ class Target:
             self._folder.sync()
         except OSError as refused:
             with suppress(OSError):
-                self._folder.remove(part)
+                self._folder.remove_held(part, self._made)
             if error is None:
                 raise StoreIOError(f"{self.path}: {refused.strerror}") from refused
         finally:

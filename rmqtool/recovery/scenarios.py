@@ -1,4 +1,4 @@
-"""Folk cures, as views of the store that one would make: what to foretell before anybody tries them."""
+"""Workarounds that operators know, as views of the store: simulated before anybody tries them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _WITH_VALUE = re.compile(r"(remove-file|release|set)[ =]\s*(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Cure:
+class Scenario:
     """text: as it was asked for. gone: paths that are removed. zeroed: paths that are filled with zeros.
 
     twice: the store is started, stopped and started again. release: the one to start with, None for the
@@ -56,13 +56,13 @@ class Cure:
     switches: tuple[tuple[str, Any], ...] = ()
 
     def applied(self, store: Store) -> Store:
-        """The store after the cure. Raises `UsageError` for a path that is not in it."""
+        """The store after the workaround. Raises `UsageError` for a path that is not in it."""
         put = {path: file_with(store, path, CHECKPOINT_SIZE, _zeros) for path in self.zeroed}
         return changed(store, self.gone, put)
 
 
-def parse_cure(text: str, store: Store) -> Cure:
-    """A cure by its name, or several joined with `+`.
+def parse_scenario(text: str, store: Store) -> Scenario:
+    """A workaround by its name, or several joined with `+`.
 
     Raises `UsageError` for an unknown name, a path that is not in the store, a release that is none.
     """
@@ -87,8 +87,8 @@ def parse_cure(text: str, store: Store) -> Cure:
             gone.append(_path_in(store, valued[2]))
         else:
             hint = f', in one word or quoted: "{step} …"' if step in {"remove-file", "release", "set"} else ""
-            raise UsageError(f"unknown cure {escape_name(step)}; known are {', '.join(NAMES)}{hint}")
-    return Cure(text, tuple(gone), tuple(zeroed), twice, release, tuple(switches))
+            raise UsageError(f"unknown workaround {escape_name(step)}; known are {', '.join(NAMES)}{hint}")
+    return Scenario(text, tuple(gone), tuple(zeroed), twice, release, tuple(switches))
 
 
 def _switch(text: str) -> tuple[str, bool]:
