@@ -45,7 +45,7 @@ def _address(function: Any) -> int:
 
 
 def _bound(library: ctypes.CDLL, name: str, signature: Signature) -> Kernel:
-    """A kernel as a Python function. Arrays of another type or shape, or with gaps, are a `TypeError`."""
+    """A kernel as a Python function. Arrays of another type or number of dimensions are a `TypeError`."""
     function = library[name]
     function.restype = None
     wanted: list[tuple[np.dtype[Any], int] | None] = []
@@ -62,16 +62,24 @@ def _bound(library: ctypes.CDLL, name: str, signature: Signature) -> Kernel:
 
     def kernel(*given: Any) -> Any:
         passed: list[Any] = []
+        whole: list[tuple[Any, Any]] = []
         for one, kind in zip(flat(given) if tuples else given, wanted, strict=True):
             if kind is None:
                 passed.append(int(one))
                 continue
-            if one.dtype != kind[0] or one.ndim != kind[1] or not one.flags.c_contiguous:
+            if one.dtype != kind[0] or one.ndim != kind[1]:
                 raise TypeError(f"{name}: {one.dtype} of shape {one.shape} where {kind} was expected")
-            passed.append(one.ctypes.data)
+            if one.flags.c_contiguous:
+                passed.append(one.ctypes.data)
+            else:  # with gaps, or column by column: the kernel works on a copy
+                whole.append((one, one.copy(order="C")))
+                passed.append(whole[-1][1].ctypes.data)
             passed += one.shape
         answer = _Answer()
         function(*passed, answer)
+        for one, copied in whole:
+            if one.flags.writeable:
+                one[...] = copied
         if signature.truth:
             return bool(answer[0])
         return (None, answer[0], tuple(answer))[signature.answers]

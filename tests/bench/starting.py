@@ -64,5 +64,7 @@ def _run(*program: str, **settings: str) -> float:
     command = [sys.executable, *program]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **settings}
     began = time.perf_counter()
-    subprocess.run(command, stdout=subprocess.DEVNULL, cwd=ROOT, env=environment, check=True)
+    subprocess.run(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT, env=environment, check=True
+    )
     return time.perf_counter() - began

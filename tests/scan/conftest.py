@@ -25,6 +25,11 @@ def ahead_kernels() -> ModuleType:
         pytest.skip(f"no kernels compiled ahead (python -m rmqtool.scan.ahead.build): {error}")
 
 
+def compiled_choice() -> str:
+    """What `RMQTOOL_KERNELS` calls those."""
+    return "numba" if compiled_kernels().__name__ == "rmqtool.scan.kernels" else "ahead"
+
+
 def python_kernels() -> ModuleType:
     """The plain-Python twin."""
     return importlib.import_module("rmqtool.scan.kernels_python")

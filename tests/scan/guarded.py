@@ -161,7 +161,7 @@ def _run_on_items(buffer: np.ndarray, hashes: Any) -> None:
         hashes.compare_slots(buffer, state, np.zeros(4, np.int64))
         heads = np.array([0, 1, count - 1, count, count + 1, 1 << 40, -1], np.int64)
         for start in (0, min(4 * slots, buffer.size)):
-            hashes.follow(buffer, start, heads, np.zeros(64, np.int64))
+            hashes.follow(buffer, start, heads, np.zeros(64, np.int32))
 
 
 def _run_on_units(buffer: np.ndarray, dispatch: Any) -> None:

@@ -65,7 +65,7 @@ SIGNATURES: dict[str, dict[str, Signature]] = {
         "chain": Signature((BYTES, NUMBER, NUMBER, LONGS, TABLE, NUMBER), 1),
         "compare_slots": Signature((BYTES, LONGS, LONGS), 2),
         "lengths_of_chains": Signature((LONGS, LONGS)),
-        "follow": Signature((BYTES, NUMBER, LONGS, LONGS), 1),
+        "follow": Signature((BYTES, NUMBER, LONGS, INTS), 1),
     },
     "spans": {
         "first_nonzero": Signature((BYTES, NUMBER), 1),
