@@ -271,7 +271,8 @@ def test_a_mapped_segment_cut_in_mid_dump(tmp_path: Path, jobs: int, left: int) 
     assert len(second) == facts.messages - per_segment
     assert seen == sorted(set(seen))
     assert set(range(0, start - facts.record_size + 1, facts.record_size)) <= set(seen)
-    assert not any(start - facts.record_size < offset < size for offset in seen)
+    if jobs == 1:  # with more, a worker reads ahead and may have had all of it before it was cut
+        assert not any(start - facts.record_size < offset < size for offset in seen)
 
 
 def test_a_run_that_was_spoiled_is_read_anew(tmp_path: Path) -> None:
