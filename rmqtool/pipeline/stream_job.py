@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from rmqtool.errors import StoreIOError, UsageError
+from rmqtool.output.export.partitions import LONGEST
 from rmqtool.pipeline.notes import Listener
 from rmqtool.pipeline.runner import spark_errors
 from rmqtool.pipeline.session import first_line, gone_errors
@@ -35,6 +36,8 @@ CHECKPOINT = "_checkpoint"
 """where the state of a stream lies below its directory unless told otherwise"""
 
 _POLL_SECONDS = 1
+_KEPT = 40
+"""characters of a topic that is cut: a name has room for them whatever they are, and for a digest"""
 _MASK = "fs.permissions.umask-mode"
 _OWN = "fs.file.impl.disable.cache"
 """Hadoop asks a file system that is there already for its own mask"""
@@ -166,6 +169,8 @@ class StreamRun:
         frame = reader.option("paths", paths).option("report", address).load()
         if "day" in self.form.keys:
             frame = _with_day(frame)
+        if "topic" in self.form.keys:
+            frame = _with_names(frame)
         writer = frame.writeStream.format("json" if self.form.format == "ndjson" else "parquet")
         writer = writer.option("path", self.form.to).option("checkpointLocation", self.form.state)
         if self.form.keys:
@@ -198,3 +203,18 @@ def _with_day(frame: DataFrame) -> DataFrame:
     from pyspark.sql import functions
 
     return frame.withColumn("day", functions.to_date("store_time"))
+
+
+def _with_names(frame: DataFrame) -> DataFrame:
+    """Topics that a directory can be named after, and a column `whole_topic` of those that had to be cut.
+
+    Spark keeps what it partitions by in the names of directories alone.
+    """
+    from pyspark.sql import functions as f
+
+    topic = f.col("topic")
+    longer = f.octet_length(f.url_encode(topic)) > LONGEST
+    cut = f.concat(f.substring(topic, 1, _KEPT), f.lit("~"), f.substring(f.sha2(topic, 256), 1, 32))
+    return frame.withColumns(
+        {"whole_topic": f.when(longer, topic), "topic": f.when(longer, cut).otherwise(topic)}
+    )

@@ -33,7 +33,8 @@ class ExactOffset:
 
     monotone: do store times never go back in what was read? checked: `all` units, or the `edges` of files
     and one file in full. unknown: units whose record is not there to be asked. misdirected: queue offset by
-    physical offset, of records that name another queue as their own, and of units that go back in the log.
+    physical offset, of records that name another queue or queue offset as their own, and of units that go
+    back in the log.
     """
 
     queue_offset: int | None
@@ -60,7 +61,7 @@ def exact_offset(view: QueueView, time: int, boundary: Boundary, all_units: int 
     monotone = bool((np.diff(times[known]) >= 0).all())
     unknown = int(len(known) - known.sum())
     place = None if not places.size else places[0] if boundary is Boundary.LOWER else places[-1]
-    other = known & (~_of_queue(view, units) | _goes_back(units))
+    other = known & (~_of_queue(view, units, slots) | _goes_back(units))
     return ExactOffset(
         None if place is None else int(slots[place]),
         monotone,
@@ -78,13 +79,20 @@ def _goes_back(units: Units) -> npt.NDArray[np.bool_]:
     return back
 
 
-def _of_queue(view: QueueView, units: Units) -> npt.NDArray[np.bool_]:
-    """Which units lead to a record that names the queue as its own; all of them in a light queue."""
+def _of_queue(view: QueueView, units: Units, slots: Ints) -> npt.NDArray[np.bool_]:
+    """Which units lead to a record that names queue and queue offset as its own; all in a light queue.
+
+    Which of the others are wrong says `wrong_units.misdirected`.
+    """
     topic, queue_id = view.name
     if topic.startswith(LMQ_PREFIX):
         return np.ones(len(units), np.bool_)
     return view.log.of_queue(
-        units["physical_offset"].astype(np.int64), units["size"].astype(np.int64), topic, queue_id
+        units["physical_offset"].astype(np.int64),
+        units["size"].astype(np.int64),
+        topic,
+        queue_id,
+        None if view.batch else slots,
     )
 
 

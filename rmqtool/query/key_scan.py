@@ -12,7 +12,7 @@ from formats.commitlog import SysFlag
 from rmqtool.query.not_read import not_read
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import Check, Field, Issue
+from rmqtool.scan.fields import TORN, Check, Field, Issue
 from rmqtool.scan.keys import key_hashes
 from rmqtool.scan.log import LogScan, data_bytes, scan_log
 from rmqtool.scan.table import to_batch
@@ -94,7 +94,10 @@ class KeyScan:
         return Records(rows, records.window, records.origin)
 
     def _has_hash(self, records: Records, base: int, path: str) -> npt.NDArray[np.bool_]:
-        """Which records have a key with a wanted hash; also rolled back ones, which no index has."""
+        """Which records have a key with a wanted hash, or damaged text that may hide one.
+
+        Also rolled back ones, which no index has.
+        """
         rows = records.rows
         if ((rows[:, Field.SYS_FLAG] & int(SysFlag.TRANSACTION_MASK)) == int(SysFlag.ROLLBACK)).any():
             rows = rows.copy()
@@ -106,7 +109,7 @@ class KeyScan:
             hit = self._in_any_topic(records, base, path, hashes, owners)
         found = np.zeros(len(rows), np.bool_)
         found[owners[hit]] = True
-        found |= (rows[:, Field.ISSUES] & int(Issue.PROPERTIES_UTF8)) != 0
+        found |= (rows[:, Field.ISSUES] & int(TORN | Issue.PROPERTIES_UTF8)) != 0
         return found
 
     def _in_any_topic(

@@ -31,6 +31,7 @@ _SYS_FLAG = offset_of(HEADERS[False, False], "sys_flag")
 _STORE_TIME = {v6: offset_of(HEADERS[v6, False], "store_timestamp") for v6 in (False, True)}
 _LARGEST_HEADER = sizeof(HEADERS[True, True])
 _QUEUE_ID = offset_of(HEADERS[False, False], "queue_id")
+_QUEUE_OFFSET = offset_of(HEADERS[False, False], "queue_offset")
 _FIXED, _LONGER = sizeof(HEADERS[False, False]), sizeof(HEADERS[True, False]) - sizeof(HEADERS[False, False])
 """bytes up to and including the body length, and how many more an IPv6 address takes"""
 _AT_ONCE = 1 << 20
@@ -149,12 +150,19 @@ class LogView:
             times[which] = _timestamps(window, places, sizes[which])
         return times
 
-    def of_queue(self, offsets: Ints, sizes: Ints, topic: str, queue_id: int) -> Flags:
-        """Which of these units' records name the queue as their own, False where none of that size begins."""
+    def of_queue(
+        self, offsets: Ints, sizes: Ints, topic: str, queue_id: int, slots: Ints | None = None
+    ) -> Flags:
+        """Which of these units' records name the queue as their own, False where none of that size begins.
+
+        slots: the queue offsets that they must name, too.
+        """
         name = java_utf8_encode(topic)
         found = np.zeros(len(offsets), np.bool_)
         for which, window, places in self._windows(offsets, sizes):
             sound, at, wide = _of_queue(window, places, sizes[which], queue_id)
+            if slots is not None:
+                sound &= _number(window, places + _QUEUE_OFFSET, ">i8")[:, 0] == slots[which]
             there = at + wide + len(name) <= len(window)
             near = np.flatnonzero(sound & there)
             found[which[near]] = _is_text(window, at[near], wide[near], name)

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.scan.events import Doubt, Doubtful, Gap, Tail, TailContent, Unreadable
+from rmqtool.scan.events import Doubtful, Gap, Tail, TailContent, Unreadable, why_doubtful
 from rmqtool.store.coverage import Incomplete, rest_of_log, unreadable
 
 if TYPE_CHECKING:
     from rmqtool.store.segments import Segment
 
 Row = dict[str, Any]
-
-
-def why_doubtful(records: int, cause: Doubt) -> str:
-    """What is wrong with records that are listed though."""
-    if cause is Doubt.TORN:
-        return f"{records} record{'s' * (records > 1)} torn: a zero byte in topic or properties"
-    if cause is Doubt.MISPLACED:
-        what = "states another physical offset" if records == 1 else "state other physical offsets"
-        return f"{records} record{'s' * (records > 1)} {what}: what was stored here is overwritten"
-    return "1 body fails its CRC" if records == 1 else f"{records} bodies fail their CRC"
 
 
 def not_read(segment: Segment, event: object) -> list[Row]:

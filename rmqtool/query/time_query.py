@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 _MOST = 4096
-"""records that name another queue as their own and are asked which further ones they feed"""
+"""records that name another place as their own and are asked which further queues they feed"""
 _INT64_MAX = (1 << 63) - 1
 
 
@@ -124,7 +124,7 @@ class TimeQuery:
 
     @cached_property
     def _misdirected(self) -> list[Row]:
-        """The row for messages of other queues among those that were asked for their time."""
+        """Rows for messages of other queues or queue offsets among those that were asked for their time."""
         slots = dict(islice(self.exact.misdirected.items(), _MOST))
         for part in pick(self.store.segments, list(slots), QUEUE_COLUMNS):
             if isinstance(part, Missing):

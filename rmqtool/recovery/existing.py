@@ -70,7 +70,7 @@ def existing_damage(
     for one in passed_over:
         found.add(0, FILLER, (one.path,))  # an entry of a queue still leads to what is behind it
     for entries in wrong:
-        found.add(entries.count, 0, (entries.path,))
+        found.add(entries.messages, 0, (entries.path,))
     if start.end is not None and start.clean and start.end.reason not in ORDINARY_STOPS:
         # after a crash a record that was not written to its end is ordinary
         found.add(0, 0, (start.loaded[start.end.file].path,))

@@ -51,14 +51,16 @@ _ROOM = 1 << 14
 class Matches:
     """matched: records that the entry at their queue offset leads to. wrong: those where it leads elsewhere.
 
-    missed: messages that have no entry, a blank or zeros. first, first_missed: the lowest queue offset of
-    the wrong ones, and of those missed in a batch queue. span: queue offsets [low, high) that records have,
-    also those that no entry can have. wrong_tags, first_tags: matched ones whose entry has another tags code.
+    missed: messages that have no entry, a blank or zeros. beyond: of a plain queue those whose queue offset
+    lies behind its end or in front of its files. first, first_missed: the lowest queue offset of the wrong
+    ones, and of those missed in a batch queue. span: queue offsets [low, high) that records have, also those
+    that no entry can have. wrong_tags, first_tags: matched ones whose entry has another tags code.
     """
 
     matched: int = 0
     wrong: int = 0
     missed: int = 0
+    beyond: int = 0
     first: int | None = None
     first_missed: int | None = None
     span: tuple[int, int] | None = None
@@ -75,6 +77,7 @@ class Matches:
         self.matched += other.matched
         self.wrong += other.wrong
         self.missed += other.missed
+        self.beyond += other.beyond
         self.wrong_tags += other.wrong_tags
         self.first_tags = _lower(self.first_tags, other.first_tags)
         self.first = _lower(self.first, other.first)
@@ -90,13 +93,17 @@ def _lower(one: int | None, other: int | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class WrongEntries:
-    """Entries of a queue that do not lead to their message; `first`: queue offset of the first, if known."""
+    """Entries of a queue that do not lead to their message; `first`: queue offset of the first, if known.
+
+    messages: those that consumers do not get, or not as they should.
+    """
 
     topic: str
     queue_id: int
     path: str
     count: int
     first: int | None
+    messages: int
 
 
 def _span(run: Run) -> tuple[int, int] | None:
@@ -121,6 +128,7 @@ class _Queue:
             return
         numbers = np.searchsorted(self._bases, run.slots, side="right") - 1
         reached = (numbers >= 0) & (run.slots < self._end)
+        self.found.add(Matches(beyond=int((~reached).sum())))
         for number in np.unique(numbers[reached]).tolist():
             chosen = np.flatnonzero(reached & (numbers == number))
             slots = run.slots[chosen]
@@ -145,7 +153,8 @@ class _Queue:
         blank = (units["physical_offset"] == 0) & (units["size"] == PRE_BLANK_SIZE)
         wrong = ~right & (units["size"] > 0) & ~blank
         first = int(slots[wrong].min()) if wrong.any() else None
-        self.found.add(Matches(int(right.sum()), int(wrong.sum()), int((~right & ~wrong).sum()), first))
+        missed = int((~right & ~wrong).sum())
+        self.found.add(Matches(int(right.sum()), int(wrong.sum()), missed, first=first))
 
 
 class _BatchQueue:
@@ -180,7 +189,8 @@ class _BatchQueue:
         first, gone, tags = (
             int(bases[some].min()) if some.any() else None for some in (wrong, ~there, other)
         )
-        self.found.add(Matches(int(right.sum()), int(wrong.sum()), int(counts[~there].sum()), first, gone))
+        missed = int(counts[~there].sum())
+        self.found.add(Matches(int(right.sum()), int(wrong.sum()), missed, first=first, first_missed=gone))
         self.found.add(Matches(wrong_tags=int(other.sum()), first_tags=tags))
 
 
@@ -284,25 +294,31 @@ def wrong_entries(start: Start, matches: Mapping[Key, Matches], *, whole: bool) 
     """Queue by queue the entries that do not lead to their message.
 
     matches: of all records that were read. whole: that was the whole log, so that an entry without a record
-    leads to none.
+    leads to none. Of a light queue with such entries nothing tells the end (`queue_ends`), so messages behind
+    it that the start does not append are counted here.
     """
     found = []
     for key, queue in sorted(start.queues.items()):
         if not queue.recovered_max:
             continue
         seen = matches.get(key, Matches())
-        light = key[0].startswith(_LIGHT) and not start.settings.multi_dispatch
-        astray = max(_into_log(start, queue, seen) - seen.matched, 0) if whole and not light else 0
+        light = key[0].startswith(_LIGHT)
+        known = whole and (start.settings.multi_dispatch or not light)
+        astray = max(_into_log(start, queue, seen) - seen.matched, 0) if known else 0
         count = max(seen.wrong, astray)
         if count:
-            found.append(WrongEntries(*key, queue.files.directory, count, seen.first))
+            behind = max(seen.beyond - queue.appended, 0) if light else 0
+            messages = max(count, seen.wrong + seen.missed + behind if light else 0)
+            found.append(WrongEntries(*key, queue.files.directory, count, seen.first, messages))
     return tuple(found)
 
 
 def wrong_tags(start: Start, matches: Mapping[Key, Matches]) -> tuple[WrongEntries, ...]:
     """Queue by queue the entries that lead to their message and have another tags code than that."""
     return tuple(
-        WrongEntries(*key, start.queues[key].files.directory, seen.wrong_tags, seen.first_tags)
+        WrongEntries(
+            *key, start.queues[key].files.directory, seen.wrong_tags, seen.first_tags, seen.wrong_tags
+        )
         for key, seen in sorted(matches.items())
         if seen.wrong_tags and key in start.queues
     )

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     Flags = npt.NDArray[np.bool_]
 
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
-_DAMAGED_TEXT = int(Issue.TOPIC_NUL | Issue.TOPIC_UTF8 | Issue.PROPERTIES_UTF8)
-"""a broker encodes the text of every record that it writes (`String#getBytes`)"""
 _REAL_TOPIC = r"(?:^|\x02)REAL_TOPIC\x01"
 
 
@@ -64,8 +62,8 @@ class Witness:
     """Fed with the runs that recovery reads and with those of the files in front.
 
     broken: records whose body does not match its CRC. displaced: records that state another physical offset
-    than where they lie. torn: those with a zero byte in the topic, torn properties, or text that is not
-    UTF-8, which no release notices.
+    than where they lie. torn: those with a zero byte in the topic or torn properties, which no
+    release notices.
     harmed: records with one of these three. poison: half messages that cannot be checked, because their body
     does not decompress or their real topic is gone. latest: youngest store time, ms.
     """
@@ -86,7 +84,7 @@ class Witness:
         places = rows[:, Field.POSITION] + base
         broken = rows[:, Field.CRC_STATE] == CrcState.BAD
         displaced = rows[:, Field.STORED_PHYSICAL_OFFSET] != places
-        torn = (rows[:, Field.ISSUES] & _DAMAGED_TEXT) != 0
+        torn = (rows[:, Field.ISSUES] & int(Issue.TOPIC_NUL)) != 0
         torn |= torn_properties(run)
         harmed = broken | displaced | torn
         if harmed.any():

@@ -77,8 +77,12 @@ class Issue(IntFlag):
     PROPERTIES_NUL = 64
 
 
-TORN = Issue.TOPIC_NUL | Issue.PROPERTIES_NUL
-"""a zero byte where the broker writes none: the record was torn when it was written"""
+TORN = Issue.TOPIC_NUL | Issue.TOPIC_UTF8 | Issue.PROPERTIES_NUL
+"""Text that no broker writes: zero bytes, or a topic that is no UTF-8, which it encodes itself.
+
+Properties of a client's batch are stored as they were sent, in whatever encoding
+(`MessageExtEncoder#encode(MessageExtBatch)`).
+"""
 
 
 class Check(IntFlag):

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan import kernels_python
-from rmqtool.scan.events import Records
+from rmqtool.scan.events import Doubt, Records, why_doubtful
 from rmqtool.scan.fields import TORN, Check, CrcState, Field
 from rmqtool.scan.one import RecordReader
 from rmqtool.scan.table import table_schema, to_batch
@@ -65,7 +65,7 @@ class Damaged:
     def row(self) -> dict[str, Any]:
         """As a row of `not_covered`."""
         place = {name: value for name, value in asdict(self).items() if name != "torn"}
-        why = "1 record torn: a zero byte in topic or properties" if self.torn else "1 body fails its CRC"
+        why = why_doubtful(1, Doubt.TORN if self.torn else Doubt.BODY)
         return {**place, "reason": Incomplete.DAMAGE, "error": why}
 
 

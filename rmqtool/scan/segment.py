@@ -240,12 +240,15 @@ class SegmentScan:
         return self._size
 
     def _next_record(self, position: int) -> tuple[int | None, Stop]:
-        """The next whole record: at its own place if any is, else one of a copied or renamed file."""
-        for shift in [self._shift, 0] if self._shift else [0]:
-            place, kind = self._find(position, shift, any_offset=False)
+        """The next whole record: at its own place or as far from it as the last one, else of any place."""
+        if self._shift:
+            place, kind = self._find(position, self._shift, any_offset=False)
             # a filler ends every search, but records of another shift may lie before it
             if place is not None and kind is not Stop.BLANK:
-                return place, kind
+                return self._own_before(position, place), kind
+        place, kind = self._find(position, 0, any_offset=False)
+        if place is not None and kind is not Stop.BLANK:
+            return place, kind
         at = position
         while True:
             place, kind = self._find(at, 0, any_offset=True)
@@ -253,15 +256,30 @@ class SegmentScan:
                 return place, kind
             at = place + 1
 
-    def _find(self, position: int, shift: int, *, any_offset: bool) -> tuple[int | None, Stop]:
+    def _own_before(self, position: int, place: int) -> int:
+        """The first record at its own place in front of `place`, else `place`, whose row is in `_scratch`."""
+        found = self._scratch.copy()
+        own, _ = self._find(position, 0, any_offset=False, limit=place)
+        if own is not None and own < place:
+            return own
+        self._scratch[:] = found
+        return place
+
+    def _find(
+        self, position: int, shift: int, *, any_offset: bool, limit: int | None = None
+    ) -> tuple[int | None, Stop]:
+        """limit: the search may end there; what begins behind it need not be found."""
+        limit = self._size if limit is None else limit
         need = END_FILE_MIN_BLANK_LENGTH
         while True:
             data = self._source.next_data(position)
             if data is None:
                 return None, Stop.END
             position = max(position, data - _LEADING_ZEROS)
+            if position >= limit:
+                return None, Stop.END
             window, origin = self._windows.at(position, need)
-            window = window[: position - origin + max(self._step, need)]
+            window = window[: position - origin + max(min(self._step, limit - position), need)]
             self._kernels.find_record(
                 window,
                 position - origin,

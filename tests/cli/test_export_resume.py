@@ -168,10 +168,11 @@ def test_a_state_that_is_lost_is_a_new_start(store: Path, tmp_path: Path, form: 
     assert content(tmp_path / f"x.{form}") == content(tmp_path / f"whole.{form}")
 
 
-def test_a_state_that_is_no_json_is_one_line(store: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["{", "[]", "null", "{}"])
+def test_a_state_that_is_none_is_one_line(store: Path, tmp_path: Path, text: str) -> None:
     with interrupted_scan(4):
         run(store, tmp_path / "x.raw")
-    (tmp_path / "x.raw.part.json").write_text("{")
+    (tmp_path / "x.raw.part.json").write_text(text)
     assert_one_line(run(store, tmp_path / "x.raw", "--resume"), 2)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from typing import TYPE_CHECKING
 
@@ -491,3 +492,57 @@ def test_a_queue_file_whose_name_is_no_place_of_one_is_damage_to_a_query(tmp_pat
     assert told.exit_code == 3
     assert "no multiple of the 400 bytes" in told.stdout
     assert '"messages":0' not in told.stdout or "delivers messages" not in told.stdout
+
+
+@pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
+def test_messages_of_a_light_queue_behind_units_of_another_queue_are_counted(
+    tmp_path: Path, release: str
+) -> None:
+    """Nothing builds their units, and no record tells how far such a queue reached."""
+    golden = open_golden("v533-lmq", tmp_path)
+    queues = golden.path / "consumequeue"
+    other = max((queues / "TopicLmq/0").iterdir())
+    (mine,) = (queues / "%LMQ%beta/0").iterdir()
+    count = sum(one[0] == "consumequeue" and one[1] == "%LMQ%beta" for one in strict.entries(golden.path))
+    shutil.copyfile(other, mine)
+    ask = ("--json", "--as-version", release, "--store-config", golden.config_path)
+    told = json.loads(rmq("doctor", golden.path, *ask).stdout)
+    assert told["verdict"] == "damaged"
+    assert told["already_damaged"]["messages"] == count
+
+
+def test_a_record_whose_topic_is_no_utf8_is_damage_to_who_asks_for_it(tmp_path: Path) -> None:
+    store = orders(tmp_path / "store")
+    one = store.of("Orders")[10]
+    path, position = store.segment(one.offset)
+    store.patch(path, position + store.read(path, position, one.size).index(b"Orders") + 2, b"\xe5")
+    for command in (
+        f"query-id STORE 0A00000200002A9F{one.offset:016X}",
+        "tail STORE -n 50",
+        "stats STORE",
+        f"export STORE --to {tmp_path / 'out.ndjson'}",
+    ):
+        told = rmq(*command.replace("STORE", str(store.root)).split(), "--json")
+        assert told.exit_code == 3, command
+        assert "1 record torn" in told.stdout, command
+        assert "a topic that is no UTF-8" in told.stdout, command
+    for command in (
+        "query-key STORE Orders k20",
+        "query-offset STORE Orders 0 10",
+        f"query-time STORE Orders 0 {one.time}",
+    ):
+        told = rmq(*command.replace("STORE", str(store.root)).split(), "--json")
+        assert told.exit_code == 3, command
+        assert f'"physical_offset":{one.offset}' in told.stdout, command
+
+
+def test_a_search_by_time_in_a_queue_file_with_the_name_of_a_later_one(tmp_path: Path) -> None:
+    """Every message is at another queue offset than its own, though in its queue and in order."""
+    store = orders(tmp_path / "store", 40)
+    path = store.root / store.queues["Orders", 0].place(0)[0]
+    time = store.of("Orders")[3].time
+    assert rmq("query-time", store.root, "Orders", 0, time, "--json").exit_code == 0
+    path.rename(path.with_name(f"{4000:020d}"))
+    told = rmq("query-time", store.root, "Orders", 0, time, "--json")
+    assert told.exit_code == 3
+    assert "lead to messages of other queue offsets" in told.stdout

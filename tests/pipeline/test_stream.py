@@ -8,6 +8,7 @@ import tempfile
 from typing import TYPE_CHECKING, Any
 
 import fixtures
+from fixtures.builder import HandmadeLog
 from rmqtool.api import open_store, scan
 from rmqtool.errors import ExitCode
 from tests.helpers import rmq
@@ -70,6 +71,21 @@ def test_goes_on_and_names_what_expired(
     for other in (("--partition", "topic"), ("--format", "ndjson", "--partition", "topic,day")):
         refused = rmq("pipeline", "stream", "--once", root, "--to", to, *other)
         assert (refused.exit_code, "by topic,day" in refused.stderr) == (2, True)
+
+
+def test_topics_too_long_for_the_name_of_a_directory(spark: SparkSession, tmp_path: Path) -> None:
+    """Whole in a column of its own: files do not have what Spark partitions by."""
+    topics = ["L" * 300, "L" * 300 + "x", "ü" * 63, "L" * 200, "a/b"]
+    log = HandmadeLog(segment_size=1 << 14)
+    for topic in topics:
+        log.put(topic, b"body")
+    log.write(tmp_path / "store/commitlog")
+    done = stream(tmp_path / "store", "--to", tmp_path / "lake", "--partition", "topic")
+    assert done.exit_code == 0, done.stderr
+    rows = spark.read.parquet(str(tmp_path / "lake")).select("topic", "whole_topic").collect()
+    assert sorted(row.whole_topic or row.topic for row in rows) == sorted(topics)
+    assert len({row.topic for row in rows}) == len(topics)
+    assert {row.topic for row in rows if row.whole_topic is None} == {"L" * 200, "a/b"}
 
 
 def test_lines_of_several_stores(spark: SparkSession, goldens: dict[str, Path], tmp_path: Path) -> None:

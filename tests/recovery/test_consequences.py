@@ -201,9 +201,15 @@ def test_a_checkpoint_or_queue_of_the_wrong_kind(tmp_path: Path) -> None:
     (root / "checkpoint").unlink()
     (root / "checkpoint").symlink_to("nothing")
     assert "DR-REFUSE-CHECKPOINT" not in codes(start(root, "4.9.8"))
+
+
+def test_an_index_file_that_is_a_link_to_itself(tmp_path: Path) -> None:
+    """4.9 starts all the same (`DefaultMessageStore#load`)."""
+    root = write(tmp_path, filled())
     (root / "index").mkdir(exist_ok=True)
     (root / "index" / "20261121093930931").symlink_to("20261121093930931")
-    assert "DR-REFUSE-INDEX" in codes(start(root, "4.9.8"))
+    assert "DR-REFUSE-INDEX" in codes(start(root, "5.3.3"))
+    assert "DR-REFUSE-INDEX" not in codes(start(root, "4.9.8"))
 
 
 @shows("DR-REFUSE-LOCK")
@@ -447,14 +453,3 @@ def test_an_end_that_only_the_index_knows(tmp_path: Path) -> None:
     assert found.facts == {"offset": last.offset, "end": last.offset}
     assert outcome.verdict is Verdict.DAMAGED
     assert outcome.already_damaged.bytes == 1
-
-
-@pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
-def test_properties_that_are_not_utf8(golden: Callable[[str], Golden], tmp_path: Path, release: str) -> None:
-    """A broker writes `String#getBytes`: other bytes came later, and no release notices them."""
-    root = tmp_path / "store"
-    shutil.copytree(golden("v533-basic").path, root)
-    patched(root / "commitlog" / f"{0:020d}", 4269 + 291 - 60, b"\xff\xff")
-    found = foretell(Store.open(root), release)
-    assert (found.verdict, found.already_damaged.messages) == (Verdict.DAMAGED, 1)
-    assert codes(found) >= {"DR-TORN-PROPERTIES"}

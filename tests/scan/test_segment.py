@@ -550,6 +550,18 @@ def test_damage_behind_a_copied_block(kernels: ModuleType) -> None:
     assert messages(events) == spans[:4] + spans[5:]
 
 
+def test_records_at_their_own_place_between_parts_of_a_copied_segment(kernels: ModuleType) -> None:
+    """Pages of a recycled file that were never written, in front of what was written and behind it."""
+    log, whole = handmade([30] * 20, rolled=True)
+    _, old = handmade([30] * 20, rolled=True, base=BASE - 2 * SEGMENT)
+    spans = spans_of(log)
+    data = old[: spans[5][0] + 7] + bytes(spans[1][0] - 7) + whole[spans[6][0] : spans[12][0]]
+    data += old[spans[12][0] :]
+    events = scan(data, kernels, BASE, active=False)
+    assert messages(events) == spans[:5] + spans[6:]
+    assert_tiles(events, SEGMENT)
+
+
 # ---- size and time -------------------------------------------------------------------------------
 
 
@@ -601,6 +613,10 @@ HOSTILE: dict[str, Callable[[int], bytes]] = {
     ),
     "foreign records in no row": lambda n: b"?" + foreign(n),
     "foreign records in a row": lambda n: b"?" + foreign(n).replace(b"?", b""),
+    "records of one shift with damage between": lambda n: b"".join(
+        encode_message("T", b"b" * 20, physical_offset=BASE + (1 << 30) + at * 115)[:114].ljust(115, b"?")
+        for at in range(n)
+    ),
     "fillers": lambda n: bytes(Blank.build({"total_size": 9})) * (15 * n),
 }
 

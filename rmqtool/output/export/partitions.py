@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-_LONGEST = 200
+LONGEST = 200
 """bytes of a value in the name of a directory, which has 255 at most"""
 _HALF_ESCAPE = re.compile("%.?$")
 
@@ -111,7 +111,7 @@ def shortened(quoted: str) -> str:
 
     Two values never get the same name.
     """
-    if len(quoted) <= _LONGEST:
+    if len(quoted) <= LONGEST:
         return quoted
     digest = hashlib.sha256(quoted.encode()).hexdigest()[:32]
-    return f"{_HALF_ESCAPE.sub('', quoted[:_LONGEST])}~{digest}"
+    return f"{_HALF_ESCAPE.sub('', quoted[:LONGEST])}~{digest}"

@@ -13,11 +13,10 @@ from rmqtool.query.anchor import anchor
 from rmqtool.query.counts import LogCounts
 from rmqtool.query.log_listing import LogListing
 from rmqtool.query.lost_end import lost_end
-from rmqtool.query.not_read import why_doubtful
 from rmqtool.query.scope import Scope
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.events import Doubt
+from rmqtool.scan.events import Doubt, why_doubtful
 from rmqtool.scan.fields import TORN
 from rmqtool.scan.log import LogScan, data_bytes, scan_log
 from rmqtool.store.coverage import Incomplete, coverage, rest_of_log

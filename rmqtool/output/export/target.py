@@ -104,12 +104,12 @@ class Target:
     def _continued(self, options: State) -> State | None:
         try:
             with open(self._folder.again(self._state), "rb") as file:
-                state: State = json.load(file)
+                state = json.load(file)
         except FileNotFoundError:
             state = {"schema": STATE_SCHEMA, "options": options, "position": None}
         except (OSError, ValueError) as error:
             raise UsageError(f"{self.part}.json cannot be read ({error}); --force starts anew") from error
-        if state.get("schema") != STATE_SCHEMA:
+        if not isinstance(state, dict) or state.get("schema") != STATE_SCHEMA:
             raise UsageError(f"{self.part}.json is of another release; --force starts anew")
         before = state["options"]
         differing = sorted(
