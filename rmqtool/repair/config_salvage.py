@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from rmqtool.check.config_files import View
 from rmqtool.recovery.config_tables import config_view
-from rmqtool.store.config_json import parse_config, read_listed
-from rmqtool.store.config_types import misfits, without
+from rmqtool.store.config_json import parse_config, read_listed, refused
+from rmqtool.store.config_types import without
 
 if TYPE_CHECKING:
     from rmqtool.recovery.traits import Traits
@@ -59,10 +59,10 @@ def salvage_table(store: Store, name: str, traits: Traits) -> Salvaged:
         raw = read_listed(store.file(path))[1]
         table = name.rpartition("/")[2]
         kept, data = valid_prefix(raw, 3 if table in _NUMBERS else 2)
-        whole = parse_config(data).data
-        dropped = tuple(misfits(table, whole, before_5=not traits.tables_of_5)) if whole else ()
+        whole = parse_config(data)
+        dropped = tuple(refused(data, whole, table, before_5=not traits.tables_of_5)) if whole.data else ()
         if dropped:
-            data = json.dumps(without(whole, dropped)).encode()
+            data = json.dumps(without(whole.data, dropped)).encode()
         entries = _entries(data)
         if entries > best.entries and config_view(table, data, traits) is View.LOADS:
             best = Salvaged(path, data, entries, kept, len(raw) - kept, dropped)

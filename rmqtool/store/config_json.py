@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from formats.java import java_parse_int
 from rmqtool.errors import RmqtoolError, VanishedError
-from rmqtool.store.config_types import misfits
+from rmqtool.store.config_types import OUT_OF_RANGE, misfits
 from rmqtool.store.names import INT_MAX
 from rmqtool.store.remote.address import is_remote
 from rmqtool.store.whole import TABLE, read_whole, within
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    from rmqtool.store.config_types import Misfit
     from rmqtool.store.files import StoreFile
 
 _LEVELS = 128
@@ -79,39 +80,36 @@ class _DuplicateKeys:
 
 
 class _Numbers:
-    """Gives null for what no double (1e999) or no long holds, and remembers it."""
+    """Replaces what no double (1e999) or no long holds, and remembers it."""
 
-    def __init__(self) -> None:
+    def __init__(self, instead: Any) -> None:
         self.remarks: list[str] = []
+        self._instead = instead
 
-    def real(self, text: str) -> float | None:
+    def real(self, text: str) -> Any:
         """The decoder's `parse_float`."""
         value = float(text)
-        if isfinite(value):
-            return value
-        self._note(text)
-        return None
+        return value if isfinite(value) else self._replaced(text)
 
-    def whole(self, text: str) -> int | None:
+    def whole(self, text: str) -> Any:
         """The decoder's `parse_int`."""
         value = java_parse_int(text, 64)
-        if value is None:
-            self._note(text)
-        return value
+        return self._replaced(text) if value is None else value
 
-    def _note(self, text: str) -> None:
+    def _replaced(self, text: str) -> Any:
         self.remarks.append(f"has a number out of range, read as null: {text[:40]}")
+        return self._instead
 
 
-def _with_numbers(value: Any) -> Any:
-    """NaN, infinities and integers that are no long, which a lenient parser makes, as null."""
+def _with_numbers(value: Any, instead: Any) -> Any:
+    """The same for the NaN, infinities and integers that a lenient parser makes."""
     if isinstance(value, dict):
-        return {name: _with_numbers(item) for name, item in value.items()}
+        return {name: _with_numbers(item, instead) for name, item in value.items()}
     if isinstance(value, list):
-        return [_with_numbers(item) for item in value]
+        return [_with_numbers(item, instead) for item in value]
     if isinstance(value, int):
-        return value if abs(value) < 1 << 63 else None
-    return None if isinstance(value, float) and not isfinite(value) else value
+        return value if abs(value) < 1 << 63 else instead
+    return instead if isinstance(value, float) and not isfinite(value) else value
 
 
 def _too_deep(data: dict[str, Any]) -> bool:
@@ -160,6 +158,11 @@ def _decode(raw: bytes) -> tuple[str, list[str]]:
 
 def parse_config(raw: bytes) -> ParsedConfig:
     """Parses the bytes of a configuration file: strict JSON, then with bare keys, then with chompjs."""
+    return _parse(raw, None)
+
+
+def _parse(raw: bytes, instead: Any) -> ParsedConfig:
+    """The same with something in the place of numbers that are out of range."""
     if not raw.strip(b"\0 \t\r\n"):
         what = "NUL" if b"\0" in raw else "blank"
         return ParsedConfig(None, ParseState.EMPTY, f"holds {len(raw)} {what} bytes" if raw else None)
@@ -169,7 +172,7 @@ def parse_config(raw: bytes) -> ParsedConfig:
         return ParsedConfig(None, ParseState.EMPTY, "; ".join([f"holds {len(raw)} blank bytes", *remarks]))
     quoted, bare = _quote_bare_keys(text)
     duplicates = _DuplicateKeys()
-    numbers = _Numbers()
+    numbers = _Numbers(instead)
     decoder = json.JSONDecoder(
         object_pairs_hook=duplicates,
         parse_float=numbers.real,
@@ -179,7 +182,7 @@ def parse_config(raw: bytes) -> ParsedConfig:
     try:
         parsed: tuple[Any, int] = decoder.raw_decode(quoted)
     except (ValueError, RecursionError) as error:
-        return _parse_leniently(text, remarks, error)
+        return _parse_leniently(text, remarks, error, instead)
     data, end = parsed
     rest = quoted[end:].strip()
     if rest:
@@ -197,7 +200,7 @@ def parse_config(raw: bytes) -> ParsedConfig:
     return ParsedConfig(data, ParseState.FASTJSON if bare else ParseState.STRICT, None)
 
 
-def _parse_leniently(text: str, remarks: list[str], strict: Exception) -> ParsedConfig:
+def _parse_leniently(text: str, remarks: list[str], strict: Exception, instead: Any) -> ParsedConfig:
     """What fastjson also takes: single quotes, bare words, comments, trailing commas."""
     import chompjs
 
@@ -213,7 +216,14 @@ def _parse_leniently(text: str, remarks: list[str], strict: Exception) -> Parsed
         return ParsedConfig(None, ParseState.UNPARSABLE, problem)
     if _too_deep(data):
         return ParsedConfig(None, ParseState.UNPARSABLE, f"{problem}; {_DEEP}")
-    return ParsedConfig(_with_numbers(data), ParseState.LENIENT, problem)
+    return ParsedConfig(_with_numbers(data, instead), ParseState.LENIENT, problem)
+
+
+def refused(raw: bytes, parsed: ParsedConfig, table: str, *, before_5: bool) -> Iterator[Misfit]:
+    """The values that keep a release from loading `table`, named as in `config/`; `parsed` is of `raw`."""
+    # numbers out of range are null in what was parsed, and remarked on
+    data = _parse(raw, OUT_OF_RANGE).data if parsed.state is ParseState.LENIENT else parsed.data
+    return misfits(table, data, before_5=before_5)
 
 
 def parse_table(raw: bytes, name: str, *, before_5: bool | None = None) -> ParsedConfig:
@@ -226,7 +236,7 @@ def parse_table(raw: bytes, name: str, *, before_5: bool | None = None) -> Parse
         return parsed
     releases = (True, False) if before_5 is None else (before_5,)
     table = name.removesuffix(".bak")
-    wrong = [next(misfits(table, parsed.data, before_5=one), None) for one in releases]
+    wrong = [next(refused(raw, parsed, table, before_5=one), None) for one in releases]
     if wrong[0] is None or None in wrong:
         return parsed
     return ParsedConfig(None, ParseState.UNPARSABLE, str(wrong[0]))

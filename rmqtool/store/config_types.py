@@ -53,6 +53,13 @@ class _Object:
 
 _Shape = _Scalar | _Map | _Object
 
+
+class _OutOfRange:
+    """A number that no long and no double holds: `JSONLexerBase#intValue` and `#longValue` throw."""
+
+
+OUT_OF_RANGE = _OutOfRange()
+
 _OFFSETS = _Map(_Map(_Scalar.LONG, numbered=True))
 _VERSION = _Object(dict.fromkeys(("counter", "timestamp", "stateVersion"), _Scalar.LONG))
 _TOPIC = _Object(
@@ -181,6 +188,6 @@ def _fits(shape: _Scalar, value: Any, *, in_map: bool, before_5: bool) -> bool:
 
 
 def _why(value: Any) -> str:
-    kinds = {dict: "an object", list: "a list", type(None): "null"}
+    kinds = {dict: "an object", list: "a list", type(None): "null", _OutOfRange: "a number out of range"}
     shown = kinds.get(type(value)) or json.dumps(value)[:_SHOWN]
     return f"is {shown}, which brokers cannot read there"

@@ -10,10 +10,12 @@ from rmqtool.store.config_json import ParseState, parse_table
 from rmqtool.store.config_types import misfits, without
 
 VALUES = "null 5 1.5 'x' '5' '' true [] [1] {} {'a':1} 99999999999 -1".replace("'", '"').split()
+BEYOND = ["100000000000000000000", "1e999"]
+VALUES += BEYOND
 NO_TABLE = VALUES[:9] + VALUES[10:]
-NUMBER = ["null", '"x"', '""', "true", "[]", "[1]", "{}", '{"a":1}']
+NUMBER = ["null", '"x"', '""', "true", "[]", "[1]", "{}", '{"a":1}', *BEYOND]
 ENTRY = VALUES[:9] + VALUES[11:]
-FIELD = ['"x"', "[]", "[1]", "{}", '{"a":1}', "99999999999"]
+FIELD = ['"x"', "[]", "[1]", "{}", '{"a":1}', "99999999999", *BEYOND]
 SWITCH = ['"x"', '"5"', *FIELD[1:]]
 
 SEEN = {
@@ -39,7 +41,7 @@ SEEN = {
     ("consumerFilter.json", '{"filterDataByTopic":{"T":{"groupFilterData":{"G":%s}}}}'): (ENTRY, ENTRY),
     ("consumerOffset.json", '{"dataVersion":{"counter":%s}}'): (
         [],
-        ['"x"', "[]", "[1]", "{}", '{"a":1}'],
+        ['"x"', "[]", "[1]", "{}", '{"a":1}', *BEYOND],
     ),
 }
 

@@ -238,7 +238,11 @@ class Target:
             self._folder = self._stack.enter_context(folder)
             self._folder.remove_made(os.path.basename(self._part), REPORT)
             self._made = self._stack.enter_context(self._folder.make(os.path.basename(self._part)))
-            self._made.write(REPORT, b"")
+            try:
+                self._made.write(REPORT, b"")
+            except OSError:
+                self._folder.remove_held(os.path.basename(self._part), self._made)
+                raise
         except FileExistsError:
             self._stack.close()
             raise UsageError(f"{self._part} was not made by a salvage; nothing replaces it") from None
@@ -251,18 +255,20 @@ class Target:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         name, part = os.path.basename(self.path), os.path.basename(self._part)
+        now = part
         try:
             if error is not None:
-                self._folder.remove_held(part, self._made)
+                self._folder.remove_held(now, self._made)
                 return
             self._check_existing(self._folder)
             self._folder.remove_made(name, REPORT)
             self._made.show()
             self._folder.rename(part, name)
+            now = name
             self._folder.sync()
         except OSError as refused:
             with suppress(OSError):
-                self._folder.remove_held(part, self._made)
+                self._folder.remove_held(now, self._made)
             if error is None:
                 raise StoreIOError(f"{self.path}: {refused.strerror}") from refused
         finally:
