@@ -11,8 +11,7 @@ from formats import properties as props
 from formats.commitlog import transaction_of
 from formats.java import java_parse_int
 from rmqtool.repair.mend.chain import BATCH
-from rmqtool.repair.mend.headers import text_of
-from rmqtool.repair.mend.model import Frame, Trust
+from rmqtool.repair.mend.model import Frame, Trust, text_of
 from rmqtool.repair.mend.offers import Offer, Offers
 from rmqtool.repair.mend.order import Missing
 
