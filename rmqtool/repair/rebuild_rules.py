@@ -23,8 +23,9 @@ _SLOTS_COUNTED = (4, 7, 1)
 
 
 def rules_of(store: Store, release: str) -> Rules:
-    """The rules by which a broker of this release builds. Raises `UsageError` for a bad `messageDelayLevel`
-    and for index files without room.
+    """The rules by which a broker of this release builds.
+
+    Raises `UsageError` for a bad `messageDelayLevel`, and for index files without room.
 
     Sizes that are not given are those of the files that lie there. So are the switches: extension files and
     queues of light messages are built where some are there. Where no queue is there at all, records tell: a
@@ -73,8 +74,8 @@ def _geometry(store: Store, config: StoreConfig) -> tuple[int, int]:
     if config.is_set("max_hash_slot_num") or config.is_set("max_index_num"):
         if config.max_index_num <= FIRST_ITEM:
             raise UsageError(
-                f"maxIndexNum is {config.max_index_num}: no index file has room for a key, a broker would make "
-                "files without end (IndexService#putKey)"
+                f"maxIndexNum is {config.max_index_num}: no index file has room for a key, a broker would "
+                "make files without end (IndexService#putKey)"
             )
         return config.max_hash_slot_num, config.max_index_num
     geometries = [store.index_geometry[file.path] for file in reversed(store.index_files())]

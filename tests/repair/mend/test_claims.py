@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rmqtool.repair.mend.claims import Claimant
-from rmqtool.repair.mend.model import text_of
-from rmqtool.repair.mend.model import Frame, Header, Hole, Run, Survey
+from rmqtool.repair.mend.model import Frame, Header, Hole, Run, Survey, text_of
 from rmqtool.repair.mend.order import order_of
 from rmqtool.repair.mend.placing import Slab
 
