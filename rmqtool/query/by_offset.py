@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rmqtool.query.pull import GetMessageStatus, pull
+from rmqtool.broker.get_message import GetMessageStatus, pull
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rmqtool.query.pull import Delivered, Passes, Pull
+    from rmqtool.broker.get_message import Delivered, Passes, Pull
     from rmqtool.query.queue_view import QueueView
     from rmqtool.query.served_queue import ReadRules
 

@@ -19,8 +19,8 @@ from rmqtool.scan.bodies import BodyError, decompress
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rmqtool.broker.get_message import Delivered
     from rmqtool.query.log_view import LogView
-    from rmqtool.query.pull import Delivered
 
 _HEAD = Struct(">iiiiiqqiq")
 """size, magic, CRC, queue, flag, queue offset, physical offset, sysFlag, born time"""

@@ -27,8 +27,8 @@ from rmqtool.store.names import escape_name
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rmqtool.broker.get_message import Delivered, Passes, Pull
     from rmqtool.query.client_decode import ClientView
-    from rmqtool.query.pull import Delivered, Passes, Pull
     from rmqtool.query.queue_view import QueueView
     from rmqtool.query.served_queue import ReadRules
     from rmqtool.query.subscription import Subscription

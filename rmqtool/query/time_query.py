@@ -7,9 +7,9 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from rmqtool.broker.get_message import pull
 from rmqtool.query.by_time import exact_offset, places_from
 from rmqtool.query.message_filter import MessageFilter
-from rmqtool.query.pull import pull
 from rmqtool.query.queue_damage import queue_damage
 from rmqtool.query.reading import Reading
 from rmqtool.query.select_found import passing

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rmqtool.broker.get_message import GetMessageStatus, pull
 from rmqtool.query.by_offset import pull_on
 from rmqtool.query.offset_query import OffsetQuery
-from rmqtool.query.pull import GetMessageStatus, pull
 from rmqtool.query.subscription import Subscription
 from rmqtool.query.unit_tags import UnitTags
 from rmqtool.query.verdict import Question

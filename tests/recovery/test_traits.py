@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rmqtool.broker.traits import TABLE, behaviours, traits_of
 from rmqtool.errors import UsageError
-from rmqtool.recovery.traits import TABLE, behaviours, traits_of
 from rmqtool.store.releases import RELEASES, between, version_key
 
 

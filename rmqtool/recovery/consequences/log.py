@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rmqtool.broker.record_check import ORDINARY_STOPS
+from rmqtool.broker.traits import ReputStart
 from rmqtool.recovery.consequences.consequence import Consequence, consequence
 from rmqtool.recovery.existing import missing_files
-from rmqtool.recovery.record import ORDINARY_STOPS
-from rmqtool.recovery.traits import ReputStart
 from rmqtool.store.consumer_offsets import offsets_file, stored_offsets
 from rmqtool.store.kinds import FileKind
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rmqtool.recovery.consequences.scene import Scene
-    from rmqtool.recovery.start import Start
+    from rmqtool.recovery.observed_start import ObservedStart
 
 _DIGITS = 20
 _GREGORIAN = range(1970, 2300)
@@ -57,7 +57,7 @@ def _without_log(scene: Scene) -> Iterator[Consequence]:
         yield consequence("DR-LOG-GONE", *witnesses, evidence=", ".join(witnesses))
 
 
-def _witnesses_of_a_log(start: Start) -> Iterator[str]:
+def _witnesses_of_a_log(start: ObservedStart) -> Iterator[str]:
     """What only a store with messages has."""
     if int(start.checkpoint.physic_msg_timestamp) > 0:
         yield "checkpoint"

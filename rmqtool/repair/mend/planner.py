@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from rmqtool.broker.log_walk import Reading
 from rmqtool.errors import UsageError
 from rmqtool.recovery.foretell import foretell
 from rmqtool.recovery.lookback import LookBack
-from rmqtool.recovery.reading import Reading
 from rmqtool.repair.mend.derived import DerivedMender
 from rmqtool.repair.mend.log import LogMender, MendedLog
 from rmqtool.repair.mend.placing import place_segments

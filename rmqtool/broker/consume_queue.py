@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formats.consumequeue import PRE_BLANK_SIZE
+from rmqtool.broker.java import div, rem, wrap64
+from rmqtool.broker.units import Overlay, chunks, valid_prefix
 from rmqtool.query.queue_min import first_at_or_behind
 from rmqtool.query.queue_view import RECOVERED_FILES
-from rmqtool.recovery.content import Overlay, chunks, valid_prefix
-from rmqtool.recovery.java import div, rem, wrap64
 from rmqtool.scan.units import UNIT
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from rmqtool.recovery.mapped import MappedFile, MappedFiles
-    from rmqtool.recovery.run import Run
+    from rmqtool.broker.mapped_files import MappedFile, MappedFiles
+    from rmqtool.broker.queue_records import QueueRecords
     from rmqtool.store.access import OpenMode
 
     Ints = npt.NDArray[np.int64]
@@ -34,7 +34,7 @@ class NegativePositionError(Exception):
     """Correcting the minimum throws `IllegalArgumentException`: an empty last file behind a full one."""
 
 
-class QueueModel:
+class ConsumeQueue:
     """State of one plain queue in memory of the broker.
 
     max_physical: end of the last message it knows, -1 at first. min_logical: first byte that counts.
@@ -210,7 +210,7 @@ class QueueModel:
             raw = source.window(self.min_logical - one.base, BYTES)
         return int(raw.view(UNIT)["tags_code"][0]) if len(raw) == BYTES else None
 
-    def append(self, run: Run) -> None:
+    def append(self, run: QueueRecords) -> None:
         """`#putMessagePositionInfo` for each record.
 
         Where ends and slots only rise, one comparison with the queue decides for all records of a stretch.
@@ -221,7 +221,7 @@ class QueueModel:
         for start, end in pairwise(borders):
             self._append_rising(run[start:end])
 
-    def _append_rising(self, run: Run) -> None:
+    def _append_rising(self, run: QueueRecords) -> None:
         at = 0
         while at < len(run):
             slot = int(run.slots[at])
@@ -231,7 +231,7 @@ class QueueModel:
             self._append_one(run, at)
             at += 1
 
-    def _append_many(self, run: Run) -> None:
+    def _append_many(self, run: QueueRecords) -> None:
         ends = run.offsets + run.sizes
         known = int(np.searchsorted(ends, self.max_physical, side="right"))
         if known == len(run):
@@ -248,7 +248,7 @@ class QueueModel:
         """The slot that is written next; a roll to a new file does not change it."""
         return div(self.files.max_offset, BYTES)
 
-    def _append_one(self, run: Run, at: int) -> None:
+    def _append_one(self, run: QueueRecords, at: int) -> None:
         offset, size, slot = int(run.offsets[at]), int(run.sizes[at]), int(run.slots[at])
         if wrap64(offset + size) <= self.max_physical:
             return
@@ -274,7 +274,7 @@ class QueueModel:
             overlay.keep(numbers, zeros, zeros + PRE_BLANK_SIZE)
             file.wrote = count * BYTES
 
-    def _extend(self, run: Run) -> None:
+    def _extend(self, run: QueueRecords) -> None:
         """Writes units one behind the other, into new files where one is full."""
         slots = self._next_slot() + np.arange(len(run), dtype=np.int64)
         self.misplaced += int((slots != run.slots).sum())

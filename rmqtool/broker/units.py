@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.recovery.mapped import MappedFile
+    from rmqtool.broker.mapped_files import MappedFile
     from rmqtool.store.access import OpenMode
     from rmqtool.store.bytes import ByteSource
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rmqtool.recovery.java import file_name, rem
+from rmqtool.broker.java import file_name, rem
 
 if TYPE_CHECKING:
-    from rmqtool.recovery.content import Overlay
+    from rmqtool.broker.units import Overlay
     from rmqtool.store.files import StoreFile
 
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rmqtool.broker.units import valid_prefix
 from rmqtool.query.queue_view import RECOVERED_FILES
-from rmqtool.recovery.content import valid_prefix
 from rmqtool.scan.units import BATCH_UNIT, data_end, valid_units
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from rmqtool.recovery.mapped import MappedFile, MappedFiles
-    from rmqtool.recovery.run import Run
+    from rmqtool.broker.mapped_files import MappedFile, MappedFiles
+    from rmqtool.broker.queue_records import QueueRecords
     from rmqtool.store.access import OpenMode
 
     Units = npt.NDArray[Any]
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 BYTES = BATCH_UNIT.itemsize
 
 
-class BatchQueueModel:
-    """As `queues.QueueModel`, for 46-byte units; max_physical is the *start* of the last record known."""
+class BatchConsumeQueue:
+    """As `queues.ConsumeQueue`, for 46-byte units; max_physical is the *start* of the last record known."""
 
     def __init__(self, topic: str, queue_id: int, files: MappedFiles, mode: OpenMode) -> None:
         self.topic, self.queue_id = topic, queue_id
@@ -89,7 +89,7 @@ class BatchQueueModel:
         """Bytes of a file once the start is through."""
         return self._units(one, self._whole).tobytes().ljust(self.files.size, b"\0")
 
-    def append(self, run: Run) -> None:
+    def append(self, run: QueueRecords) -> None:
         """`#putBatchMessagePositionInfo` for each record that lies behind the last one known."""
         before = np.maximum.accumulate(np.concatenate(([self.max_physical], run.offsets)))[:-1]
         fresh = np.flatnonzero((run.offsets > before) & (run.bases >= 0) & (run.counts >= 0))
