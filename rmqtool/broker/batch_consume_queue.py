@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmqtool.broker.units import valid_prefix
-from rmqtool.query.queue_view import RECOVERED_FILES
+from rmqtool.broker.units import RECOVERED_FILES, valid_prefix
 from rmqtool.scan.units import BATCH_UNIT, data_end, valid_units
 
 if TYPE_CHECKING:
@@ -41,6 +40,7 @@ class BatchConsumeQueue:
         self.phantom: int | None = None
         self.astray = 0
         self.doubled = 0
+        self.recovered: list[tuple[MappedFile, int]] = []
         self._mode = mode
         self._whole = files.size // BYTES
         self._fresh: dict[MappedFile, Units] = {}
@@ -59,6 +59,7 @@ class BatchConsumeQueue:
         for one in files[max(len(files) - RECOVERED_FILES, 0) :]:
             prefix = valid_prefix(one, BATCH_UNIT, self._mode, self._whole)
             end = one.base + prefix.count * BYTES
+            self.recovered.append((one, prefix.count))
             if prefix.count:
                 self.max_physical = int(prefix.last["physical_offset"])
             if prefix.count < self._whole:

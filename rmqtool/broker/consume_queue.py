@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formats.consumequeue import PRE_BLANK_SIZE
+from rmqtool.broker.appended_units import AppendedUnits
 from rmqtool.broker.java import div, rem, wrap64
-from rmqtool.broker.units import Overlay, chunks, valid_prefix
-from rmqtool.query.queue_min import first_at_or_behind
-from rmqtool.query.queue_view import RECOVERED_FILES
+from rmqtool.broker.units import RECOVERED_FILES, chunks, valid_prefix
 from rmqtool.scan.units import UNIT
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ class ConsumeQueue:
         """units appended for records that lie elsewhere than they state"""
         self.doubled = 0
         """records that get no unit because their slot is taken"""
-        self.taken: list[tuple[MappedFile, int]] = []
+        self.recovered: list[tuple[MappedFile, int]] = []
         """files that `recover` read, with the units it took of each"""
         self._mode = mode
         self._ordinary = floor + 1
@@ -103,7 +102,7 @@ class ConsumeQueue:
         for one in files[max(len(files) - RECOVERED_FILES, 0) :]:
             prefix = valid_prefix(one, UNIT, self._mode, self._whole)
             end = one.base + prefix.count * BYTES
-            self.taken.append((one, prefix.count))
+            self.recovered.append((one, prefix.count))
             if prefix.count:
                 self.max_physical = wrap64(int(prefix.last["physical_offset"]) + int(prefix.last["size"]))
             if prefix.count < self._whole:
@@ -127,8 +126,8 @@ class ConsumeQueue:
             last.wrote = count * BYTES
             self.max_physical = end
             self.phantom = div(last.base, BYTES) if self._first_is_zero else None
-            if last.overlay is not None:
-                last.overlay.cut(count)
+            if last.appended is not None:
+                last.appended.cut(count)
             return
 
     def _below(self, one: MappedFile, offset: int) -> tuple[int, int]:
@@ -149,11 +148,11 @@ class ConsumeQueue:
         return count, end
 
     def _end(self, one: MappedFile, number: int, offset: int, size: int) -> int:
-        overlay = one.overlay
-        known = overlay.end_of(number) if overlay is not None else None
+        appended = one.appended
+        known = appended.end_of(number) if appended is not None else None
         if known is not None:
             return known
-        if overlay is not None and overlay.low <= number < overlay.high and self._last is not None:
+        if appended is not None and appended.low <= number < appended.high and self._last is not None:
             offset, size = self._last
         return wrap64(offset + size)
 
@@ -193,7 +192,7 @@ class ConsumeQueue:
         if start >= first.wrote or (intact and self._offset_at(first, start // BYTES) >= floor):
             return False
         parts = [part.offsets for part in chunks(first, self._mode, first.wrote // BYTES, self._ordinary)]
-        found = first_at_or_behind(np.concatenate(parts)[start // BYTES :], floor)
+        found = _first_at_or_behind(np.concatenate(parts)[start // BYTES :], floor)
         if found is not None:
             self.min_logical = first.base + start + found * BYTES
         return found is not None
@@ -269,9 +268,9 @@ class ConsumeQueue:
         if count:
             numbers = np.arange(count, dtype=np.int64)
             zeros = np.zeros(count, np.int64)
-            overlay = _overlay(file)
-            overlay.add(0, count)
-            overlay.keep(numbers, zeros, zeros + PRE_BLANK_SIZE)
+            appended = _appended(file)
+            appended.add(0, count)
+            appended.keep(numbers, zeros, zeros + PRE_BLANK_SIZE)
             file.wrote = count * BYTES
 
     def _extend(self, run: QueueRecords) -> None:
@@ -290,10 +289,10 @@ class ConsumeQueue:
             number = file.wrote // BYTES
             count = min(len(run) - done, self._whole - number)
             part = slice(done, done + count)
-            overlay = _overlay(file)
-            overlay.add(number, count)
+            appended = _appended(file)
+            appended.add(number, count)
             which = np.flatnonzero(kept[part])
-            overlay.keep(number + which, run.offsets[part][which], run.sizes[part][which])
+            appended.keep(number + which, run.offsets[part][which], run.sizes[part][which])
             file.wrote += count * BYTES
             done += count
         self._last = int(run.offsets[-1]), int(run.sizes[-1])
@@ -304,15 +303,33 @@ class ConsumeQueue:
         if self._last is None or not self.files.files:
             return
         file = next((one for one in reversed(self.files.files) if one.wrote), None)
-        if file is None or file.overlay is None:
+        if file is None or file.appended is None:
             return
         number = file.wrote // BYTES - 1
-        if file.overlay.low <= number < file.overlay.high:
-            file.overlay.keep(*(np.array([value], np.int64) for value in (number, *self._last)))
+        if file.appended.low <= number < file.appended.high:
+            file.appended.keep(*(np.array([value], np.int64) for value in (number, *self._last)))
 
 
-def _overlay(file: MappedFile) -> Overlay:
-    if file.overlay is None:
+def _appended(file: MappedFile) -> AppendedUnits:
+    if file.appended is None:
         number = file.wrote // BYTES
-        file.overlay = Overlay(number, number)
-    return file.overlay
+        file.appended = AppendedUnits(number, number)
+    return file.appended
+
+
+def _first_at_or_behind(offsets: Ints, floor: int) -> int | None:
+    """Number of the unit at or above `floor` that the search of 5.x settles on, None when it finds none.
+
+    It assumes rising offsets, so that fillers and disorder can lead it elsewhere than to the very first.
+    """
+    low, high = 0, len(offsets) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        value = int(offsets[middle])
+        if value == floor:
+            low = high = middle
+        elif value > floor:
+            high = middle
+        else:
+            low = middle
+    return next((place for place in range(low, high + 1) if int(offsets[place]) >= floor), None)

@@ -152,8 +152,8 @@ class Start:
         for queue in self.queues.values():
             self.reading.told(0)
             queue.recover()
-            if isinstance(queue, ConsumeQueue) and self.settings.extension and queue.taken:
-                address = last_address(queue.taken, "pread")
+            if isinstance(queue, ConsumeQueue) and self.settings.extension and queue.recovered:
+                address = last_address(queue.recovered, "pread")
                 recover_extension(self.extensions[queue.topic, queue.queue_id], address, "pread")
         self._plan()
 

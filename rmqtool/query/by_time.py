@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formats.consumequeue import PRE_BLANK_SIZE
-from rmqtool.query.time_search import Boundary
+from rmqtool.broker.offset_by_time import Boundary
 from rmqtool.scan.multi import LMQ_PREFIX
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.query.queue_view import QueueView, Units, ViewedFile
+    from rmqtool.broker.queue_view import QueueView, Units, ViewedFile
 
     Ints = npt.NDArray[np.int64]
 

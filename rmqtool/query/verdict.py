@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rmqtool.broker.get_message import Pull
-    from rmqtool.query.queue_view import QueueView
+    from rmqtool.broker.queue_view import QueueView
     from rmqtool.query.reading import Reading
     from rmqtool.store.layout import Store
 

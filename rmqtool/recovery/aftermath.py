@@ -48,7 +48,7 @@ def store_after(start: Start, *, started: bool) -> Store:
 def _was_written(queue: AnyQueue, one: MappedFile) -> bool:
     if isinstance(queue, BatchConsumeQueue):
         return queue.appended > 0 or one.file is None
-    return one.overlay is not None or one.file is None
+    return one.appended is not None or one.file is None
 
 
 def _content(queue: AnyQueue, one: MappedFile) -> bytes:
@@ -61,7 +61,7 @@ def _content(queue: AnyQueue, one: MappedFile) -> bytes:
             raw = source.window(0, units.nbytes)
         whole = len(raw) // UNIT.itemsize
         units[:whole] = raw[: whole * UNIT.itemsize].view(UNIT)
-    for numbers, offsets, sizes in one.overlay.exact if one.overlay is not None else ():
+    for numbers, offsets, sizes in one.appended.exact if one.appended is not None else ():
         units["physical_offset"][numbers], units["size"][numbers] = offsets, sizes
         units["tags_code"][numbers] = 0
     return units.tobytes()

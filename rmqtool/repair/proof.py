@@ -11,11 +11,11 @@ from rmqtool.broker.load import RefusedError
 from rmqtool.broker.record_check import StopReason
 from rmqtool.broker.traits import traits_of
 from rmqtool.errors import PlanRefusedError, UsageError
-from rmqtool.query.segment_ends import record_at
 from rmqtool.recovery.observed_start import ObservedStart
 from rmqtool.recovery.queue_ends import lags
 from rmqtool.recovery.view import changed, file_with
 from rmqtool.scan.index import read_header
+from rmqtool.scan.segment_ends import record_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

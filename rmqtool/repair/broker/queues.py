@@ -38,7 +38,7 @@ def queue_edits(start: Start, watcher: Watcher) -> Iterator[Edit]:
 
 
 def _plain_file(queue: ConsumeQueue, one: MappedFile, watcher: Watcher) -> Iterator[Edit]:
-    parts = one.overlay.exact if one.overlay is not None else []
+    parts = one.appended.exact if one.appended is not None else []
     if not parts and one.file is not None:
         return
     timestamp = None
