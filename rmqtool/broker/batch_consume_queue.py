@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     Units = npt.NDArray[Any]
 
 BYTES = BATCH_UNIT.itemsize
+_TOGETHER = 1 << 14
+"""units that are read together"""
 
 
 class BatchConsumeQueue:
@@ -73,22 +75,29 @@ class BatchConsumeQueue:
         self.max_physical = offset - 1
         while self.files.files:
             last = self.files.files[-1]
-            units = self._units(last, self._whole)
-            good = valid_units(units) & (units["physical_offset"] < offset)
-            good[0] = units["physical_offset"][0] < offset
-            if not good[0]:
+            count = self._below(last, offset)
+            if count == 0:
                 self.files.delete_last()
                 continue
-            wrong = np.flatnonzero(~good)
-            count = int(wrong[0]) if wrong.size else len(good)
             last.wrote = count * BYTES
-            self.max_physical = int(units["physical_offset"][count - 1])
+            self.max_physical = int(self._part(last, count - 1, count)["physical_offset"][0])
             break
         self._revise()
 
+    def _below(self, one: MappedFile, offset: int) -> int:
+        """How many units from the first on, which is taken whatever its size, point below `offset`."""
+        for start in range(0, self._whole, _TOGETHER):
+            units = self._part(one, start, min(start + _TOGETHER, self._whole))
+            good = units["physical_offset"] < offset
+            good[1 if start == 0 else 0 :] &= valid_units(units)[1 if start == 0 else 0 :]
+            wrong = np.flatnonzero(~good)
+            if wrong.size:
+                return start + int(wrong[0])
+        return self._whole
+
     def content_of(self, one: MappedFile) -> bytes:
         """Bytes of a file once the start is through."""
-        return self._units(one, self._whole).tobytes().ljust(self.files.size, b"\0")
+        return self._whole_file(one).tobytes().ljust(self.files.size, b"\0")
 
     def append(self, run: QueueRecords) -> None:
         """`#putBatchMessagePositionInfo` for each record that lies behind the last one known."""
@@ -99,7 +108,7 @@ class BatchConsumeQueue:
             file = self.files.last_for(self.files.max_offset)
             number = file.wrote // BYTES
             part = fresh[done : done + self._whole - number]
-            units = self._units(file, self._whole)
+            units = self._whole_file(file)
             here = slice(number, number + len(part))
             units["physical_offset"][here] = run.offsets[part]
             units["size"][here] = run.sizes[part]
@@ -124,11 +133,17 @@ class BatchConsumeQueue:
         if not self.files.files or not self.files.files[0].wrote:
             return False
         first = self.files.files[0]
-        units = self._units(first, first.wrote // BYTES)
-        kept = np.flatnonzero(units["physical_offset"] >= floor)
-        gone = int(kept[0]) if kept.size else len(units)
+        units = first.wrote // BYTES
+        gone = units
+        for start in range(0, units, _TOGETHER):
+            kept = np.flatnonzero(
+                self._part(first, start, min(start + _TOGETHER, units))["physical_offset"] >= floor
+            )
+            if kept.size:
+                gone = start + int(kept[0])
+                break
         if gone:
-            self.min_offset = _end(units[gone - 1])
+            self.min_offset = _end(self._part(first, gone - 1, gone)[0])
         return False
 
     search_min = correct_min
@@ -138,7 +153,7 @@ class BatchConsumeQueue:
         self.max_offset = 0
         for one in reversed(self.files.files[-2:]):
             if one.wrote >= BYTES:
-                self.max_offset = _end(self._units(one, one.wrote // BYTES)[-1])
+                self.max_offset = _end(self._part(one, one.wrote // BYTES - 1, one.wrote // BYTES)[0])
                 break
 
     def _revise_min(self) -> None:
@@ -148,16 +163,29 @@ class BatchConsumeQueue:
         elif files[0].wrote < BYTES:
             self.min_offset = -1
         else:
-            self.min_offset = int(self._units(files[0], 1)["base_offset"][0])
+            self.min_offset = int(self._part(files[0], 0, 1)["base_offset"][0])
 
-    def _units(self, one: MappedFile, count: int) -> Units:
+    def _whole_file(self, one: MappedFile) -> Units:
+        """All units of a file, those of the disk where nothing was appended to it."""
         if one in self._fresh:
-            return self._fresh[one][:count]
-        units = np.zeros(count, BATCH_UNIT)
+            return self._fresh[one]
+        units = np.zeros(self._whole, BATCH_UNIT)
         if one.file is not None:
             with one.file.open(self._mode) as source:
-                end = min(data_end(source, BYTES), count * BYTES)
+                end = min(data_end(source, BYTES), self._whole * BYTES)
                 units[: end // BYTES] = source.window(0, end).view(BATCH_UNIT)
+        return units
+
+    def _part(self, one: MappedFile, start: int, end: int) -> Units:
+        """Units [start, end) of a file, zeros behind its bytes."""
+        if one in self._fresh:
+            return self._fresh[one][start:end]
+        units = np.zeros(end - start, BATCH_UNIT)
+        if one.file is not None:
+            with one.file.open(self._mode) as source:
+                raw = source.window(start * BYTES, (end - start) * BYTES)
+                there = raw[: len(raw) // BYTES * BYTES].view(BATCH_UNIT)
+                units[: len(there)] = there
         return units
 
 

@@ -191,11 +191,29 @@ class ConsumeQueue:
         start = max(start, 0)
         if start >= first.wrote or (intact and self._offset_at(first, start // BYTES) >= floor):
             return False
-        parts = [part.offsets for part in chunks(first, self._mode, first.wrote // BYTES, self._ordinary)]
-        found = _first_at_or_behind(np.concatenate(parts)[start // BYTES :], floor)
+        found = self._first_at_or_behind(first, start // BYTES, floor)
         if found is not None:
             self.min_logical = first.base + start + found * BYTES
         return found is not None
+
+    def _first_at_or_behind(self, one: MappedFile, first: int, floor: int) -> int | None:
+        """Units from `first` of a file to the one at or above `floor` that the search of 5.x settles on.
+
+        None when it finds none. It assumes rising offsets, so that fillers and disorder can lead it elsewhere
+        than to the very first.
+        """
+        low, high = 0, one.wrote // BYTES - first - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            value = self._offset_at(one, first + middle)
+            if value == floor:
+                low = high = middle
+            elif value > floor:
+                high = middle
+            else:
+                low = middle
+        places = range(low, high + 1)
+        return next((place for place in places if self._offset_at(one, first + place) >= floor), None)
 
     def _offset_at(self, one: MappedFile, number: int) -> int:
         return int(next(chunks(one, self._mode, number + 1, self._ordinary, number)).offsets[0])
@@ -315,21 +333,3 @@ def _appended(file: MappedFile) -> AppendedUnits:
         number = file.wrote // BYTES
         file.appended = AppendedUnits(number, number)
     return file.appended
-
-
-def _first_at_or_behind(offsets: Ints, floor: int) -> int | None:
-    """Number of the unit at or above `floor` that the search of 5.x settles on, None when it finds none.
-
-    It assumes rising offsets, so that fillers and disorder can lead it elsewhere than to the very first.
-    """
-    low, high = 0, len(offsets) - 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        value = int(offsets[middle])
-        if value == floor:
-            low = high = middle
-        elif value > floor:
-            high = middle
-        else:
-            low = middle
-    return next((place for place in range(low, high + 1) if int(offsets[place]) >= floor), None)

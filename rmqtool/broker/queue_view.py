@@ -5,9 +5,11 @@ Only the broker's own reading rules are here; whether the units tell the truth i
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -21,7 +23,7 @@ from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
     from typing import Self
 
     import numpy.typing as npt
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     AnyQueue = ConsumeQueue | BatchConsumeQueue
     Units = npt.NDArray[Any]
 
+_EMPTY = np.empty(0, np.uint8)
 _TOGETHER = 1 << 16
 """units that are looked at together"""
 
@@ -46,6 +49,29 @@ class ViewedFile:
     source: ByteSource
     base: int
     written: int
+
+
+class UnitColumn(Sequence[int]):
+    """One field of the units of a file, each read when it is asked for."""
+
+    def __init__(self, view: QueueView, file: ViewedFile, name: str) -> None:
+        self._view = view
+        self._file = file
+        self._name = name
+
+    def __len__(self) -> int:
+        return self._file.written // self._view.width
+
+    @overload
+    def __getitem__(self, number: int) -> int: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[int]: ...
+
+    def __getitem__(self, number: int | slice) -> int | list[int]:
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self)))]
+        return self._view.unit(self._file, range(len(self))[number], self._name)
 
 
 @dataclass
@@ -113,10 +139,51 @@ class QueueView:
         return self.dtype.itemsize
 
     def units(self, file: ViewedFile, start: int = 0, end: int | None = None) -> Units:
-        """Units of a file between two positions (bytes), never behind its read position."""
+        """Units of a file between two positions (bytes), never behind its read position.
+
+        Fewer where the file was cut since it was opened.
+        """
         stop = file.written if end is None else min(end, file.written)
-        length = max(stop - start, 0) // self.width * self.width if start >= 0 else 0
-        return file.source.window(start, length).view(self.dtype) if length else np.empty(0, self.dtype)
+        window = file.source.window(start, max(stop - start, 0)) if start >= 0 else _EMPTY
+        return window[: len(window) // self.width * self.width].view(self.dtype)
+
+    def parts(self, file: ViewedFile, *, backwards: bool = False) -> Iterator[tuple[int, int, Units | None]]:
+        """Units of a file, some at once: number of the first, number behind the last, and the units.
+
+        None for a hole in the file, which is units of zeros.
+        """
+        found: list[tuple[int, int, bool]] = []
+        at, step = 0, _TOGETHER * self.width
+        for start in data_places(file.source, 0, file.written, step):
+            end = min(start + step, file.written)
+            found += [(at, start, False), (start, end, True)]
+            at = end
+        found.append((at, file.written, False))
+        for start, end, filled in reversed(found) if backwards else found:
+            if start < end:
+                units = self.units(file, start, end) if filled else None
+                yield start // self.width, end // self.width, units
+
+    def unit(self, file: ViewedFile, number: int, name: str) -> int:
+        """One field of one unit of a file, 0 where the file was cut since it was opened."""
+        units = self.units(file, number * self.width, (number + 1) * self.width)
+        return int(units[name][0]) if len(units) else 0
+
+    def column(self, file: ViewedFile, name: str) -> UnitColumn:
+        """One field of all units of a file, for who looks at few of them."""
+        return UnitColumn(self, file, name)
+
+    def first_at(self, file: ViewedFile, floor: int) -> int | None:
+        """Number in a file of the first unit that leads to `floor` or behind it, None where none does."""
+        for first, _, units in self.parts(file):
+            if units is None:
+                if floor <= 0:
+                    return first
+                continue
+            found = np.flatnonzero(units["physical_offset"] >= floor)
+            if found.size:
+                return first + int(found[0])
+        return None
 
     @property
     def max_offset(self) -> int:
@@ -134,20 +201,20 @@ class QueueView:
         """Queue offset of the first message that is served."""
         return self._queue.min_offset
 
-    def slice_from(self, offset: int) -> tuple[int, Units] | None:
-        """Units of one file from a queue offset on, and the queue offset of the first of them.
+    def slice_from(self, offset: int, most: int) -> tuple[int, Units] | None:
+        """Up to `most` units of one file from a queue offset on, and the queue offset of the first of them.
 
         In a batch queue the first is the unit that contains the offset. None where the broker finds nothing
         (`ConsumeQueue#getIndexBuffer`, `BatchConsumeQueue#getBatchMsgIndexBuffer`).
         """
         if self.batch:
-            return self._batch_slice(offset)
+            return self._batch_slice(offset, most)
         at = offset * self.width
         if at < self.min_logic_offset:
             return None
         for file in self.files:
             if file.base <= at < file.base + file.written:
-                return offset, self.units(file, at - file.base)
+                return offset, self.units(file, at - file.base, at - file.base + most * self.width)
         return None
 
     def next_file_offset(self, offset: int) -> int:
@@ -155,14 +222,15 @@ class QueueView:
         per_file = max(self.files[0].source.size // self.width, 1) if self.files else 1
         return offset + per_file - offset % per_file
 
-    def _batch_slice(self, offset: int) -> tuple[int, Units] | None:
+    def _batch_slice(self, offset: int, most: int) -> tuple[int, Units] | None:
         if offset >= self.max_offset:
             return None
         for file in reversed(self.files):
-            units = self.units(file)
-            if len(units) and int(units[0]["base_offset"]) <= offset:
-                index = int(np.searchsorted(units["base_offset"], offset, side="right")) - 1
-                return int(units[index]["base_offset"]), units[index:]
+            offsets = self.column(file, "base_offset")
+            if len(offsets) and offsets[0] <= offset:
+                index = bisect_right(offsets, offset) - 1
+                units = self.units(file, index * self.width, (index + most) * self.width)
+                return offsets[index], units
         return None
 
     def _loaded(self) -> AnyQueue:
@@ -209,12 +277,11 @@ class QueueView:
 
     def _leads_behind_log(self) -> bool:
         """Whether recovery has something to cut (`#truncateDirtyLogicFiles`)."""
-        files = self._queue.files.files
-        if not files or files[-1].file is None:
+        last = self._queue.files.files[-1] if self._queue.files.files else None
+        if last is None or last.file is None:
             return False
-        units = self._sources[files[-1].file].window(0, files[-1].wrote)
-        whole = units[: len(units) // self.width * self.width].view(self.dtype)
-        return bool((whole["physical_offset"] >= self.log.high).any())
+        viewed = ViewedFile(self._sources[last.file], last.base, last.wrote)
+        return self.first_at(viewed, self.log.high) is not None
 
 
 def slots_of(first: int, units: Units) -> Sequence[int]:
