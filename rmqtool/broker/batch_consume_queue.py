@@ -64,7 +64,7 @@ class BatchConsumeQueue:
             self.recovered.append((one, prefix.count))
             if prefix.count:
                 self.max_physical = int(prefix.last["physical_offset"])
-            if prefix.count < self._whole:
+            if prefix.count < one.wrote // BYTES:
                 break
         self.files.truncate(end)
         self._revise()

@@ -105,7 +105,7 @@ class ConsumeQueue:
             self.recovered.append((one, prefix.count))
             if prefix.count:
                 self.max_physical = wrap64(int(prefix.last["physical_offset"]) + int(prefix.last["size"]))
-            if prefix.count < self._whole:
+            if prefix.count < one.wrote // BYTES:
                 break
         self.files.truncate(end)
         self.recovered_max = self.max_offset
