@@ -101,6 +101,15 @@ class PlanRefusedError(RmqtoolError):
     exit_code = ExitCode.DAMAGE
 
 
+class NoLogError(RmqtoolError):
+    """A store root without a commit log file, where the work needs one; nothing was changed."""
+
+    exit_code = ExitCode.DAMAGE
+
+    def __init__(self, shown: str) -> None:
+        super().__init__(f"{shown} has no commit log file: is its disk mounted?")
+
+
 class LockedError(RmqtoolError):
     """A running broker holds the store."""
 

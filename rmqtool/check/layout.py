@@ -10,6 +10,7 @@ from rmqtool.check.findings import Severity, finding
 from rmqtool.store.geometry import Source
 from rmqtool.store.kinds import OWN_FILES, QUEUE_KINDS, TOP_DIRECTORIES, FileKind, role_of
 from rmqtool.store.layout import StoreForm
+from rmqtool.store.log_gone import witnesses_of_lost_log
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
@@ -192,10 +193,12 @@ def _order(store: Store, segments: SegmentSet, kind: FileKind) -> Iterator[Findi
 
 
 def _no_log(store: Store) -> Iterator[Finding]:
-    """No commit log, but queues: a broker that starts destroys them (`CommitLog#recoverNormally`)."""
+    """No commit log, but queues, which a start destroys (`CommitLog#recoverNormally`), or other traces."""
     if store.form is not StoreForm.STORE or len(store.segments) or len(store.dledger_segments):
         return
     queues = [file for file in store.of_kind(*QUEUE_KINDS) if file.size]
     in_rocksdb = [file for file in store.of_kind(FileKind.ROCKSDB) if file.path.startswith("consumequeue/")]
     if queues or in_rocksdb:
         yield finding("DIR-NO-LOG", path="commitlog", found=len(queues) or len(in_rocksdb))
+    elif witnesses := witnesses_of_lost_log(store):
+        yield finding("DIR-LOG-GONE", path="commitlog", found=", ".join(witnesses))

@@ -43,6 +43,38 @@ def test_a_store_whose_log_lies_elsewhere_is_not_empty(fresh_golden, name):
     assert "--commitlog" in result.rows[-1]["not_covered"][0]["error"]
 
 
+READ_THE_LOG = OF_THE_LOG | {
+    "sql": MESSAGES_BY_SQL,
+    "dump": ("dump", "{}"),
+    "show": ("show", "{}", "0"),
+    "export": ("export", "{}", "--to", "{}.ndjson"),
+}
+
+
+@pytest.mark.parametrize("name", READ_THE_LOG)
+def test_a_checkpoint_or_an_index_alone_tells_that_there_was_a_log(fresh_golden, name):
+    found = fresh_golden("v498-basic")
+    for gone in ("commitlog", "consumequeue"):
+        shutil.rmtree(found.path / gone)
+    result = call(READ_THE_LOG[name], found.path)
+    assert result.exit_code == 3
+    assert "the store had messages (seen in checkpoint, index/" in result.stderr
+
+
+@pytest.mark.parametrize("verb", ["recover", "rebuild"])
+def test_no_commit_log_is_a_verdict_and_no_wrong_usage(fresh_golden, verb):
+    found = fresh_golden("v498-basic")
+    shutil.rmtree(found.path / "commitlog")
+    assert_one_line(rmq(verb, found.path), 1)
+
+
+@pytest.mark.parametrize("name", ["stats", "sql", "tail", "dump", "export"])
+def test_a_store_that_never_had_a_message_is_empty(tmp_path, name):
+    (tmp_path / "store" / "consumequeue").mkdir(parents=True)
+    (tmp_path / "store" / "checkpoint").write_bytes(bytes(4096))
+    assert call(READ_THE_LOG[name], tmp_path / "store").exit_code == 0
+
+
 def test_queues_without_the_log_are_counted_all_the_same(fresh_golden):
     found = fresh_golden("v498-basic")
     shutil.rmtree(found.path / "commitlog")

@@ -49,6 +49,12 @@ ENTRIES = (
         "is the disk mounted, is it the right path? --commitlog DIR names another one",
     ),
     Code(
+        "DIR-LOG-GONE",
+        Severity.ERROR,
+        "there is no commit log file, though the store had messages (seen in {found})",
+        "is the disk mounted, is it the right path? --commitlog DIR names another one",
+    ),
+    Code(
         "DIR-SETTING",
         Severity.WARNING,
         "the settings say {expected} bytes a file, the {part} files have {found}",

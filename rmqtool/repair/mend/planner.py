@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.errors import UsageError
+from rmqtool.errors import NoLogError, UsageError
 from rmqtool.recovery.foretell import foretell
 from rmqtool.recovery.lookback import LookBack
 from rmqtool.recovery.reading import Reading
@@ -26,6 +26,7 @@ from rmqtool.store.access import Access
 from rmqtool.store.kinds import QUEUE_KINDS, FileKind
 from rmqtool.store.layout import Store
 from rmqtool.store.lock import LockState
+from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,11 +142,11 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
 
 
 def refuse_unfit(store: Store) -> None:
-    """Raises `UsageError` for what cannot be mended."""
+    """Raises `UsageError` or `NoLogError` for what cannot be mended."""
     if len(store.dledger_segments):
         raise UsageError(f"{store.given} has a DLedger log: recover mends plain commit logs only")
     if not len(store.segments):
-        raise UsageError(f"{store.given} has no commit log file: is its disk mounted?")
+        raise NoLogError(escape_name(str(store.given)))
 
 
 def _costs(edit: Edit) -> bool:
