@@ -101,13 +101,13 @@ class PlanRefusedError(RmqtoolError):
     exit_code = ExitCode.DAMAGE
 
 
-class NoLogError(RmqtoolError):
-    """A store root without a commit log file, where the work needs one; nothing was changed."""
+NO_LOG = "has no commit log file: is its disk mounted?"
+
+
+class UnfitStoreError(RmqtoolError):
+    """A store that somebody has to see to first: no commit log, or no directory where one belongs."""
 
     exit_code = ExitCode.DAMAGE
-
-    def __init__(self, shown: str) -> None:
-        super().__init__(f"{shown} has no commit log file: is its disk mounted?")
 
 
 class LockedError(RmqtoolError):

@@ -68,6 +68,17 @@ def test_no_commit_log_is_a_verdict_and_no_wrong_usage(fresh_golden, verb):
     assert_one_line(rmq(verb, found.path), 1)
 
 
+@pytest.mark.parametrize("path", ["consumequeue", "consumequeue/TopicA/0", "index"])
+def test_recover_leaves_what_lies_in_the_place_of_a_directory(fresh_golden, tmp_path, path):
+    place = fresh_golden("v533-basic").path / path
+    shutil.rmtree(place)
+    place.symlink_to(tmp_path / "not-mounted")
+    result = rmq("recover", place.parents[path.count("/")], "--output", tmp_path / "new", "--apply")
+    assert_one_line(result, 1)
+    assert f"{path} is no directory" in result.stderr
+    assert not (tmp_path / "new").exists()
+
+
 @pytest.mark.parametrize("name", ["stats", "sql", "tail", "dump", "export"])
 def test_a_store_that_never_had_a_message_is_empty(tmp_path, name):
     (tmp_path / "store" / "consumequeue").mkdir(parents=True)
