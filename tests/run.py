@@ -75,7 +75,10 @@ def prepare() -> None:
         wanted = requirements(tomllib.loads(text.decode()), "dev")
         # most of what is installed is never imported; what is imported is compiled then
         pip = (BIN / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-compile")
+        # the kernels are compiled later, with what is installed here
+        os.environ["HATCH_BUILD_NO_HOOKS"] = "1"
         run([Step("packages", "1 minute", (*pip, "-e", ".", *wanted), "python3 tests/run.py")])
+        del os.environ["HATCH_BUILD_NO_HOOKS"]
         stamp.write_text(state)
     os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"
     # thousands of processes follow: each would compile what it imports

@@ -9,7 +9,7 @@ import numpy as np
 
 from formats.commitlog import SysFlag, transaction_of
 from rmqtool.build.further import further_columns, set_batches
-from rmqtool.build.queues import BatchQueue, PlainQueue, build_kernels
+from rmqtool.build.queues import BatchQueue, PlainQueue
 from rmqtool.scan.fields import Column, Field, Issue
 from rmqtool.scan.lanes import Lanes
 from rmqtool.scan.multi import MultiDispatch
@@ -187,7 +187,7 @@ class QueueBuilder:
 
     def _take_further(self, run: Records, here: slice) -> None:
         """Units of the queues that records name besides their own."""
-        if not build_kernels(self._kernels).feeds_further_queues(run.window, run.origin, run.rows):
+        if not self._kernels.building.feeds_further_queues(run.window, run.origin, run.rows):
             return
         made, found = further_columns(self._lanes, run, here, self._rules, self._kernels)
         self.left.unlisted += found.unlisted

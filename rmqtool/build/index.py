@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formats.index import FIRST_ITEM, Header, file_size, item_position, slot_position
-from rmqtool.build.queues import build_kernels
 from rmqtool.scan.fields import Keys
 from rmqtool.scan.index import ITEM, SLOT, read_header
 
@@ -106,7 +105,7 @@ class IndexFile:
         self.path = path
         self._rules = rules
         self._files = files
-        self._kernels = build_kernels(kernels)
+        self._kernels = kernels.building
         self._size = file_size(rules.hash_slots, rules.index_items)
         self._slots = np.zeros(rules.hash_slots, np.int32)
         self._blocks = np.zeros(-(-rules.hash_slots // _BLOCK), np.bool_)

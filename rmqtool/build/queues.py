@@ -59,17 +59,6 @@ class QueueTold:
         return cls(**{one.name: getattr(queue, one.name) for one in fields(cls)})
 
 
-def build_kernels(kernels: ModuleType) -> ModuleType:
-    """The building kernels that go with the kernels of a scan."""
-    if kernels.__name__ == "rmqtool.scan.kernels":
-        from rmqtool.scan.kernels import building
-
-        return building
-    from rmqtool.scan import building_python
-
-    return building_python
-
-
 def file_path(directory: str, topic: str, queue_id: int, base: int) -> str:
     """Path of the file of a queue that begins at byte `base`, relative to the store."""
     return f"{directory}/{topic}/{queue_id}/{base:020d}"
@@ -123,7 +112,7 @@ class PlainQueue:
         self.topic, self.queue_id = topic, queue_id
         self._rules = rules
         self._files = files
-        self._kernels = build_kernels(kernels)
+        self._kernels = kernels.building
         self._extension = ExtensionFiles(topic, queue_id, rules, files) if rules.extension_units else None
         self._state = np.zeros(len(Queue), np.int64)
         self._state[Queue.KNOWN] = -1

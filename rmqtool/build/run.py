@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rmqtool.build.queues import build_kernels
-from rmqtool.scan.keys import hash_kernels, key_hashes
+from rmqtool.scan.keys import key_hashes
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -44,7 +43,7 @@ def run_of(records: Records, base: int, kernels: ModuleType, *, keyed: bool) -> 
     """Work on one run that any thread, or any executor, can do; keyed: hash the keys for an index."""
     offsets = np.empty(len(records.rows), np.int64)
     times = np.empty_like(offsets)
-    elsewhere, bad = build_kernels(kernels).places_and_times(records.rows, base, offsets, times)
+    elsewhere, bad = kernels.building.places_and_times(records.rows, base, offsets, times)
     nothing = np.empty(0, np.int32)
-    hashes, owners = key_hashes(hash_kernels(kernels), records) if keyed else (nothing, nothing)
+    hashes, owners = key_hashes(kernels.hashes, records) if keyed else (nothing, nothing)
     return Run(records, base, offsets, times, hashes, owners, int(elsewhere), int(bad))

@@ -14,7 +14,6 @@ from rmqtool.check.index_match import keys_of
 from rmqtool.check.levels import Level
 from rmqtool.check.live import settled
 from rmqtool.check.log import RecordCheck
-from rmqtool.scan.keys import hash_kernels
 from rmqtool.scan.lanes import Lanes
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class Accounting:
         """For the runs of one segment, in their order."""
         check = RecordCheck(segment, self.forced)
         lanes = Lanes(self.kernels, BATCH_ROWS)
-        hashing = hash_kernels(self.kernels)
+        hashing = self.kernels.hashes
 
         def made(run: Records) -> Account:
             with_units = settled(run, segment.base, self.until)

@@ -17,7 +17,7 @@ from rmqtool.check.queue_files import place_of
 from rmqtool.check.queue_numbers import QueueNumbers
 from rmqtool.check.unplaced import Unplaced
 from rmqtool.scan.fields import Column
-from rmqtool.scan.lanes import GatheredLanes, dispatch_kernels
+from rmqtool.scan.lanes import GatheredLanes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -48,7 +48,7 @@ class CrossCheck:
         self.queues = queues
         self.batches = batches
         self._reader = reader
-        self.kernels = dispatch_kernels(kernels)
+        self.kernels = kernels.dispatch
         self._lanes = GatheredLanes(kernels, CHUNK_ROWS)
         self.unplaced: dict[tuple[str, int], Unplaced] = {}
         self.numbers = QueueNumbers()

@@ -21,7 +21,6 @@ from rmqtool.check.index_reading import CHUNK, items_from, open_patched
 from rmqtool.check.index_stream import ItemStream
 from rmqtool.check.state import is_unclean
 from rmqtool.errors import RmqtoolError, VanishedError
-from rmqtool.scan.keys import hash_kernels
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.layout import StoreForm
 
@@ -63,7 +62,7 @@ class IndexCheck:
         unclean: bool | None = None,
     ) -> None:
         self._store = store
-        self._hashes = hash_kernels(kernels)
+        self._hashes = kernels.hashes
         self._mode: OpenMode = mode
         self._until = until
         self._unclean = is_unclean(store) if unclean is None else unclean

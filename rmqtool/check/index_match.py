@@ -60,7 +60,7 @@ class Keys:
 
 
 def keys_of(hashing: ModuleType, run: Records, segment_base: int) -> Keys:
-    """What a broker puts into the index for these records. hashing: of `hash_kernels`."""
+    """What a broker puts into the index for these records. hashing: of `kernels.hashes`."""
     hashes, owners = key_hashes(hashing, run)
     rows = run.rows
     offsets = segment_base + rows[:, Field.POSITION]

@@ -16,7 +16,6 @@ from rmqtool.errors import RmqtoolError, VanishedError
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Blank, End, Gap, Records, Tail, Unreadable
 from rmqtool.scan.fields import Check, Field, Issue, Stop
-from rmqtool.scan.lanes import dispatch_kernels
 from rmqtool.scan.log import data_bytes, open_patched
 from rmqtool.scan.one import RecordReader
 from rmqtool.scan.parallel import Lane
@@ -148,7 +147,7 @@ class QuickCheck:
 
     def _queues(self) -> Iterator[Finding]:
         """The last file of every queue by itself."""
-        kernels = dispatch_kernels(self._kernels)
+        kernels = self._kernels.dispatch
         files = OpenFiles(self._run.access)
         try:
             for kind in (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE):

@@ -43,6 +43,10 @@ class Context:
     def __init__(self, options: OutputOptions) -> None:
         if options.debug:
             _log()
+        if not options.quiet and is_terminal(sys.stderr):
+            from rmqtool.scan import engine
+
+            engine.compiling = _show_compiling
         self.format = _format(options)
         """"table", "ndjson", "json", "csv", or one that the command added"""
         self.int64_as_string = options.int64_as_string
@@ -116,6 +120,13 @@ class Context:
     def _clear(self) -> None:
         if self._bar is not None:
             self._bar.clear()
+
+
+def _show_compiling(kernel: str) -> None:
+    """One line on the terminal, which goes when the work is done."""
+    text = f"rmqtool: compiling, once on this machine: {kernel}" if kernel else ""
+    sys.stderr.write(f"\r{text}\x1b[K")
+    sys.stderr.flush()
 
 
 def _format(options: OutputOptions) -> str:

@@ -13,7 +13,7 @@ from rmqtool.query.not_read import not_read
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import TORN, Check, Field, Issue
-from rmqtool.scan.keys import hash_kernels, key_hashes
+from rmqtool.scan.keys import key_hashes
 from rmqtool.scan.log import LogScan, data_bytes, scan_log
 from rmqtool.scan.table import to_batch
 
@@ -64,7 +64,7 @@ class KeyScan:
     def read(self, segments: SegmentSet, start: int, end: int) -> Iterator[pa.RecordBatch]:
         """Candidates among the records at [start, end), which begins at a record or at the log's start."""
         self._kernels = choose_kernels(min(data_bytes(segments), end - start))
-        self._hashing = hash_kernels(self._kernels)
+        self._hashing = self._kernels.hashes
         how = LogScan(
             columns=self._columns,
             choose=self._choose,

@@ -117,15 +117,14 @@ class _Scan:
     def run(self) -> None:
         """Fills the answer."""
         answer, view = self.answer, self.view
-        found = view.slice_from(self.offset)
+        reach = max(_MAX_FILTER_MESSAGE_SIZE, self.count * view.width)
+        found = view.slice_from(self.offset, reach // view.width + 1)
         if found is None:
             answer.status = GetMessageStatus.OFFSET_FOUND_NULL
             answer.next_begin_offset = view.next_file_offset(self.offset)
             return
         answer.status, answer.next_begin_offset = GetMessageStatus.NO_MATCHED_MESSAGE, self.offset
-        reach = max(_MAX_FILTER_MESSAGE_SIZE, self.count * view.width)
-        units = found[1][: reach // view.width + 1]
-        for slot, unit in zip(slots_of(found[0], units), _plain(units), strict=True):
+        for slot, unit in zip(slots_of(*found), _plain(found[1]), strict=True):
             if (slot - self.offset) * view.width >= reach or slot >= answer.max_offset:
                 break
             physical_offset, size, tags_code, number = unit

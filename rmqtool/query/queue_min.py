@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from rmqtool.query.queue_view import QueueView
@@ -21,8 +21,8 @@ def minimum_4(view: QueueView, log_low: int) -> int:
     if not view.files:
         return 0
     first = view.files[0]
-    living = np.flatnonzero(view.units(first)["physical_offset"] >= log_low)
-    return first.base + int(living[0]) * view.width if living.size else 0
+    living = view.first_at(first, log_low)
+    return 0 if living is None else first.base + living * view.width
 
 
 def minimum_5(view: QueueView, log_low: int) -> int:
@@ -35,14 +35,14 @@ def minimum_5(view: QueueView, log_low: int) -> int:
     end_units = view.units(last, last.written - view.width)
     if len(end_units) and int(end_units[-1]["physical_offset"]) < log_low:
         return last.base + last.written
-    offsets = view.units(first)["physical_offset"]
+    offsets = view.column(first, "physical_offset")
     if first.base == 0 and len(offsets) and int(offsets[0]) >= log_low:
         return 0
     position = first_at_or_behind(offsets, log_low)
     return 0 if position is None else first.base + position * view.width
 
 
-def first_at_or_behind(offsets: npt.NDArray[Any], floor: int) -> int | None:
+def first_at_or_behind(offsets: Sequence[int] | npt.NDArray[Any], floor: int) -> int | None:
     """Number of the unit at or above `floor` that the search of 5.x settles on, None when it finds none.
 
     It assumes rising offsets, so that fillers and disorder can lead it elsewhere than to the very first.
@@ -64,11 +64,11 @@ def batch_minimum(view: QueueView, log_low: int) -> int:
     """`BatchConsumeQueue#correctMinOffset`: queue offset behind the dead units in front; -1 without units."""
     if not view.files:
         return -1
-    units = view.units(view.files[0])
-    if not len(units):
+    first = view.files[0]
+    count = view.first_at(first, log_low)
+    if not first.written:
         return -1
-    dead = units["physical_offset"] < log_low
-    count = int(np.argmin(dead)) if not dead.all() else len(units)
     if count == 0:
-        return int(units[0]["base_offset"])
-    return int(units[count - 1]["base_offset"]) + int(units[count - 1]["batch_size"])
+        return view.unit(first, 0, "base_offset")
+    last = (first.written // view.width if count is None else count) - 1
+    return view.unit(first, last, "base_offset") + view.unit(first, last, "batch_size")

@@ -5,10 +5,12 @@ Only the broker's own reading rules are here; whether the units tell the truth i
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -20,7 +22,7 @@ from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
     from typing import Self
 
     import numpy.typing as npt
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     Units = npt.NDArray[Any]
 
+_EMPTY = np.empty(0, np.uint8)
 _TOGETHER = 1 << 16
 """units that are looked at together"""
 RECOVERED_FILES = 3
@@ -44,6 +47,29 @@ class ViewedFile:
     source: ByteSource
     base: int
     written: int
+
+
+class UnitColumn(Sequence[int]):
+    """One field of the units of a file, each read when it is asked for."""
+
+    def __init__(self, view: QueueView, file: ViewedFile, name: str) -> None:
+        self._view = view
+        self._file = file
+        self._name = name
+
+    def __len__(self) -> int:
+        return self._file.written // self._view.width
+
+    @overload
+    def __getitem__(self, number: int) -> int: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[int]: ...
+
+    def __getitem__(self, number: int | slice) -> int | list[int]:
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self)))]
+        return self._view.unit(self._file, range(len(self))[number], self._name)
 
 
 @dataclass
@@ -112,10 +138,51 @@ class QueueView:
         return self.dtype.itemsize
 
     def units(self, file: ViewedFile, start: int = 0, end: int | None = None) -> Units:
-        """Units of a file between two positions (bytes), never behind its read position."""
+        """Units of a file between two positions (bytes), never behind its read position.
+
+        Fewer where the file was cut since it was opened.
+        """
         stop = file.written if end is None else min(end, file.written)
-        length = max(stop - start, 0) // self.width * self.width if start >= 0 else 0
-        return file.source.window(start, length).view(self.dtype) if length else np.empty(0, self.dtype)
+        window = file.source.window(start, max(stop - start, 0)) if start >= 0 else _EMPTY
+        return window[: len(window) // self.width * self.width].view(self.dtype)
+
+    def parts(self, file: ViewedFile, *, backwards: bool = False) -> Iterator[tuple[int, int, Units | None]]:
+        """Units of a file, some at once: number of the first, number behind the last, and the units.
+
+        None for a hole in the file, which is units of zeros.
+        """
+        found: list[tuple[int, int, bool]] = []
+        at, step = 0, _TOGETHER * self.width
+        for start in data_places(file.source, 0, file.written, step):
+            end = min(start + step, file.written)
+            found += [(at, start, False), (start, end, True)]
+            at = end
+        found.append((at, file.written, False))
+        for start, end, filled in reversed(found) if backwards else found:
+            if start < end:
+                units = self.units(file, start, end) if filled else None
+                yield start // self.width, end // self.width, units
+
+    def unit(self, file: ViewedFile, number: int, name: str) -> int:
+        """One field of one unit of a file, 0 where the file was cut since it was opened."""
+        units = self.units(file, number * self.width, (number + 1) * self.width)
+        return int(units[name][0]) if len(units) else 0
+
+    def column(self, file: ViewedFile, name: str) -> UnitColumn:
+        """One field of all units of a file, for who looks at few of them."""
+        return UnitColumn(self, file, name)
+
+    def first_at(self, file: ViewedFile, floor: int) -> int | None:
+        """Number in a file of the first unit that leads to `floor` or behind it, None where none does."""
+        for first, _, units in self.parts(file):
+            if units is None:
+                if floor <= 0:
+                    return first
+                continue
+            found = np.flatnonzero(units["physical_offset"] >= floor)
+            if found.size:
+                return first + int(found[0])
+        return None
 
     @cached_property
     def max_offset(self) -> int:
@@ -141,20 +208,20 @@ class QueueView:
         """Queue offset of the first message that is served."""
         return self.min_logic_offset if self.batch else self.min_logic_offset // self.width
 
-    def slice_from(self, offset: int) -> tuple[int, Units] | None:
-        """Units of one file from a queue offset on, and the queue offset of the first of them.
+    def slice_from(self, offset: int, most: int) -> tuple[int, Units] | None:
+        """Up to `most` units of one file from a queue offset on, and the queue offset of the first of them.
 
         In a batch queue the first is the unit that contains the offset. None where the broker finds nothing
         (`ConsumeQueue#getIndexBuffer`, `BatchConsumeQueue#getBatchMsgIndexBuffer`).
         """
         if self.batch:
-            return self._batch_slice(offset)
+            return self._batch_slice(offset, most)
         at = offset * self.width
         if at < self.min_logic_offset:
             return None
         for file in self.files:
             if file.base <= at < file.base + file.written:
-                return offset, self.units(file, at - file.base)
+                return offset, self.units(file, at - file.base, at - file.base + most * self.width)
         return None
 
     def next_file_offset(self, offset: int) -> int:
@@ -162,14 +229,15 @@ class QueueView:
         per_file = max(self.files[0].source.size // self.width, 1) if self.files else 1
         return offset + per_file - offset % per_file
 
-    def _batch_slice(self, offset: int) -> tuple[int, Units] | None:
+    def _batch_slice(self, offset: int, most: int) -> tuple[int, Units] | None:
         if offset >= self.max_offset:
             return None
         for file in reversed(self.files):
-            units = self.units(file)
-            if len(units) and int(units[0]["base_offset"]) <= offset:
-                index = int(np.searchsorted(units["base_offset"], offset, side="right")) - 1
-                return int(units[index]["base_offset"]), units[index:]
+            offsets = self.column(file, "base_offset")
+            if len(offsets) and offsets[0] <= offset:
+                index = bisect_right(offsets, offset) - 1
+                units = self.units(file, index * self.width, (index + most) * self.width)
+                return offsets[index], units
         return None
 
     def _recover(self) -> None:
@@ -206,10 +274,10 @@ class QueueView:
         """Units of records that the log does not have: recovery cuts them (`#truncateDirtyLogicFiles`)."""
         while self.files:
             last = self.files[-1]
-            behind = np.flatnonzero(self.units(last)["physical_offset"] >= self.log.high)
-            if not behind.size:
+            behind = self.first_at(last, self.log.high)
+            if behind is None:
                 return
-            last.written = int(behind[0]) * self.width
+            last.written = behind * self.width
             if last.written or len(self.files) == 1:
                 return
             self.files.pop()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.query.by_time import exact_offset, places_from
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-_MOST = 4096
-"""records that name another place as their own and are asked which further queues they feed"""
 _INT64_MAX = (1 << 63) - 1
 
 
@@ -54,6 +51,7 @@ class TimeQuery:
     reading: Reading = field(default_factory=Reading)
     missing: list[Missing] = field(default_factory=list)
     damaged: list[Damaged] = field(default_factory=list)
+    _nowhere: list[Row] = field(default_factory=list)
 
     @cached_property
     def exact(self) -> ExactOffset:
@@ -77,7 +75,7 @@ class TimeQuery:
         if self.chosen.selects_all:
             delivered = pull(self.view, slot, 1).delivered
             return (delivered[0].physical_offset, delivered[0].queue_offset) if delivered else None
-        for places in places_from(self.view, slot, self.boundary):
+        for places in places_from(self.view, slot, self.boundary, self._nowhere):
             slots = dict(places)
             found, lost = passing(self.store.segments, list(slots), self._in_time)
             self.missing += lost
@@ -125,7 +123,7 @@ class TimeQuery:
     @cached_property
     def _misdirected(self) -> list[Row]:
         """Rows for messages of other queues or queue offsets among those that were asked for their time."""
-        slots = dict(islice(self.exact.misdirected.items(), _MOST))
+        slots = self.exact.misdirected
         for part in pick(self.store.segments, list(slots), QUEUE_COLUMNS):
             if isinstance(part, Missing):
                 continue
@@ -149,6 +147,7 @@ class TimeQuery:
         if self.exact.unknown:
             why = f"{self.exact.unknown} units without a record, whose time is not known"
             rows.append({"path": self.view.path, "reason": Incomplete.DAMAGE, "error": why})
+        rows += self._nowhere
         rows += self._misdirected
         rows += self._without_unit
         return [*rows, *map(Missing.row, self.missing), *map(Damaged.row, self.damaged)]

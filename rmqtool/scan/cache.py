@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import logging
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rmqtool.store.trust import foreign_component
@@ -14,6 +16,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _LOG = logging.getLogger(__name__)
+
+
+def compiled_in() -> list[Path]:
+    """The files that compiled kernels depend on.
+
+    Their own, all formats, modules with their constants, and what makes a library of them.
+    """
+    import formats
+    from rmqtool.scan import crc, fields, legal
+    from rmqtool.store import faults
+
+    here = Path(__file__).parent
+    packages = here / "kernels", here / "ahead", Path(formats.__file__).parent
+    others = (Path(str(module.__file__)) for module in (crc, fields, legal, faults))
+    return [*(one for package in packages for one in sorted(package.glob("*.py"))), *others]
+
+
+def digest_of_sources() -> str:
+    """SHA-256 of all that is compiled in."""
+    return hashlib.sha256(b"".join(one.read_bytes() for one in compiled_in())).hexdigest()
 
 
 def cache_directory(places: Iterable[str], name: str) -> str | None:

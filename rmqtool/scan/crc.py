@@ -18,19 +18,27 @@ CRC_MASK = 0x7FFFFFFF
 ISAL_SYMBOL = "crc32_gzip_refl"
 
 
-def load_isal_symbol() -> bool:
-    """Make ISA-L's CRC visible to LLVM. False where the wheel is missing or built without the symbol."""
-    import llvmlite.binding as llvm
+def isal_address() -> int | None:
+    """Address of ISA-L's CRC. None where the wheel is missing or built without the symbol."""
+    import ctypes
 
     try:
         from isal import isal_zlib
-    except ImportError:
-        return False
-    try:
-        llvm.load_library_permanently(isal_zlib.__file__)
-    except (RuntimeError, OSError):
-        return False
-    return bool(llvm.address_of_symbol(ISAL_SYMBOL))
+
+        function = ctypes.CDLL(isal_zlib.__file__)[ISAL_SYMBOL]
+    except (ImportError, OSError, AttributeError):
+        return None
+    return ctypes.cast(function, ctypes.c_void_p).value
+
+
+def load_isal_symbol() -> bool:
+    """Make ISA-L's CRC visible to LLVM, where there is one."""
+    import llvmlite.binding as llvm
+
+    address = isal_address()
+    if address is not None:
+        llvm.add_symbol(ISAL_SYMBOL, address)
+    return address is not None
 
 
 def crc32(data: bytes | memoryview) -> int:

@@ -1,13 +1,17 @@
-"""Which kernels answer: numba, or the plain-Python twin."""
+"""Which kernels answer: those compiled ahead, those that numba compiles, or the plain-Python twin."""
 
 from __future__ import annotations
 
+import logging
 import os
+from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
 SMALL_INPUT = 8 << 20
@@ -15,28 +19,52 @@ SMALL_INPUT = 8 << 20
 
 ENVIRONMENT = "RMQTOOL_KERNELS"
 
+MODULES = {
+    "ahead": "rmqtool.scan.kernels_ahead",
+    "numba": "rmqtool.scan.kernels",
+    "python": "rmqtool.scan.kernels_python",
+}
+"""by name, in the order in which `auto` tries them"""
+
+_LOG = logging.getLogger(__name__)
+
+compiling: Callable[[str], None] | None = None
+"""called with the name of each kernel that numba begins to compile, and with "" when it has done; the command
+line shows it on a terminal"""
+
 
 def choose_kernels(data_bytes: int | None = None) -> ModuleType:
     """The kernel module for an input of about `data_bytes` bytes of data (None: large).
 
-    `RMQTOOL_KERNELS=auto|numba|python` overrides. Without numba the twin answers, whatever the size.
+    `RMQTOOL_KERNELS=auto|ahead|numba|python` overrides. Those compiled ahead come first, where they can be
+    used (`kernels_ahead`); without them and without numba the twin answers, whatever the size.
     """
     wanted = os.environ.get(ENVIRONMENT, "auto") or "auto"
-    if wanted not in ("auto", "numba", "python"):
-        raise UsageError(f"{ENVIRONMENT}={wanted}: use auto, numba or python")
-    small = data_bytes is not None and data_bytes < SMALL_INPUT
-    if wanted == "python" or (wanted == "auto" and small):
-        return _twin()
+    if wanted != "auto" and wanted not in MODULES:
+        raise UsageError(
+            f"{ENVIRONMENT}={wanted}: use auto, {', '.join(MODULES)}".replace(", python", " or python")
+        )
+    if wanted == "auto" and data_bytes is not None and data_bytes < SMALL_INPUT:
+        wanted = "python"
+    for name in MODULES if wanted == "auto" else (wanted,):
+        module, error = _loaded(name)
+        if module is not None:
+            return module
+        if wanted != "auto":
+            raise UsageError(f"{ENVIRONMENT}={name}, but {_WITHOUT[name]}: {error}") from error
+    raise AssertionError("the twin needs nothing")
+
+
+_WITHOUT = {"ahead": "the kernels compiled ahead cannot be used", "numba": "numba cannot be imported"}
+
+
+@cache
+def _loaded(name: str) -> tuple[ModuleType | None, ImportError | None]:
+    """A module, or why there is none; said once (`--debug`)."""
     try:
-        from rmqtool.scan import kernels
+        module = import_module(MODULES[name])
     except ImportError as error:
-        if wanted == "numba":
-            raise UsageError(f"{ENVIRONMENT}=numba, but numba cannot be imported: {error}") from error
-        return _twin()
-    return kernels
-
-
-def _twin() -> ModuleType:
-    from rmqtool.scan import kernels_python
-
-    return kernels_python
+        _LOG.debug("kernels: not %s: %s", name, error)
+        return None, error
+    _LOG.debug("kernels: %s", name)
+    return module, None

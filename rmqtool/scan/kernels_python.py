@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING
 from formats.commitlog import BLANK_MAGIC_CODE, END_FILE_MIN_BLANK_LENGTH
 from formats.commitlog import MESSAGE_MAGIC_CODE as MAGIC_V1
 from formats.commitlog import MESSAGE_MAGIC_CODE_V2 as MAGIC_V2
+from rmqtool.scan import building_python as building
+from rmqtool.scan import carve_python as carve
+from rmqtool.scan import dispatch_python as dispatch
 from rmqtool.scan import fields as f
+from rmqtool.scan import hashes_python as hashes
 from rmqtool.scan.entries_python import walk_entries
 from rmqtool.scan.fields import Check, CrcState, Field, Issue, Stop
 from rmqtool.scan.record_python import ACCEPTED, Verdict, contents, frame
@@ -29,9 +33,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HAVE_ISAL",
+    "building",
+    "carve",
+    "dispatch",
     "find_record",
     "first_nonzero",
     "gather",
+    "hashes",
     "message_ids",
     "property_spans",
     "walk",

@@ -19,21 +19,10 @@ _MOST_KEYS = 1 << 15
 """a record has fewer: its properties have 32,767 bytes at most"""
 
 
-def hash_kernels(kernels: ModuleType) -> ModuleType:
-    """The hash kernels that go with the kernels of a scan."""
-    if kernels.__name__ == "rmqtool.scan.kernels":
-        from rmqtool.scan.kernels import hashes
-
-        return hashes
-    from rmqtool.scan import hashes_python
-
-    return hashes_python
-
-
 def key_hashes(hashing: ModuleType, run: Records) -> tuple[Int32s, Int32s]:
     """Hash of every key, and the row number of its record, record after record.
 
-    hashing: of `hash_kernels`. UNIQ_KEY comes first, then the elements of KEYS; rolled back transactions have
+    hashing: `kernels.hashes`. UNIQ_KEY comes first, then the elements of KEYS; rolled back transactions have
     none (`IndexService#buildIndex`).
     """
     rows = run.rows

@@ -28,17 +28,6 @@ _FIRST_LANES = 256
 _FIRST_NAMES = 1 << 16
 
 
-def dispatch_kernels(kernels: ModuleType) -> ModuleType:
-    """The dispatch kernels that go with the kernels of the scan."""
-    if kernels.__name__ == "rmqtool.scan.kernels":
-        from rmqtool.scan.kernels import dispatch
-
-        return dispatch
-    from rmqtool.scan import dispatch_python
-
-    return dispatch_python
-
-
 class LaneColumns:
     """Up to `room` records that want a unit, in columns (`fields.Column`).
 
@@ -46,7 +35,7 @@ class LaneColumns:
     """
 
     def __init__(self, kernels: ModuleType, room: int) -> None:
-        self._kernels = dispatch_kernels(kernels)
+        self._kernels = kernels.dispatch
         self._counts = np.zeros(3, np.int64)
         """lanes, bytes of their names, columns that are filled"""
         self._order = np.empty(room, np.int64)

@@ -31,7 +31,7 @@ from tests.bench.rebuilding import against_java_rebuild, rebuild_memory
 from tests.bench.recovering import against_verify
 from tests.bench.salvaging import carving
 from tests.bench.scanning import against_java, against_plain_crc
-from tests.bench.starting import help_time
+from tests.bench.starting import help_time, start_time
 from tests.bench.verifying import against_the_log
 from tests.interop.jars import UnavailableError
 
@@ -63,6 +63,7 @@ def main() -> None:
 
 def _figures(directory: Path, rates: dict[str, Rate]) -> Iterator[Figure]:
     yield help_time()
+    yield start_time(directory)
     for name in BODY_SIZES:
         log = make_log(directory, name)
         yield from against_plain_crc(log)

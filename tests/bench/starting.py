@@ -1,4 +1,4 @@
-"""How long `rmqtool --help` takes, in units of a program that typer serves and that does nothing."""
+"""How long a process takes to start: `--help` against an empty program, `verify` against `info`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,18 @@ import os
 import subprocess
 import sys
 import time
+from typing import TYPE_CHECKING
 
+from fixtures.builder import HandmadeLog
+from rmqtool.scan.engine import SMALL_INPUT
 from tests.bench.measure import Figure, in_turn
 from tests.helpers import ROOT
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 HELP_TARGET = 2.0
+START_TARGET = 1.5
 BARE = """
 import typer
 app = typer.Typer()
@@ -30,9 +37,34 @@ def help_time() -> Figure:
     return Figure("rmqtool --help", "bare typer program", ratio, HELP_TARGET, at_most=True, note=note)
 
 
+def start_time(place: Path) -> Figure:
+    """`verify` of a log for compiled kernels, where nothing was compiled before, and `info` of it."""
+    body = bytes(4096)
+    log = HandmadeLog(segment_size=2 * SMALL_INPUT)
+    for _ in range(SMALL_INPUT // len(body) + 1):
+        log.put("TopicTest", body, {"TAGS": "A"})
+    log.write(place / "store" / "commitlog")
+    store, cache = str(place / "store"), {"XDG_CACHE_HOME": str(place / "none"), "RMQTOOL_KERNELS": "ahead"}
+    taken = in_turn(
+        {
+            "verify": lambda: _run("-m", "rmqtool", "verify", store, **cache),
+            "info": lambda: _run("-m", "rmqtool", "info", store),
+        }
+    )
+    ratio = taken["verify"].best / taken["info"].best
+    note = f"medians {taken['verify'].median / taken['info'].median:.2f}"
+    return Figure("`verify`, first on a machine", "`info`", ratio, START_TARGET, at_most=True, note=note)
+
+
 def _help(*program: str) -> float:
-    command = [sys.executable, *program, "--help"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return _run(*program, "--help")
+
+
+def _run(*program: str, **settings: str) -> float:
+    command = [sys.executable, *program]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **settings}
     began = time.perf_counter()
-    subprocess.run(command, stdout=subprocess.DEVNULL, cwd=ROOT, env=environment, check=True)
+    subprocess.run(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT, env=environment, check=True
+    )
     return time.perf_counter() - began

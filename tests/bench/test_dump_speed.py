@@ -17,7 +17,8 @@ from tests.bench.dumping import (
     memory,
     memory_of_jobs,
 )
-from tests.bench.starting import help_time
+from tests.bench.starting import help_time, start_time
+from tests.scan.conftest import ahead_kernels
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,3 +63,9 @@ def test_memory_does_not_grow_with_the_jobs(name: str, bench_directory: Path) ->
 def test_help_takes_at_most_twice_a_bare_program() -> None:
     figure = help_time()
     assert figure.met, figure.cells()
+
+
+def test_the_first_command_on_a_machine_takes_little_longer_than_info(tmp_path: Path) -> None:
+    ahead_kernels()
+    figure = start_time(tmp_path)
+    assert figure.held(), figure.cells()

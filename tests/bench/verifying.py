@@ -18,7 +18,6 @@ from rmqtool.check.times import TimeCheck
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Records
 from rmqtool.scan.files import FileReader
-from rmqtool.scan.keys import hash_kernels
 from rmqtool.scan.lanes import Lanes
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.access import Access
@@ -78,7 +77,7 @@ def _round(store: Store) -> dict[str, float]:
         lap("units")
         index = IndexCheck(store, kernels)
         lap("index")
-        times, hashing = TimeCheck(), hash_kernels(kernels)
+        times, hashing = TimeCheck(), kernels.hashes
         for segment in store.segments:
             check, lanes = RecordCheck(segment), Lanes(kernels, BATCH_ROWS)
             with segment.open() as source:

@@ -11,6 +11,7 @@ from rmqtool.build.index import IndexFiles, IndexNames
 from rmqtool.build.log import LogReading, build_log
 from rmqtool.recovery.queue_ends import is_somebodys
 from rmqtool.scan import kernels_python
+from rmqtool.scan.engine import choose_kernels
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -23,12 +24,9 @@ DERIVED = ("consumequeue", "batchconsumequeue", "consumequeue_ext", "index")
 
 
 def kernel_modules() -> list[ModuleType]:
-    """The plain-Python kernels, and the compiled ones where numba is."""
-    try:
-        from rmqtool.scan import kernels
-    except ImportError:
-        return [kernels_python]
-    return [kernels_python, kernels]
+    """The plain-Python kernels, and the compiled ones where there are any."""
+    compiled = choose_kernels()
+    return [kernels_python] if compiled is kernels_python else [kernels_python, compiled]
 
 
 def build(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from rmqtool.build.queues import build_kernels
 from rmqtool.scan.fields import Field
 from tests.build.building import kernel_modules
 
@@ -39,4 +38,4 @@ def test_only_a_property_with_that_name_counts(
     rows = np.zeros((2, len(Field)), np.int64)
     rows[1, Field.PROPERTIES_POSITION] = origin + len(front)
     rows[1, Field.PROPERTIES_LENGTH] = len(properties)
-    assert bool(build_kernels(kernels).feeds_further_queues(window, origin, rows)) is expected
+    assert bool(kernels.building.feeds_further_queues(window, origin, rows)) is expected

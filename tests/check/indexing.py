@@ -14,7 +14,6 @@ from rmqtool.check.ranges import Ranges
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Gap, Records
 from rmqtool.scan.fields import Field
-from rmqtool.scan.keys import hash_kernels
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.config import StoreConfig
 from rmqtool.store.layout import Store
@@ -38,7 +37,7 @@ def check_index(
             scan = SegmentScan(source, segment.base, active=active, kernels=kernels, batch_rows=batch_rows)
             for event in scan:
                 if isinstance(event, Records):
-                    found += check.match(keys_of(hash_kernels(kernels), event, segment.base))
+                    found += check.match(keys_of(kernels.hashes, event, segment.base))
                     last = event.rows[-1]
                     end = segment.base + int(last[Field.POSITION] + last[Field.STORE_SIZE])
                 elif isinstance(event, Gap):

@@ -23,6 +23,7 @@ from rmqtool.store.layout import Store
 from rmqtool.store.patched import CUT
 from tests.disks import BLOCK, break_blocks
 from tests.helpers import held, rmq
+from tests.scan.conftest import compiled_kernels
 from tests.tiers import sampled
 
 if TYPE_CHECKING:
@@ -239,8 +240,7 @@ def test_a_segment_cut_in_mid_verification(
 @pytest.mark.parametrize("left", [0, 3_000_001])
 def test_a_mapped_segment_cut_in_mid_dump(tmp_path: Path, jobs: int, left: int) -> None:
     """More than the twin reads, so that the compiled kernels walk over a mapping; no SIGBUS."""
-    pytest.importorskip("numba")
-    from rmqtool.scan import kernels
+    kernels = compiled_kernels()
     from rmqtool.scan.log import open_patched
     from rmqtool.scan.parallel import Lane
     from rmqtool.store.access import Access
@@ -271,13 +271,13 @@ def test_a_mapped_segment_cut_in_mid_dump(tmp_path: Path, jobs: int, left: int) 
     assert len(second) == facts.messages - per_segment
     assert seen == sorted(set(seen))
     assert set(range(0, start - facts.record_size + 1, facts.record_size)) <= set(seen)
-    assert not any(start - facts.record_size < offset < size for offset in seen)
+    if jobs == 1:  # with more, a worker reads ahead and may have had all of it before it was cut
+        assert not any(start - facts.record_size < offset < size for offset in seen)
 
 
 def test_a_run_that_was_spoiled_is_read_anew(tmp_path: Path) -> None:
     """The bytes of a run are gone when they are wanted, after the walk over them."""
-    pytest.importorskip("numba")
-    from rmqtool.scan import kernels
+    kernels = compiled_kernels()
     from rmqtool.store.access import open_source
     from rmqtool.store.patched import PatchedSource
 

@@ -16,8 +16,9 @@ from formats.java import java_hash, java_utf8_decode
 from formats.primitives import dtype_of
 from rmqtool.scan import hashes_python
 from rmqtool.scan.fields import ROW_WIDTH, Field
+from tests.scan.conftest import compiled_kernels
 
-compiled = pytest.importorskip("rmqtool.scan.kernels.hashes")
+compiled = compiled_kernels().hashes
 MODULES = [hashes_python, compiled]
 ORIGIN = 1 << 33
 
@@ -190,7 +191,7 @@ def test_an_item_before_the_beginning_of_its_file_has_zero_seconds(module: Modul
 
 def test_what_is_wrong_costs_no_more_for_what_was_wrong_before() -> None:
     """A thousand wrong items are kept; each further one is looked up among them, not held against all."""
-    from rmqtool.scan.kernels import hashes
+    hashes = compiled
 
     count = 200_000
     items = np.zeros(count, dtype_of(Item))

@@ -18,6 +18,7 @@ from rmqtool.check.ranges import Ranges
 from rmqtool.scan import kernels_python
 from rmqtool.store.config import StoreConfig
 from tests.check.indexing import SLOTS, change, check_index, header_at, index_paths, item_at, item_of
+from tests.scan.conftest import compiled_kernels
 from tests.tiers import of_each_kind
 
 Fresh = Callable[[str], Golden]
@@ -56,7 +57,7 @@ def test_the_length_of_runs_does_not_matter(
 
 
 def test_compiled_kernels_find_the_same(golden: Callable[[str], Golden], fresh_golden: Fresh) -> None:
-    kernels = pytest.importorskip("rmqtool.scan.kernels")
+    kernels = compiled_kernels()
     root = fresh_golden("v498-basic").path
     change(index_paths(root)[0], item_at(20), 77, 4)
     change(index_paths(root)[1], item_at(30, "time_diff"), 99, 4)

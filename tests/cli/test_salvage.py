@@ -15,6 +15,7 @@ from fixtures import open_golden
 from fixtures.builder import HandmadeLog
 from tests.disks import break_blocks, refuse, replace
 from tests.helpers import differences, rmq, rmq_process, snapshot
+from tests.scan.conftest import compiled_choice
 
 SEGMENT = 4096
 SNAPSHOT = Path(__file__).with_name("snapshots") / "salvage.txt"
@@ -193,9 +194,9 @@ def test_full_disk_leaves_nothing(log: Path, tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.full
-def test_same_with_numba_and_python(log: Path, tmp_path: Path) -> None:
+def test_same_with_compiled_kernels_and_python(log: Path, tmp_path: Path) -> None:
     made = []
-    for kernels in ("python", "numba"):
+    for kernels in ("python", compiled_choice()):
         output = tmp_path / kernels
         assert rmq_process("salvage", log, "--output", output, RMQTOOL_KERNELS=kernels).exit_code == 0
         made.append(

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from tests.conftest import ENVIRONMENT
 from tests.fuzz.buffers import buffer
 from tests.fuzz.commands import Case
+from tests.scan.conftest import compiled_kernels
 from tests.scan.guarded import before_guard, run_all_kernels
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def fuzz_kernels(seeds: Iterable[int]) -> int:
     for seed in seeds:
         print("seed", seed, flush=True)
         with before_guard(buffer(Random(seed))) as guarded:
-            run_all_kernels(guarded)
+            run_all_kernels(guarded, compiled_kernels())
     return 0
 
 

@@ -73,7 +73,7 @@ def test_the_laws_bite(code: int, stdout: str, stderr: str, form: str) -> None:
 def test_a_kernel_that_reads_too_far_names_its_seed() -> None:
     code = (
         "import ctypes, tests.fuzz.__main__ as fuzz\n"
-        "fuzz.run_all_kernels = lambda buffer: ctypes.string_at(buffer.ctypes.data, buffer.size + 1)\n"
+        "fuzz.run_all_kernels = lambda buffer, _: ctypes.string_at(buffer.ctypes.data, buffer.size + 1)\n"
         "fuzz.fuzz_kernels([17, 18])\n"
     )
     done = subprocess.run(

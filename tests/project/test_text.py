@@ -35,6 +35,7 @@ def test_top_level_is_what_the_readme_says() -> None:
     top = {path.relative_to(ROOT).parts[0] for path in texts()}
     fixed = {
         "pyproject.toml",
+        "hatch_build.py",
         "README.md",
         "LICENSE",
         "CHANGELOG.md",

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import fixtures
+from rmqtool.scan.ahead import target
 from tests.project.files import ROOT
 
 pytestmark = [pytest.mark.packaging, pytest.mark.timeout(900)]
@@ -31,10 +32,11 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the source distribution and the wheel made from it."""
-    target = tmp_path_factory.mktemp("dist")
-    run(sys.executable, "-m", "build", "--outdir", target, ROOT, cwd=target)
-    return target
+    """A folder with the source distribution and the wheel, built with what is installed here."""
+    place = tmp_path_factory.mktemp("dist")
+    kinds = ("--sdist", "--wheel", "--no-isolation")
+    run(sys.executable, "-m", "build", *kinds, "--outdir", place, ROOT, cwd=place)
+    return place
 
 
 def test_wheel_holds_exactly_two_packages_and_what_spark_looks_for(built: Path) -> None:
@@ -54,6 +56,19 @@ def test_wheel_holds_exactly_two_packages_and_what_spark_looks_for(built: Path) 
     assert {"rmqtool/py.typed", "formats/py.typed"} <= set(names)
 
 
+def test_wheel_has_the_kernels_of_its_sources(built: Path, tmp_path: Path) -> None:
+    """Compiled when it is built, and used from where it is installed, with no compiler there."""
+    if not target.supported():
+        pytest.skip("kernels are compiled ahead on 64-bit Linux on x86 only")
+    (wheel,) = built.glob("*.whl")
+    assert "manylinux_2_17_x86_64" in wheel.name
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+    code = "import sys, rmqtool.scan.kernels_ahead as k; print(k.__file__, 'numba' in sys.modules)"
+    done = run("/usr/bin/env", f"PYTHONPATH={tmp_path}", sys.executable, "-c", code, cwd=tmp_path)
+    assert done.split() == [str(tmp_path / "rmqtool" / "scan" / "kernels_ahead.py"), "False"]
+
+
 def test_source_distribution_has_licence_and_no_fixtures(built: Path) -> None:
     (sdist,) = built.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
@@ -63,13 +78,16 @@ def test_source_distribution_has_licence_and_no_fixtures(built: Path) -> None:
 
 
 @pytest.mark.full
-def test_wheel_runs_in_a_fresh_environment(built: Path, tmp_path: Path) -> None:
+def test_source_runs_in_a_fresh_environment(built: Path, tmp_path: Path) -> None:
     golden = fixtures.open_golden("v498-basic", tmp_path)
-    (wheel,) = built.glob("*.whl")
+    (sdist,) = built.glob("*.tar.gz")
     venv.create(tmp_path / "env", with_pip=True)
-    run(tmp_path / "env/bin/python", "-m", "pip", "install", "-q", wheel, cwd=tmp_path)
+    run(tmp_path / "env/bin/python", "-m", "pip", "install", "-q", sdist, cwd=tmp_path)
     rmqtool = tmp_path / "env/bin/rmqtool"
     assert "dump" in run(rmqtool, "--help", cwd=tmp_path)
     assert run(rmqtool, "--version", cwd=tmp_path).startswith("rmqtool ")
     lines = run(rmqtool, "dump", golden.path, "--format", "ndjson", cwd=tmp_path).splitlines()
     assert len([line for line in lines if '"type":"message"' in line]) == len(golden.expected["records"])
+    if target.supported():
+        code = "import rmqtool.scan.kernels_ahead"
+        run(tmp_path / "env/bin/python", "-c", code, cwd=tmp_path)

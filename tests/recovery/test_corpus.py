@@ -14,6 +14,7 @@ import pytest
 
 from fixtures import damage_case, damage_cases
 from rmqtool.scan import kernels_python
+from rmqtool.scan.engine import choose_kernels
 from tests.helpers import snapshot
 from tests.recovery.corpus import damaged_store, derived, differences, foretold, observed
 from tests.recovery.laws import contradictions
@@ -28,11 +29,7 @@ ONE_OF_EACH = sorted({(case.release, case.cls, case.mode): case.id for case in d
 @cache
 def quick() -> ModuleType:
     """The compiled kernels where they can be had: their start-up is paid once for all cases."""
-    try:
-        from rmqtool.scan import kernels
-    except ImportError:
-        return kernels_python
-    return kernels
+    return choose_kernels()
 
 
 def test_the_corpus_is_whole() -> None:

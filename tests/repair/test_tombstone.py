@@ -24,7 +24,7 @@ from formats.errors import FormatError
 from formats.tags_code import deliver_time, tags_code_of
 from rmqtool.repair.place import Place
 from rmqtool.repair.tombstone import smallest, tombstone
-from tests.scan.conftest import numba_kernels
+from tests.scan.conftest import KERNELS
 from tests.scan.tools import HOSTS, I32, check_property, declared_row, walk
 
 PLAN = "0123456789abcdef"
@@ -99,11 +99,9 @@ KEPT = st.dictionaries(
 WHOLE = KEPT.map(lambda pairs: props.encode(pairs, trailing_separator=False))
 
 
-@pytest.mark.parametrize("kernels", ["python", "numba"])
+@pytest.mark.parametrize("kernels", ["python", "compiled"])
 def test_every_length_from_the_smallest_on_is_an_intact_record(kernels: str) -> None:
-    import importlib
-
-    module = numba_kernels() if kernels == "numba" else importlib.import_module("rmqtool.scan.kernels_python")
+    module = KERNELS[kernels]()
 
     def prop(where: Place, more: int, trailer: bool, kept: dict[str, str] | bytes | None) -> None:
         pairs = kept if isinstance(kept, dict) else None

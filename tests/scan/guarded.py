@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import zlib
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from formats.commitlog import MESSAGE_MAGIC_CODES, encode_message
 from formats.replay import entry
+from rmqtool.scan.ahead.signatures import flat
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Column, Field, Keys, Lane, Queue
 
 if TYPE_CHECKING:
@@ -67,19 +69,46 @@ def before_guard(data: bytes, page: int = mmap.PAGESIZE) -> Iterator[np.ndarray]
         del whole
 
 
-def run_all_kernels(buffer: np.ndarray) -> None:
-    """Every compiled kernel on this buffer, as if the file went on behind it and as if it did not."""
-    _run_on_records(buffer)
-    _run_on_entries(buffer)
-    _run_on_items(buffer)
-    _run_on_units(buffer)
-    _run_writing(max(buffer.size // _UNIT, 1))
+def run_all_kernels(buffer: np.ndarray, kernels: Any) -> int:
+    """Every compiled kernel on this buffer, as if the file went on behind it and as if it did not.
+
+    Returns a checksum of all that they answered and wrote.
+    """
+    given = _Seen(kernels)
+    _run_on_records(buffer, given)
+    _run_on_entries(buffer, given)
+    _run_on_items(buffer, given.hashes)
+    _run_on_units(buffer, given.dispatch)
+    _run_writing(max(buffer.size // _UNIT, 1), given.building)
+    return given.checksum
 
 
-def _run_on_records(buffer: np.ndarray) -> None:
-    from rmqtool.scan import kernels
-    from rmqtool.scan.kernels.carve import carve
+class _Seen:
+    """Kernels whose answers and arrays go into a checksum."""
 
+    def __init__(self, kernels: Any, whole: _Seen | None = None) -> None:
+        self._kernels = kernels
+        self._whole = whole or self
+        self.checksum = 0
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._kernels, name)
+        if name in {"building", "dispatch", "hashes"} or (name == "carve" and not callable(found)):
+            return _Seen(found, self._whole)
+
+        def kernel(*arguments: Any) -> Any:
+            answer = found(*arguments)
+            whole = self._whole
+            whole.checksum = zlib.crc32(repr((name, answer)).encode(), whole.checksum)
+            for one in flat(arguments):
+                if isinstance(one, np.ndarray):
+                    whole.checksum = zlib.crc32(one.tobytes(), whole.checksum)
+            return answer
+
+        return kernel
+
+
+def _run_on_records(buffer: np.ndarray, kernels: Any) -> None:
     rows = np.zeros((64, ROW_WIDTH), np.int64)
     status = np.zeros(STATUS_WIDTH, np.int64)
     for file_size in (buffer.size, buffer.size + 1000):
@@ -98,37 +127,31 @@ def _run_on_records(buffer: np.ndarray) -> None:
         widths = np.minimum(buffer.size - np.maximum(places, 0), 20)
         ids = np.zeros(int((2 * widths + 16).sum()), np.uint8)
         kernels.message_ids(buffer, places, widths, places, ids)
-        _run_on_rows(buffer, rows[:count])
+        _run_on_rows(buffer, rows[:count], kernels)
         for border in (buffer.size // 2, buffer.size):
-            carve(buffer, 0, border, 0, file_size, 1 << 22, -1, rows, status)
-            _run_on_rows(buffer, rows[: int(status[0])])
+            kernels.carve.carve(buffer, 0, border, 0, file_size, 1 << 22, -1, rows, status)
+            _run_on_rows(buffer, rows[: int(status[0])], kernels)
     for start in (0, buffer.size // 2, buffer.size):
         kernels.first_nonzero(buffer, start)
 
 
-def _run_on_rows(buffer: np.ndarray, rows: np.ndarray) -> None:
-    from rmqtool.scan.kernels import building, dispatch, hashes
-
+def _run_on_rows(buffer: np.ndarray, rows: np.ndarray, kernels: Any) -> None:
     keys, owners = np.zeros(200, np.int32), np.zeros(200, np.int32)
-    hashes.key_hashes(buffer, 0, rows, 0, keys, owners)
-    building.feeds_further_queues(buffer, 0, rows)
-    known = np.empty((8, len(Lane)), np.int64), np.empty(4096, np.uint8), np.zeros(32, np.int32)
-    columns = np.empty((len(Column), 64), np.int64)
-    dispatch.place(buffer, 0, rows, 0, 0, known, np.zeros(3, np.int64), columns)
+    kernels.hashes.key_hashes(buffer, 0, rows, 0, keys, owners)
+    kernels.building.feeds_further_queues(buffer, 0, rows)
+    known = np.zeros((8, len(Lane)), np.int64), np.zeros(4096, np.uint8), np.zeros(32, np.int32)
+    columns = np.zeros((len(Column), 64), np.int64)
+    kernels.dispatch.place(buffer, 0, rows, 0, 0, known, np.zeros(3, np.int64), columns)
 
 
-def _run_on_entries(buffer: np.ndarray) -> None:
-    from rmqtool.scan.kernels.entries import walk_entries
-
+def _run_on_entries(buffer: np.ndarray, kernels: Any) -> None:
     rows, status = np.zeros((64, ROW_WIDTH), np.int64), np.zeros(STATUS_WIDTH, np.int64)
     for behind in (0, 1000):
-        walk_entries(buffer, 0, 0, buffer.size + behind, int(Check.ALL), rows, status)
+        kernels.walk_entries(buffer, 0, 0, buffer.size + behind, int(Check.ALL), rows, status)
 
 
-def _run_on_items(buffer: np.ndarray) -> None:
+def _run_on_items(buffer: np.ndarray, hashes: Any) -> None:
     """As the items of an index file, and as slots and items of a whole one."""
-    from rmqtool.scan.kernels import hashes
-
     count = buffer.size // _ITEM
     longs = np.zeros(count, np.int64)
     hashes.agree(buffer, np.zeros(count, np.int32), np.zeros(count, np.int32), longs, longs, 0, 1)
@@ -138,12 +161,10 @@ def _run_on_items(buffer: np.ndarray) -> None:
         hashes.compare_slots(buffer, state, np.zeros(4, np.int64))
         heads = np.array([0, 1, count - 1, count, count + 1, 1 << 40, -1], np.int64)
         for start in (0, min(4 * slots, buffer.size)):
-            hashes.follow(buffer, start, heads, np.zeros(64, np.int64))
+            hashes.follow(buffer, start, heads, np.zeros(64, np.int32))
 
 
-def _run_on_units(buffer: np.ndarray) -> None:
-    from rmqtool.scan.kernels import dispatch
-
+def _run_on_units(buffer: np.ndarray, dispatch: Any) -> None:
     dispatch.ascending_units(buffer, -1)
     count = buffer.size // _UNIT + 3
     columns = np.zeros((len(Column), count), np.int64)
@@ -153,10 +174,8 @@ def _run_on_units(buffer: np.ndarray) -> None:
         dispatch.agree_units(buffer, first, columns, chosen, right)
 
 
-def _run_writing(count: int) -> None:
+def _run_writing(count: int, building: Any) -> None:
     """What writes units and items, into memory that ends where they end."""
-    from rmqtool.scan.kernels import building
-
     columns = np.zeros((len(Column), count), np.int64)
     columns[Column.SLOT] = np.arange(count) % 5
     columns[Column.OFFSET] = np.arange(count) * 100

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from fixtures.builder import HandmadeLog
 from rmqtool.scan import carve_python
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Field, Stop
+from tests.scan.conftest import compiled_kernels
 
-compiled = pytest.importorskip("rmqtool.scan.kernels.carve")
+compiled = compiled_kernels().carve
 MODULES = [carve_python, compiled]
 LONGEST = 1 << 16
 MAGIC = bytes.fromhex("DAA320A7")

@@ -18,9 +18,9 @@ from rmqtool.scan.events import Records
 from rmqtool.scan.fields import ROW_WIDTH, Column, Field, Issue
 from rmqtool.scan.lanes import Lanes
 from rmqtool.scan.units import UNIT
+from tests.scan.conftest import compiled_kernels, python_kernels
 
-compiled = pytest.importorskip("rmqtool.scan.kernels.dispatch")
-hashes = pytest.importorskip("rmqtool.scan.kernels.hashes")
+compiled, hashes = compiled_kernels().dispatch, compiled_kernels().hashes
 MODULES = [dispatch_python, compiled]
 ORIGIN, BASE = 1 << 20, 1 << 33
 
@@ -58,9 +58,7 @@ def expected(records: list[Any]) -> list[tuple[Any, ...]]:
 
 
 def lanes_of(module: ModuleType, records: list[Any], room: int) -> list[tuple[Any, ...]]:
-    from rmqtool.scan import kernels, kernels_python
-
-    lanes = Lanes(kernels if module is compiled else kernels_python, room)
+    lanes = Lanes(compiled_kernels() if module is compiled else python_kernels(), room)
     found: list[tuple[Any, ...]] = []
 
     def empty() -> None:

@@ -22,9 +22,10 @@ from formats.commitlog import (
     encode_message,
 )
 from formats.properties import decode_pairs
+from rmqtool.scan.ahead.signatures import SIGNATURES
 from rmqtool.scan.fields import Check, Field, Issue, Stop
 from tests.helpers import ROOT
-from tests.scan.conftest import numba_kernels
+from tests.scan.conftest import ahead_kernels, compiled_kernels, numba_kernels
 from tests.scan.guarded import CALLED, COLUMNS, KERNELS, guarded_inputs
 from tests.scan.tools import PROPERTIES, array, check_property, declared_row, find, logs, messages, scan, walk
 
@@ -244,13 +245,12 @@ def test_property_spans(both: Both, effort: int) -> None:
 # ---- nothing outside of the buffer is read -------------------------------------------------------
 
 GUARDED = """
+from importlib import import_module
 from tests.scan.guarded import before_guard, guarded_inputs, run_all_kernels
-count = 0
+kernels = import_module({module!r})
 for data in guarded_inputs():
     with before_guard(data) as buffer:
-        run_all_kernels(buffer)
-    count += 1
-print("survived", count)
+        print(run_all_kernels(buffer, kernels))
 """
 
 
@@ -267,9 +267,25 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
 
 def test_nothing_behind_the_buffer_is_read() -> None:
     """In a process of its own: a single byte too far ends it."""
-    numba_kernels()
-    done = python(GUARDED)
-    assert (done.returncode, done.stdout) == (0, f"survived {len(list(guarded_inputs()))}\n"), done.stderr
+    assert len(guarded_answers(compiled_kernels())) == len(list(guarded_inputs()))
+
+
+@pytest.mark.full
+def test_all_compiled_kernels_answer_the_same() -> None:
+    assert guarded_answers(ahead_kernels()) == guarded_answers(numba_kernels())
+
+
+def guarded_answers(kernels: ModuleType) -> list[str]:
+    """A checksum of all that these kernels answer and write for each buffer in front of a guard page."""
+    done = python(GUARDED.format(module=kernels.__name__))
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_every_kernel_that_is_called_is_compiled_ahead() -> None:
+    for group in (KERNELS, COLUMNS):
+        for room, names in group.items():
+            assert names <= set(SIGNATURES[room]), room
 
 
 def test_no_kernel_is_left_out() -> None:
@@ -308,7 +324,7 @@ def test_scans_agree_on_any_bytes(both: Both, effort: int) -> None:
 
 def test_the_cache_is_named_after_all_that_is_compiled_in() -> None:
     """Every module of ours that a kernel's module takes something of."""
-    from rmqtool.scan.kernels.compiler import compiled_in
+    from rmqtool.scan.cache import compiled_in
 
     covered = {path.resolve() for path in compiled_in()}
     kernels = [path for path in covered if path.parent.name == "kernels"]

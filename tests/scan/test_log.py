@@ -21,6 +21,7 @@ from rmqtool.scan.log import LogScan, data_bytes, scan_log
 from rmqtool.store.bytes import PreadSource
 from rmqtool.store.layout import Store
 from rmqtool.store.segments import Segment, SegmentSet
+from tests.scan.conftest import compiled_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -287,10 +288,9 @@ def test_which_kernels_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         choose_kernels(small)
 
 
-def test_numba_answers_for_large_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiled_kernels_answer_for_large_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba", reason="numba is not installed")
-    assert choose_kernels(1 << 30).__name__ == "rmqtool.scan.kernels"
-    assert choose_kernels(None).__name__ == "rmqtool.scan.kernels"
+    assert choose_kernels(1 << 30) is choose_kernels(None) is compiled_kernels()
     monkeypatch.setenv("RMQTOOL_KERNELS", "numba")
     assert choose_kernels(1).__name__ == "rmqtool.scan.kernels"
 

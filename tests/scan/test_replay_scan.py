@@ -19,7 +19,7 @@ from rmqtool.scan.replay import ReplayReader, ReplayStop
 from rmqtool.scan.replay_scan import ReplayScan
 from rmqtool.store.bytes import MemorySource
 from tests.helpers import rmq
-from tests.scan.conftest import numba_kernels
+from tests.scan.conftest import compiled_kernels
 from tests.scan.guarded import before_guard
 from tests.scan.tools import SmallWindows, array, check_property, logs, meaning
 
@@ -141,7 +141,7 @@ def test_kernels_agree_on_any_bytes(both: Both, effort: int) -> None:
 
 
 def test_nothing_behind_the_buffer_is_read() -> None:
-    kernels = numba_kernels()
+    kernels = compiled_kernels()
     rows, status = np.zeros((9, ROW_WIDTH), np.int64), np.zeros(STATUS_WIDTH, np.int64)
     whole = b"".join(map(replay.entry, RECORDS[:2])) + replay.entry(encode_message("T" * 90, b"", b"a\x01b"))
     for length in range(len(whole) + 1):

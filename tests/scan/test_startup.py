@@ -14,7 +14,7 @@ import pytest
 
 from fixtures.builder import HandmadeLog
 from tests.helpers import ROOT, Result, rmq_process
-from tests.scan.conftest import numba_kernels
+from tests.scan.conftest import ahead_kernels, numba_kernels
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,7 +105,11 @@ def test_eight_processes_start_cold_at_once(tmp_path: Path, code: str, answer: s
     assert any((tmp_path / "cache").rglob("*.nbi"))
 
 
-BLOCKED = "import sys\nsys.modules['numba'] = sys.modules['llvmlite'] = None\n"
+BLOCKED = (
+    "import sys\n"
+    "for name in ('numba', 'llvmlite', 'rmqtool.scan.kernels_ahead'):\n"
+    "    sys.modules[name] = None\n"
+)
 RUN = (
     "import sys\nfrom rmqtool.cli.main import run\nsys.exit(run(['dump', {store!r}, '--format', 'ndjson']))\n"
 )
@@ -135,17 +139,33 @@ def test_large_logs_without_numba() -> None:
 def test_an_unknown_choice_of_kernels(store: Path) -> None:
     result = dump(store, RMQTOOL_KERNELS="bogus")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "rmqtool: RMQTOOL_KERNELS=bogus: use auto, numba or python\n"
+    assert result.stderr == "rmqtool: RMQTOOL_KERNELS=bogus: use auto, ahead, numba or python\n"
 
 
 @pytest.mark.full
-def test_both_kernels_dump_the_same(store: Path) -> None:
+def test_all_kernels_dump_the_same(store: Path) -> None:
     numba_kernels()
+    ahead_kernels()
     digests = {
         hashlib.sha256(dump(store, RMQTOOL_KERNELS=kernels).stdout.encode()).hexdigest()
-        for kernels in ("python", "numba", "auto")
+        for kernels in ("python", "numba", "ahead", "auto")
     }
     assert len(digests) == 1
+
+
+def test_which_kernels_answer_is_said(store: Path) -> None:
+    ahead_kernels()
+    done = rmq_process("dump", store, "--debug", "--quiet", RMQTOOL_KERNELS="ahead")
+    assert (done.exit_code, done.stderr) == (0, "rmqtool: kernels: ahead\n")
+    done = rmq_process("dump", store, "--debug", "--quiet")
+    assert (done.exit_code, done.stderr) == (0, "rmqtool: kernels: python\n")
+
+
+def test_a_large_input_needs_no_compiler(store: Path) -> None:
+    ahead_kernels()
+    code = "import os\nos.environ['RMQTOOL_KERNELS'] = 'ahead'\n" + LOADED.format(store=str(store))
+    done = python(code, ROOT, dict(os.environ))
+    assert done.stdout.splitlines()[-1] == "['isal'] 0"
 
 
 LOADED = """

@@ -15,6 +15,7 @@ from rmqtool.store.access import open_source
 from rmqtool.store.bytes import PreadSource
 from rmqtool.store.mapped import MappedSource
 from tests.helpers import ROOT
+from tests.scan.conftest import compiled_kernels
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,10 +28,7 @@ LEFT = 3 << 20
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    pytest.importorskip("numba")
-    from rmqtool.scan import kernels
-
-    assert kernels.walk
+    assert compiled_kernels().walk
     if not faults.installed():
         pytest.skip("no handler on this system")
     path = tmp_path / "00000000000000000000"
@@ -62,12 +60,10 @@ def test_many_threads_survive_a_cut_and_see_zeros(file: Path) -> None:
 
 
 def test_in_a_kernel(file: Path) -> None:
-    from rmqtool.scan import kernels
-
     with open_source(file) as source:
         window = source.window(0, SIZE)
         os.truncate(file, 0)
-        assert kernels.first_nonzero(window, 0) == SIZE
+        assert compiled_kernels().first_nonzero(window, 0) == SIZE
         assert source.spoiled()
         assert source.window(0, 10).size == 0
 
@@ -101,7 +97,8 @@ def test_without_room_in_the_table_a_file_is_copied(file: Path, monkeypatch: pyt
 
 _FOREIGN = """
 import mmap, os, sys
-from rmqtool.scan import kernels
+from rmqtool.scan.engine import choose_kernels
+choose_kernels()
 from rmqtool.store.access import open_source
 path = sys.argv[1]
 guarded = open_source(path)
@@ -114,12 +111,13 @@ foreign[100_000]
 """
 
 
-def test_a_fault_elsewhere_ends_the_process_as_ever(file: Path) -> None:
+@pytest.mark.parametrize("kernels", ["auto", pytest.param("numba", marks=pytest.mark.full)])
+def test_a_fault_elsewhere_ends_the_process_as_ever(file: Path, kernels: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _FOREIGN, str(file)],
         capture_output=True,
         check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "RMQTOOL_KERNELS": kernels},
     )
     assert (done.returncode, done.stdout) == (-7, b"alive")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rmqtool.scan.fields import Column, Field
-from rmqtool.scan.keys import hash_kernels, key_hashes
+from rmqtool.scan.keys import key_hashes
 from rmqtool.scan.lanes import Lanes
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Watcher:
 
     def __init__(self, kernels: ModuleType) -> None:
         self._lanes = Lanes(kernels, _ROOM)
-        self._hashing = hash_kernels(kernels)
+        self._hashing = kernels.hashes
         self._units: list[Ints] = []
         self._keys: list[tuple[Ints, Ints]] = []
         self._records: list[Ints] = []

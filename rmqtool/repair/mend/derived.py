@@ -31,7 +31,6 @@ from rmqtool.repair.rebuild_rules import rules_of
 from rmqtool.repair.same_bytes import same_bytes
 from rmqtool.scan.events import Gap, Records, Unreadable
 from rmqtool.scan.fields import Column
-from rmqtool.scan.keys import hash_kernels
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
@@ -139,7 +138,7 @@ class DerivedMender:
         # A mended index lags behind nothing: not after a crash, and not while this process has the lock.
         index = IndexCheck(store, self.kernels, access, unclean=False)
         reading = Reading(self.jobs, advance=self.advance)
-        hashing = hash_kernels(self.kernels)
+        hashing = self.kernels.hashes
         log = LogReader(
             store.segments, reading, access, self.kernels, lambda one: partial(_Run.of, hashing, one)
         )

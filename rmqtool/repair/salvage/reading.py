@@ -16,7 +16,7 @@ from rmqtool.store.patched import PatchedSource
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from threading import Event
-    from types import ModuleType, TracebackType
+    from types import TracebackType
     from typing import Self
 
     from rmqtool.repair.salvage.sources import Source
@@ -46,7 +46,7 @@ class RecordReader:
         self.source = PatchedSource(open_source(source.location, how, name=source.path), source.size)
         self.at = 0
         self.kernels = choose_kernels(source.size)
-        self._carve = _carver(self.kernels)
+        self._carve = self.kernels.carve
         self._windows = Windows(self.source, stop)
         self._rows = np.empty((BATCH_ROWS, ROW_WIDTH), np.int64)
         self._status = np.zeros(STATUS_WIDTH, np.int64)
@@ -115,13 +115,3 @@ class RecordReader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.source.close()
-
-
-def _carver(kernels: ModuleType) -> ModuleType:
-    if kernels.__name__ == "rmqtool.scan.kernels":
-        from rmqtool.scan.kernels import carve
-
-        return carve
-    from rmqtool.scan import carve_python
-
-    return carve_python

@@ -9,6 +9,7 @@ Loading this package also guards mapped files (`faulting`).
 from __future__ import annotations
 
 from rmqtool.scan import numba_settings as _numba_settings  # noqa: F401 - before anything loads numba
+from rmqtool.scan.kernels import building, carve, dispatch, hashes
 from rmqtool.scan.kernels import faulting as _faulting  # noqa: F401 - loading it guards mapped files
 from rmqtool.scan.kernels.checksum import HAVE_ISAL, crc_at
 from rmqtool.scan.kernels.entries import walk_entries
@@ -18,10 +19,14 @@ from rmqtool.scan.kernels.walk import find_record, walk
 
 __all__ = [
     "HAVE_ISAL",
+    "building",
+    "carve",
     "crc_at",
+    "dispatch",
     "find_record",
     "first_nonzero",
     "gather",
+    "hashes",
     "message_ids",
     "property_spans",
     "utf8_ok",

@@ -43,7 +43,7 @@ ITEM_OFFSET = offset_of(Item, "physical_offset")
 ITEM_TIME = offset_of(Item, "time_diff")
 ITEM_PREV = offset_of(Item, "prev")
 MOST_SECONDS = (1 << 31) - 1
-LIST = tuple(INNER_MULTI_QUEUE_OFFSET.encode())
+LIST = np.frombuffer(INNER_MULTI_QUEUE_OFFSET.encode(), np.uint8)
 SEPARATORS = np.uint64(0x0202020202020202)
 ONES = np.uint64(0x0101010101010101)
 HIGH = np.uint64(0x8080808080808080)
@@ -121,7 +121,7 @@ def put_keys(keys, records, start, room, state, slots, out):
     table = slots.ctypes.data
     new_slots = 0
     k = start
-    while k < hashes.size and count < room:
+    while k < hashes.size and count < room and slots.size > 0:
         if k + AHEAD < hashes.size:
             prefetch(table + 4 * _slot(np.int64(hashes[k + AHEAD]), slots.size, inverse))
         value = np.int64(hashes[k])
@@ -176,9 +176,9 @@ def places_and_times(rows, base, offsets, times):
 @kernel(forceinline=True)
 def _begins_with_list(address, length):
     i = 0
-    while i < min(len(LIST), length) and u8(address + i) == LIST[i]:
+    while i < min(LIST.size, length) and u8(address + i) == LIST[i]:
         i += 1
-    return i == len(LIST)
+    return i == LIST.size
 
 
 @kernel()

@@ -7,48 +7,49 @@ that is compiled in.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path
 
 from numba import cfunc, config, njit
+from numba.core import event
 
-from rmqtool.scan.cache import cache_directory
+from rmqtool.scan import engine
+from rmqtool.scan.cache import cache_directory, digest_of_sources
+from rmqtool.scan.crc import load_isal_symbol
 
 _PACKAGE = Path(__file__).parent
 
 
-def _digest() -> str:
-    """Of the kernels and of the modules whose constants they contain."""
-    from rmqtool.scan import crc
-
-    loaded = b"isal" if crc.load_isal_symbol() else b"table"
-    return hashlib.sha256(b"".join([loaded, *(one.read_bytes() for one in compiled_in())])).hexdigest()[:16]
-
-
-def compiled_in() -> list[Path]:
-    """The files that compiled kernels depend on: their own, all formats, modules with their constants."""
-    import formats
-    from rmqtool.scan import crc, fields, legal
-    from rmqtool.store import faults
-
-    packages = _PACKAGE, Path(formats.__file__).parent
-    others = (Path(str(module.__file__)) for module in (crc, fields, legal, faults))
-    return [*(one for package in packages for one in sorted(package.glob("*.py"))), *others]
-
-
 def _cache_directory() -> str | None:
     base = config.CACHE_DIR or os.environ.get("XDG_CACHE_HOME")  # type: ignore[attr-defined]
+    crc = "isal" if load_isal_symbol() else "table"
     own = os.path.join(base or os.path.expanduser("~/.cache"), "rmqtool")
-    return cache_directory((own, str(_PACKAGE / "__pycache__")), f"kernels-{_digest()}")
+    return cache_directory((own, str(_PACKAGE / "__pycache__")), f"kernels-{digest_of_sources()[:16]}-{crc}")
 
 
 _DIRECTORY = _cache_directory()
 
 
+class _Listener(event.Listener):
+    """Tells `engine.compiling` what is compiled, which nothing is that the cache has."""
+
+    def on_start(self, event):
+        if engine.compiling is not None:
+            engine.compiling(event.data["dispatcher"].py_func.__name__)
+
+    def on_end(self, event):  # noqa: ARG002 - numba's
+        if engine.compiling is not None:
+            engine.compiling("")
+
+
+event.register("numba:compile", _Listener())
+
+
 def kernel(**options):
     """`njit` with the disk cache where there is one (`scan.cache`), else compiled in each process."""
-    return lambda function: _cached(lambda cache: njit(cache=cache, nogil=True, **options)(function))
+    return lambda function: _cached(
+        lambda cache: njit(cache=cache, nogil=True, error_model="numpy", **options)(function)
+    )
 
 
 def callback(signature):

@@ -152,11 +152,14 @@ def by_lane(columns, count, starts, order):
         starts[columns[LANE, k] + 1] += 1
     for lane in range(1, starts.size):
         starts[lane] += starts[lane - 1]
-    nexts = starts.copy()
     for k in range(count):
         lane = columns[LANE, k]
-        order[nexts[lane]] = k
-        nexts[lane] += 1
+        order[starts[lane]] = k
+        starts[lane] += 1
+    # each start has become that of the next lane
+    for lane in range(starts.size - 1, 0, -1):
+        starts[lane] = starts[lane - 1]
+    starts[0] = 0
 
 
 @kernel()

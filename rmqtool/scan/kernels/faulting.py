@@ -7,6 +7,7 @@ ISA-L; the instruction that failed is then done again.
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 
 import llvmlite.binding as llvm
@@ -14,10 +15,10 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from rmqtool.scan.ahead.signatures import MAPPINGS
 from rmqtool.scan.kernels.compiler import callback
 from rmqtool.store import faults
 
-_SYMBOL = "rmqtool_mappings"
 _ADDRESS_IN_SIGINFO = 16
 _PROTECTION = mmap.PROT_READ
 _FLAGS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x10
@@ -29,7 +30,8 @@ _FIRST, _WIDTH = faults.FIRST_SLOT * _BYTES, faults.WIDTH * _BYTES
 _START, _END, _FAULTS = (place * _BYTES for place in (faults.START, faults.END, faults.FAULTS))
 
 # by name, so that a handler from the cache of an earlier run finds the table of this one
-llvm.add_symbol(_SYMBOL, faults.table_address())
+_address = ctypes.c_int64(faults.table_address())
+llvm.add_symbol(MAPPINGS, ctypes.addressof(_address))
 
 _mmap = types.ExternalFunction(
     "mmap", types.int64(types.int64, types.int64, types.int32, types.int32, types.int32, types.int64)
@@ -43,8 +45,8 @@ def _table(typing_context):
 
     def build(context, builder, signature, arguments):
         module = builder.module
-        table = module.globals.get(_SYMBOL) or ir.GlobalVariable(module, ir.IntType(8), _SYMBOL)
-        return builder.ptrtoint(table, ir.IntType(64))
+        address = module.globals.get(MAPPINGS) or ir.GlobalVariable(module, ir.IntType(64), MAPPINGS)
+        return builder.load(address)
 
     return types.int64(), build
 

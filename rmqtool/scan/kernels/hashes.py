@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import carray  # type: ignore[attr-defined]
 
 from formats.index import Item
 from formats.primitives import offset_of, sizeof
 from rmqtool.scan.fields import Field
 from rmqtool.scan.kernels.compiler import kernel
 from rmqtool.scan.kernels.constants import KEYS_POSITION, TOPIC_LENGTH, TOPIC_POSITION, UNIQ_POSITION
-from rmqtool.scan.kernels.intrinsics import be32, be64, u8, u64
+from rmqtool.scan.kernels.intrinsics import be32, be64, on_stack, u8, u64
 
 SYS_FLAG = int(Field.SYS_FLAG)
 ROLLBACK = 12
@@ -22,6 +23,11 @@ TIME_DIFF = offset_of(Item, "time_diff")
 PREV = offset_of(Item, "prev")
 LOW = (1 << 32) - 1
 CACHED = 64
+"""topics seen last whose hash is kept"""
+
+TOPIC, LENGTH_OF, BEGUN = range(3)
+"""of each: address, length, hash up to its first key"""
+
 
 P1 = np.uint64(31)
 P2 = np.uint64(31**2)
@@ -34,6 +40,8 @@ WORD = np.uint64(0xFFFFFFFF)
 NONE = np.uint64(0)
 REPLACEMENT = np.uint64(0xFFFD)
 HASH = np.uint64(ord("#"))
+
+topic_cache = on_stack(3 * CACHED)
 
 
 @kernel()
@@ -139,9 +147,9 @@ def key_hashes(buf, origin, rows, start, hashes, owners):
     keys than there is room for is left to the next call.
     """
     base = buf.ctypes.data - origin
-    tops = np.zeros(CACHED, np.int64)
-    lengths = np.full(CACHED, -1, np.int64)
-    begun = np.zeros(CACHED, np.uint64)
+    known = carray(topic_cache(), (3, CACHED))
+    for place in range(CACHED):
+        known[LENGTH_OF, place] = -1
     count = 0
     for r in range(start, rows.shape[0]):
         if rows[r, SYS_FLAG] & ROLLBACK == ROLLBACK:
@@ -155,11 +163,11 @@ def key_hashes(buf, origin, rows, start, hashes, owners):
         topic = base + rows[r, TOPIC_POSITION]
         width = rows[r, TOPIC_LENGTH]
         place = (width + np.int64(u8(topic + width - 1)) * 5) % CACHED if width > 0 else 0
-        if lengths[place] != width or not same(tops[place], topic, width):
-            tops[place] = topic
-            lengths[place] = width
-            begun[place] = extend(NONE, topic, width) * P1 + HASH
-        prefix = begun[place]
+        if known[LENGTH_OF, place] != width or not same(known[TOPIC, place], topic, width):
+            known[TOPIC, place] = topic
+            known[LENGTH_OF, place] = width
+            known[BEGUN, place] = np.int64(extend(NONE, topic, width) * P1 + HASH)
+        prefix = np.uint64(known[BEGUN, place])
         if uniq > 0:
             hashes[count] = _folded(extend(prefix, base + rows[r, UNIQ_POSITION], uniq))
             owners[count] = r
@@ -223,7 +231,7 @@ def chain(buf, first, slots, state, bad, count):
     """
     base = buf.ctypes.data
     inverse = 1.0 / slots
-    for k in range(buf.size // ITEM):
+    for k in range(buf.size // ITEM if slots > 0 else 0):
         number = first + k
         value = be32(base + k * ITEM)
         prev = be32(base + k * ITEM + PREV)

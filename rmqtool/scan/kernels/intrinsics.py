@@ -161,3 +161,17 @@ def prefetch(typing_context, address):
         return context.get_dummy_value()
 
     return types.void(types.int64), build
+
+
+def on_stack(count: int):
+    """Room for `count` int64 that lasts as long as the kernel that asks for it; nothing is set."""
+
+    @intrinsic
+    def room(typing_context):
+        def build(context, builder, signature, arguments):
+            whole = cgutils.alloca_once(builder, ir.ArrayType(ir.IntType(64), count))
+            return builder.bitcast(whole, ir.IntType(64).as_pointer())
+
+        return types.CPointer(types.int64)(), build
+
+    return room

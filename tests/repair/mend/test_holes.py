@@ -22,6 +22,7 @@ from rmqtool.repair.mend.tiles import Tiles
 from rmqtool.store.bytes import MemorySource
 from tests.repair.mend.laws import kept
 from tests.repair.mend.seven import RELEASE, SEGMENT, SETTINGS, mended
+from tests.scan.conftest import compiled_choice
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -215,7 +216,7 @@ def test_a_hole_too_small_for_a_record(base: Path, tmp_path: Path, gap: int) -> 
 def test_the_plain_twin_and_the_compiled_kernels_agree(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     overwritten(base, 70_000, b"\xff" * 900)
     plans = []
-    for kernels in ("python", "numba"):
+    for kernels in ("python", compiled_choice()):
         monkeypatch.setenv("RMQTOOL_KERNELS", kernels)
         plans.append([one.model_dump() for one in kept(base, RELEASE, SETTINGS).changes])
     assert plans[0] == plans[1]

@@ -1,0 +1,98 @@
+"""The kernels that callers use, with what they take and answer: what is compiled ahead, and how it is called.
+
+numba finds types by itself at each call; a library needs them said once. An array goes as its address and its
+lengths and is contiguous; a tuple of arrays as these one after the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Array(NamedTuple):
+    """An array argument: NumPy's name of its type, and how many dimensions it has."""
+
+    dtype: str
+    dimensions: int
+
+
+BYTES = Array("uint8", 1)
+INTS = Array("int32", 1)
+LONGS = Array("int64", 1)
+TABLE = Array("int64", 2)
+FLAGS = Array("bool", 1)
+NUMBER = "int64"
+
+Argument = Array | str | tuple[Array, ...]
+
+
+class Signature(NamedTuple):
+    """Arguments of a kernel, how many integers it answers, and whether that is a `bool`."""
+
+    arguments: tuple[Argument, ...]
+    answers: int = 0
+    truth: bool = False
+
+
+_SCAN = (BYTES, NUMBER, NUMBER, NUMBER)
+
+SIGNATURES: dict[str, dict[str, Signature]] = {
+    "building": {
+        "append_units": Signature((TABLE, LONGS, NUMBER, NUMBER, LONGS, BYTES, LONGS), 2),
+        "put_keys": Signature(((INTS, INTS), (LONGS, LONGS), NUMBER, NUMBER, LONGS, INTS, BYTES), 1),
+        "places_and_times": Signature((TABLE, NUMBER, LONGS, LONGS), 2),
+        "feeds_further_queues": Signature((BYTES, NUMBER, TABLE), 1, truth=True),
+    },
+    "carve": {
+        "carve": Signature((*_SCAN, NUMBER, NUMBER, NUMBER, TABLE, LONGS)),
+    },
+    "checksum": {
+        "crc_at": Signature((NUMBER, NUMBER), 1),
+    },
+    "dispatch": {
+        "rehash": Signature((TABLE, NUMBER, INTS)),
+        "place": Signature((BYTES, NUMBER, TABLE, NUMBER, NUMBER, (TABLE, BYTES, INTS), LONGS, TABLE), 1),
+        "by_lane": Signature((TABLE, NUMBER, LONGS, LONGS)),
+        "agree_units": Signature((BYTES, NUMBER, TABLE, LONGS, FLAGS), 2),
+        "ascending_units": Signature((BYTES, NUMBER), 1),
+    },
+    "entries": {
+        "walk_entries": Signature((*_SCAN, NUMBER, TABLE, LONGS)),
+    },
+    "hashes": {
+        "key_hashes": Signature((BYTES, NUMBER, TABLE, NUMBER, INTS, INTS), 2),
+        "agree": Signature((BYTES, INTS, INTS, LONGS, LONGS, NUMBER, NUMBER), 1),
+        "chain": Signature((BYTES, NUMBER, NUMBER, LONGS, TABLE, NUMBER), 1),
+        "compare_slots": Signature((BYTES, LONGS, LONGS), 2),
+        "lengths_of_chains": Signature((LONGS, LONGS)),
+        "follow": Signature((BYTES, NUMBER, LONGS, INTS), 1),
+    },
+    "spans": {
+        "first_nonzero": Signature((BYTES, NUMBER), 1),
+        "gather": Signature((BYTES, LONGS, LONGS, INTS, BYTES), 1),
+        "message_ids": Signature((BYTES, LONGS, LONGS, LONGS, BYTES)),
+        "property_spans": Signature((BYTES, LONGS, LONGS, TABLE, LONGS, FLAGS), 1),
+    },
+    "text": {
+        "utf8_ok": Signature((NUMBER, NUMBER), 1, truth=True),
+    },
+    "walk": {
+        "walk": Signature((*_SCAN, NUMBER, NUMBER, TABLE, LONGS)),
+        "find_record": Signature((*_SCAN, NUMBER, NUMBER, NUMBER, TABLE, LONGS)),
+    },
+}
+"""by module of `scan.kernels`"""
+
+BUS_ERROR = "on_bus_error"
+"""the handler of `kernels.faulting`"""
+
+MAPPINGS = "rmqtool_mappings"
+"""variable with the address of the table of `store.faults`"""
+
+CRC32 = "rmqtool_crc32"
+"""variable with the address of ISA-L's CRC-32"""
+
+
+def flat(arguments: tuple[Any, ...]) -> list[Any]:
+    """Arguments, or what is said of them, with tuples taken apart."""
+    return [one for group in arguments for one in (group if type(group) is tuple else (group,))]
