@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formats.commitlog import MESSAGE_MAGIC_CODES, encode_message
+from formats.commitlog import HEADERS, MESSAGE_MAGIC_CODES, SysFlag, encode_message
+from formats.primitives import offset_of
 from formats.replay import entry
 from rmqtool.scan.ahead.signatures import flat
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Column, Field, Keys, Lane, Queue
@@ -26,6 +27,7 @@ KERNELS = {
     "building": {"append_units", "put_keys", "feeds_further_queues"},
     "carve": {"carve"},
     "dispatch": {"place", "agree_units", "ascending_units"},
+    "encoding": {"encode"},
     "entries": {"walk_entries"},
     "hashes": {"key_hashes", "agree", "chain", "compare_slots", "follow"},
     "spans": {"first_nonzero", "gather", "message_ids", "property_spans"},
@@ -48,6 +50,7 @@ COLUMNS = {
 }
 """kernels that see no byte of a store, only columns that others made"""
 _UNIT, _ITEM = 20, 20
+AT_BORN_HOST = offset_of(HEADERS[False, False], "born_host")
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -93,7 +96,9 @@ class _Seen:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._kernels, name)
-        if name in {"building", "dispatch", "hashes"} or (name == "carve" and not callable(found)):
+        if name in {"building", "dispatch", "encoding", "hashes"} or (
+            name == "carve" and not callable(found)
+        ):
             return _Seen(found, self._whole)
 
         def kernel(*arguments: Any) -> Any:
@@ -117,6 +122,7 @@ def _run_on_records(buffer: np.ndarray, kernels: Any) -> None:
         for any_offset in (0, 1):
             for start in (0, 1, max(buffer.size - 9, 0), buffer.size):
                 kernels.find_record(buffer, start, 0, file_size, 0, 0, any_offset, rows[-1:], status)
+        _run_encoding(buffer, rows[:count], kernels.encoding)
         places = np.ascontiguousarray(rows[:count, Field.PROPERTIES_POSITION])
         lengths = np.ascontiguousarray(np.maximum(rows[:count, Field.PROPERTIES_LENGTH], 0))
         spans = np.zeros((int((lengths // 4 + 1).sum()), 4), np.int64)
@@ -172,6 +178,18 @@ def _run_on_units(buffer: np.ndarray, dispatch: Any) -> None:
     chosen, right = np.arange(count), np.zeros(count, bool)
     for first in (0, 1, -5, 1 << 50):
         dispatch.agree_units(buffer, first, columns, chosen, right)
+
+
+def _run_encoding(buffer: np.ndarray, rows: np.ndarray, encoding: Any) -> None:
+    """Records that were found, written again into memory that ends where they end."""
+    lengths = rows[:, [Field.BODY_LENGTH, Field.TOPIC_LENGTH, Field.PROPERTIES_LENGTH]]
+    rows = np.ascontiguousarray(rows[(lengths >= 0).all(axis=1)])
+    born = rows[:, Field.POSITION] + AT_BORN_HOST
+    wide = (rows[:, Field.SYS_FLAG] & int(SysFlag.BORNHOST_V6)) != 0
+    hosts = np.stack([born, born + np.where(wide, 20, 8) + 8], axis=1)
+    sizes = rows[:, Field.STORE_SIZE]
+    with before_guard(bytes(int(sizes.sum()))) as out:
+        encoding.encode(rows, hosts, (buffer,) * 4, 0, np.cumsum(sizes) - sizes, out)
 
 
 def _run_writing(count: int, building: Any) -> None:

@@ -56,6 +56,9 @@ SIGNATURES: dict[str, dict[str, Signature]] = {
         "agree_units": Signature((BYTES, NUMBER, TABLE, LONGS, FLAGS), 2),
         "ascending_units": Signature((BYTES, NUMBER), 1),
     },
+    "encoding": {
+        "encode": Signature((TABLE, TABLE, (BYTES, BYTES, BYTES, BYTES), NUMBER, LONGS, BYTES)),
+    },
     "entries": {
         "walk_entries": Signature((*_SCAN, NUMBER, TABLE, LONGS)),
     },
