@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmqtool.errors import RmqtoolError
-from rmqtool.query.log_end import end_of_data, end_of_records
 from rmqtool.query.not_read import not_read
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import SMALL_INPUT, choose_kernels
 from rmqtool.scan.events import Blank, Records, Unreadable
 from rmqtool.scan.fields import Check, Field
+from rmqtool.scan.log_end import end_of_data, end_of_records
 from rmqtool.scan.parts import cut
 from rmqtool.scan.picked import Damaged, damage_of
 from rmqtool.scan.segment import SegmentScan
@@ -27,6 +27,7 @@ from rmqtool.scan.table import to_batch
 from rmqtool.store.coverage import Incomplete, coverage, rest_of_log
 from rmqtool.store.cut import CutSource
 from rmqtool.store.growing import segments_now
+from rmqtool.store.holes import hole_before
 from rmqtool.store.live import is_live
 from rmqtool.store.patched import PatchedSource
 
@@ -46,6 +47,8 @@ FIRST_CHUNK = 1 << 18
 """bytes in front of the end of a segment that are searched first"""
 _LARGEST_CHUNK = 1 << 26
 POLL_SECONDS = 0.2
+_SIZE = 4
+"""bytes of the size that a record begins with"""
 
 
 @dataclass
@@ -167,6 +170,20 @@ class LogTail:
             yield np.concatenate([np.empty(0, np.int64), *offsets])
             # a record that reaches over `low` begins in the next chunk
             frontier, step = min(place, frontier) if low else 0, min(step * 4, _LARGEST_CHUNK)
+            if not offsets:
+                frontier = self._in_front_of_hole(segment, frontier)
+
+    def _in_front_of_hole(self, segment: Segment, frontier: int) -> int:
+        """A place up to `frontier` behind which no record begins, by the holes of the file.
+
+        The zeros that a record may begin with are the first bytes of its size.
+        """
+        try:
+            with segment.open("pread") as source:
+                start = hole_before(source, min(frontier + _SIZE, source.size))
+        except RmqtoolError:
+            return frontier
+        return min(start, frontier)
 
     def _passing(self, records: Records, segment: Segment, frontier: int) -> np.ndarray:
         rows = records.rows[records.rows[:, Field.POSITION] < frontier]

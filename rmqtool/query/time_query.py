@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from rmqtool.broker.get_message import pull
+from rmqtool.broker.offset_by_time import Boundary, broker_offset
 from rmqtool.query.by_time import exact_offset, places_from
 from rmqtool.query.message_filter import MessageFilter
-from rmqtool.query.pull import pull
 from rmqtool.query.queue_damage import queue_damage
 from rmqtool.query.reading import Reading
 from rmqtool.query.select_found import passing
-from rmqtool.query.time_search import Boundary, broker_offset
 from rmqtool.query.without_unit import without_first_units, without_last_units
 from rmqtool.query.wrong_units import QUEUE_COLUMNS, misdirected
 from rmqtool.scan.picked import Damaged, Missing, pick
@@ -24,15 +23,13 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from rmqtool.broker.queue_view import QueueView
     from rmqtool.query.by_time import ExactOffset
-    from rmqtool.query.queue_view import QueueView
     from rmqtool.query.served_queue import ReadRules
     from rmqtool.store.layout import Store
 
 Row = dict[str, Any]
 
-_MOST = 4096
-"""records that name another place as their own and are asked which further queues they feed"""
 _INT64_MAX = (1 << 63) - 1
 
 
@@ -54,6 +51,7 @@ class TimeQuery:
     reading: Reading = field(default_factory=Reading)
     missing: list[Missing] = field(default_factory=list)
     damaged: list[Damaged] = field(default_factory=list)
+    _nowhere: list[Row] = field(default_factory=list)
 
     @cached_property
     def exact(self) -> ExactOffset:
@@ -63,7 +61,7 @@ class TimeQuery:
     @cached_property
     def by_broker(self) -> int:
         """What the release answers."""
-        return broker_offset(self.view, self.time, self.boundary, bounded=self.rules.bounded_time_search)
+        return broker_offset(self.view, self.time, self.boundary)
 
     @cached_property
     def place(self) -> tuple[int, int] | None:
@@ -77,7 +75,7 @@ class TimeQuery:
         if self.chosen.selects_all:
             delivered = pull(self.view, slot, 1).delivered
             return (delivered[0].physical_offset, delivered[0].queue_offset) if delivered else None
-        for places in places_from(self.view, slot, self.boundary):
+        for places in places_from(self.view, slot, self.boundary, self._nowhere):
             slots = dict(places)
             found, lost = passing(self.store.segments, list(slots), self._in_time)
             self.missing += lost
@@ -125,7 +123,7 @@ class TimeQuery:
     @cached_property
     def _misdirected(self) -> list[Row]:
         """Rows for messages of other queues or queue offsets among those that were asked for their time."""
-        slots = dict(islice(self.exact.misdirected.items(), _MOST))
+        slots = self.exact.misdirected
         for part in pick(self.store.segments, list(slots), QUEUE_COLUMNS):
             if isinstance(part, Missing):
                 continue
@@ -149,6 +147,7 @@ class TimeQuery:
         if self.exact.unknown:
             why = f"{self.exact.unknown} units without a record, whose time is not known"
             rows.append({"path": self.view.path, "reason": Incomplete.DAMAGE, "error": why})
+        rows += self._nowhere
         rows += self._misdirected
         rows += self._without_unit
         return [*rows, *map(Missing.row, self.missing), *map(Damaged.row, self.damaged)]

@@ -55,6 +55,23 @@ def is_zero(source: ByteSource, start: int) -> bool:
     return not any(window.any() for _, window in data_windows(source, start, source.size))
 
 
+def hole_before(source: ByteSource, end: int) -> int:
+    """Where the hole that reaches up to `end` begins, to some KiB; `end` when data lies in front of it."""
+
+    def empty(start: int) -> bool:
+        data = source.next_data(start)
+        return data is None or data >= end
+
+    start, step = end, _BLOCK
+    while start > 0 and empty(max(start - step, 0)):
+        start, step = max(start - step, 0), 2 * step
+    while step > _BLOCK:
+        step //= 2
+        if start >= step and empty(start - step):
+            start -= step
+    return start
+
+
 def last_hole(source: ByteSource) -> int:
     """Where a hole up to the end of the file begins, to some KiB; the file's size when there is none."""
     low, high = 0, source.size

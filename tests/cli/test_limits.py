@@ -153,6 +153,28 @@ def test_every_command_ends(place: str, form: str, tmp_path: Path, request: pyte
         out.with_suffix(".ndjson").unlink(missing_ok=True)
 
 
+def test_a_queue_that_begins_with_a_hole(tmp_path: Path) -> None:
+    """Ten million units of zeros in front of those of messages, which a broker takes as they are."""
+    root = tmp_path / "store"
+    healthy_store().write(root)
+    queue = root / "consumequeue/Orders/0"
+    for path in sorted(queue.iterdir(), reverse=True):
+        path.rename(queue / f"{int(path.name) + 200_000_000:020d}")
+    (queue / f"{0:020d}").touch()
+    os.truncate(queue / f"{0:020d}", 200_000_000)
+    for words in (
+        ("now", "--boundary", "upper", "--key", "a"),
+        ("0", "--key", "k1"),
+        ("0", "--as-version", "4.9.8"),
+    ):
+        held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        done = rmq("query-time", root, "Orders", "0", *words, "--format", "ndjson")
+        assert done.exit_code == ExitCode.INCOMPLETE
+        assert done.rows[-1]["max_offset"] > 10_000_000
+        more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - held
+        assert more < MEMORY >> 10, (words, more)
+
+
 NAMES = (
     "9223372036854775807", "9223372036854775800", "9223372036854771712", "9223372036854767616",
     "9223372036854775808", "18446744073709551616", "-1", "-0000000000000004096", "9" * 25,

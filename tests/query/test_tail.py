@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import nullcontext
 from threading import current_thread, main_thread
@@ -11,10 +12,11 @@ import pytest
 import fixtures
 from fixtures.builder import HandmadeLog, damage_file, overwrite
 from rmqtool.query import tail as module
-from rmqtool.query.log_end import end_of_data
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.tail import LogTail
+from rmqtool.scan.log_end import end_of_data
 from rmqtool.store.layout import Store
+from tests.disks import replace
 from tests.helpers import held
 
 COLUMNS = ("physical_offset", "topic")
@@ -72,6 +74,34 @@ def handmade(root, count=60, **options):
     for number in range(count):
         log.put("T", b"%d" % number * 20, {"KEYS": f"k{number}"})
     return log, log.write(root / "commitlog")
+
+
+def test_holes_are_stepped_over(tmp_path):
+    """Bodies of zeros in holes, and a TiB of nothing between two records: the same messages, few calls."""
+    log = HandmadeLog(segment_size=1 << 18)
+    for number in range(12):
+        log.put("T", bytes(9000 + 4096 * (number % 3)), {"KEYS": f"k{number}"})
+    (path,) = log.write(tmp_path / "commitlog")
+    raw = path.read_bytes()
+    with path.open("wb") as file:
+        for at in range(0, len(raw), 4096):
+            if any(page := raw[at : at + 4096]):
+                file.seek(at)
+                file.write(page)
+        file.truncate(len(raw))
+    wanted = [one.physical_offset for one in log.records]
+    for count in range(13):
+        assert last(tmp_path, count, first_chunk=300)[0] == wanted[12 - count :]
+    os.truncate(path, 1 << 40)
+    with path.open("r+b") as file:
+        file.seek((1 << 40) - 777)
+        file.write(b"\1" * 600)
+    opened: list[str] = []
+    real = os.open
+    with pytest.MonkeyPatch.context() as patch:
+        replace(patch, "open", lambda *given, **more: (opened.append(given[0]), real(*given, **more))[1])
+        assert last(tmp_path, 5)[0] == wanted[-5:]
+    assert len(opened) < 200
 
 
 def test_damage_between_the_messages_is_said_and_damage_before_them_is_not(tmp_path):

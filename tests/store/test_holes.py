@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rmqtool.store.access import open_source
-from rmqtool.store.holes import data_places, data_windows, is_zero, last_nonzero
+from rmqtool.store.holes import data_places, data_windows, hole_before, is_zero, last_nonzero
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,6 +52,9 @@ def test_windows_have_all_that_is_not_zero(
         assert bytes(found[start:]) == raw[start:]
         assert last_nonzero(source) == len(raw.rstrip(b"\0")) - 1
         assert is_zero(source, start) == (not any(raw[start:]))
+        before = hole_before(source, start := min(start, len(raw)))
+        assert not any(raw[before:start])
+        assert before < BLOCK or blocks[before // BLOCK - 1] != "hole"
         leads = list(data_places(source, start, len(raw), step, 3))
         for at in range(start, len(raw)):
             if raw[at]:
@@ -67,6 +70,7 @@ def test_a_hole_of_a_tib_costs_nothing(place: Path) -> None:
     with open_source(place, "pread") as source:
         assert [at for at, _ in data_windows(source, 0, TIB, 1 << 20)] == [0, TIB // 2]
         assert last_nonzero(source) == TIB // 2
+        assert 0 <= hole_before(source, TIB) - TIB // 2 <= BLOCK
         assert not is_zero(source, 1)
         assert is_zero(source, TIB // 2 + 1)
 

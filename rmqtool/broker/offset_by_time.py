@@ -9,10 +9,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+    from collections.abc import Sequence
 
-    from rmqtool.query.queue_view import QueueView, Units, ViewedFile
+    from rmqtool.broker.queue_view import QueueView, ViewedFile
 
 
 class Boundary(StrEnum):
@@ -22,20 +21,19 @@ class Boundary(StrEnum):
     UPPER = "upper"
 
 
-def broker_offset(view: QueueView, time: int, boundary: Boundary, *, bounded: bool) -> int:
+def broker_offset(view: QueueView, time: int, boundary: Boundary) -> int:
     """What the broker answers.
 
-    bounded: rules from 5.1.1 on (boundaries; files chosen by the times of their records; the answer lies in
-    the queue's range). Before, files are chosen by modification time and the nearest message in time is the
-    answer, whatever the boundary.
+    Releases differ in how they choose the file, whether they know boundaries, and whether the answer lies in
+    the queue's range (`Traits.time_boundaries`, `Traits.time_in_range`).
     """
     if view.batch:
         found = _batch(view, time, boundary)
-    elif bounded:
+    elif view.traits.time_boundaries:
         found = _with_boundary(view, time, boundary)
     else:
         found = _by_modification_time(view, time)
-    if bounded or view.five:
+    if view.traits.time_in_range:
         return max(view.min_offset, min(found, view.max_offset))
     return found
 
@@ -45,18 +43,19 @@ class _Times:
 
     def __init__(self, view: QueueView, file: ViewedFile) -> None:
         self._log = view.log
-        self._units: Units = view.units(file)
+        self._offsets = view.column(file, "physical_offset")
+        self._sizes = view.column(file, "size")
 
     def __len__(self) -> int:
-        return len(self._units)
+        return len(self._offsets)
 
     def offset(self, index: int) -> int:
         """Physical offset of a unit."""
-        return int(self._units[index]["physical_offset"])
+        return self._offsets[index]
 
     def at(self, index: int) -> int:
         """Time of a unit, -1 when its record is not served."""
-        return self._log.store_timestamp(self.offset(index), int(self._units[index]["size"]))
+        return self._log.store_timestamp(self._offsets[index], self._sizes[index])
 
 
 def _with_boundary(view: QueueView, time: int, boundary: Boundary) -> int:
@@ -173,22 +172,24 @@ def _nearer(time: int, left: tuple[int, int], right: tuple[int, int]) -> int:
 
 def _batch(view: QueueView, time: int, boundary: Boundary) -> int:
     """`BatchConsumeQueue#getOffsetInQueueByTime`: times stand in the units."""
-    filled = [units for units in map(view.units, view.files) if len(units)]
+    filled = [file for file in view.files if file.written >= view.width]
     if not filled:
         return -1
-    units = next((one for one in reversed(filled) if int(one[0]["store_timestamp"]) <= time), filled[0])
-    stamps = units["store_timestamp"]
-    if time >= int(stamps[-1]):
-        return int(units[-1]["base_offset"])
+    firsts = (view.unit(file, 0, "store_timestamp") for file in reversed(filled))
+    before = zip(reversed(filled), firsts, strict=True)
+    file = next((one for one, first in before if first <= time), filled[0])
+    stamps = view.column(file, "store_timestamp")
+    if time >= stamps[-1]:
+        return view.unit(file, len(stamps) - 1, "base_offset")
     found = _binary_search_right(stamps, time, boundary)
-    return -1 if found < 0 else int(units[found]["base_offset"])
+    return -1 if found < 0 else view.unit(file, found, "base_offset")
 
 
-def _binary_search_right(stamps: npt.NDArray[np.int64], time: int, boundary: Boundary) -> int:
+def _binary_search_right(stamps: Sequence[int], time: int, boundary: Boundary) -> int:
     left, right = 0, len(stamps) - 1
     while left <= right:
         middle = (left + right) // 2
-        value = int(stamps[middle])
+        value = stamps[middle]
         if middle == right:
             return middle if value >= time else -1
         if middle == left:

@@ -12,7 +12,7 @@ import numpy as np
 from formats.commitlog import HEADERS, MESSAGE_MAGIC_CODE_V2, MESSAGE_MAGIC_CODES, SysFlag, is_v6
 from formats.java import java_utf8_encode
 from formats.primitives import offset_of, sizeof
-from rmqtool.query.log_end import end_of_records
+from rmqtool.scan.log_end import end_of_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -178,7 +178,7 @@ class LogView:
         Records behind the ends of the log or of their segment are left out.
         """
         inside = (offsets >= self.low) & (offsets <= self.high - sizes)
-        for segment in self.segments:
+        for segment in self._around(offsets[inside]):
             here = np.flatnonzero(
                 inside & (offsets >= segment.base) & (offsets <= segment.end - _LARGEST_HEADER)
             )
@@ -193,6 +193,18 @@ class LogView:
                 count = max(int(outside[0]), 1) if outside.size else len(part)
                 yield part[:count], window, positions[:count] - first
                 at += count
+
+    def _around(self, offsets: Ints) -> Iterator[Segment]:
+        """Segments that may have one of these places."""
+        if offsets.size:
+            starts, ends = self._bounds
+            for number in np.flatnonzero((starts <= offsets.max()) & (ends > offsets.min())).tolist():
+                yield self.segments[number]
+
+    @cached_property
+    def _bounds(self) -> tuple[Ints, Ints]:
+        bounds = np.array([(one.base, one.end) for one in self.segments], np.int64).reshape(-1, 2)
+        return bounds[:, 0], bounds[:, 1]
 
     def _source(self, segment: Segment) -> ByteSource:
         if segment not in self._sources:
