@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formats.commitlog import HEADERS, MESSAGE_MAGIC_CODES, SysFlag, encode_message
+from formats.crc_trailer import reserve, seal
 from formats.primitives import offset_of
 from formats.replay import entry
 from rmqtool.scan.ahead.signatures import flat
-from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Column, Field, Keys, Lane, Queue
+from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Column, Field, Keys, Lane, Queue, Stretch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,17 +27,17 @@ MAGIC = MESSAGE_MAGIC_CODES[0].to_bytes(4, "big", signed=True)
 KERNELS = {
     "building": {"append_units", "put_keys", "feeds_further_queues"},
     "carve": {"carve"},
-    "dispatch": {"place", "agree_units", "ascending_units"},
+    "dispatch": {"place", "stretch", "agree_units", "ascending_units"},
     "encoding": {"encode"},
     "entries": {"walk_entries"},
-    "hashes": {"key_hashes", "agree", "chain", "compare_slots", "follow"},
+    "hashes": {"key_hashes", "keyed", "agree", "chain", "compare_slots", "follow"},
     "spans": {"first_nonzero", "gather", "message_ids", "property_spans"},
     "walk": {"walk", "find_record"},
 }
 CALLED = {
     "checksum": {"crc32_at", "crc_at"},
     "hashes": {"extend", "same"},
-    "record": {"frame", "contents"},
+    "record": {"frame", "contents", "remarks"},
     "text": {
         "utf8_ok", "topic_issues", "masks", "pair", "note", "scan_clean_properties", "scan_odd_properties",
         "finish_odd",
@@ -45,7 +46,7 @@ CALLED = {
 """kernels that take an address, which only those of `KERNELS` give them"""
 COLUMNS = {
     "building": {"places_and_times"},
-    "dispatch": {"rehash", "by_lane"},
+    "dispatch": {"rehash", "by_lane", "outline"},
     "hashes": {"lengths_of_chains"},
 }
 """kernels that see no byte of a store, only columns that others made"""
@@ -117,7 +118,7 @@ def _run_on_records(buffer: np.ndarray, kernels: Any) -> None:
     rows = np.zeros((64, ROW_WIDTH), np.int64)
     status = np.zeros(STATUS_WIDTH, np.int64)
     for file_size in (buffer.size, buffer.size + 1000):
-        kernels.walk(buffer, 0, 0, file_size, 0, int(Check.ALL), rows, status)
+        kernels.walk(buffer, 0, 0, file_size, 0, int(Check.VERIFY), rows, status)
         count = int(status[0])
         for any_offset in (0, 1):
             for start in (0, 1, max(buffer.size - 9, 0), buffer.size):
@@ -148,6 +149,9 @@ def _run_on_rows(buffer: np.ndarray, rows: np.ndarray, kernels: Any) -> None:
     known = np.zeros((8, len(Lane)), np.int64), np.zeros(4096, np.uint8), np.zeros(32, np.int32)
     columns = np.zeros((len(Column), 64), np.int64)
     kernels.dispatch.place(buffer, 0, rows, 0, 0, known, np.zeros(3, np.int64), columns)
+    columns, newest = np.zeros((len(Stretch), 64), np.int64), np.zeros(8, np.int64)
+    kernels.dispatch.stretch(buffer, 0, rows, 0, 0, (*known, newest), np.zeros(3, np.int64), columns)
+    kernels.hashes.keyed(buffer, 0, rows, np.zeros(3, np.int64))
 
 
 def _run_on_entries(buffer: np.ndarray, kernels: Any) -> None:
@@ -227,6 +231,7 @@ def guarded_inputs() -> Iterator[bytes]:
             yield record
             yield from (record[:-cut] for cut in (1, 2, 60))
             yield record + encode_message(topic, b"", text, physical_offset=len(record))
+            yield seal(encode_message(topic, bytes(8) + b'{"code":', reserve(text)))
             yield entry(record) + entry(record)[:-3]
     for length in range(140):
         yield bytes(length)
