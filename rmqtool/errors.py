@@ -101,6 +101,15 @@ class PlanRefusedError(RmqtoolError):
     exit_code = ExitCode.DAMAGE
 
 
+NO_LOG = "has no commit log file: is its disk mounted?"
+
+
+class UnfitStoreError(RmqtoolError):
+    """A store that somebody has to see to first: no commit log, or no directory where one belongs."""
+
+    exit_code = ExitCode.DAMAGE
+
+
 class LockedError(RmqtoolError):
     """A running broker holds the store."""
 

@@ -10,10 +10,11 @@ from rmqtool.check.findings import Severity, finding
 from rmqtool.store.geometry import Source
 from rmqtool.store.kinds import OWN_FILES, QUEUE_KINDS, TOP_DIRECTORIES, FileKind, role_of
 from rmqtool.store.layout import StoreForm
+from rmqtool.store.log_gone import witnesses_of_lost_log
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from rmqtool.check.findings import Finding
     from rmqtool.store.files import StoreFile
@@ -37,7 +38,10 @@ def check_layout(store: Store) -> Iterator[Finding]:
     for directory in store.directories:
         if directory.error:
             yield finding("DIR-UNREADABLE", path=escape_name(directory.path) or ".", found=directory.error)
-    yield from _strangers(store)
+    blocked = set(store.listing.blocked(store.topics)) if store.form is StoreForm.STORE else set()
+    for path in sorted(blocked):
+        yield finding("DIR-BLOCKED", path=path)
+    yield from _strangers(store, blocked)
     yield from _stray_directories(store)
     yield from _empty_files(store)
     for kind in _SIZED:
@@ -49,8 +53,11 @@ def check_layout(store: Store) -> Iterator[Finding]:
     yield from _no_log(store)
 
 
-def _strangers(store: Store) -> Iterator[Finding]:
-    """Files of no known kind; those below a directory of no known kind are counted with it."""
+def _strangers(store: Store, told: Collection[str]) -> Iterator[Finding]:
+    """Files of no known kind; those below a directory of no known kind are counted with it.
+
+    told: paths of which something else is said.
+    """
     inside: Counter[str] = Counter()
     for file in store.of_kind(FileKind.UNKNOWN):
         parts = tuple(file.path.split("/")[:-1])
@@ -59,7 +66,7 @@ def _strangers(store: Store) -> Iterator[Finding]:
             inside["/".join(parts[: _foreign(parts)])] += 1
         elif role.numbered in _MAPPED or (role.numbered is FileKind.INDEX and not file.regular):
             yield finding("DIR-STRAY", path=file.shown, found=file.note)
-        elif file.path not in OWN_FILES:
+        elif file.path not in OWN_FILES and file.shown not in told:
             yield finding("DIR-UNKNOWN", path=file.shown, found=file.note)
     for path, count in sorted(inside.items()):
         yield finding("DIR-UNKNOWN", path=escape_name(path), found=f"a directory with {count} files")
@@ -192,10 +199,12 @@ def _order(store: Store, segments: SegmentSet, kind: FileKind) -> Iterator[Findi
 
 
 def _no_log(store: Store) -> Iterator[Finding]:
-    """No commit log, but queues: a broker that starts destroys them (`CommitLog#recoverNormally`)."""
+    """No commit log, but queues, which a start destroys (`CommitLog#recoverNormally`), or other traces."""
     if store.form is not StoreForm.STORE or len(store.segments) or len(store.dledger_segments):
         return
     queues = [file for file in store.of_kind(*QUEUE_KINDS) if file.size]
     in_rocksdb = [file for file in store.of_kind(FileKind.ROCKSDB) if file.path.startswith("consumequeue/")]
     if queues or in_rocksdb:
         yield finding("DIR-NO-LOG", path="commitlog", found=len(queues) or len(in_rocksdb))
+    elif witnesses := witnesses_of_lost_log(store):
+        yield finding("DIR-LOG-GONE", path="commitlog", found=", ".join(witnesses))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rmqtool.cli.left_out import undecoded_beside_log, unlisted
+from rmqtool.cli.opened import log_left_out
 from rmqtool.errors import ExitCode, UsageError
 from rmqtool.output.log_table import EVENT_KEYS, banner, columns
 from rmqtool.output.messages import OMIT_NULL, MessageShape
@@ -48,7 +48,7 @@ def dump_log(
 ) -> ExitCode:
     """Lists the records of all segments of `store` that `wanted` passes."""
     refuse_options(context, bodies, unwrap=unwrap)
-    missing = [*unlisted(store, context, commitlog=True), *undecoded_beside_log(store, context)]
+    missing = log_left_out(context, store)
     counts = LogCounts(not_covered=missing, redaction=bodies.redacted)
     shape = shape_of(context, bodies)
     segments = store.segments

@@ -10,7 +10,7 @@ import typer
 
 from rmqtool.cli.context import Context
 from rmqtool.cli.filters import BodyOptions, ExportFilterOptions, SubscriptionOptions
-from rmqtool.cli.opened import open_store
+from rmqtool.cli.opened import open_log
 from rmqtool.cli.options import OutputOptions, ReadOptions, StoreArgument, StoreOptions
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, UsageError
@@ -89,19 +89,14 @@ def command(
     summary goes to standard error, with --json as one document to standard output.
     Exit code 3 says that bytes in the range asked for were damaged or could not be read.
     """
-    from rmqtool.cli.left_out import undecoded_beside_log, unlisted
     from rmqtool.output.export.run import ExportRun
     from rmqtool.store.modes import only_for, readers_of
 
     form, target = _target(to, output, partition)
-    from rmqtool.store.required import require_log
 
     context = Context(replace(output, format=None, spreadsheet=False))
     destination = _destination(form, target, bodies, output, partition, compression)
-    opened = open_store(context, path, store)
-    require_log(opened)
-    if not opened.segments:
-        raise UsageError(f"{opened.given} has no commit log to export from")
+    opened, missing = open_log(context, path, store)
     _outside(opened, target.path)
     only_for(readers_of(opened))
     wanted = filters.build(
@@ -112,10 +107,6 @@ def command(
     options = given | told | {"int64_as_string": output.int64_as_string, "tz": output.tz}
     if output.spreadsheet:
         options["spreadsheet"] = True
-    missing = [
-        *unlisted(opened, context, commitlog=True),
-        *undecoded_beside_log(opened, context),
-    ]
     state = target.begin(force=force, resume=resume, options=options)
     with context.progress("exporting", sum(one.size for one in opened.segments)) as progress:
         run = ExportRun(opened, wanted, read.of_log(opened, progress.advance), destination, target)

@@ -75,7 +75,8 @@ def _with_unread(context: Context, opened: Store, answer: Answer) -> Answer:
     """The answer with everything that could not be read and might have changed it; each is warned of."""
     from dataclasses import replace
 
-    from rmqtool.cli.left_out import noted, undecoded_beside_log, unlisted
+    from rmqtool.cli.left_out import noted, undecoded_beside_log, unlisted, warned
+    from rmqtool.query.lost_end import log_gone
     from rmqtool.query.unread import unread_beside
 
     record = answer.record()
@@ -84,7 +85,11 @@ def _with_unread(context: Context, opened: Store, answer: Answer) -> Answer:
         told = one.get("error") or _why(one)
         if not noted(context, opened, one["path"]):
             context.talk.warn(told if one["path"] in told else f"{one['path']}: {told}")
-    log = [*unlisted(opened, context, commitlog=True), *undecoded_beside_log(opened, context)]
+    log = [
+        *unlisted(opened, context, commitlog=True),
+        *undecoded_beside_log(opened, context),
+        *warned(log_gone(opened), context),
+    ]
     rows = {(row["path"], row.get("error")): row for row in (*log, *answer.unreadable, *beside)}
     return replace(answer, unreadable=tuple(rows.values()))
 

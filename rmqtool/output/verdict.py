@@ -24,7 +24,7 @@ STYLES = {
 }
 _MOST = 3
 """names that a headline lists"""
-_CAUSES = ("DR-QUEUES-DESTROYED", "DR-LOG-GONE")
+_CAUSES = ("DR-BLOCKED-DIRECTORY", "DR-QUEUES-DESTROYED", "DR-LOG-GONE")
 """what says the cause of all the rest, and what to do"""
 _DELAYED = "SCHEDULE_TOPIC_XXXX"
 _TIMERS = "rmq_sys_wheel_timer"

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 from formats.index import FIRST_ITEM
 from rmqtool.errors import RmqtoolError
 from rmqtool.query.index_lookup import open_index
-from rmqtool.query.log_end import log_span
 from rmqtool.query.queue_ends import file_ends
 from rmqtool.query.scope import Scope
+from rmqtool.scan.log_end import log_span
 from rmqtool.store.coverage import Incomplete, unreadable
 from rmqtool.store.kinds import FileKind
+from rmqtool.store.log_gone import witnesses_of_lost_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,15 +24,15 @@ Row = dict[str, Any]
 
 
 def log_gone(store: Store) -> list[Row]:
-    """No row of `not_covered`, or the one for a log without files beside queues or an index.
+    """No row of `not_covered`, or the one for a log without a byte in a store that had messages.
 
     It may lie elsewhere (`storePathCommitLog`): what is said of messages without it is no answer.
     """
-    kinds = (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
-    queues = (file for kind in kinds for queue in store.queues(kind) for file in queue.files)
-    if store.segments or not any(file.size for file in (*queues, *store.index_files())):
+    witnesses = witnesses_of_lost_log(store)
+    if not witnesses:
         return []
-    why = "no segment for the queues or index that are there; --commitlog names other places"
+    seen = ", ".join(witnesses)
+    why = f"no segment, though the store had messages (seen in {seen}); --commitlog names other places"
     return [unreadable("commitlog", why)]
 
 

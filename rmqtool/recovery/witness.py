@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formats.commitlog import SysFlag
-from rmqtool.recovery.columns import of_topic, properties_match
+from rmqtool.broker.columns import of_topic, properties_match
 from rmqtool.scan.bodies import BodyError, decompress
 from rmqtool.scan.fields import CrcState, Field, Issue
 from rmqtool.scan.torn import torn_properties

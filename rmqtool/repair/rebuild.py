@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rmqtool.build.files import DerivedFiles
 from rmqtool.build.index import IndexNames
 from rmqtool.build.log import LogReading
-from rmqtool.errors import UsageError
+from rmqtool.errors import NO_LOG, UnfitStoreError, UsageError
 from rmqtool.repair.content import FromFile
 from rmqtool.repair.expired import Keeper
 from rmqtool.repair.plan import Action, Change, Edit, Planned, Told, make_planned
@@ -86,12 +86,12 @@ def rebuild(
 
 
 def refuse_unfit(store: Store, options: RebuildOptions) -> None:
-    """Raises `UsageError` for a store from which these files cannot be built."""
+    """Raises `UsageError` or `UnfitStoreError` for a store from which these files cannot be built."""
     shown = escape_name(os.fspath(store.given))
     if len(store.dledger_segments):
         raise UsageError(f"{shown} has a DLedger log: derived files are built from plain commit logs only")
     if not len(store.segments):
-        raise UsageError(f"{shown} has no commit log to build from")
+        raise UnfitStoreError(f"{shown} {NO_LOG}")
     rocksdb = store.config is not None and store.config.store_type == "defaultRocksDB"
     files = (store.root / "consumequeue" / "CURRENT").exists()
     if "cq" in options.what and (rocksdb or files):

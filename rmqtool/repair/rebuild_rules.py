@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from formats.errors import FormatError
 from formats.index import DEFAULT_ITEMS, DEFAULT_SLOTS, FIRST_ITEM
 from formats.tags_code import parse_delay_levels
+from rmqtool.broker.traits import traits_of
 from rmqtool.build.rules import Rules
 from rmqtool.errors import UsageError
-from rmqtool.recovery.traits import traits_of
 from rmqtool.scan.multi import LMQ_PREFIX, MultiDispatch
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.releases import version_key

@@ -10,8 +10,10 @@ from rmqtool.repair.digests import sha256_of, sha256_of_file
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.facts import Facts, facts_of
 from rmqtool.repair.journal import parse_as
+from rmqtool.repair.parameters import check_parameters
 from rmqtool.repair.plan import Edit, Plan, Planned, tool_version
 from rmqtool.repair.written import read_document, write_document
+from rmqtool.store.access import stat_named
 from rmqtool.store.names import escape_name
 from rmqtool.store.writing import way_to
 
@@ -65,7 +67,9 @@ def _with_digests(store: Store, planned: Planned, advance: Callable[[int], objec
 
 def load_plan(path: str) -> Plan:
     """A plan that was saved. Raises `UsageError` for anything else, `NewerFormatError`, `StoreIOError`."""
-    content = read_document(path, "saved plan", f"--plan {escape_name(path)}")
+    shown = f"--plan {escape_name(path)}"
+    stat_named(path, shown)
+    content = read_document(path, "saved plan", shown)
     return parse_as(Plan, content, path, "saved plan")
 
 
@@ -84,6 +88,7 @@ def check_fits(plan: Plan, store: Store, command: str, path: str) -> None:
         )
     if plan.store != os.path.realpath(store.root):
         raise UsageError(f"--plan {shown}: is for the store {escape_name(plan.store)}")
+    check_parameters(command, plan.parameters, f"--plan {shown}")
     known = {one.shown: one for one in store.files}
     for one in plan.inputs:
         file = known.get(one.path)

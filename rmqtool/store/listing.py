@@ -6,11 +6,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from rmqtool.store.kinds import FileKind
+from rmqtool.store.names import escape_name, parse_queue_id
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from rmqtool.store.files import StoreDirectory, StoreFile
     from rmqtool.store.layout import Store
+
+ROOT_DIRECTORIES = ("commitlog", "consumequeue", "index", "config")
+_QUEUES = (FileKind.CONSUMEQUEUE.value, FileKind.BATCHCONSUMEQUEUE.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,24 @@ class Listing:
     def exists(self, path: str) -> bool:
         """Whether anything has this path."""
         return path in self._directories or self.store.file(path) is not None
+
+    def blocked(self, topics: Collection[str]) -> Iterator[str]:
+        """Paths where a broker needs a directory, for log, tables, index or queues, and something else is.
+
+        It cannot make files below them. topics: whose queues it may have to make; a topic's own entry in
+        `consumequeue` is looked at only for these, others are foreign files.
+        """
+        paths = list(ROOT_DIRECTORIES)
+        for kind in _QUEUES:
+            paths += [f"{kind}/{entry.name}" for entry in self.entries(kind) if entry.name in topics]
+            for topic in self.entries(kind):
+                inside = self.entries(f"{kind}/{topic.name}")
+                paths += [
+                    f"{kind}/{topic.name}/{one.name}"
+                    for one in inside
+                    if parse_queue_id(one.name) is not None
+                ]
+        return (escape_name(path) for path in paths if self.exists(path) and not self.is_directory(path))
 
     def unlistable(self) -> Iterator[StoreDirectory]:
         """Directories that could not be listed."""

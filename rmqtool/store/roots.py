@@ -43,13 +43,18 @@ def _is_directory_of_root(location: str, name: str, beside: dict[str, bool]) -> 
 
 
 def _is_file_of_root(location: str, name: str) -> bool:
-    """The three files of a root, by their size: `lock` holds a word, `abort` nothing or a process number."""
+    """The three files of a root, by their size, and what lies where a directory of its own should.
+
+    `lock` holds a word, `abort` nothing or a process number; a `checkpoint` that was never written is empty.
+    """
+    if name in _SURE:
+        return True
     most = {"checkpoint": _CHECKPOINT, "abort": 20, "lock": 4}.get(name)
     place = os.path.join(location, name)
     if most is None or not os.path.isfile(place):
         return False
     size = os.path.getsize(place)
-    return size == most if name == "checkpoint" else size <= most
+    return size in (0, most) if name == "checkpoint" else size <= most
 
 
 def _is_topic(location: str, inside: dict[str, bool]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -168,3 +169,14 @@ def test_no_log_at_all(fresh_golden: Fresh) -> None:
         file.unlink()
     (one,) = layout_of(root)
     assert (one.code, one.path, one.severity) == ("DIR-NO-LOG", "commitlog", Severity.ERROR)
+
+
+def test_no_log_and_no_queues(fresh_golden: Fresh) -> None:
+    root = fresh_golden("v498-basic").path
+    shutil.rmtree(root / "commitlog")
+    shutil.rmtree(root / "consumequeue")
+    (one,) = layout_of(root)
+    assert (one.code, one.path, one.severity) == ("DIR-LOG-GONE", "commitlog", Severity.ERROR)
+    shutil.rmtree(root / "index")
+    (root / "checkpoint").write_bytes(bytes(4096))
+    assert layout_of(root) == []

@@ -43,6 +43,49 @@ def test_a_store_whose_log_lies_elsewhere_is_not_empty(fresh_golden, name):
     assert "--commitlog" in result.rows[-1]["not_covered"][0]["error"]
 
 
+READ_THE_LOG = OF_THE_LOG | {
+    "sql": MESSAGES_BY_SQL,
+    "dump": ("dump", "{}"),
+    "show": ("show", "{}", "0"),
+    "export": ("export", "{}", "--to", "{}.ndjson"),
+}
+
+
+@pytest.mark.parametrize("name", READ_THE_LOG)
+def test_a_checkpoint_or_an_index_alone_tells_that_there_was_a_log(fresh_golden, name):
+    found = fresh_golden("v498-basic")
+    for gone in ("commitlog", "consumequeue"):
+        shutil.rmtree(found.path / gone)
+    result = call(READ_THE_LOG[name], found.path)
+    assert result.exit_code == 3
+    assert "the store had messages (seen in checkpoint, index/" in result.stderr
+
+
+@pytest.mark.parametrize("verb", ["recover", "rebuild"])
+def test_no_commit_log_is_a_verdict_and_no_wrong_usage(fresh_golden, verb):
+    found = fresh_golden("v498-basic")
+    shutil.rmtree(found.path / "commitlog")
+    assert_one_line(rmq(verb, found.path), 1)
+
+
+@pytest.mark.parametrize("path", ["consumequeue", "consumequeue/TopicA/0", "index"])
+def test_recover_leaves_what_lies_in_the_place_of_a_directory(fresh_golden, tmp_path, path):
+    place = fresh_golden("v533-basic").path / path
+    shutil.rmtree(place)
+    place.symlink_to(tmp_path / "not-mounted")
+    result = rmq("recover", place.parents[path.count("/")], "--output", tmp_path / "new", "--apply")
+    assert_one_line(result, 1)
+    assert f"{path} is no directory" in result.stderr
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("name", ["stats", "sql", "tail", "dump", "export"])
+def test_a_store_that_never_had_a_message_is_empty(tmp_path, name):
+    (tmp_path / "store" / "consumequeue").mkdir(parents=True)
+    (tmp_path / "store" / "checkpoint").write_bytes(bytes(4096))
+    assert call(READ_THE_LOG[name], tmp_path / "store").exit_code == 0
+
+
 def test_queues_without_the_log_are_counted_all_the_same(fresh_golden):
     found = fresh_golden("v498-basic")
     shutil.rmtree(found.path / "commitlog")

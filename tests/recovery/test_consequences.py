@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fixtures import copy_base, damage_case, golden_names
-from fixtures.stores import HandmadeStore
+from fixtures.stores import HandmadeStore, healthy_store
 from rmqtool.recovery.consequences.catalogue import CATALOGUE
 from rmqtool.recovery.foretell import foretell
 from rmqtool.recovery.outcome import Verdict
@@ -415,6 +415,36 @@ def test_a_log_that_is_gone_with_its_queues(tmp_path: Path) -> None:
     (found,) = of(outcome, "DR-LOG-GONE")
     assert outcome.verdict is Verdict.UNSAFE
     assert found.facts["evidence"].startswith("checkpoint, index/")
+
+
+@shows("DR-BLOCKED-DIRECTORY")
+@pytest.mark.parametrize(
+    "path", ["commitlog", "consumequeue", "consumequeue/Orders", "consumequeue/Orders/1"]
+)
+@pytest.mark.parametrize("link", [False, True])
+def test_what_lies_in_the_place_of_a_directory(tmp_path: Path, path: str, link: bool) -> None:
+    """4.9.8 refuses all messages after 30 s, 5.3.3 starts after 30 s and gives queue offsets again."""
+    root = healthy_store().write(tmp_path / "store").root
+    _replace(root / path, link=link)
+    outcome = start(root)
+    assert outcome.verdict is Verdict.UNSAFE
+    assert of(outcome, "DR-BLOCKED-DIRECTORY")[0].facts["path"] == path
+
+
+@shows("DR-BLOCKED")
+@pytest.mark.parametrize("path", ["index", "config"])
+def test_what_lies_in_the_place_of_the_index_harms_no_message(tmp_path: Path, path: str) -> None:
+    root = healthy_store().write(tmp_path / "store").root
+    _replace(root / path, link=False)
+    assert of(start(root), "DR-BLOCKED")[0].facts["path"] == path
+
+
+def _replace(place: Path, *, link: bool) -> None:
+    shutil.rmtree(place)
+    if link:
+        place.symlink_to(place.parent / "not-mounted")
+    else:
+        place.write_bytes(b"")
 
 
 @shows("DR-LOCK-UNKNOWN")

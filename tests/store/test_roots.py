@@ -31,7 +31,9 @@ def make(root, *paths):
             place.write_bytes(QUEUE_FILE if path[-1] == "0" else b"")
 
 
-@pytest.mark.parametrize("path", ["commitlog/", "consumequeue/", "index/", "config/", "abort", "lock"])
+@pytest.mark.parametrize(
+    "path", ["commitlog/", "consumequeue/", "index/", "config/", "abort", "lock", "checkpoint", "commitlog"]
+)
 def test_one_entry_makes_a_root(tmp_path, path):
     make(tmp_path, path)
     assert looks_like_root(str(tmp_path))

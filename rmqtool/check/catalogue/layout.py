@@ -49,6 +49,18 @@ ENTRIES = (
         "is the disk mounted, is it the right path? --commitlog DIR names another one",
     ),
     Code(
+        "DIR-LOG-GONE",
+        Severity.ERROR,
+        "there is no commit log file, though the store had messages (seen in {found})",
+        "is the disk mounted, is it the right path? --commitlog DIR names another one",
+    ),
+    Code(
+        "DIR-BLOCKED",
+        Severity.ERROR,
+        "not a directory: a broker can make no file below it",
+        "move it out of the store; if it is a link, mount the disk that it leads to",
+    ),
+    Code(
         "DIR-SETTING",
         Severity.WARNING,
         "the settings say {expected} bytes a file, the {part} files have {found}",

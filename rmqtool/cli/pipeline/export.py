@@ -88,9 +88,6 @@ def command(
     wanted = filters.build(context.zone, subscription=subscription.build())
     options = source_options(stores, spark, wanted, cut)
     options, every = opened(context, options)
-    for path, store in every.items():
-        if not store.segments:
-            raise UsageError(f"{path} has no commit log to export from")
     refuse_inside(every, Path(to))
     with spark.session(context, light=True, readers=readers_of(*every.values())) as session:
         job = ExportJob(session, options, form, Path(to), force=force)
@@ -137,12 +134,13 @@ def _missing(
 ) -> dict[str, list[dict[str, Any]]]:
     """What could not even be listed, and ends of logs that are lost."""
     from rmqtool.cli.left_out import undecoded_beside_log, unlisted
-    from rmqtool.query.lost_end import lost_end
+    from rmqtool.query.lost_end import log_gone, lost_end
 
     return {
         path: [
             *unlisted(store, context, commitlog=True),
             *undecoded_beside_log(store, context),
+            *log_gone(store),
             *lost_end(store, wanted),
         ]
         for path, store in stores.items()

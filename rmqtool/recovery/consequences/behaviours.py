@@ -208,6 +208,11 @@ BEHAVIOURS = (
         ),
     ),
     Behaviour(
+        "more-6",
+        "a file, or a link that leads nowhere, in the place of a directory: nothing can be written below it",
+        ("DR-BLOCKED-DIRECTORY", "DR-BLOCKED"),
+    ),
+    Behaviour(
         "more-5",
         "timer files that are gone: nothing but the end of the timer log is made again from the timer topic",
         ("DR-TIMERS-LOST", "DR-TIMERS-AGAIN"),

@@ -42,8 +42,8 @@ LOG = (
     Entry(
         "DR-LOG-GONE",
         E,
-        "commitlog/ holds no file though {evidence} tells of messages: is the disk mounted? New messages "
-        "would begin at offset 0, and queue offsets would be reused",
+        "commitlog/ holds no file though the store had messages (seen in {evidence}): is the disk mounted? "
+        "New messages would begin at offset 0, and queue offsets would be reused",
         "mount it, or give its place with --commitlog or --store-config",
     ),
     Entry(

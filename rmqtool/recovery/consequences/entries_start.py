@@ -98,6 +98,12 @@ REFUSALS = (
         "copy the store before anybody tries again",
     ),
     Entry(
+        "DR-BLOCKED-DIRECTORY",
+        E,
+        "{path} is not a directory, so that the broker can make no file below it: {what}",
+        "move it out of the store; if it is a link, mount the disk that it leads to",
+    ),
+    Entry(
         "DR-LOCK-HELD",
         E,
         'a process holds the store{holder}: a second broker ends with "Lock failed, MQ already started"',
@@ -112,6 +118,12 @@ REFUSALS = (
 )
 
 START = (
+    Entry(
+        "DR-BLOCKED",
+        W,
+        "{path} is not a directory, so that the broker can make no file below it: {what}",
+        "move it out of the store; if it is a link, mount the disk that it leads to",
+    ),
     Entry(
         "DR-LOCK-UNKNOWN",
         W,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _PARTS = (
     starting.refusals,
+    starting.blocked,
     log.cuts,
     log.dispatching,
     queues.harm,

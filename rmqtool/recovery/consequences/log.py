@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rmqtool.broker.record_check import ORDINARY_STOPS
+from rmqtool.broker.traits import ReputStart
 from rmqtool.recovery.consequences.consequence import Consequence, consequence
 from rmqtool.recovery.existing import missing_files
-from rmqtool.recovery.record import ORDINARY_STOPS
-from rmqtool.recovery.traits import ReputStart
-from rmqtool.store.consumer_offsets import offsets_file, stored_offsets
 from rmqtool.store.kinds import FileKind
+from rmqtool.store.log_gone import witnesses_of_lost_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rmqtool.recovery.consequences.scene import Scene
-    from rmqtool.recovery.start import Start
 
 _DIGITS = 20
 _GREGORIAN = range(1970, 2300)
@@ -52,20 +51,8 @@ def _without_log(scene: Scene) -> Iterator[Consequence]:
     if gone:
         yield consequence("DR-QUEUES-DESTROYED", *sorted(gone), count=len(gone))
         return
-    witnesses = list(_witnesses_of_a_log(start))
-    if witnesses:
+    if witnesses := witnesses_of_lost_log(start.store):
         yield consequence("DR-LOG-GONE", *witnesses, evidence=", ".join(witnesses))
-
-
-def _witnesses_of_a_log(start: Start) -> Iterator[str]:
-    """What only a store with messages has."""
-    if int(start.checkpoint.physic_msg_timestamp) > 0:
-        yield "checkpoint"
-    yield from (path for path in start.index.kept[:1])
-    if start.store.file("consumequeue/CURRENT") is not None:
-        yield "consumequeue/CURRENT"
-    if any(one.offset > 0 for one in stored_offsets(start.store)):
-        yield f"config/{offsets_file(start.store)}"
 
 
 def _deleted(scene: Scene, offset: int) -> Iterator[Consequence]:

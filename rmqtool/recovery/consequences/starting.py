@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from formats.checkpoint import min_timestamp
+from rmqtool.broker.record_check import StopReason
+from rmqtool.broker.start import Mode
+from rmqtool.broker.traits import NormalStart
 from rmqtool.recovery.consequences.consequence import Consequence, consequence
-from rmqtool.recovery.outcome import Mode
-from rmqtool.recovery.record import StopReason
-from rmqtool.recovery.traits import NormalStart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +33,17 @@ CODES = {
     "lock-held": "DR-LOCK-HELD",
 }
 """of refusals"""
+
+
+_BLOCKED = {
+    "commitlog": "every new message is refused",
+    "consumequeue": "messages do not reach their consumers, and their queue offsets are reused",
+}
+_NO_MESSAGES = {
+    "index": "no message is found by its key",
+    "config": "topics, groups and consumer offsets are forgotten with each stop",
+}
+"""harms no message"""
 
 
 def refusals(scene: Scene) -> Iterator[Consequence]:
@@ -92,6 +103,18 @@ def _full_scan(scene: Scene) -> Iterator[Consequence]:
     yield consequence(
         "DR-FULL-SCAN", bytes=scene.outcome.bytes_to_scan, files=len(start.loaded), reason=reason
     )
+
+
+def blocked(scene: Scene) -> Iterator[Consequence]:
+    """Places where the broker has to make files and cannot (`MappedFile#init`, `ConfigManager#persist`)."""
+    start = scene.start
+    if start.settings.dledger:
+        return
+    topics = {key[0] for key in (*start.queues, *start.spans.of())} | set(start.store.topics)
+    for path in start.listing.blocked(topics):
+        code = "DR-BLOCKED" if path in _NO_MESSAGES else "DR-BLOCKED-DIRECTORY"
+        what = _NO_MESSAGES.get(path) or _BLOCKED.get(path, _BLOCKED["consumequeue"])
+        yield consequence(code, path, path=path, what=what)
 
 
 def settings(scene: Scene) -> Iterator[Consequence]:

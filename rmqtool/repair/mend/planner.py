@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.errors import UsageError
+from rmqtool.broker.log_walk import Reading
+from rmqtool.errors import NO_LOG, UnfitStoreError, UsageError
 from rmqtool.recovery.foretell import foretell
 from rmqtool.recovery.lookback import LookBack
-from rmqtool.recovery.reading import Reading
 from rmqtool.repair.mend.derived import DerivedMender
 from rmqtool.repair.mend.log import LogMender, MendedLog
 from rmqtool.repair.mend.placing import place_segments
@@ -26,6 +26,7 @@ from rmqtool.store.access import Access
 from rmqtool.store.kinds import QUEUE_KINDS, FileKind
 from rmqtool.store.layout import Store
 from rmqtool.store.lock import LockState
+from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,18 +78,18 @@ class Kept:
 def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     """Plans the mend. work: an empty directory for what is built. Reads the log two or three times.
 
-    Raises `UsageError` for a store without a commit log, or one that is no plain one.
+    Raises `UnfitStoreError` for a store without a record in a commit log, or with something in the place of
+    a directory, and `UsageError` for a log that is no plain one.
     """
     refuse_unfit(store)
+    shown = escape_name(str(store.given))
     inputs = tuple(Input(path=one.shown, size=one.size, mtime_ns=one.mtime_ns) for one in _read(store))
     parameters = options.parameters()
     name = plan_id(COMMAND, parameters, inputs)
     kernels = choose_kernels(data_bytes(store.segments))
     placing = place_segments(store, kernels, options.access)
     if not placing.slabs:
-        raise UsageError(
-            f"{store.given}: no commit log file holds a record, there is nothing to recover from"
-        )
+        raise UnfitStoreError(f"{shown}: no commit log file holds a record, there is nothing to recover from")
     mender = LogMender(
         store,
         placing,
@@ -102,6 +103,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         advance=options.advance,
     )
     log = mender.mend()
+    refuse_blocked(store, {topic for topic, _ in log.survey.runs})
     edits = segment_edits(store, placing, log, work)
     if edits and has_rocksdb_queues(store):
         edits += rocksdb_edits(store)
@@ -141,11 +143,21 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
 
 
 def refuse_unfit(store: Store) -> None:
-    """Raises `UsageError` for what cannot be mended."""
+    """Raises `UsageError` or `UnfitStoreError` for what cannot be mended."""
     if len(store.dledger_segments):
         raise UsageError(f"{store.given} has a DLedger log: recover mends plain commit logs only")
     if not len(store.segments):
-        raise UsageError(f"{store.given} has no commit log file: is its disk mounted?")
+        raise UnfitStoreError(f"{escape_name(str(store.given))} {NO_LOG}")
+
+
+def refuse_blocked(store: Store, topics: set[str]) -> None:
+    """Raises `UnfitStoreError` where brokers need a directory and something else is.
+
+    It may be a link to a disk that is not mounted: what belongs there is perhaps whole.
+    """
+    for path in store.listing.blocked(topics | set(store.topics)):
+        shown = escape_name(str(store.given))
+        raise UnfitStoreError(f"{shown}: {path} is no directory: move it away, or mount the disk it leads to")
 
 
 def _costs(edit: Edit) -> bool:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rmqtool.broker.log_walk import Reading as StartReading
+from rmqtool.broker.settings import settings_of
 from rmqtool.check.findings import Severity
 from rmqtool.check.state import check_state
-from rmqtool.recovery.reading import Reading as StartReading
-from rmqtool.recovery.settings import settings_of
 from rmqtool.repair.plan import Action, Checked
 from rmqtool.repair.prove.evidence import Evidence
 from rmqtool.repair.prove.records import Comparison

@@ -94,16 +94,15 @@ class Comparison:
         self._inside: list[Starts] = []
         self._count = 0
 
-    def see(self, segment: Segment, rows: Starts | None) -> None:
-        """Records of the result, in order: rows of the matrix (`fields.Field`); None for other events."""
+    def see(self, segment: Segment, starts: Starts | None) -> None:
+        """Records of the result, in order: positions at which they begin; None for other events."""
         if segment is not self._at:
             self._finish_segment()
             self._at = segment
             self._left = list(reversed(self._changes.pop(segment.file.shown, ())))
             self._before, self._inside, self._count = 0, [], 0
-        if rows is None or not self._left:
+        if starts is None or not self._left:
             return
-        starts = rows[:, Field.POSITION].astype(np.int64)
         while self._left:
             change = self._left[-1]
             first = int(np.searchsorted(starts, change.start, "right"))
