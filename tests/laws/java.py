@@ -124,6 +124,8 @@ def left_by(root: Path) -> dict[str, Any]:
     found = {str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
     for name in ("lock", "checkpoint"):  # of the first nobody reads the bytes, the second a thread may write
         found.pop(name, None)
+    for name in [name for name in found if name.startswith("moved/")]:  # links lead there
+        del found[name]
     index = sorted(digest for name, digest in found.items() if name.startswith("index/"))
     return {name: digest for name, digest in found.items() if not name.startswith("index/")} | {
         "index": index
