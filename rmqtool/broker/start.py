@@ -69,7 +69,8 @@ class Start:
     """Call `load`, then `recover`, then `catch_up`; each may raise `RefusedError`.
 
     What was found up to then stays readable: `log`, `queues`, `index`, `plan`, `end`. keep_units: keep what
-    is appended to queues, for `aftermath`.
+    is appended to queues, for `aftermath`. files: carry out what the start does; without them nothing is
+    written, and what it would do is only known here.
     """
 
     def __init__(
@@ -80,9 +81,11 @@ class Start:
         reading: Reading,
         *,
         keep_units: bool = False,
+        files: StoreFiles | None = None,
     ) -> None:
         self.store, self.traits, self.settings, self.reading = store, traits, settings, reading
         self._keep_units = keep_units
+        self._files = files
         self.listing = store.listing
         self.log = MappedFiles(settings.commit_log_size, "commitlog")
         self.loaded: list[MappedFile] = []
@@ -100,7 +103,14 @@ class Start:
         self._batch_topics: set[str] = set()
         self.border = False
         """a record begins exactly where the queues end, and is therefore not dispatched"""
-        self.dispatcher = Dispatcher(self._queue, self._is_batch, reading.kernels, traits, settings)
+        self.dispatcher = Dispatcher(
+            self._queue,
+            self._is_batch,
+            reading.kernels,
+            traits,
+            settings,
+            None if files is None else TagsCodes(reading.kernels, delay_levels(store)),
+        )
 
     def before_log(self) -> None:
         """Called when all is loaded and nothing was appended or truncated, for who watches a start."""
@@ -196,9 +206,11 @@ class Start:
 
     def _model(self, topic: str, number: int, files: MappedFiles, kind: str) -> AnyQueue:
         if kind == _KINDS[1]:
-            return BatchConsumeQueue(topic, number, files, "pread")
+            return BatchConsumeQueue(topic, number, files, "pread", writer=self._files)
         floor = max(self.log.min_offset, 0)
-        return ConsumeQueue(topic, number, files, "pread", floor, keep_units=self._keep_units)
+        return ConsumeQueue(
+            topic, number, files, "pread", floor, keep_units=self._keep_units, writer=self._files
+        )
 
     def _queue(self, topic: str, number: int) -> AnyQueue:
         found = self.queues.get((topic, number))

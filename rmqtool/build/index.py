@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.build.files import FileWriter
+    from rmqtool.broker.files import FileWriter
     from rmqtool.build.rules import Rules
     from rmqtool.store.files import StoreFile
 

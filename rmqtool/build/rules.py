@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from formats.consumequeue import EXT_MIN_SIZE
 from formats.index import DEFAULT_ITEMS, DEFAULT_SLOTS
+from rmqtool.broker.extension_files import extension_units
 from rmqtool.scan.multi import MultiDispatch
 from rmqtool.scan.units import BATCH_UNIT, UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-_EXT_BLANK = 4
-"""bytes that stay free at the end of an extension file (`ConsumeQueueExt`, END_BLANK_DATA_LENGTH)"""
 
 
 @dataclass(frozen=True)
@@ -52,8 +49,6 @@ class Rules:
         return self.batch_queue_size // BATCH_UNIT.itemsize
 
     @property
-    def extension_units(self) -> int:
-        """Units without bit maps that an extension file takes; 0 where no queue has extension files."""
-        if not self.extension:
-            return 0
-        return max(self.extension_size - _EXT_BLANK, 0) // EXT_MIN_SIZE
+    def extends(self) -> bool:
+        """Whether queues have extension files, and units fit into them."""
+        return self.extension and extension_units(self.extension_size) > 0

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rmqtool.broker.start import Start
-    from rmqtool.build.files import Bytes
+    from rmqtool.broker.files import Bytes
     from rmqtool.build.rules import Rules
     from rmqtool.repair.broker.watching import Watcher
     from rmqtool.repair.content import Content
