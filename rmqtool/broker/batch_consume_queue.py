@@ -130,7 +130,11 @@ class BatchConsumeQueue:
             units["compacted_offset"][here] = COMPACTED_OFFSET
             if self._writer is not None:
                 self._writer.write(
-                    file.path, self.files.size, number * BYTES, units[here].tobytes(), int(run.times[part[-1]])
+                    file.path,
+                    self.files.size,
+                    number * BYTES,
+                    units[here].tobytes(),
+                    int(run.times[part[-1]]),
                 )
             self._fresh[file] = units
             file.wrote += len(part) * BYTES

@@ -322,7 +322,11 @@ class ConsumeQueue:
             appended.keep(number + which, run.offsets[part][which], run.sizes[part][which])
             if self._writer is not None:
                 self._writer.write(
-                    file.path, self.files.size, number * BYTES, units[part].tobytes(), int(run.times[part.stop - 1])
+                    file.path,
+                    self.files.size,
+                    number * BYTES,
+                    units[part].tobytes(),
+                    int(run.times[part.stop - 1]),
                 )
             file.wrote += count * BYTES
             done += count

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from rmqtool.errors import StoreIOError
 from rmqtool.store.writing import open_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Self
 
     import numpy as np
@@ -62,17 +62,17 @@ class StoreFiles:
             raise StoreIOError(f"{path}: {error.strerror}") from error
         self._written.add(path)
 
-    def remove(self, paths: Iterable[str]) -> None:
-        """Files go (`MappedFile#destroy`); what is not there is gone already. Raises `StoreIOError`."""
-        for path in paths:
-            self._let_go(path)
-            try:
-                with self._directory(path) as (folder, name):
-                    os.unlink(name, dir_fd=folder)
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise StoreIOError(f"{path}: {error.strerror}") from error
+    def remove(self, path: str) -> None:
+        """A file goes (`MappedFile#destroy`), if it is there. Raises `StoreIOError`."""
+        self._let_go(path)
+        self._written.discard(path)
+        try:
+            with self._directory(path) as (folder, name):
+                os.unlink(name, dir_fd=folder)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StoreIOError(f"{path}: {error.strerror}") from error
 
     def sync(self) -> None:
         """All that was written is on the medium. Raises `StoreIOError`."""
@@ -107,10 +107,8 @@ class StoreFiles:
         folder = open_directory(self._root)
         for one in names:
             if make:
-                try:
+                with suppress(FileExistsError):
                     os.mkdir(one, 0o755, dir_fd=folder)
-                except FileExistsError:
-                    pass
             try:
                 inner = os.open(one, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
             finally:

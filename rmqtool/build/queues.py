@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from rmqtool.broker.file_rules import FileRules
     from rmqtool.build.files import DerivedFiles
-    from rmqtool.build.rules import Rules
 
     Ints = npt.NDArray[np.int64]
 
@@ -62,7 +62,7 @@ class PlainQueue:
     directory = "consumequeue"
 
     def __init__(
-        self, topic: str, queue_id: int, rules: Rules, files: DerivedFiles, kernels: ModuleType
+        self, topic: str, queue_id: int, rules: FileRules, files: DerivedFiles, kernels: ModuleType
     ) -> None:
         self.topic, self.queue_id = topic, queue_id
         self._rules = rules
@@ -177,7 +177,7 @@ class BatchQueue:
 
     directory = "batchconsumequeue"
 
-    def __init__(self, topic: str, queue_id: int, rules: Rules, files: DerivedFiles) -> None:
+    def __init__(self, topic: str, queue_id: int, rules: FileRules, files: DerivedFiles) -> None:
         self.topic, self.queue_id = topic, queue_id
         self._rules = rules
         self._files = files

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formats.consumequeue import EXT_END_MARKER, PRE_BLANK, BatchUnit, ExtUnit, Unit, ext_address
-from rmqtool.build.files import DerivedFiles
 from rmqtool.broker.extension_files import ExtensionFiles
+from rmqtool.broker.file_rules import FileRules
+from rmqtool.build.files import DerivedFiles
 from rmqtool.build.queues import BatchQueue, PlainQueue
-from rmqtool.build.rules import Rules
 from rmqtool.scan.fields import Column
 from tests.build.building import files_of, kernel_modules
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 UNITS = 5
-RULES = Rules(consume_queue_size=UNITS * 20, batch_queue_size=3 * 46, extension_size=70, extension=False)
+RULES = FileRules(consume_queue_size=UNITS * 20, batch_queue_size=3 * 46, extension_size=70, extension=False)
 
 RECORDS = st.lists(
     st.tuples(st.integers(0, 30), st.sampled_from([0, 0, 0, 100, -100])), min_size=1, max_size=30
