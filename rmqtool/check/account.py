@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rmqtool.check.index_match import keys_of
+from rmqtool.check.covered import Extent
+from rmqtool.check.index_match import keys_of, unindexed
 from rmqtool.check.levels import Level
 from rmqtool.check.live import settled
 from rmqtool.check.log import RecordCheck
-from rmqtool.scan.lanes import Lanes
+from rmqtool.check.times import DAY_MS, times_of
+from rmqtool.scan.fields import Field
+from rmqtool.scan.lanes import Lanes, StretchedLanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,73 +27,88 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.check.findings import Finding
-    from rmqtool.check.index_match import Keys
+    from rmqtool.check.index_match import Keys, Unindexed
     from rmqtool.check.reading import Reading
+    from rmqtool.check.times import Times
     from rmqtool.scan.events import Records
     from rmqtool.scan.lanes import Placed
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import Segment
 
+    Ints = npt.NDArray[np.int64]
     Deep = Callable[[Records, Segment, ModuleType], list[Finding]]
 
 BATCH_ROWS = 4096
 """records that are looked at together: their bytes are then still in the cache when keys are hashed"""
 
+_BASE = 2000
+"""bytes of an account without its columns, about"""
+
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A run of records. rows: of the matrix (`fields.Field`).
+    """A run of records.
 
-    judged: what is wrong with the records by themselves. inside: and with what is in their bodies. placed,
-    keys: what units and index items have to say.
+    judged: what is wrong with the records by themselves. inside: and with what is in their bodies. times,
+    placed, keys: what the checks in the order of the log want to know. starts: positions, for who asked.
     """
 
-    rows: npt.NDArray[np.int64]
+    extent: Extent
     judged: list[Finding]
     inside: list[Finding]
+    times: Times
     placed: Placed
-    keys: Keys
+    keys: Keys | Unindexed
+    starts: Ints | None = None
 
     @property
     def nbytes(self) -> int:
         """Memory, about."""
-        return self.rows.nbytes + self.placed.columns.nbytes + self.keys.nbytes
+        own = 0 if self.starts is None else self.starts.nbytes
+        return _BASE + own + self.placed.columns.nbytes + self.keys.nbytes
 
 
 @dataclass(frozen=True)
 class Accounting:
-    """How accounts are made. until: of a live store, see `check.live`. copies: rows are taken, not shown.
+    """How accounts are made. until: of a live store, see `check.live`.
 
-    forced: the broker wants `__CRC32#` in each record.
+    forced: the broker wants `__CRC32#` in each record. stretched: no queue has a file (`CrossCheck`).
+    unindexed: no index has one. starts: positions of records are wanted.
     """
 
     kernels: ModuleType
     level: Level = Level.DEFAULT
     until: int | None = None
     forced: bool = False
-    copies: bool = True
+    stretched: bool = False
+    unindexed: bool = False
+    starts: bool = False
 
     @classmethod
     def of(cls, store: Store, kernels: ModuleType, reading: Reading, until: int | None = None) -> Accounting:
         """As the settings of a store want it."""
         forced = store.config is not None and store.config.force_verify_prop_crc
-        return cls(kernels, reading.level, until, forced, copies=reading.jobs > 1)
+        return cls(kernels, reading.level, until, forced)
 
     def __call__(self, segment: Segment) -> Callable[[Records], Account]:
         """For the runs of one segment, in their order."""
         check = RecordCheck(segment, self.forced)
-        lanes = Lanes(self.kernels, BATCH_ROWS)
-        hashing = self.kernels.hashes
+        lanes = (StretchedLanes if self.stretched else Lanes)(self.kernels, BATCH_ROWS)
+        hashing, outline = self.kernels.hashes, self.kernels.dispatch.outline
+        keyed = unindexed if self.unindexed else keys_of
 
         def made(run: Records) -> Account:
+            odd, even = outline(run.rows, DAY_MS)
             with_units = settled(run, segment.base, self.until)
             with_items = settled(run, segment.base, self.until, border=0)
             return Account(
-                run.rows.copy() if self.copies else run.rows,
-                list(check.records(run)),
+                Extent.of(run.rows),
+                list(check.records(run)) if check.wants(odd) else [],
                 [] if self._deep is None else self._deep(run, segment, self.kernels),
+                times_of(run.rows, even=bool(even)),
                 lanes.placed(with_units, segment.base),
-                keys_of(hashing, with_items, segment.base),
+                keyed(hashing, with_items, segment.base),
+                run.rows[:, Field.POSITION].copy() if self.starts else None,
             )
 
         return made

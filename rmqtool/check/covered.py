@@ -27,6 +27,25 @@ _NOT_READ = frozenset({"DIR-UNREADABLE", "IDX-UNREADABLE", "CP-UNREADABLE", "CFG
 """findings that say: nothing is known of this"""
 
 
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How many records a run has, one behind the other at positions [start, end) of their segment."""
+
+    records: int
+    start: int
+    end: int
+    last_timestamp: int
+
+    @classmethod
+    def of(cls, rows: npt.NDArray[np.int64]) -> Extent:
+        """Of rows of the matrix."""
+        start, position, size, time = rows[[0, -1, -1, -1], _EXTENT].tolist()
+        return cls(len(rows), start, position + size, time)
+
+
+_EXTENT = [Field.POSITION, Field.POSITION, Field.STORE_SIZE, Field.STORE_TIMESTAMP]
+
+
 @dataclass
 class Covered:
     """Counts of one run. Offsets are physical ones of the commit log."""
@@ -44,13 +63,12 @@ class Covered:
     not_covered: list[Row] = field(default_factory=list)
     """what could not be read, by place"""
 
-    def count(self, rows: npt.NDArray[np.int64], segment: Segment) -> None:
+    def count(self, run: Extent, segment: Segment) -> None:
         """Records that were looked at."""
-        last = rows[-1]
-        self.records += len(rows)
-        self.last_timestamp = int(last[Field.STORE_TIMESTAMP])
-        self.bytes += int(rows[:, Field.STORE_SIZE].sum())
-        self.read_to = segment.base + int(last[Field.POSITION] + last[Field.STORE_SIZE])
+        self.records += run.records
+        self.last_timestamp = run.last_timestamp
+        self.bytes += run.end - run.start
+        self.read_to = segment.base + run.end
 
     def watched(self, findings: Iterable[Finding]) -> Iterator[Finding]:
         """The same findings; those that tell of what cannot be read are kept in mind."""

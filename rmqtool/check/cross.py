@@ -16,7 +16,7 @@ from rmqtool.check.findings import finding
 from rmqtool.check.queue_files import place_of
 from rmqtool.check.queue_numbers import QueueNumbers
 from rmqtool.check.unplaced import Unplaced
-from rmqtool.scan.fields import Column
+from rmqtool.scan.fields import Column, Stretch
 from rmqtool.scan.lanes import GatheredLanes
 
 if TYPE_CHECKING:
@@ -41,22 +41,31 @@ class CrossCheck:
     """Fed with the record runs of a log in physical order; `unplaced` are then the records without a unit.
 
     queues, batches: of plain and of batch units; batch units have their records looked for by offset, as
-    one stands for many slots.
+    one stands for many slots. stretched: no queue has a file; what comes is stretches (`fields.Stretch`).
     """
 
-    def __init__(self, queues: Queues, batches: Queues, reader: FileReader, kernels: ModuleType) -> None:
+    def __init__(
+        self,
+        queues: Queues,
+        batches: Queues,
+        reader: FileReader,
+        kernels: ModuleType,
+        *,
+        stretched: bool = False,
+    ) -> None:
         self.queues = queues
         self.batches = batches
         self._reader = reader
         self.kernels = kernels.dispatch
-        self._lanes = GatheredLanes(kernels, CHUNK_ROWS)
+        self.stretched = stretched
+        self._lanes = GatheredLanes(kernels, CHUNK_ROWS, len(Stretch) if stretched else len(Column))
         self.unplaced: dict[tuple[str, int], Unplaced] = {}
         self.numbers = QueueNumbers()
         self.dispatched = -1
         """highest offset of a record that has its unit: dispatching went at least so far"""
 
     def take(self, placed: Placed) -> Iterator[Finding]:
-        """A run of records as `Lanes.placed` has it."""
+        """A run of records as `Lanes.placed` has it, or `StretchedLanes.placed`."""
         for _ in self._lanes.take(placed):
             yield from self._compare()
 
@@ -67,6 +76,9 @@ class CrossCheck:
     def _compare(self) -> Iterator[Finding]:
         columns = self._lanes.columns
         for key, chosen in self._lanes.groups():
+            if self.stretched:
+                self._without_queue(key, columns[Stretch.SLOT :, chosen])
+                continue
             queue = self.queues.get(key)
             if queue is None or not queue.files:
                 offsets, slots = columns[Column.OFFSET, chosen], columns[Column.SLOT, chosen]
@@ -140,20 +152,22 @@ class CrossCheck:
         batch = self.batches.get(key)
         holder = batch or queue
         if holder is None or not holder.files:
-            self.numbers.add(key, offsets, slots)
-        if holder is not None and holder.files:
-            # a unit at another slot is shifted, which is found with the units
-            missing = ~holder.holds(offsets)
-            offsets, slots = offsets[missing], slots[missing]
+            self._without_queue(key, np.stack((slots, offsets, slots, offsets)))
+            return
+        # a unit at another slot is shifted, which is found with the units
+        missing = ~holder.holds(offsets)
+        offsets, slots = offsets[missing], slots[missing]
         if not len(offsets):
             return
-        if holder is None or not holder.files:
-            end = None
-        else:
-            end = holder.ends()[1] if holder.batch else holder.next_slot
-        behind = np.ones(len(slots), bool) if end is None else slots >= end
+        behind = slots >= (holder.ends()[1] if holder.batch else holder.next_slot)
         self._unplaced(key).behind.add(offsets[behind], slots[behind])
         self._unplaced(key).add_inside(offsets[~behind], slots[~behind])
+
+    def _without_queue(self, key: tuple[str, int], stretches: Ints) -> None:
+        """Records of a queue that has no file: rows of `Stretch` without the lane."""
+        self.numbers.add(key, stretches)
+        slots, offsets, last_slots, _ = stretches
+        self._unplaced(key).behind.add(offsets, slots, int((last_slots - slots + 1).sum()))
 
     def _unplaced(self, key: tuple[str, int]) -> Unplaced:
         return self.unplaced.setdefault(key, Unplaced())

@@ -16,7 +16,7 @@ from rmqtool.check.caps import Caps
 from rmqtool.check.findings import Severity, finding
 from rmqtool.check.index_file import FileCheck
 from rmqtool.check.index_known import known_files
-from rmqtool.check.index_match import Matcher
+from rmqtool.check.index_match import Matcher, Unindexed
 from rmqtool.check.index_reading import CHUNK, items_from, open_patched
 from rmqtool.check.index_stream import ItemStream
 from rmqtool.check.state import is_unclean
@@ -103,8 +103,16 @@ class IndexCheck:
         yield from self._remarks
         yield from self._heads
 
-    def match(self, keys: Keys) -> Iterator[Finding]:
+    @property
+    def without_files(self) -> bool:
+        """Whether there is no item to compare keys with; `match` then takes `Unindexed`, too."""
+        return not self._files
+
+    def match(self, keys: Keys | Unindexed) -> Iterator[Finding]:
         """Compares the keys of one run of records with their items."""
+        if isinstance(keys, Unindexed):
+            self._matcher.lacking(keys)
+            return
         for one in self._matcher.run(keys):
             if not self._caps.passes(one):
                 continue

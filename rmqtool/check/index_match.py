@@ -59,6 +59,34 @@ class Keys:
         return [int(value) for value in self.hashes[low:high]]
 
 
+@dataclass(frozen=True, slots=True)
+class Unindexed:
+    """What a run of records would have put into an index that is not there.
+
+    start, end: physical offsets of the first record with keys and behind the last; records: how many have.
+    """
+
+    start: int
+    end: int
+    records: int
+
+    nbytes = 0
+
+
+def unindexed(hashing: ModuleType, run: Records, segment_base: int) -> Unindexed:
+    """Of a run of records. hashing: of `kernels.hashes`."""
+    found = np.zeros(3, np.int64)
+    hashing.keyed(run.window, run.origin, run.rows, found)
+    first, last, count = found.tolist()
+    if not count:
+        return Unindexed(0, 0, 0)
+    start, end, size = run.rows[[first, last, last], _PLACE].tolist()
+    return Unindexed(segment_base + start, segment_base + end + size, count)
+
+
+_PLACE = [Field.POSITION, Field.POSITION, Field.STORE_SIZE]
+
+
 def keys_of(hashing: ModuleType, run: Records, segment_base: int) -> Keys:
     """What a broker puts into the index for these records. hashing: of `kernels.hashes`."""
     hashes, owners = key_hashes(hashing, run)
@@ -121,6 +149,11 @@ class Matcher:
         offsets = _joined([one.offsets for one in pieces])
         yield from self._slowly(keys, pieces, hashes, offsets)
 
+    def lacking(self, keys: Unindexed) -> None:
+        """As `run`, where there is no item at all."""
+        if keys.records:
+            self._extend(keys.start, keys.end, keys.records)
+
     def rest(self) -> None:
         """Items behind the last record."""
         for piece in self._stream.take():
@@ -132,12 +165,14 @@ class Matcher:
             self._miss(keys, distinct)
 
     def _miss(self, keys: Keys, records: Ints | Int32s) -> None:
-        start, end = int(keys.offsets[records[0]]), int(keys.ends[records[-1]])
+        self._extend(int(keys.offsets[records[0]]), int(keys.ends[records[-1]]), len(records))
+
+    def _extend(self, start: int, end: int, records: int) -> None:
         if self.still_missing is None:
-            self.still_missing = Missing(start, end, len(records))
+            self.still_missing = Missing(start, end, records)
         else:
             self.still_missing.end = end
-            self.still_missing.records += len(records)
+            self.still_missing.records += records
 
     def _close(self) -> None:
         if self.still_missing is not None:

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from formats.crc_trailer import TRAILER_SIZE, CrcTrailer, value_of
-from formats.errors import FormatError
+from formats.crc_trailer import TRAILER_SIZE
 from rmqtool.check.findings import about, finding
 from rmqtool.check.foreign import foreign_findings
 from rmqtool.scan.crc import crc32
-from rmqtool.scan.events import Blank, Gap, Tail, TailContent
-from rmqtool.scan.fields import CrcState, Field, Issue, Stop
+from rmqtool.scan.events import Blank, Gap, Records, Tail, TailContent
+from rmqtool.scan.fields import ODD, CrcState, Field, Issue, Stop
+from rmqtool.scan.record_python import stored_crc32
 from rmqtool.scan.torn import torn_properties
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy as np
     import numpy.typing as npt
 
     from rmqtool.check.findings import Finding
-    from rmqtool.scan.events import Records
     from rmqtool.store.segments import Segment
 
     Rows = npt.NDArray[np.int64]
@@ -64,12 +62,26 @@ class RecordCheck:
         self._wants_trailer = force_verify_prop_crc
 
     def records(self, run: Records) -> Iterator[Finding]:
-        """A run of records, made with `Check.ALL`. `CL-NO-CRC32` is told of the first of a segment only."""
+        """Records made with `Check.VERIFY`. `CL-NO-CRC32` is told of the first of a segment only."""
         segment, rows = self._segment, run.rows
-        yield from self._crc(rows, segment)
+        odd = (rows[:, Field.ISSUES] & ODD != 0) | (rows[:, Field.CRC_STATE] == CrcState.BAD)
+        run = Records(rows[odd], run.window, run.origin)
+        yield from self._crc(run.rows, segment)
         yield from self._issues(run, segment)
+        if self._wants_trailer:
+            yield from self._bare(rows, segment)
         yield from self._trailers(run, segment)
-        yield from foreign_findings(run, segment)
+        yield from foreign_findings(run.rows, segment)
+
+    def wants(self, odd: int) -> bool:
+        """Whether a run with so many odd records (`kernels.dispatch.outline`) is to be looked at."""
+        return bool(odd) or self._wants_trailer
+
+    def _bare(self, rows: Rows, segment: Segment) -> Iterator[Finding]:
+        bare = rows[rows[:, Field.ISSUES] & int(Issue.SEALED) == 0]
+        if len(bare):
+            self._wants_trailer = False
+            yield about("CL-NO-CRC32", bare[0], segment, part="properties")
 
     def _crc(self, rows: Rows, segment: Segment) -> Iterator[Finding]:
         for row in rows[rows[:, Field.CRC_STATE] == CrcState.BAD]:
@@ -78,10 +90,7 @@ class RecordCheck:
             )
 
     def _issues(self, run: Records, segment: Segment) -> Iterator[Finding]:
-        odd = run.rows[:, Field.ISSUES] != 0
-        if not odd.any():
-            return
-        for row, torn_pairs in zip(run.rows[odd], torn_properties(run)[odd], strict=True):
+        for row, torn_pairs in zip(run.rows, torn_properties(run), strict=True):
             issues = Issue(int(row[Field.ISSUES]))
             if issues & Issue.OFFSET:
                 place = segment.base + int(row[Field.POSITION])
@@ -101,39 +110,11 @@ class RecordCheck:
 
     def _trailers(self, run: Records, segment: Segment) -> Iterator[Finding]:
         """`__CRC32#` where a record ends in one: over all of the record in front of it."""
-        rows, window = run.rows, run.window
-        long = np.flatnonzero(rows[:, Field.PROPERTIES_LENGTH] >= TRAILER_SIZE)
-        ends = rows[long, Field.POSITION] + rows[long, Field.STORE_SIZE] - run.origin
-        mark = np.frombuffer(_TRAILER_NAME, np.uint8)
-        # most records have none: the first byte tells
-        maybe = window[ends - TRAILER_SIZE] == mark[0]
-        if not maybe.any() and not self._wants_trailer:
-            return
-        long, ends = long[maybe], ends[maybe]
-        heads = window[(ends - TRAILER_SIZE)[:, None] + np.arange(len(mark))]
-        sealed = long[(heads == mark).all(axis=1)]
-        if self._wants_trailer and len(sealed) < len(rows):
-            bare = rows[np.setdiff1d(np.arange(len(rows)), sealed)[0]]
-            self._wants_trailer = False
-            yield about("CL-NO-CRC32", bare, segment, part="properties")
-        for index in sealed:
-            row = rows[index]
+        for row in run.rows[run.rows[:, Field.ISSUES] & int(Issue.CRC32) != 0]:
             start = int(row[Field.POSITION]) - run.origin
-            record = window[start : start + int(row[Field.STORE_SIZE])].tobytes()
-            expected, found = _trailer(record)
-            if expected != found:
-                yield about("CL-CRC32", row, segment, part="properties", expected=expected, found=found)
-
-
-_TRAILER_NAME = b"__CRC32#\x01"
-
-
-def _trailer(record: bytes) -> tuple[int, int | None]:
-    try:
-        stored = value_of(CrcTrailer.parse(record[-TRAILER_SIZE:]).digits.decode("latin-1"))
-    except FormatError:
-        stored = None
-    return crc32(record[:-TRAILER_SIZE]), stored
+            record = run.window[start : start + int(row[Field.STORE_SIZE])].tobytes()
+            expected, found = crc32(record[:-TRAILER_SIZE]), stored_crc32(record[-TRAILER_SIZE:])
+            yield about("CL-CRC32", row, segment, part="properties", expected=expected, found=found)
 
 
 def gap_finding(event: Gap, segment: Segment, usual: int) -> Finding:

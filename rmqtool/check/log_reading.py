@@ -15,7 +15,7 @@ from formats.commitlog import END_FILE_MIN_BLANK_LENGTH as BLANK_HEADER
 from rmqtool.check.account import BATCH_ROWS
 from rmqtool.errors import RmqtoolError, VanishedError
 from rmqtool.scan.events import Blank, End, Records, Unreadable
-from rmqtool.scan.fields import Field, Stop
+from rmqtool.scan.fields import Check, Field, Stop
 from rmqtool.scan.log import open_patched
 from rmqtool.scan.parallel import in_order
 from rmqtool.scan.segment import SegmentScan
@@ -115,6 +115,7 @@ class LogReader(Generic[Made]):
             source,
             segment.base,
             active=self.segments.is_active(segment),
+            checks=Check.VERIFY,
             false_blanks=True,
             batch_rows=BATCH_ROWS,
             kernels=self.kernels,

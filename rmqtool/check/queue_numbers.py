@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from rmqtool.scan.fields import Stretch
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -30,41 +32,46 @@ class Misplaced(NamedTuple):
 
 @dataclass(slots=True)
 class _Order:
-    """Queue offsets of one queue in log order: the last two, and where the order is broken.
+    """Queue offsets of one queue in log order: the stretch that may go on, and where the order is broken.
 
-    odd: (queue offset, physical offset) of records that do not follow one, or are not followed by one.
-    missing: (queue offset, physical offset before, behind) where exactly one is left out.
+    open: rows of `Stretch` without the lane, of one stretch at most. odd: (queue offset, physical offset) of
+    records that do not follow one, or are not followed by one. missing: (queue offset, physical offset
+    before, behind) where exactly one is left out.
     """
 
-    slots: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    offsets: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    begun: bool = False
+    open: Ints = field(default_factory=lambda: np.empty((len(Stretch) - 1, 0), np.int64))
     odd: list[tuple[int, int]] = field(default_factory=list)
     missing: list[tuple[int, int, int]] = field(default_factory=list)
 
-    def add(self, slots: Ints, offsets: Ints) -> None:
-        """Takes more records, in log order."""
-        known = len(self.slots)
-        slots, offsets = np.concatenate([self.slots, slots]), np.concatenate([self.offsets, offsets])
-        steps = np.diff(slots)
-        for at in (np.flatnonzero(steps[max(known - 1, 0) :] == 2) + max(known - 1, 0)).tolist():
-            if len(self.missing) < _MOST:
-                self.missing.append((int(slots[at]) + 1, int(offsets[at]), int(offsets[at + 1])))
-        apart = steps != 1
-        inner = np.flatnonzero(apart[:-1] | apart[1:]) + 1
-        if not self.begun and len(apart):
-            inner = np.concatenate([[0], inner])
-        self.begun |= len(slots) > 1
-        self._note(slots[inner], offsets[inner])
-        self.slots, self.offsets = slots[-2:], offsets[-2:]
+    def add(self, stretches: Ints) -> None:
+        """Takes more stretches, in log order."""
+        slots, offsets, last_slots, last_offsets = every = np.concatenate([self.open, stretches], axis=1)
+        breaks = np.flatnonzero(~_apart(slots[1:], last_slots[:-1], 1))
+        firsts = np.concatenate(([0], breaks + 1))
+        lasts = np.concatenate((breaks, [every.shape[1] - 1]))
+        left_out = breaks[_apart(slots[breaks + 1], last_slots[breaks], 2)][: _MOST - len(self.missing)]
+        for at in left_out.tolist():
+            self.missing.append((int(last_slots[at]) + 1, int(last_offsets[at]), int(offsets[at + 1])))
+        joined = np.stack((slots[firsts], offsets[firsts], last_slots[lasts], last_offsets[lasts]))
+        self._note(joined[:, :-1])
+        self.open = joined[:, -1:]
 
     def close(self) -> None:
         """The last record is followed by none."""
-        self._note(self.slots[-1:], self.offsets[-1:])
+        self._note(self.open)
 
-    def _note(self, slots: Ints, offsets: Ints) -> None:
+    def _note(self, stretches: Ints) -> None:
+        """The first and the last record of each, which may be one."""
         room = _MOST - len(self.odd)
-        self.odd += zip(slots[:room].tolist(), offsets[:room].tolist(), strict=True)
+        for slot, offset, last_slot, last_offset in stretches[:, :room].T.tolist():
+            self.odd += [(slot, offset), (last_slot, last_offset)][: 1 if offset == last_offset else 2]
+        del self.odd[_MOST:]
+
+
+def _apart(slots: Ints, before: Ints, by: int) -> npt.NDArray[np.bool_]:
+    """Which queue offsets are so much larger than others; differences may leave int64."""
+    found: npt.NDArray[np.bool_] = (slots > before) & (slots - before == by)
+    return found
 
 
 class QueueNumbers:
@@ -73,10 +80,10 @@ class QueueNumbers:
     def __init__(self) -> None:
         self._orders: dict[tuple[str, int], _Order] = {}
 
-    def add(self, key: tuple[str, int], offsets: Ints, slots: Ints) -> None:
-        """Records of one topic and queue: physical and queue offsets, in log order."""
-        if len(slots):
-            self._orders.setdefault(key, _Order()).add(slots, offsets)
+    def add(self, key: tuple[str, int], stretches: Ints) -> None:
+        """Records of one topic and queue, in log order: rows of `Stretch` without the lane."""
+        if stretches.shape[1]:
+            self._orders.setdefault(key, _Order()).add(stretches)
 
     def misplaced(self) -> Iterator[Misplaced]:
         """By topic and queue, one for each queue offset that is missing.

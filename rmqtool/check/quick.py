@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rmqtool.check.covered import Extent
 from rmqtool.check.findings import finding
 from rmqtool.check.index import IndexCheck
 from rmqtool.check.levels import Phase
@@ -111,7 +112,7 @@ class QuickCheck:
         )
         for event in scan:
             if isinstance(event, Records):
-                covered.count(event.rows, segment)
+                covered.count(Extent.of(event.rows), segment)
                 for row in event.rows[(event.rows[:, Field.ISSUES] & Issue.OFFSET) != 0]:
                     place = row[[Field.POSITION, Field.STORE_SIZE, Field.STORED_PHYSICAL_OFFSET]].tolist()
                     yield self._misplaced(segment, *place)

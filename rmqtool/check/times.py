@@ -6,6 +6,7 @@ by hours; a few records that lie days outside of what surrounds them are wrong.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,20 +33,53 @@ _SHORT = 64
 """records in a row that may be wrong together; more are believed"""
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Store times of neighbouring records without a jump. rows: of the records, if they are few."""
+
+    first: int
+    last: int
+    rows: Rows | None
+
+    @classmethod
+    def of(cls, rows: Rows) -> Span:
+        """Of rows of the matrix."""
+        first, last = rows[[0, -1], Field.STORE_TIMESTAMP].tolist()
+        return cls(first, last, rows.copy() if len(rows) <= _SHORT else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Store times of a run. wrong: rows of records whose time is not above zero; spans: all others."""
+
+    wrong: Rows
+    spans: list[Span]
+
+
+def times_of(rows: Rows, *, even: bool) -> Times:
+    """even: all times are above zero, and none jumps (`kernels.dispatch.outline` with `DAY_MS`)."""
+    if even:
+        return Times(rows[:0], [Span.of(rows)] if len(rows) else [])
+    sound = rows[:, Field.STORE_TIMESTAMP] > 0
+    wrong, rows = rows[~sound], rows[sound]
+    jumps = np.flatnonzero(np.abs(np.diff(rows[:, Field.STORE_TIMESTAMP])) > DAY_MS) + 1
+    return Times(wrong, [Span.of(part) for part in np.split(rows, jumps)] if len(rows) else [])
+
+
 class _Piece:
     """Neighbouring records without a jump between them; its rows are kept while it is short."""
 
-    def __init__(self, segment: Segment, rows: Rows) -> None:
-        self.first = int(rows[0, Field.STORE_TIMESTAMP])
-        self.last = self.first
+    def __init__(self, segment: Segment, span: Span) -> None:
+        self.first = span.first
         self.rows: list[tuple[Segment, Rows]] | None = []
-        self.extend(segment, rows)
+        self.extend(segment, span)
 
-    def extend(self, segment: Segment, rows: Rows) -> None:
-        self.last = int(rows[-1, Field.STORE_TIMESTAMP])
+    def extend(self, segment: Segment, span: Span) -> None:
+        self.last = span.last
         if self.rows is not None:
-            short = len(self.rows) + len(rows) <= _SHORT
-            self.rows = [*self.rows, *((segment, row.copy()) for row in rows)] if short else None
+            short = span.rows is not None and len(self.rows) + len(span.rows) <= _SHORT
+            new = span.rows if span.rows is not None and short else ()
+            self.rows = [*self.rows, *((segment, row) for row in new)] if short else None
 
 
 class TimeCheck:
@@ -59,9 +93,9 @@ class TimeCheck:
         """the first records of the log, while those behind them lie days before them"""
         self._at_head = True
 
-    def records(self, rows: Rows, segment: Segment) -> Iterator[Finding]:
+    def records(self, times: Times, segment: Segment) -> Iterator[Finding]:
         """A run of records."""
-        return _findings(self._records(rows, segment))
+        return _findings(self._records(times, segment))
 
     def close(self, dispatched_timestamp: int | None) -> Iterator[Finding]:
         """The last records, which have neighbours on one side only.
@@ -70,21 +104,14 @@ class TimeCheck:
         """
         return _findings(self._close(dispatched_timestamp))
 
-    def _records(self, rows: Rows, segment: Segment) -> Iterator[Wrong]:
-        times = np.ascontiguousarray(rows[:, Field.STORE_TIMESTAMP])
-        if int(times.min()) <= 0:
-            for row in rows[times <= 0]:
-                yield segment, row, None
-            rows = rows[times > 0]
-            times = rows[:, Field.STORE_TIMESTAMP]
-        if not len(rows):
-            return
-        jumps = np.flatnonzero(np.abs(np.diff(times)) > DAY_MS) + 1
-        for part in np.split(rows, jumps) if len(jumps) else [rows]:
-            yield from self._take(part, segment)
+    def _records(self, times: Times, segment: Segment) -> Iterator[Wrong]:
+        for row in times.wrong:
+            yield segment, row, None
+        for span in times.spans:
+            yield from self._take(span, segment)
 
-    def _take(self, part: Rows, segment: Segment) -> Iterator[Wrong]:
-        start = int(part[0, Field.STORE_TIMESTAMP])
+    def _take(self, part: Span, segment: Segment) -> Iterator[Wrong]:
+        start = part.first
         piece, trusted = self._piece, self._trusted
         if piece is None:
             self._piece = _Piece(segment, part)

@@ -26,14 +26,14 @@ class Behind:
     slot: int = 0
     lowest_offset: int = 0
 
-    def add(self, offsets: Ints, slots: Ints) -> None:
-        """Takes more of them, in log order."""
+    def add(self, offsets: Ints, slots: Ints, count: int | None = None) -> None:
+        """Takes more of them, in log order. count: how many, where these are the first of stretches."""
         if not len(offsets):
             return
         lowest = int(offsets.min())
         if not self.count:
             self.offset, self.slot, self.lowest_offset = int(offsets[0]), int(slots[0]), lowest
-        self.count += len(offsets)
+        self.count += len(offsets) if count is None else count
         self.lowest_offset = min(self.lowest_offset, lowest)
 
 

@@ -108,7 +108,10 @@ class Verification:
             with FileReader(store, replace(self.access, mode="pread")) as reader:
                 queues = queues_of(store, FileKind.CONSUMEQUEUE, files, until)
                 batches = queues_of(store, FileKind.BATCHCONSUMEQUEUE, files, until)
-                cross = CrossCheck(queues, batches, reader, kernels)
+                bare = not any(one.files for one in (*queues.values(), *batches.values()))
+                cross = CrossCheck(
+                    queues, batches, reader, kernels, stretched=bare and self.elsewhere is None
+                )
                 index = self.index_check = IndexCheck(store, kernels, self.access, until)
                 yield from self.layout()
                 self.covered.phase = Phase.LOG
@@ -173,14 +176,14 @@ class Verification:
         """What segments hold, read side by side, is checked in the order of the log."""
         times = TimeCheck()
         bare = False
-        for segment, event in self._read(kernels):
+        for segment, event in self._read(kernels, cross, index):
             if isinstance(event, Account):
-                self.covered.count(event.rows, segment)
+                self.covered.count(event.extent, segment)
                 for one in event.judged:
                     if not (bare and one.code == "CL-NO-CRC32"):
                         yield one
                     bare |= one.code == "CL-NO-CRC32"
-                yield from times.records(event.rows, segment)
+                yield from times.records(event.times, segment)
                 yield from event.inside
                 yield from cross.take(event.placed)
                 yield from index.match(event.keys)
@@ -194,11 +197,12 @@ class Verification:
                 yield from self._other(event, segment)
         yield from times.close(self._dispatched_timestamp())
 
-    def _read(self, kernels: ModuleType) -> Iterator[LogEvent]:
+    def _read(self, kernels: ModuleType, cross: CrossCheck, index: IndexCheck) -> Iterator[LogEvent]:
         """The log as it was read elsewhere, or as it is read here."""
         if self.elsewhere is not None:
             return self.elsewhere(self.store.segments)
-        account = Accounting.of(self.store, kernels, self.reading, self.compared_until)
+        usual = Accounting.of(self.store, kernels, self.reading, self.compared_until)
+        account = replace(usual, stretched=cross.stretched, unindexed=index.without_files)
         reader = LogReader(self.store.segments, self.reading, self.access, kernels, account, self.live)
         return reader.events()
 

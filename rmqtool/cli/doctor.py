@@ -23,9 +23,9 @@ from rmqtool.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rmqtool.broker.start import StartPlan
     from rmqtool.recovery.advice import Asked
     from rmqtool.recovery.consultation import Consultation
-    from rmqtool.recovery.outcome import StartPlan
     from rmqtool.recovery.scenarios import Scenario
     from rmqtool.store.layout import Store
 
@@ -107,8 +107,8 @@ def command(
 def _run(
     context: Context, consultation: Consultation, scenarios: Sequence[Scenario], read: ReadOptions
 ) -> None:
+    from rmqtool.broker.log_walk import Reading
     from rmqtool.output.sizes import human_bytes
-    from rmqtool.recovery.reading import Reading
     from rmqtool.scan.engine import choose_kernels
     from rmqtool.scan.log import data_bytes
     from rmqtool.store.access import Access

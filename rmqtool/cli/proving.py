@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rmqtool.recovery.reading import Reading
-from rmqtool.recovery.settings import settings_of
-from rmqtool.recovery.traits import behaviours, traits_of
+from rmqtool.broker.log_walk import Reading
+from rmqtool.broker.settings import settings_of
+from rmqtool.broker.traits import behaviours, traits_of
 from rmqtool.repair.checkpoint import PATH, stored_values
 from rmqtool.repair.proof import Proof, prove, start_with
 from rmqtool.scan.engine import choose_kernels
@@ -16,9 +16,9 @@ from rmqtool.store.access import Access
 from rmqtool.store.live import is_live
 
 if TYPE_CHECKING:
+    from rmqtool.broker.start import StartPlan
     from rmqtool.cli.context import Context
     from rmqtool.cli.options import ReadOptions, VersionOptions
-    from rmqtool.recovery.outcome import StartPlan
     from rmqtool.store.layout import Store
 
 

@@ -63,6 +63,7 @@ def command(
     time, which copying changes, and takes the nearest message. With filters the message listed is the first
     one from there on that passes, with --boundary upper the last one before.
     """
+    from rmqtool.broker.offset_by_time import Boundary
     from rmqtool.cli.parse import named, parse_text, parse_time
     from rmqtool.cli.queue_arguments import parse_queue, say_queues, unlisted_queue
     from rmqtool.cli.records import RecordOut, answer_code
@@ -70,7 +71,6 @@ def command(
     from rmqtool.query.reading import Reading
     from rmqtool.query.served_queue import read_rules, served_queue
     from rmqtool.query.time_query import TimeQuery
-    from rmqtool.query.time_search import Boundary
     from rmqtool.store.live import is_live
 
     context = Context(output)

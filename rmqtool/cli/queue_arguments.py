@@ -8,8 +8,8 @@ from rmqtool.cli.parse import named, parse_int
 from rmqtool.errors import UsageError
 
 if TYPE_CHECKING:
+    from rmqtool.broker.queue_view import QueueView
     from rmqtool.cli.context import Context
-    from rmqtool.query.queue_view import QueueView
     from rmqtool.store.layout import Store
 
 INT32_MAX = (1 << 31) - 1

@@ -157,8 +157,8 @@ def _as_broker(
     read: ReadOptions,
     advance: Callable[[int], object],
 ) -> Planned:
-    from rmqtool.recovery.reading import Reading
-    from rmqtool.recovery.settings import settings_of
+    from rmqtool.broker.log_walk import Reading
+    from rmqtool.broker.settings import settings_of
     from rmqtool.repair.broker.policy import plan_broker_policy
     from rmqtool.scan.engine import choose_kernels
     from rmqtool.scan.log import data_bytes

@@ -14,19 +14,22 @@ import numpy as np
 import zstandard
 
 from rmqtool.check.account import Account, Accounting
-from rmqtool.check.index_match import Keys
+from rmqtool.check.index_match import Unindexed
 from rmqtool.check.log_reading import LogReader
 from rmqtool.check.reading import Reading
 from rmqtool.pipeline.parts import PartOfLog
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.fields import ROW_WIDTH, Column, Field
+from rmqtool.scan.fields import Column
 from rmqtool.scan.lanes import Placed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from rmqtool.check.covered import Extent
     from rmqtool.check.findings import Finding
+    from rmqtool.check.index_match import Keys
     from rmqtool.check.levels import Level
+    from rmqtool.check.times import Times
     from rmqtool.check.verify import LogEvent
     from rmqtool.pipeline.parts import LogPart
     from rmqtool.store.segments import Segment, SegmentSet
@@ -37,71 +40,61 @@ if TYPE_CHECKING:
 PACKAGE_BYTES = 2 << 20
 """of accounts that are sent together"""
 
-_SENT = (
-    Field.POSITION,
-    Field.STORE_SIZE,
-    Field.QUEUE_ID,
-    Field.QUEUE_OFFSET,
-    Field.STORE_TIMESTAMP,
-)
-"""what checks in the order of the log look at in a row"""
-
 
 @dataclass(frozen=True)
 class SentAccount:
-    """An `Account` without what its rows tell as well. new: keys of lanes that are seen first here."""
+    """An `Account` without what its keys tell as well. new: keys of lanes that are seen first here."""
 
-    rows: np.ndarray[Any, Any]
+    extent: Extent
     judged: list[Finding]
     inside: list[Finding]
+    times: Times
     lanes: np.ndarray[Any, Any]
     owners: np.ndarray[Any, Any]
     codes: np.ndarray[Any, Any]
+    slots: np.ndarray[Any, Any]
     new: list[tuple[str, int]]
-    hashes: np.ndarray[Any, Any]
-    hash_owners: np.ndarray[Any, Any]
+    keys: Keys
 
     @classmethod
     def of(cls, account: Account, known: int) -> SentAccount:
         """known: lanes that were sent before."""
         columns, keys = account.placed.columns, account.keys
+        if isinstance(keys, Unindexed):
+            raise TypeError("accounts that are sent have their keys")
         return cls(
-            account.rows[:, _SENT],
+            account.extent,
             account.judged,
             account.inside,
+            account.times,
             columns[Column.LANE].astype(np.int32),
             columns[Column.OWNER].astype(np.int32),
             columns[Column.CODE],
+            columns[Column.SLOT],
             account.placed.keys[known:],
-            keys.hashes,
-            keys.owners,
+            keys,
         )
 
-    def opened(self, base: int, known: list[tuple[str, int]]) -> Account:
-        """The account; of its rows only what is sent. known: keys of lanes, new ones are added."""
-        rows = np.zeros((len(self.rows), ROW_WIDTH), np.int64)
-        rows[:, _SENT] = self.rows
+    def opened(self, known: list[tuple[str, int]]) -> Account:
+        """The account. known: keys of lanes, new ones are added."""
         known += self.new
+        keys = self.keys
         columns = np.empty((len(Column), len(self.owners)), np.int64)
         columns[Column.LANE], columns[Column.OWNER], columns[Column.CODE] = (
             self.lanes,
             self.owners,
             self.codes,
         )
-        placed = rows[self.owners]
-        columns[Column.SLOT] = placed[:, Field.QUEUE_OFFSET]
-        columns[Column.OFFSET] = base + placed[:, Field.POSITION]
-        columns[Column.SIZE] = placed[:, Field.STORE_SIZE]
-        columns[Column.TIME] = placed[:, Field.STORE_TIMESTAMP]
-        offsets = base + rows[:, Field.POSITION]
-        ends, times = offsets + rows[:, Field.STORE_SIZE], rows[:, Field.STORE_TIMESTAMP].copy()
-        keys = Keys(self.hashes, self.hash_owners, offsets, ends, times)
-        return Account(rows, self.judged, self.inside, Placed(columns, known), keys)
+        columns[Column.SLOT] = self.slots
+        columns[Column.OFFSET] = keys.offsets[self.owners]
+        columns[Column.SIZE] = keys.ends[self.owners] - columns[Column.OFFSET]
+        columns[Column.TIME] = keys.times[self.owners]
+        return Account(self.extent, self.judged, self.inside, self.times, Placed(columns, known), keys)
 
     @property
     def nbytes(self) -> int:
         """Memory, about."""
-        arrays = self.rows, self.lanes, self.owners, self.codes, self.hashes, self.hash_owners
+        arrays = self.lanes, self.owners, self.codes, self.slots, self.keys
         return sum(one.nbytes for one in arrays) + 500 * (len(self.judged) + len(self.inside))
 
 
@@ -137,7 +130,7 @@ def opened(segments: SegmentSet, found: Iterable[Package]) -> Iterator[LogEvent]
         if current is not every[number]:
             current, known = every[number], []
         for one in pickle.loads(zstandard.decompress(data)):  # noqa: S301 - made by a task of the same job
-            yield current, one.opened(current.base, known) if isinstance(one, SentAccount) else one
+            yield current, one.opened(known) if isinstance(one, SentAccount) else one
 
 
 def _packed(events: list[Any]) -> bytes:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from rmqtool.errors import NewerFormatError, StoreIOError, UnreadableError, UsageError
 from rmqtool.pipeline.parts import PART_BYTES, LogPart, pieces
-from rmqtool.query.log_end import end_of_data
 from rmqtool.query.segment_times import SegmentTimes
 from rmqtool.scan.events import Records, Unreadable
 from rmqtool.scan.fields import Check, Field
+from rmqtool.scan.log_end import end_of_data
 from rmqtool.scan.moving import half_written
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.cut import CutSource

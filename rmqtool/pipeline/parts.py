@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import RmqtoolError
-from rmqtool.query.log_end import end_of_data
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check, Field
 from rmqtool.scan.log import open_patched
+from rmqtool.scan.log_end import end_of_data
 from rmqtool.scan.parallel import Lane
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.access import Access

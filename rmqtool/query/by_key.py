@@ -17,11 +17,11 @@ from rmqtool.errors import RmqtoolError
 from rmqtool.query.index_coverage import Coverage, coverage
 from rmqtool.query.index_lookup import open_index
 from rmqtool.query.key_scan import COMPARED, KeyScan
-from rmqtool.query.log_end import log_span
 from rmqtool.query.lost_end import lost_end
 from rmqtool.query.lost_place import LOOKED_AT, where_items_lead
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.topics import known_topics
+from rmqtool.scan.log_end import log_span
 from rmqtool.scan.picked import Missing, pick
 from rmqtool.store.coverage import Incomplete, holes_in, rest_of_log
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rmqtool.query.pull import GetMessageStatus, pull
+from rmqtool.broker.get_message import GetMessageStatus, pull
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rmqtool.query.pull import Delivered, Passes, Pull
-    from rmqtool.query.queue_view import QueueView
-    from rmqtool.query.served_queue import ReadRules
+    from rmqtool.broker.get_message import Delivered, Passes, Pull
+    from rmqtool.broker.queue_view import QueueView
 
 _GOES_ON = {
     GetMessageStatus.FOUND,
@@ -25,7 +24,6 @@ def pull_on(
     view: QueueView,
     offset: int,
     count: int,
-    rules: ReadRules,
     passes: Passes | None = None,
     most: int | None = None,
 ) -> tuple[Pull, Iterator[Delivered]]:
@@ -33,12 +31,12 @@ def pull_on(
 
     Only where the first one finds something; past the broker's limits for one pull.
     """
-    first = pull(view, offset, count, oldest_4=rules.back_to_zero, passes=passes)
-    return first, _deliveries(view, first, offset, count if most is None else most, rules, passes)
+    first = pull(view, offset, count, passes)
+    return first, _deliveries(view, first, offset, count if most is None else most, passes)
 
 
 def _deliveries(
-    view: QueueView, first: Pull, offset: int, count: int, rules: ReadRules, passes: Passes | None
+    view: QueueView, first: Pull, offset: int, count: int, passes: Passes | None
 ) -> Iterator[Delivered]:
     answer, left = first, count
     if first.status is not GetMessageStatus.FOUND:
@@ -50,6 +48,6 @@ def _deliveries(
         if left <= 0 or answer.status not in _GOES_ON or following <= offset or following >= view.max_offset:
             return
         offset = following
-        answer = pull(view, offset, left, oldest_4=rules.back_to_zero, passes=passes)
+        answer = pull(view, offset, left, passes)
         first.skipped += answer.skipped
         first.first_skipped = answer.first_skipped if first.first_skipped is None else first.first_skipped

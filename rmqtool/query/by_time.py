@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formats.consumequeue import PRE_BLANK_SIZE
+from rmqtool.broker.offset_by_time import Boundary
 from rmqtool.query.queue_damage import skipped
-from rmqtool.query.time_search import Boundary
 from rmqtool.scan.multi import LMQ_PREFIX
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.query.queue_view import QueueView, Units, ViewedFile
+    from rmqtool.broker.queue_view import QueueView, Units, ViewedFile
 
     Ints = npt.NDArray[np.int64]
     Row = dict[str, Any]

@@ -19,8 +19,9 @@ from rmqtool.scan.bodies import BodyError, decompress
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rmqtool.query.log_view import LogView
-    from rmqtool.query.pull import Delivered
+    from rmqtool.broker.get_message import Delivered
+    from rmqtool.broker.log_view import LogView
+    from rmqtool.broker.traits import Traits
 
 _HEAD = Struct(">iiiiiqqiq")
 """size, magic, CRC, queue, flag, queue offset, physical offset, sysFlag, born time"""
@@ -52,11 +53,11 @@ class ClientView:
     altered: tuple[int, Message] | None
 
 
-def client_view(log: LogView, delivered: Sequence[Delivered], *, five: bool) -> ClientView:
+def client_view(log: LogView, delivered: Sequence[Delivered], traits: Traits) -> ClientView:
     """What a consumer of the release gets of the records of a pull."""
     parts = [log.read(log.low if one.foreign else one.physical_offset, one.size) for one in delivered]
     starts = [sum(map(len, parts[:number])) for number in range(len(parts))]
-    messages, end = decodes(b"".join(parts), five=five)
+    messages, end = decodes(b"".join(parts), traits)
     total = sum(map(len, parts))
     lost = None if end == total else max((n for n, at in enumerate(starts) if at <= end), default=0)
     own = {(at, one.physical_offset) for at, one in zip(starts, delivered, strict=True)}
@@ -70,13 +71,13 @@ def client_view(log: LogView, delivered: Sequence[Delivered], *, five: bool) -> 
     return ClientView(total, len(delivered), tuple(messages), lost, altered)
 
 
-def decodes(data: bytes, *, five: bool) -> tuple[list[Message], int]:
+def decodes(data: bytes, traits: Traits) -> tuple[list[Message], int]:
     """The messages of an answer, and the byte behind the last of them."""
     found: list[Message] = []
     at = 0
     while at < len(data):
         try:
-            one, end = _decode(_Buffer(data, at), five=five)
+            one, end = _decode(_Buffer(data, at), traits)
         except (ValueError, BodyError):
             break
         found.append(one)
@@ -100,10 +101,10 @@ class _Buffer:
         return int.from_bytes(self.take(length), "big", signed=True)
 
 
-def _decode(buffer: _Buffer, *, five: bool) -> tuple[Message, int]:
+def _decode(buffer: _Buffer, traits: Traits) -> tuple[Message, int]:
     start = buffer.at
     _, magic, _, _, _, queue_offset, physical_offset, flags, _ = _HEAD.unpack(buffer.take(_HEAD.size))
-    if five and magic not in MESSAGE_MAGIC_CODES:
+    if traits.client_checks_magic and magic not in MESSAGE_MAGIC_CODES:
         raise ValueError("no magic code")
     _host(buffer, v6=bool(flags & SysFlag.BORNHOST_V6))
     buffer.take(8)  # store time
@@ -114,7 +115,9 @@ def _decode(buffer: _Buffer, *, five: bool) -> tuple[Message, int]:
         body = buffer.take(length)
         if flags & SysFlag.COMPRESSED:
             decompress(body, flags)
-    topic = buffer.take(buffer.number(2 if five and magic == MESSAGE_MAGIC_CODE_V2 else 1))
+    topic = buffer.take(
+        buffer.number(2 if traits.client_checks_magic and magic == MESSAGE_MAGIC_CODE_V2 else 1)
+    )
     properties = buffer.number(2)
     if properties > 0:
         buffer.take(properties)

@@ -8,7 +8,7 @@ from rmqtool.query.queue_ends import file_ends
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
-    from rmqtool.query.log_view import LogView
+    from rmqtool.broker.log_view import LogView
     from rmqtool.store.layout import Store
 
 

@@ -10,7 +10,7 @@ from formats.index import Header
 from formats.primitives import sizeof
 from rmqtool.errors import RmqtoolError
 from rmqtool.query.queue_ends import file_ends
-from rmqtool.query.segment_ends import SegmentEnds, segment_ends
+from rmqtool.scan.segment_ends import SegmentEnds, segment_ends
 from rmqtool.store.coverage import unreadable
 from rmqtool.store.geometry import index_geometry
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rmqtool.query.segment_ends import segment_ends
 from rmqtool.scan import kernels_python
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Blank, End, Gap, Records, Tail
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Issue, Status, Stop
 from rmqtool.scan.one import RecordReader
 from rmqtool.scan.segment import SegmentScan
+from rmqtool.scan.segment_ends import segment_ends
 
 if TYPE_CHECKING:
     from rmqtool.scan.events import Event

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from formats.index import FIRST_ITEM
 from rmqtool.errors import RmqtoolError
 from rmqtool.query.index_lookup import open_index
-from rmqtool.query.log_end import log_span
 from rmqtool.query.queue_ends import file_ends
 from rmqtool.query.scope import Scope
+from rmqtool.scan.log_end import log_span
 from rmqtool.store.coverage import Incomplete, unreadable
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.log_gone import witnesses_of_lost_log

@@ -27,9 +27,9 @@ from rmqtool.store.names import escape_name
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rmqtool.broker.get_message import Delivered, Passes, Pull
+    from rmqtool.broker.queue_view import QueueView
     from rmqtool.query.client_decode import ClientView
-    from rmqtool.query.pull import Delivered, Passes, Pull
-    from rmqtool.query.queue_view import QueueView
     from rmqtool.query.served_queue import ReadRules
     from rmqtool.query.subscription import Subscription
     from rmqtool.query.verdict import Question
@@ -82,7 +82,7 @@ class OffsetQuery:
         passes = self.broker_filter(tags)
         judge = FoundFilter(self.chosen)
         most = _NO_END if judge.columns else count
-        first, delivered = pull_on(self.view, self.asked.offset, count, self.rules, passes, most)
+        first, delivered = pull_on(self.view, self.asked.offset, count, passes, most)
         self._first, self._reached = first, self.asked.offset
         subscription = self.subscription
         own = subscription.columns if subscription else ()
@@ -188,7 +188,7 @@ class OffsetQuery:
     def client(self) -> ClientView:
         """What a consumer makes of the bytes of the first pull."""
         delivered = self._first.delivered if self._first is not None else []
-        return client_view(self.view.log, delivered, five=self.rules.five)
+        return client_view(self.view.log, delivered, self.rules.traits)
 
     def _damaged(self, first: Pull) -> Iterator[Verdict]:
         """The broker looks at no record that it sends, and the client at little."""

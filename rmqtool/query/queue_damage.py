@@ -13,7 +13,7 @@ from rmqtool.store.coverage import Incomplete
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rmqtool.query.queue_view import QueueView
+    from rmqtool.broker.queue_view import QueueView
     from rmqtool.store.layout import Store
 
     Row = dict[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import RmqtoolError
-from rmqtool.query.segment_ends import segment_ends
+from rmqtool.scan.segment_ends import segment_ends
 
 if TYPE_CHECKING:
     from rmqtool.store.segments import Segment, SegmentSet

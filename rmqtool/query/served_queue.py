@@ -6,42 +6,30 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rmqtool.broker.log_view import LogView
+from rmqtool.broker.queue_view import QueueView
+from rmqtool.broker.traits import traits_of
 from rmqtool.errors import NewerFormatError
-from rmqtool.query.log_view import LogView
-from rmqtool.query.queue_view import QueueView
 from rmqtool.store.layout import FileKind, Queue
-from rmqtool.store.releases import version_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rmqtool.broker.traits import Traits
     from rmqtool.store.layout import Store
-
-_BOUNDED_TIME_SEARCH = (5, 1, 1)
-_BACK_TO_ZERO = (4, 9, 3)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadRules:
-    """What differs between releases when messages are read. source: `given`, `inferred` or `assumed`."""
+    """The release by whose rules messages are read. source: `given`, `inferred` or `assumed`."""
 
     version: str
     source: str
 
     @property
-    def five(self) -> bool:
-        """Rules of 5.x."""
-        return version_key(self.version) >= (5,)
-
-    @property
-    def bounded_time_search(self) -> bool:
-        """Boundaries, files chosen by the times of records, answers inside of the queue (from 5.1.1 on)."""
-        return version_key(self.version) >= _BOUNDED_TIME_SEARCH
-
-    @property
-    def back_to_zero(self) -> bool:
-        """An offset beyond the end of a queue that begins at 0 goes back to 0 (up to 4.9.3)."""
-        return version_key(self.version) <= _BACK_TO_ZERO
+    def traits(self) -> Traits:
+        """What the release does."""
+        return traits_of(self.version)
 
 
 def read_rules(store: Store, version: str | None) -> ReadRules:
@@ -59,7 +47,7 @@ def served_queue(store: Store, topic: str, queue_id: int, rules: ReadRules) -> I
     Raises `NewerFormatError` where queues lie in RocksDB.
     """
     queue = find_queue(store, topic, queue_id)
-    with LogView(store.segments) as log, QueueView(queue, log, rules.five) as view:
+    with LogView(store.segments) as log, QueueView(queue, log, rules.traits) as view:
         yield view
 
 

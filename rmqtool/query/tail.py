@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmqtool.errors import RmqtoolError
-from rmqtool.query.log_end import end_of_data, end_of_records
 from rmqtool.query.not_read import not_read
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import SMALL_INPUT, choose_kernels
 from rmqtool.scan.events import Blank, Records, Unreadable
 from rmqtool.scan.fields import Check, Field
+from rmqtool.scan.log_end import end_of_data, end_of_records
 from rmqtool.scan.parts import cut
 from rmqtool.scan.picked import Damaged, damage_of
 from rmqtool.scan.segment import SegmentScan

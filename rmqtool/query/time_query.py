@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from rmqtool.broker.get_message import pull
+from rmqtool.broker.offset_by_time import Boundary, broker_offset
 from rmqtool.query.by_time import exact_offset, places_from
 from rmqtool.query.message_filter import MessageFilter
-from rmqtool.query.pull import pull
 from rmqtool.query.queue_damage import queue_damage
 from rmqtool.query.reading import Reading
 from rmqtool.query.select_found import passing
-from rmqtool.query.time_search import Boundary, broker_offset
 from rmqtool.query.without_unit import without_first_units, without_last_units
 from rmqtool.query.wrong_units import QUEUE_COLUMNS, misdirected
 from rmqtool.scan.picked import Damaged, Missing, pick
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from rmqtool.broker.queue_view import QueueView
     from rmqtool.query.by_time import ExactOffset
-    from rmqtool.query.queue_view import QueueView
     from rmqtool.query.served_queue import ReadRules
     from rmqtool.store.layout import Store
 
@@ -61,7 +61,7 @@ class TimeQuery:
     @cached_property
     def by_broker(self) -> int:
         """What the release answers."""
-        return broker_offset(self.view, self.time, self.boundary, bounded=self.rules.bounded_time_search)
+        return broker_offset(self.view, self.time, self.boundary)
 
     @cached_property
     def place(self) -> tuple[int, int] | None:

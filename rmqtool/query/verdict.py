@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from rmqtool.broker.get_message import GetMessageStatus
 from rmqtool.query.dispatch_position import dispatch_position
 from rmqtool.query.groups import may_consume
-from rmqtool.query.pull import GetMessageStatus
 from rmqtool.query.waiting import queue_offsets_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rmqtool.query.pull import Pull
-    from rmqtool.query.queue_view import QueueView
+    from rmqtool.broker.get_message import Pull
+    from rmqtool.broker.queue_view import QueueView
     from rmqtool.query.reading import Reading
     from rmqtool.store.layout import Store
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from rmqtool.query.queue_view import QueueView
+    from rmqtool.broker.queue_view import QueueView
 
 Row = dict[str, Any]
 

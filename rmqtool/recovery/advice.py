@@ -6,8 +6,8 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rmqtool.broker.record_check import ORDINARY_STOPS
 from rmqtool.recovery.outcome import Verdict
-from rmqtool.recovery.record import ORDINARY_STOPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

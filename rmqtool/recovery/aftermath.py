@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formats.checkpoint import CHECKPOINT_SIZE, Checkpoint
-from rmqtool.recovery.batch_queues import BatchQueueModel
+from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
 from rmqtool.recovery.view import changed, file_with
 from rmqtool.scan.units import UNIT
 
 if TYPE_CHECKING:
-    from rmqtool.recovery.mapped import MappedFile
-    from rmqtool.recovery.start import AnyQueue, Start
+    from rmqtool.broker.mapped_files import MappedFile
+    from rmqtool.broker.start import AnyQueue, Start
     from rmqtool.recovery.view import ImaginedFile
     from rmqtool.store.layout import Store
 
@@ -46,14 +46,14 @@ def store_after(start: Start, *, started: bool) -> Store:
 
 
 def _was_written(queue: AnyQueue, one: MappedFile) -> bool:
-    if isinstance(queue, BatchQueueModel):
+    if isinstance(queue, BatchConsumeQueue):
         return queue.appended > 0 or one.file is None
-    return one.overlay is not None or one.file is None
+    return one.appended is not None or one.file is None
 
 
 def _content(queue: AnyQueue, one: MappedFile) -> bytes:
     """Bytes of a queue file; tags codes of appended units are 0, no start asks for them."""
-    if isinstance(queue, BatchQueueModel):
+    if isinstance(queue, BatchConsumeQueue):
         return queue.content_of(one)
     units = np.zeros(queue.files.size // UNIT.itemsize, UNIT)
     if one.file is not None:
@@ -61,7 +61,7 @@ def _content(queue: AnyQueue, one: MappedFile) -> bytes:
             raw = source.window(0, units.nbytes)
         whole = len(raw) // UNIT.itemsize
         units[:whole] = raw[: whole * UNIT.itemsize].view(UNIT)
-    for numbers, offsets, sizes in one.overlay.exact if one.overlay is not None else ():
+    for numbers, offsets, sizes in one.appended.exact if one.appended is not None else ():
         units["physical_offset"][numbers], units["size"][numbers] = offsets, sizes
         units["tags_code"][numbers] = 0
     return units.tobytes()

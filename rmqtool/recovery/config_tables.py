@@ -15,7 +15,7 @@ from rmqtool.store.names import escape_name
 from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
-    from rmqtool.recovery.traits import Traits
+    from rmqtool.broker.traits import Traits
     from rmqtool.store.layout import Store
 
 _LISTED_VERSION = re.compile(rb'("dataVersion"\s*:\s*)\[([^\[\]{}]*)\}')

@@ -7,20 +7,21 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from rmqtool.broker.log_walk import BudgetEndedError
+from rmqtool.broker.settings import settings_of
+from rmqtool.broker.traits import behaviours, traits_of
 from rmqtool.recovery.lookback import ALLOWANCE, LookBack
 from rmqtool.recovery.outcome import Verdict
-from rmqtool.recovery.reading import BudgetEndedError
 from rmqtool.recovery.scenarios import Scenario, parse_scenario
-from rmqtool.recovery.settings import settings_of
-from rmqtool.recovery.traits import behaviours, traits_of
 from rmqtool.recovery.what_if import Conditions, verdict_of
 from rmqtool.store.lock import probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rmqtool.recovery.outcome import Outcome, StartPlan
-    from rmqtool.recovery.reading import Reading
+    from rmqtool.broker.log_walk import Reading
+    from rmqtool.broker.start import StartPlan
+    from rmqtool.recovery.outcome import Outcome
     from rmqtool.store.layout import Store
 
 SimulatedScenario = tuple[Scenario, list["Outcome"], Verdict]

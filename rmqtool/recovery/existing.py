@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from rmqtool.broker.record_check import ORDINARY_STOPS
 from rmqtool.recovery.fillers import FILLER
-from rmqtool.recovery.record import ORDINARY_STOPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rmqtool.recovery.config_tables import ConfigOutcome
     from rmqtool.recovery.lookback import Looked
     from rmqtool.recovery.matching import WrongEntries
+    from rmqtool.recovery.observed_start import ObservedStart
     from rmqtool.recovery.passed_over import PassedOver
-    from rmqtool.recovery.start import Start
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class _Sum:
 
 
 def existing_damage(
-    start: Start,
+    start: ObservedStart,
     looked: Looked,
     passed_over: Iterable[PassedOver],
     wrong: Iterable[WrongEntries],
@@ -78,7 +78,7 @@ def existing_damage(
     return ExistingDamage(found.messages, found.bytes, tuple(sorted(found.paths)), lost)
 
 
-def missing_files(start: Start) -> Iterator[tuple[int, int, tuple[str, str]]]:
+def missing_files(start: ObservedStart) -> Iterator[tuple[int, int, tuple[str, str]]]:
     """Physical offsets [first, end) between two files of the log that no file covers, and those files."""
     for before, after in pairwise(start.loaded):
         first = before.base + start.log.size

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from rmqtool.recovery.mapped import MappedFile
-    from rmqtool.recovery.reading import Reading
+    from rmqtool.broker.log_walk import Reading
+    from rmqtool.broker.mapped_files import MappedFile
     from rmqtool.store.bytes import ByteSource
 
 FILLER = 8

@@ -5,24 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rmqtool.broker.load import Refusal, RefusedError, refused_by_wheel
+from rmqtool.broker.log_walk import BudgetEndedError, Reading
+from rmqtool.broker.record_check import StopReason
+from rmqtool.broker.settings import StartSettings, settings_of
+from rmqtool.broker.start import Mode
+from rmqtool.broker.traits import is_known, traits_of
 from rmqtool.recovery.config_tables import Loads, config_outcomes
 from rmqtool.recovery.consequences.foreseen import certain_before_reading, consequences_of
 from rmqtool.recovery.consequences.scene import Scene
 from rmqtool.recovery.existing import existing_damage
-from rmqtool.recovery.load import Refusal, RefusedError, refused_by_wheel
 from rmqtool.recovery.lookback import LookBack, Looked
 from rmqtool.recovery.loss import Loss, LostPart, measure_loss
 from rmqtool.recovery.matching import WrongEntries, wrong_entries, wrong_tags
-from rmqtool.recovery.outcome import Mode, Outcome, TimingDependent
+from rmqtool.recovery.observed_start import ObservedStart
+from rmqtool.recovery.outcome import Outcome, TimingDependent
 from rmqtool.recovery.passed_over import PassedOver, behind_fillers
 from rmqtool.recovery.queue_ends import lags, queue_outcomes
-from rmqtool.recovery.reading import BudgetEndedError, Reading
-from rmqtool.recovery.record import StopReason
-from rmqtool.recovery.settings import StartSettings, settings_of
-from rmqtool.recovery.start import Start
 from rmqtool.recovery.taken import lost_parts, truncations
 from rmqtool.recovery.timers import load_timer_log
-from rmqtool.recovery.traits import is_known, traits_of
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import data_bytes
 from rmqtool.store.consumer_offsets import offsets_file
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
+    from rmqtool.broker.start import StartPlan
     from rmqtool.recovery.config_tables import ConfigOutcome
-    from rmqtool.recovery.outcome import StartPlan
     from rmqtool.store.layout import Store
     from rmqtool.store.lock import LockState
 
@@ -93,7 +94,7 @@ class Foretelling:
         self.settings = settings or settings_of(store)
         self.reading = reading or reading_for(store)
         self.lock = lock or lock_of(store)
-        self.start = Start(store, self.traits, self.settings, self.reading, keep_units=keep_units)
+        self.start = ObservedStart(store, self.traits, self.settings, self.reading, keep_units=keep_units)
         self.also_lost: list[LostPart] = []
         """parts of the log that were given up before"""
         self.config = tuple(self._config())
@@ -111,7 +112,7 @@ class Foretelling:
         self, on_plan: Callable[[StartPlan], object] | None = None, look_back: LookBack | None = None
     ) -> Outcome:
         """Goes through the start."""
-        refusal = self.refused_before() or refused_by_wheel(self.start)
+        refusal = self.refused_before() or refused_by_wheel(self.store, self.traits, self.settings)
         if refusal is not None:
             return self._outcome(refusal)
         try:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formats.consumequeue import PRE_BLANK_SIZE
-from rmqtool.recovery.content import chunks
-from rmqtool.recovery.queues import BYTES, QueueModel
+from rmqtool.broker.consume_queue import BYTES, ConsumeQueue
+from rmqtool.broker.units import chunks
 
 if TYPE_CHECKING:
-    from rmqtool.recovery.mapped import MappedFile
+    from rmqtool.broker.mapped_files import MappedFile
     from rmqtool.store.access import OpenMode
 
 
@@ -32,7 +32,7 @@ def holes(queue: object, low: int, high: int, mode: OpenMode = "pread") -> Holes
 
     low, high: slots that messages in the log have. Batch units are dense by themselves: none are missing.
     """
-    if not isinstance(queue, QueueModel) or not queue.files.files:
+    if not isinstance(queue, ConsumeQueue) or not queue.files.files:
         return Holes()
     begin, end = max(low, queue.min_offset), min(high, queue.max_offset)
     at, count, first = begin, 0, None

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from rmqtool.broker.log_walk import BudgetEndedError, copied_bytes
 from rmqtool.errors import RmqtoolError
 from rmqtool.recovery.matching import Matches
-from rmqtool.recovery.reading import BudgetEndedError, copied_bytes
 from rmqtool.recovery.spans import QueueSpans
 from rmqtool.recovery.witness import Witness
 from rmqtool.scan.events import Gap, Records
@@ -22,10 +22,10 @@ from rmqtool.scan.segment import SegmentScan
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rmqtool.recovery.mapped import MappedFile
-    from rmqtool.recovery.reading import Reading
+    from rmqtool.broker.log_walk import Reading
+    from rmqtool.broker.mapped_files import MappedFile
+    from rmqtool.recovery.observed_start import ObservedStart
     from rmqtool.recovery.spans import Key
-    from rmqtool.recovery.start import Start
     from rmqtool.scan.parallel import Lane
     from rmqtool.store.files import StoreFile
 
@@ -73,7 +73,7 @@ class LookBack:
         """Files stay unread because the allowance or the time was over."""
         return self.allowance == 0
 
-    def take(self, start: Start) -> Looked:
+    def take(self, start: ObservedStart) -> Looked:
         """Adds what the files in front hold to what the start has seen. The youngest are read first."""
         files = start.loaded[: start.first_file]
         wanted = [one for one in reversed(files) if one.path not in self._seen and one.file is not None]
@@ -103,7 +103,7 @@ class LookBack:
         self.allowance -= size
         return True
 
-    def _read(self, files: list[MappedFile], start: Start) -> None:
+    def _read(self, files: list[MappedFile], start: ObservedStart) -> None:
         found: dict[str, _Seen] = {}
         reading, matcher = start.reading, start.matcher
         events = in_order(

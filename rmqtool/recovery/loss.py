@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.recovery.mapped import MappedFile
-    from rmqtool.recovery.reading import Reading
+    from rmqtool.broker.log_walk import Reading
+    from rmqtool.broker.mapped_files import MappedFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ import numpy as np
 
 from formats.consumequeue import EXT_MAX_ADDRESS, PRE_BLANK_SIZE
 from formats.tags_code import SCHEDULE_TOPIC
-from rmqtool.recovery.batch_queues import BatchQueueModel
-from rmqtool.recovery.content import chunks
-from rmqtool.recovery.dispatch import Dispatcher, MultiDispatchError
-from rmqtool.recovery.extension import codes_at
-from rmqtool.recovery.queues import BYTES
-from rmqtool.recovery.run import NO_CODE
+from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
+from rmqtool.broker.consume_queue import BYTES
+from rmqtool.broker.dispatch import Dispatcher, MultiDispatchError
+from rmqtool.broker.extension import codes_at
+from rmqtool.broker.queue_records import NO_CODE
+from rmqtool.broker.units import chunks
 from rmqtool.scan.fields import Column
 from rmqtool.scan.lanes import Lanes
 from rmqtool.scan.units import BATCH_UNIT, UNIT, data_end
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.recovery.mapped import MappedFile, MappedFiles
-    from rmqtool.recovery.run import Run
+    from rmqtool.broker.mapped_files import MappedFile, MappedFiles
+    from rmqtool.broker.queue_records import QueueRecords
+    from rmqtool.broker.start import AnyQueue, Start
     from rmqtool.recovery.spans import Key
-    from rmqtool.recovery.start import AnyQueue, Start
     from rmqtool.scan.events import Records
 
     Ints = npt.NDArray[np.int64]
@@ -106,7 +106,7 @@ class WrongEntries:
     messages: int
 
 
-def _span(run: Run) -> tuple[int, int] | None:
+def _span(run: QueueRecords) -> tuple[int, int] | None:
     """Queue offsets [low, high) of a run."""
     return (int(run.bases.min()), int((run.bases + run.counts).max())) if len(run) else None
 
@@ -121,7 +121,7 @@ class _Queue:
         self._extension = extension
         self.found = Matches()
 
-    def append(self, run: Run) -> None:
+    def append(self, run: QueueRecords) -> None:
         """Holds records against the entries at their slots."""
         self.found.add(Matches(span=_span(run)))
         if not self._files:
@@ -165,7 +165,7 @@ class _BatchQueue:
         self._end = end
         self.found = Matches()
 
-    def append(self, run: Run) -> None:
+    def append(self, run: QueueRecords) -> None:
         """Holds records against the entries of their first messages."""
         self.found.add(Matches(span=_span(run)))
         reached = (run.bases >= 0) & (run.bases < self._end)
@@ -247,7 +247,7 @@ class UnitMatcher:
 
     def __init__(self, start: Start) -> None:
         self._known = {
-            key: (type(queue) is BatchQueueModel, tuple(queue.files.files), queue.recovered_max)
+            key: (type(queue) is BatchConsumeQueue, tuple(queue.files.files), queue.recovered_max)
             for key, queue in start.queues.items()
         }
         self._extensions = {
@@ -327,7 +327,7 @@ def wrong_tags(start: Start, matches: Mapping[Key, Matches]) -> tuple[WrongEntri
 def _into_log(start: Start, queue: AnyQueue, seen: Matches) -> int:
     """Entries that lead into the log; 0 without counting where as many records were matched as can be."""
     low, high = start.log.min_offset, start.log.max_offset
-    if isinstance(queue, BatchQueueModel):
+    if isinstance(queue, BatchConsumeQueue):
         parts = (units["physical_offset"] for one in queue.files.files for units in batch_entries(one))
         return sum(int(((offsets >= low) & (offsets < high)).sum()) for offsets in parts)
     end = min(queue.recovered_max, queue.max_offset)

@@ -12,11 +12,12 @@ from rmqtool.recovery.existing import ExistingDamage
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from rmqtool.broker.load import Refusal
+    from rmqtool.broker.record_check import StopReason
+    from rmqtool.broker.start import Mode
     from rmqtool.recovery.config_tables import ConfigOutcome
     from rmqtool.recovery.consequences.consequence import Consequence
-    from rmqtool.recovery.load import Refusal
     from rmqtool.recovery.loss import Loss
-    from rmqtool.recovery.record import StopReason
     from rmqtool.recovery.spans import Lag
     from rmqtool.store.lock import LockState
 
@@ -40,27 +41,6 @@ def verdict_of_all(verdicts: Iterable[Verdict]) -> Verdict:
     """The worst of them; what is not certain for one release is not certain."""
     order = (Verdict.SAFE, Verdict.DAMAGED, Verdict.UNCERTAIN, Verdict.UNSAFE)
     return max(verdicts, key=order.index, default=Verdict.UNCERTAIN)
-
-
-class Mode(StrEnum):
-    """How the store is recovered: `abnormal` when `abort` exists."""
-
-    NORMAL = "normal"
-    ABNORMAL = "abnormal"
-
-
-@dataclass(frozen=True, slots=True)
-class StartPlan:
-    """What is known before the log is read.
-
-    start_segment: base of the file where recovery begins, None without files. bytes_to_scan: from there to
-    the end of the last file, the most that recovery reads. known: greatest end offset in any queue.
-    """
-
-    mode: Mode
-    start_segment: int | None
-    bytes_to_scan: int
-    known: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from formats.commitlog import BLANK_MAGIC_CODE, MESSAGE_MAGIC_CODE, MESSAGE_MAGIC_CODE_V2
+from rmqtool.broker.record_check import StopReason
 from rmqtool.errors import RmqtoolError
 from rmqtool.recovery.fillers import FILLER, covers_rest, latest_before, live
-from rmqtool.recovery.record import StopReason
 from rmqtool.recovery.spans import QueueSpans
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check, Field
 from rmqtool.scan.segment import SegmentScan
 
 if TYPE_CHECKING:
-    from rmqtool.recovery.mapped import MappedFile
-    from rmqtool.recovery.start import Start
+    from rmqtool.broker.mapped_files import MappedFile
+    from rmqtool.recovery.observed_start import ObservedStart
     from rmqtool.store.bytes import ByteSource
 
 _MAGICS = (BLANK_MAGIC_CODE, MESSAGE_MAGIC_CODE, MESSAGE_MAGIC_CODE_V2)
@@ -36,7 +36,7 @@ class PassedOver:
     bytes: int
 
 
-def behind_fillers(start: Start) -> tuple[PassedOver, ...]:
+def behind_fillers(start: ObservedStart) -> tuple[PassedOver, ...]:
     """Records that recovery or dispatching passed over; their queue offsets count as those of the others."""
     size = start.log.size
     places = set(start.end.fillers if start.end else ())
@@ -54,7 +54,7 @@ def behind_fillers(start: Start) -> tuple[PassedOver, ...]:
     return tuple(one for one in found if one is not None)
 
 
-def _behind(one: MappedFile, position: int, start: Start, hidden: QueueSpans) -> PassedOver | None:
+def _behind(one: MappedFile, position: int, start: ObservedStart, hidden: QueueSpans) -> PassedOver | None:
     """What a filler at `position` of a file hides, None for one that covers the rest."""
     size, reading, matcher = start.log.size, start.reading, start.matcher
     if one.file is None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rmqtool.recovery.batch_queues import BatchQueueModel
+from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
 from rmqtool.recovery.holes import Holes, holes
 from rmqtool.recovery.outcome import QueueOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from rmqtool.broker.start import AnyQueue
     from rmqtool.recovery.matching import Matches
+    from rmqtool.recovery.observed_start import ObservedStart
     from rmqtool.recovery.spans import Key, Lag
-    from rmqtool.recovery.start import AnyQueue, Start
 
     Span = tuple[int, int]
 
@@ -22,7 +23,7 @@ _ALWAYS_THERE = ("%LMQ%", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_", "rmq_sys_", "TRANS_
 
 
 def queue_outcomes(
-    start: Start,
+    start: ObservedStart,
     loaded_max: Mapping[Key, int],
     matches: Mapping[Key, Matches] | None,
     *,
@@ -51,19 +52,21 @@ def queue_outcomes(
     )
 
 
-def lags(start: Start) -> tuple[Lag, ...]:
+def lags(start: ObservedStart) -> tuple[Lag, ...]:
     """What queues lacked of the log before the start."""
     if start.settings.rocksdb_queues:
         return ()
     return tuple(one for one in start.spans.lags if is_somebodys(start.store.topics, one.topic))
 
 
-def _wanted_spans(start: Start) -> dict[Key, tuple[int, int]]:
+def _wanted_spans(start: ObservedStart) -> dict[Key, tuple[int, int]]:
     """Queue offsets in the log."""
     return {key: span for key, span in start.spans.of().items() if is_somebodys(start.store.topics, key[0])}
 
 
-def _light_spans(start: Start, matches: Mapping[Key, Matches], own: Collection[Key]) -> dict[Key, Span]:
+def _light_spans(
+    start: ObservedStart, matches: Mapping[Key, Matches], own: Collection[Key]
+) -> dict[Key, Span]:
     """Queue offsets in the log of queues that records feed besides their `own`.
 
     Release 5 numbers some of these queues otherwise than its records (`MultiDispatchUtils`): where entries do
@@ -104,7 +107,7 @@ def _outcome(
         # what the messages of files that were not read have is not known: blanks stand for some of them
         hidden = max(first - low, queue.blanked, gaps.count, 0)
         begin: int | None = min(low, first)
-    elif seen is not None and isinstance(queue, BatchQueueModel):
+    elif seen is not None and isinstance(queue, BatchConsumeQueue):
         # its entries lie close together: only records tell that one is not there
         hidden, begin = seen.missed, seen.first_missed
     else:

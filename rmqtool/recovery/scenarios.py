@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from formats.checkpoint import CHECKPOINT_SIZE
+from rmqtool.broker.traits import traits_of
 from rmqtool.errors import UsageError
-from rmqtool.recovery.traits import traits_of
 from rmqtool.recovery.view import changed, file_with
 from rmqtool.store.names import escape_name
 

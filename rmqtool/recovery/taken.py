@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rmqtool.broker.record_check import StopReason
 from rmqtool.recovery.fillers import FILLER, covers_rest, latest_before
 from rmqtool.recovery.loss import LostPart
 from rmqtool.recovery.outcome import Truncation
-from rmqtool.recovery.record import StopReason
 from rmqtool.scan.segment import SegmentScan
 
 if TYPE_CHECKING:
-    from rmqtool.recovery.commitlog import LogEnd
-    from rmqtool.recovery.mapped import MappedFile
+    from rmqtool.broker.log_recovery import LogEnd
+    from rmqtool.broker.mapped_files import MappedFile
+    from rmqtool.broker.start import Start
     from rmqtool.recovery.spans import Key
-    from rmqtool.recovery.start import Start
     from rmqtool.store.files import StoreFile
 
 

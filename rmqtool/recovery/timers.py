@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from formats.timer import TIMER_UNIT_SIZE, parse_timer_check
-from rmqtool.recovery.load import load_files
-from rmqtool.recovery.mapped import MappedFiles
+from rmqtool.broker.load import load_files
+from rmqtool.broker.mapped_files import MappedFiles
 from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rmqtool.recovery.start import Start
+    from rmqtool.broker.start import Start
 
 TIMERS = ("rmq_sys_wheel_timer", 0)
 _DIRECTORY, _WHEEL, _CHECK = "timerlog", "timerwheel", "config/timercheck"

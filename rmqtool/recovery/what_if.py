@@ -15,10 +15,11 @@ from rmqtool.recovery.taken import lost_parts
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rmqtool.recovery.outcome import Outcome, QueueOutcome, StartPlan
-    from rmqtool.recovery.reading import Reading
+    from rmqtool.broker.log_walk import Reading
+    from rmqtool.broker.settings import StartSettings
+    from rmqtool.broker.start import StartPlan
+    from rmqtool.recovery.outcome import Outcome, QueueOutcome
     from rmqtool.recovery.scenarios import Scenario
-    from rmqtool.recovery.settings import StartSettings
     from rmqtool.store.layout import Store
     from rmqtool.store.lock import LockState
 

@@ -17,7 +17,7 @@ from rmqtool.store.config_json import parse_config, read_listed, refused
 from rmqtool.store.config_types import without
 
 if TYPE_CHECKING:
-    from rmqtool.recovery.traits import Traits
+    from rmqtool.broker.traits import Traits
     from rmqtool.store.config_types import Misfit
     from rmqtool.store.layout import Store
 

@@ -7,22 +7,22 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from formats.checkpoint import CHECKPOINT_SIZE, Checkpoint
+from rmqtool.broker.load import RefusedError
+from rmqtool.broker.record_check import StopReason
+from rmqtool.broker.traits import traits_of
 from rmqtool.errors import PlanRefusedError, UsageError
-from rmqtool.query.segment_ends import record_at
-from rmqtool.recovery.load import RefusedError
+from rmqtool.recovery.observed_start import ObservedStart
 from rmqtool.recovery.queue_ends import lags
-from rmqtool.recovery.record import StopReason
-from rmqtool.recovery.start import Start
-from rmqtool.recovery.traits import traits_of
 from rmqtool.recovery.view import changed, file_with
 from rmqtool.scan.index import read_header
+from rmqtool.scan.segment_ends import record_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rmqtool.recovery.outcome import StartPlan
-    from rmqtool.recovery.reading import Reading
-    from rmqtool.recovery.settings import StartSettings
+    from rmqtool.broker.log_walk import Reading
+    from rmqtool.broker.settings import StartSettings
+    from rmqtool.broker.start import StartPlan
     from rmqtool.store.layout import Store
 
 FIELDS = (
@@ -127,11 +127,11 @@ def start_with(
 
 def _start(
     store: Store, release: str, settings: StartSettings, reading: Reading, values: Mapping[str, int]
-) -> Start:
+) -> ObservedStart:
     checkpoint = file_with(store, "checkpoint", CHECKPOINT_SIZE, partial(build, values))
     abort = file_with(store, "abort", 0, bytes)
     imagined = changed(store, put={"checkpoint": checkpoint, "abort": abort})
-    return Start(imagined, traits_of(release), settings, reading)
+    return ObservedStart(imagined, traits_of(release), settings, reading)
 
 
 def build(values: Mapping[str, int]) -> bytes:
@@ -139,7 +139,7 @@ def build(values: Mapping[str, int]) -> bytes:
     return Checkpoint.build(dict(values))
 
 
-def _timestamp(start: Start, offset: int | None) -> int | None:
+def _timestamp(start: ObservedStart, offset: int | None) -> int | None:
     if offset is None:
         return None
     for one in start.loaded:

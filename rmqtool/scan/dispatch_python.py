@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from formats.commitlog import transaction_of
 from formats.java import java_utf8_decode
 from formats.tags_code import tags_hash
-from rmqtool.scan.fields import Column, Field, Issue, Lane
+from rmqtool.scan.fields import ODD, Column, CrcState, Field, Issue, Lane, Stretch
 from rmqtool.scan.units import OK, UNIT, unit_states
 
 if TYPE_CHECKING:
@@ -49,6 +50,46 @@ def _home(topic: bytes, queue_id: int) -> int:
     return hash((topic, queue_id)) & 0x7FFFFFFFFFFFFFFF
 
 
+def _has_no_unit(row: list[int]) -> bool:
+    unwanted = transaction_of(row[Field.SYS_FLAG]) in ("prepared", "rollback")
+    return unwanted or bool(row[Field.ISSUES] & Issue.TOPIC_UTF8)
+
+
+def _numbered(
+    data: memoryview,
+    origin: int,
+    row: list[int],
+    known: tuple[Ints, Bytes, Int32s],
+    counts: Ints,
+    numbers: dict[tuple[bytes, int], int],
+) -> int | None:
+    """The lane of a record, a new one if there is room for it. numbers: those that this run has met."""
+    import numpy as np
+
+    lanes, names, table = known
+    at = row[Field.TOPIC_POSITION] - origin
+    topic = bytes(data[at : at + row[Field.TOPIC_LENGTH]])
+    key = topic, row[Field.QUEUE_ID]
+    if key in numbers:
+        return numbers[key]
+    lane, free = _lane_of(*key, known)
+    if lane is None:
+        if counts[0] == len(lanes) or counts[0] * 2 >= len(table) or counts[1] + len(topic) > len(names):
+            return None
+        lane = int(counts[0])
+        table[free] = lane + 1
+        lanes[lane, [Lane.QUEUE_ID, Lane.NAME, Lane.NAME_LENGTH, Lane.HASH]] = (
+            row[Field.QUEUE_ID],
+            counts[1],
+            len(topic),
+            _home(*key),
+        )
+        names[counts[1] : counts[1] + len(topic)] = np.frombuffer(topic, np.uint8)
+        counts[:2] += 1, len(topic)
+    numbers[key] = lane
+    return lane
+
+
 def place(
     buf: Bytes,
     origin: int,
@@ -60,37 +101,17 @@ def place(
     columns: Ints,
 ) -> int:
     """See `kernels.dispatch.place`."""
-    import numpy as np
-
     data = memoryview(buf)  # type: ignore[arg-type]
-    lanes, names, table = known
     numbers: dict[tuple[bytes, int], int] = {}
     for r in range(start, len(rows)):
         row = rows[r].tolist()
-        unwanted = transaction_of(row[Field.SYS_FLAG]) in ("prepared", "rollback")
-        if unwanted or row[Field.ISSUES] & Issue.TOPIC_UTF8:
+        if _has_no_unit(row):
             continue
-        at = row[Field.TOPIC_POSITION] - origin
-        topic = bytes(data[at : at + row[Field.TOPIC_LENGTH]])
-        key, free = (topic, row[Field.QUEUE_ID]), 0
-        lane = numbers.get(key)
+        lane = None
+        if counts[2] < columns.shape[1]:
+            lane = _numbered(data, origin, row, known, counts, numbers)
         if lane is None:
-            lane, free = _lane_of(*key, known)
-        full = counts[0] == len(lanes) or counts[0] * 2 >= len(table) or counts[1] + len(topic) > len(names)
-        if counts[2] == columns.shape[1] or (lane is None and full):
             return r
-        if lane is None:
-            lane = int(counts[0])
-            table[free] = lane + 1
-            lanes[lane, [Lane.QUEUE_ID, Lane.NAME, Lane.NAME_LENGTH, Lane.HASH]] = (
-                row[Field.QUEUE_ID],
-                counts[1],
-                len(topic),
-                _home(*key),
-            )
-            names[counts[1] : counts[1] + len(topic)] = np.frombuffer(topic, np.uint8)
-            counts[:2] += 1, len(topic)
-        numbers[key] = lane
         at, length = row[Field.TAGS_POSITION] - origin, row[Field.TAGS_LENGTH]
         tags = java_utf8_decode(bytes(data[at : at + length]))[0] if length > 0 else None
         columns[:, counts[2]] = (
@@ -104,6 +125,49 @@ def place(
         )
         counts[2] += 1
     return len(rows)
+
+
+def stretch(
+    buf: Bytes,
+    origin: int,
+    rows: Ints,
+    start: int,
+    segment_base: int,
+    known: tuple[Ints, Bytes, Int32s, Ints],
+    counts: Ints,
+    columns: Ints,
+) -> int:
+    """See `kernels.dispatch.stretch`."""
+    data = memoryview(buf)  # type: ignore[arg-type]
+    numbers: dict[tuple[bytes, int], int] = {}
+    newest = known[3]
+    for r in range(start, len(rows)):
+        row = rows[r].tolist()
+        if _has_no_unit(row):
+            continue
+        lane = None
+        if counts[2] < columns.shape[1]:
+            lane = _numbered(data, origin, row, known[:3], counts, numbers)
+        if lane is None:
+            return r
+        slot, offset, at = row[Field.QUEUE_OFFSET], segment_base + row[Field.POSITION], int(newest[lane])
+        begun = at < counts[2] and columns[Stretch.LANE, at] == lane
+        if not begun or slot != int(columns[Stretch.LAST_SLOT, at]) + 1:
+            at = newest[lane] = int(counts[2])
+            counts[2] += 1
+            columns[: Stretch.LAST_SLOT, at] = lane, slot, offset
+        columns[Stretch.LAST_SLOT :, at] = slot, offset
+    return len(rows)
+
+
+def outline(rows: Ints, most: int) -> tuple[int, int]:
+    """See `kernels.dispatch.outline`."""
+    odd = 0
+    times = rows[:, Field.STORE_TIMESTAMP].tolist()
+    even = all(time > 0 for time in times) and all(abs(a - b) <= most for a, b in pairwise(times))
+    for issues, state in rows[:, [Field.ISSUES, Field.CRC_STATE]].tolist():
+        odd += bool(issues & ODD) or state == CrcState.BAD
+    return odd, int(even)
 
 
 def by_lane(columns: Ints, count: int, starts: Ints, order: Ints) -> None:

@@ -8,8 +8,10 @@ declared format.
 from __future__ import annotations
 
 from enum import IntEnum, IntFlag
+from functools import reduce
+from operator import or_
 
-from formats.commitlog import HEADERS
+from formats.commitlog import HEADERS, SysFlag
 from formats.primitives import offset_of, sizeof
 
 
@@ -75,6 +77,16 @@ class Issue(IntFlag):
     PROPERTIES_SYNTAX = 32
     """a non-empty segment that Java's decoder drops"""
     PROPERTIES_NUL = 64
+    SYS_FLAG = 128
+    """a flag of no known release; this and what follows are set with `Check.CONTENT` only"""
+    COMMAND = 256
+    """the body begins with the header of a remoting command (`RemotingCommand#encode`)"""
+    SEPARATOR = 512
+    """the value of TAGS holds the separator that follows a name"""
+    SEALED = 1024
+    """the record ends in `__CRC32#`, which is no fault"""
+    CRC32 = 2048
+    """and the number there is not that of the record in front of it"""
 
 
 TORN = Issue.TOPIC_NUL | Issue.TOPIC_UTF8 | Issue.PROPERTIES_NUL
@@ -85,6 +97,15 @@ Properties of a client's batch are stored as they were sent, in whatever encodin
 """
 
 
+ODD = ~int(Issue.SEALED)
+"""bits of `ISSUES` that are something to tell"""
+
+KNOWN_FLAGS = reduce(or_, map(int, SysFlag))
+
+COMMAND_AT, COMMAND = 8, b'{"code":'
+"""how a remoting command goes on behind its two lengths"""
+
+
 class Check(IntFlag):
     """How much a kernel looks at, beyond the frame."""
 
@@ -93,6 +114,9 @@ class Check(IntFlag):
     TEXT = 2
     """topic characters, property syntax, UTF-8, and the places of TAGS, KEYS and UNIQ_KEY"""
     ALL = 3
+    CONTENT = 4
+    """with TEXT: what no reader of records needs to know and a verification tells (`Issue.SYS_FLAG`, …)"""
+    VERIFY = 7
 
 
 class Stop(IntEnum):
@@ -167,6 +191,20 @@ class Column(IntEnum):
     CODE = 4
     OWNER = 5
     TIME = 6
+
+
+class Stretch(IntEnum):
+    """Rows of the int64 matrix of stretches (`kernels.dispatch.stretch`).
+
+    A stretch is records of one topic and queue, in log order, each with the queue offset behind that of the
+    one before. OFFSET is the physical offset of the first.
+    """
+
+    LANE = 0
+    SLOT = 1
+    OFFSET = 2
+    LAST_SLOT = 3
+    LAST_OFFSET = 4
 
 
 class Queue(IntEnum):

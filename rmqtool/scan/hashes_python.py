@@ -40,6 +40,13 @@ def _keys(row: list[int], data: memoryview, origin: int) -> list[str]:
     return [one for one in (uniq, *keys.split(" ")) if one]
 
 
+def keyed(buf: Bytes, origin: int, rows: Ints, found: Ints) -> None:
+    """See `kernels.hashes.keyed`."""
+    data = memoryview(buf)  # type: ignore[arg-type]
+    having = [number for number, row in enumerate(rows.tolist()) if _keys(row, data, origin)]
+    found[:] = (having[0], having[-1], len(having)) if having else 0
+
+
 def key_hashes(
     buf: Bytes, origin: int, rows: Ints, start: int, hashes: Int32s, owners: Int32s
 ) -> tuple[int, int]:

@@ -96,6 +96,8 @@ _rooms = {
     room: SimpleNamespace(**{name: _bound(_library, name, one) for name, one in kernels.items()})
     for room, kernels in SIGNATURES.items()
 }
-building, carve, dispatch, hashes = (_rooms[one] for one in ("building", "carve", "dispatch", "hashes"))
+building, carve, dispatch, encoding, hashes = (
+    _rooms[one] for one in ("building", "carve", "dispatch", "encoding", "hashes")
+)
 for _one in ("checksum", "entries", "spans", "text", "walk"):
     globals().update(vars(_rooms[_one]))

@@ -17,6 +17,7 @@ from formats.commitlog import MESSAGE_MAGIC_CODE_V2 as MAGIC_V2
 from rmqtool.scan import building_python as building
 from rmqtool.scan import carve_python as carve
 from rmqtool.scan import dispatch_python as dispatch
+from rmqtool.scan import encoding_python as encoding
 from rmqtool.scan import fields as f
 from rmqtool.scan import hashes_python as hashes
 from rmqtool.scan.entries_python import walk_entries
@@ -36,6 +37,7 @@ __all__ = [
     "building",
     "carve",
     "dispatch",
+    "encoding",
     "find_record",
     "first_nonzero",
     "gather",

@@ -11,7 +11,7 @@ import numpy as np
 from formats.errors import FormatError
 from formats.properties import decode
 from formats.tags_code import SCHEDULE_TOPIC, tags_code_of
-from rmqtool.scan.fields import Column, Field, Lane
+from rmqtool.scan.fields import Column, Field, Lane, Stretch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,17 +29,17 @@ _FIRST_NAMES = 1 << 16
 
 
 class LaneColumns:
-    """Up to `room` records that want a unit, in columns (`fields.Column`).
+    """Up to `room` records that want a unit, in columns (`fields.Column`), or stretches of them.
 
-    `keys` are the topics and queue numbers seen so far, by lane.
+    `keys` are the topics and queue numbers seen so far, by lane. width: `len(Column)` or `len(Stretch)`.
     """
 
-    def __init__(self, kernels: ModuleType, room: int) -> None:
+    def __init__(self, kernels: ModuleType, room: int, width: int = len(Column)) -> None:
         self._kernels = kernels.dispatch
         self._counts = np.zeros(3, np.int64)
         """lanes, bytes of their names, columns that are filled"""
         self._order = np.empty(room, np.int64)
-        self.columns: Ints = np.empty((len(Column), room), np.int64)
+        self.columns: Ints = np.empty((width, room), np.int64)
         self.keys: list[Key] = []
 
     def __len__(self) -> int:
@@ -60,7 +60,10 @@ class LaneColumns:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Neighbouring records that want a unit. keys: of their lanes; more are added while the log is read."""
+    """Neighbouring records that want a unit, or their stretches, in columns.
+
+    keys: of their lanes; more are added while the log is read.
+    """
 
     columns: Ints
     keys: list[Key]
@@ -69,8 +72,8 @@ class Placed:
 class GatheredLanes(LaneColumns):
     """Takes what was placed elsewhere, by one `Lanes` after the other."""
 
-    def __init__(self, kernels: ModuleType, room: int) -> None:
-        super().__init__(kernels, room)
+    def __init__(self, kernels: ModuleType, room: int, width: int = len(Column)) -> None:
+        super().__init__(kernels, room, width)
         self._known: dict[Key, int] = {}
         self._theirs: list[Key] = []
         self._own = np.empty(0, np.int64)
@@ -112,8 +115,10 @@ class Lanes(LaneColumns):
     bytes, and some hundred bytes for each topic and queue.
     """
 
+    width = len(Column)
+
     def __init__(self, kernels: ModuleType, room: int, levels: Mapping[int, int] | None = None) -> None:
-        super().__init__(kernels, room)
+        super().__init__(kernels, room, self.width)
         self._lanes = np.empty((_FIRST_LANES, len(Lane)), np.int64)
         self._names = np.empty(_FIRST_NAMES, np.uint8)
         self._table = np.zeros(4 * _FIRST_LANES, np.int32)
@@ -125,10 +130,7 @@ class Lanes(LaneColumns):
         start = 0
         while start < len(run.rows):
             before = len(self)
-            known = self._lanes, self._names, self._table
-            start = self._kernels.place(
-                run.window, run.origin, run.rows, start, segment_base, known, self._counts, self.columns
-            )
+            start = self._put(run, start, segment_base)
             self._name_new_lanes()
             if self._scheduled:
                 self._set_delivery_times(run, before)
@@ -136,6 +138,14 @@ class Lanes(LaneColumns):
                 yield
             elif start < len(run.rows):
                 self._grow()
+
+    def _put(self, run: Records, start: int, segment_base: int) -> int:
+        """Columns of the records from row `start` on; the row in front of which there was no more room."""
+        known = self._lanes, self._names, self._table
+        following: int = self._kernels.place(
+            run.window, run.origin, run.rows, start, segment_base, known, self._counts, self.columns
+        )
+        return following
 
     def placed(self, run: Records, segment_base: int) -> Placed:
         """A run of records by itself, of any length."""
@@ -175,3 +185,25 @@ class Lanes(LaneColumns):
             except FormatError:
                 code = 0
             self.columns[Column.CODE, place] = code
+
+
+class StretchedLanes(Lanes):
+    """As `Lanes`, with one column for neighbouring queue offsets (`fields.Stretch`)."""
+
+    width = len(Stretch)
+
+    def __init__(self, kernels: ModuleType, room: int) -> None:
+        super().__init__(kernels, room)
+        self._newest = np.zeros(len(self._lanes), np.int64)
+
+    def _put(self, run: Records, start: int, segment_base: int) -> int:
+        if len(self._newest) < len(self._lanes):
+            self._newest = np.full(len(self._lanes), self.columns.shape[1])
+        known = self._lanes, self._names, self._table, self._newest
+        following: int = self._kernels.stretch(
+            run.window, run.origin, run.rows, start, segment_base, known, self._counts, self.columns
+        )
+        return following
+
+    def _set_delivery_times(self, run: Records, before: int) -> None:
+        """No tags code, no delivery time in its place."""

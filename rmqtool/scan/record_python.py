@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 from formats.commitlog import BLANK_MAGIC_CODE, END_FILE_MIN_BLANK_LENGTH
 from formats.commitlog import MESSAGE_MAGIC_CODE as MAGIC_V1
 from formats.commitlog import MESSAGE_MAGIC_CODE_V2 as MAGIC_V2
+from formats.crc_trailer import TRAILER_SIZE, CrcTrailer, value_of
+from formats.errors import FormatError
+from formats.properties import CRC32, NAME_SEPARATOR
 from rmqtool.scan import fields as f
 from rmqtool.scan.crc import crc32
 from rmqtool.scan.fields import Check, CrcState, Field, Issue, Stop
@@ -26,6 +29,7 @@ _I64 = struct.Struct(">q")
 _LEGAL = frozenset(TOPIC_CHARACTERS)
 _LONGEST_TEXT = 2 * 0x7FFF
 ACCEPTED = -1
+_NAME_END = bytes([NAME_SEPARATOR])
 _KNOWN = {
     b"TAGS": Field.TAGS_POSITION,
     b"KEYS": Field.KEYS_POSITION,
@@ -195,3 +199,31 @@ def contents(data: memoryview, origin: int, checks: int, row: Ints) -> None:
         raw = _span(data, position - origin, int(row[Field.PROPERTIES_LENGTH]))
         issues = _topic_issues(bytes(topic)) | _scan_properties(bytes(raw), position, row)
         row[Field.ISSUES] |= int(issues)
+    if checks & Check.CONTENT:
+        row[Field.ISSUES] |= int(_remarks(data, origin, checks, row.tolist()))
+
+
+def _remarks(data: memoryview, origin: int, checks: int, row: list[int]) -> Issue:
+    """What `Check.CONTENT` asks for."""
+    issues = Issue.SYS_FLAG if row[Field.SYS_FLAG] & ~f.KNOWN_FLAGS else Issue(0)
+    body = _span(data, row[Field.BODY_POSITION] - origin, row[Field.BODY_LENGTH])
+    if body[f.COMMAND_AT : f.COMMAND_AT + len(f.COMMAND)] == f.COMMAND:
+        issues |= Issue.COMMAND
+    if checks & Check.TEXT:
+        tags = _span(data, row[Field.TAGS_POSITION] - origin, row[Field.TAGS_LENGTH])
+        issues |= Issue.SEPARATOR if _NAME_END in bytes(tags) else Issue(0)
+    record = _span(data, row[Field.POSITION] - origin, row[Field.STORE_SIZE])
+    trailer = bytes(record[-TRAILER_SIZE:])
+    if row[Field.PROPERTIES_LENGTH] >= TRAILER_SIZE and trailer.startswith(CRC32.encode() + _NAME_END):
+        issues |= Issue.SEALED
+        if stored_crc32(trailer) != crc32(record[:-TRAILER_SIZE]):
+            issues |= Issue.CRC32
+    return issues
+
+
+def stored_crc32(trailer: bytes) -> int | None:
+    """The number in the last 20 bytes of a record; None where they do not end as a property."""
+    try:
+        return value_of(CrcTrailer.parse(trailer).digits.decode("latin-1"))
+    except FormatError:
+        return None

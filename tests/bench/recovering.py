@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from rmqtool.broker.log_walk import Reading
 from rmqtool.check.verify import Reading as CheckReading
 from rmqtool.check.verify import Verification
 from rmqtool.recovery.foretell import foretell
-from rmqtool.recovery.reading import Reading
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import data_bytes
 from rmqtool.store.access import Access

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fixtures import damage_cases
+from rmqtool.broker.settings import settings_of
 from rmqtool.recovery.foretell import reading_for
 from rmqtool.recovery.scenarios import parse_scenario
-from rmqtool.recovery.settings import settings_of
 from rmqtool.recovery.what_if import Conditions
 from tests.recovery.corpus import damaged_store, foretold
 

@@ -11,7 +11,7 @@ import pytest
 from tests.project.files import ROOT, sources
 
 LEVELS = (
-    {"formats"}, {"store"}, {"scan"}, {"build", "check", "query"}, {"recovery", "explain"},
+    {"formats"}, {"store"}, {"scan"}, {"broker"}, {"build", "check", "query"}, {"recovery", "explain"},
     {"repair", "messagestore"}, {"output"}, {"pipeline"}, {"cli"},
 )  # fmt: skip
 RANK = {room: rank for rank, rooms in enumerate(LEVELS) for room in rooms}

@@ -12,7 +12,7 @@ from rmqtool.store.layout import Store
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rmqtool.query.queue_view import QueueView
+    from rmqtool.broker.queue_view import QueueView
 
 NAMES = [name for name in fixtures.golden_names("api") if "rocksdb" not in name and "unclean" not in name]
 """queues in RocksDB are not read, and unclean copies have Java's answers after recovery"""

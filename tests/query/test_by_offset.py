@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rmqtool.broker.get_message import GetMessageStatus, pull
 from rmqtool.query.by_offset import pull_on
 from rmqtool.query.offset_query import OffsetQuery
-from rmqtool.query.pull import GetMessageStatus, pull
 from rmqtool.query.subscription import Subscription
 from rmqtool.query.unit_tags import UnitTags
 from rmqtool.query.verdict import Question
@@ -25,9 +25,7 @@ def test_one_pull_is_answered_as_java_did(golden, name):
         expression = asked.get("tagExpr") or "*"
         with queue(found, *place[:2]) as view, UnitTags(store, *place[:2]) as tags:
             query = OffsetQuery(store, view, rules, Question(*place), Subscription.of(expression))
-            answer = pull(
-                view, place[2], asked["max"], oldest_4=rules.back_to_zero, passes=query.broker_filter(tags)
-            )
+            answer = pull(view, place[2], asked["max"], query.broker_filter(tags))
         facts = answer.status, answer.min_offset, answer.max_offset, answer.next_begin_offset
         java = asked["status"], asked["minOffset"], asked["maxOffset"], asked["nextBeginOffset"]
         assert (str(facts[0]), *facts[1:]) == java, (place, expression)
@@ -38,11 +36,10 @@ def test_one_pull_is_answered_as_java_did(golden, name):
 @pytest.mark.parametrize("name", ["v470-basic", "v498-preblank", "v533-basic", "v533-batchcq", "v533-v2"])
 def test_all_messages_follow_past_the_limits_of_one_pull(golden, name):
     found = golden(name)
-    rules = rules_of(found)
     for one in found.expected["cqUnits"]:
         with queue(found, one["topic"], one["queue"]) as view:
             start = view.min_offset
-            first, more = pull_on(view, start, 10**6, rules)
+            first, more = pull_on(view, start, 10**6)
             slots = [each.queue_offset for each in more]
         if first.status is GetMessageStatus.FOUND:
             wanted = [unit[0] for unit in one["units"] if unit[0] >= start and unit[2] != 0x7FFFFFFF]

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from fixtures.stores import healthy_store
+from rmqtool.broker.offset_by_time import Boundary, broker_offset
 from rmqtool.query.by_time import exact_offset
-from rmqtool.query.time_search import Boundary, broker_offset
 from tests.helpers import rmq
-from tests.query.serving import NAMES, queue, rules_of
+from tests.query.serving import NAMES, queue
 from tests.tiers import of_each_kind
 
 PRE_BLANK = 0x7FFFFFFF
@@ -19,12 +19,11 @@ PRE_BLANK = 0x7FFFFFFF
 @pytest.mark.parametrize("name", of_each_kind(NAMES))
 def test_the_broker_would_answer_as_it_did(golden, name):
     found = golden(name)
-    rules = rules_of(found)
     for asked in found.expected["offsetByTime"]:
         with queue(found, asked["topic"], asked["queue"]) as view:
             for key in asked.keys() & {"lower", "upper", "offset"}:
                 boundary = Boundary.UPPER if key == "upper" else Boundary.LOWER
-                answer = broker_offset(view, asked["timestamp"], boundary, bounded=rules.bounded_time_search)
+                answer = broker_offset(view, asked["timestamp"], boundary)
                 assert answer == asked[key], (asked, key)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from fixtures.stores import healthy_store
 from formats.commitlog import encode_message
+from rmqtool.broker.traits import traits_of
 from rmqtool.query.client_decode import decodes
 from tests.helpers import rmq
 
@@ -75,7 +76,7 @@ def damaged(name: str, whole: bytes) -> bytes:
 def test_as_java_decodes(name: str, five: bool) -> None:
     size = 209 if five else 208
     answer = damaged(name, record(100, size)) + b"".join(record(number, size) for number in range(101, 132))
-    found, end = decodes(answer, five=five)
+    found, end = decodes(answer, traits_of("5.3.3" if five else "4.9.8"))
     first = (found[0].queue_offset, found[0].topic) if found else (None, None)
     assert (len(found), *first) == JAVA[name][five]
     assert (end == len(answer)) == (len(found) == 32)

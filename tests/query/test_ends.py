@@ -9,7 +9,7 @@ import pytest
 from formats.commitlog import BLANK_MAGIC_CODE, Blank, encode_message
 from formats.consumequeue import PRE_BLANK, BatchUnit, Unit
 from rmqtool.query.queue_ends import file_ends
-from rmqtool.query.segment_ends import segment_ends
+from rmqtool.scan.segment_ends import segment_ends
 from rmqtool.store.layout import Store
 
 SIZE = 4 << 20

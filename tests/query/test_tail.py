@@ -12,9 +12,9 @@ import pytest
 import fixtures
 from fixtures.builder import HandmadeLog, damage_file, overwrite
 from rmqtool.query import tail as module
-from rmqtool.query.log_end import end_of_data
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.tail import LogTail
+from rmqtool.scan.log_end import end_of_data
 from rmqtool.store.layout import Store
 from tests.disks import replace
 from tests.helpers import held

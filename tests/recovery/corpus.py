@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fixtures import apply_case
+from rmqtool.broker.settings import settings_of
 from rmqtool.recovery.foretell import foretell, reading_for
-from rmqtool.recovery.settings import settings_of
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
 from rmqtool.store.lock import LockState

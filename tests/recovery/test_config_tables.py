@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fixtures import config_cases
+from rmqtool.broker.traits import traits_of
 from rmqtool.recovery.config_tables import Loads, config_outcomes, config_view, loads_as
-from rmqtool.recovery.traits import traits_of
 from rmqtool.store.layout import Store
 
 if TYPE_CHECKING:

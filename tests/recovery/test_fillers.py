@@ -13,9 +13,9 @@ import pytest
 
 from fixtures import base_facts, copy_base
 from formats.commitlog import BLANK_MAGIC_CODE
+from rmqtool.broker.settings import settings_of
 from rmqtool.recovery.foretell import foretell, reading_for
 from rmqtool.recovery.outcome import Verdict
-from rmqtool.recovery.settings import settings_of
 from rmqtool.scan import kernels_python
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check, Field

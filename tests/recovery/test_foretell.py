@@ -8,10 +8,10 @@ import pytest
 
 from fixtures.builder import FIRST_TIME, HandmadeLog
 from formats.checkpoint import Checkpoint
+from rmqtool.broker.record_check import StopReason
+from rmqtool.broker.start import StartPlan
 from rmqtool.recovery.foretell import foretell
 from rmqtool.recovery.lookback import LookBack
-from rmqtool.recovery.outcome import StartPlan
-from rmqtool.recovery.record import StopReason
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
 from rmqtool.store.lock import LockState

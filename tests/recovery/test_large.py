@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rmqtool.broker.log_walk import BudgetEndedError
 from rmqtool.recovery.foretell import foretell
 from rmqtool.recovery.lookback import LookBack
-from rmqtool.recovery.reading import BudgetEndedError
 from rmqtool.store.bytes import WINDOW_BYTES, PreadSource
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
@@ -101,8 +101,8 @@ def test_many_starts_read_an_old_segment_once(tmp_path: Path, read: dict[str, in
 
 @pytest.mark.parametrize("steps", [0, 5, 81, 100])
 def test_time_may_end_anywhere(tmp_path: Path, steps: int) -> None:
+    from rmqtool.broker.log_walk import Reading
     from rmqtool.recovery.foretell import reading_for
-    from rmqtool.recovery.reading import Reading
 
     store = opened(SMALL.write(tmp_path / "store", clean=True), SMALL)
     left = iter(range(steps))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fixtures import base_facts, copy_base
+from rmqtool.broker.settings import settings_of
 from rmqtool.recovery.foretell import foretell, reading_for
-from rmqtool.recovery.settings import settings_of
 from rmqtool.scan import kernels_python
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store

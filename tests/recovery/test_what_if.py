@@ -12,11 +12,11 @@ import pytest
 
 from fixtures import damage_case, damage_cases
 from fixtures.damage import apply_operation, copy_base
+from rmqtool.broker.settings import settings_of
 from rmqtool.check.catalogue import Severity
 from rmqtool.errors import UsageError
 from rmqtool.recovery.foretell import foretell, reading_for
 from rmqtool.recovery.scenarios import parse_scenario
-from rmqtool.recovery.settings import settings_of
 from rmqtool.recovery.what_if import Conditions
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fixtures import damage_case, damage_cases
+from rmqtool.broker.settings import settings_of
 from rmqtool.errors import UsageError
 from rmqtool.recovery.foretell import reading_for
-from rmqtool.recovery.settings import settings_of
 from rmqtool.repair.broker.policy import plan_broker_policy
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.in_place import apply_in_place

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formats.commitlog import MESSAGE_MAGIC_CODES, encode_message
+from formats.commitlog import HEADERS, MESSAGE_MAGIC_CODES, SysFlag, encode_message
+from formats.crc_trailer import reserve, seal
+from formats.primitives import offset_of
 from formats.replay import entry
 from rmqtool.scan.ahead.signatures import flat
-from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Column, Field, Keys, Lane, Queue
+from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Column, Field, Keys, Lane, Queue, Stretch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,16 +27,17 @@ MAGIC = MESSAGE_MAGIC_CODES[0].to_bytes(4, "big", signed=True)
 KERNELS = {
     "building": {"append_units", "put_keys", "feeds_further_queues"},
     "carve": {"carve"},
-    "dispatch": {"place", "agree_units", "ascending_units"},
+    "dispatch": {"place", "stretch", "agree_units", "ascending_units"},
+    "encoding": {"encode"},
     "entries": {"walk_entries"},
-    "hashes": {"key_hashes", "agree", "chain", "compare_slots", "follow"},
+    "hashes": {"key_hashes", "keyed", "agree", "chain", "compare_slots", "follow"},
     "spans": {"first_nonzero", "gather", "message_ids", "property_spans"},
     "walk": {"walk", "find_record"},
 }
 CALLED = {
     "checksum": {"crc32_at", "crc_at"},
     "hashes": {"extend", "same"},
-    "record": {"frame", "contents"},
+    "record": {"frame", "contents", "remarks"},
     "text": {
         "utf8_ok", "topic_issues", "masks", "pair", "note", "scan_clean_properties", "scan_odd_properties",
         "finish_odd",
@@ -43,11 +46,12 @@ CALLED = {
 """kernels that take an address, which only those of `KERNELS` give them"""
 COLUMNS = {
     "building": {"places_and_times"},
-    "dispatch": {"rehash", "by_lane"},
+    "dispatch": {"rehash", "by_lane", "outline"},
     "hashes": {"lengths_of_chains"},
 }
 """kernels that see no byte of a store, only columns that others made"""
 _UNIT, _ITEM = 20, 20
+AT_BORN_HOST = offset_of(HEADERS[False, False], "born_host")
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -93,7 +97,9 @@ class _Seen:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._kernels, name)
-        if name in {"building", "dispatch", "hashes"} or (name == "carve" and not callable(found)):
+        if name in {"building", "dispatch", "encoding", "hashes"} or (
+            name == "carve" and not callable(found)
+        ):
             return _Seen(found, self._whole)
 
         def kernel(*arguments: Any) -> Any:
@@ -112,11 +118,12 @@ def _run_on_records(buffer: np.ndarray, kernels: Any) -> None:
     rows = np.zeros((64, ROW_WIDTH), np.int64)
     status = np.zeros(STATUS_WIDTH, np.int64)
     for file_size in (buffer.size, buffer.size + 1000):
-        kernels.walk(buffer, 0, 0, file_size, 0, int(Check.ALL), rows, status)
+        kernels.walk(buffer, 0, 0, file_size, 0, int(Check.VERIFY), rows, status)
         count = int(status[0])
         for any_offset in (0, 1):
             for start in (0, 1, max(buffer.size - 9, 0), buffer.size):
                 kernels.find_record(buffer, start, 0, file_size, 0, 0, any_offset, rows[-1:], status)
+        _run_encoding(buffer, rows[:count], kernels.encoding)
         places = np.ascontiguousarray(rows[:count, Field.PROPERTIES_POSITION])
         lengths = np.ascontiguousarray(np.maximum(rows[:count, Field.PROPERTIES_LENGTH], 0))
         spans = np.zeros((int((lengths // 4 + 1).sum()), 4), np.int64)
@@ -142,6 +149,9 @@ def _run_on_rows(buffer: np.ndarray, rows: np.ndarray, kernels: Any) -> None:
     known = np.zeros((8, len(Lane)), np.int64), np.zeros(4096, np.uint8), np.zeros(32, np.int32)
     columns = np.zeros((len(Column), 64), np.int64)
     kernels.dispatch.place(buffer, 0, rows, 0, 0, known, np.zeros(3, np.int64), columns)
+    columns, newest = np.zeros((len(Stretch), 64), np.int64), np.zeros(8, np.int64)
+    kernels.dispatch.stretch(buffer, 0, rows, 0, 0, (*known, newest), np.zeros(3, np.int64), columns)
+    kernels.hashes.keyed(buffer, 0, rows, np.zeros(3, np.int64))
 
 
 def _run_on_entries(buffer: np.ndarray, kernels: Any) -> None:
@@ -172,6 +182,18 @@ def _run_on_units(buffer: np.ndarray, dispatch: Any) -> None:
     chosen, right = np.arange(count), np.zeros(count, bool)
     for first in (0, 1, -5, 1 << 50):
         dispatch.agree_units(buffer, first, columns, chosen, right)
+
+
+def _run_encoding(buffer: np.ndarray, rows: np.ndarray, encoding: Any) -> None:
+    """Records that were found, written again into memory that ends where they end."""
+    lengths = rows[:, [Field.BODY_LENGTH, Field.TOPIC_LENGTH, Field.PROPERTIES_LENGTH]]
+    rows = np.ascontiguousarray(rows[(lengths >= 0).all(axis=1)])
+    born = rows[:, Field.POSITION] + AT_BORN_HOST
+    wide = (rows[:, Field.SYS_FLAG] & int(SysFlag.BORNHOST_V6)) != 0
+    hosts = np.stack([born, born + np.where(wide, 20, 8) + 8], axis=1)
+    sizes = rows[:, Field.STORE_SIZE]
+    with before_guard(bytes(int(sizes.sum()))) as out:
+        encoding.encode(rows, hosts, (buffer,) * 4, 0, np.cumsum(sizes) - sizes, out)
 
 
 def _run_writing(count: int, building: Any) -> None:
@@ -209,6 +231,7 @@ def guarded_inputs() -> Iterator[bytes]:
             yield record
             yield from (record[:-cut] for cut in (1, 2, 60))
             yield record + encode_message(topic, b"", text, physical_offset=len(record))
+            yield seal(encode_message(topic, bytes(8) + b'{"code":', reserve(text)))
             yield entry(record) + entry(record)[:-3]
     for length in range(140):
         yield bytes(length)

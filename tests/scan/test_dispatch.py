@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
@@ -15,8 +16,9 @@ from formats.java import java_utf8_decode
 from formats.tags_code import tags_hash
 from rmqtool.scan import dispatch_python, hashes_python
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import ROW_WIDTH, Column, Field, Issue
-from rmqtool.scan.lanes import Lanes
+from rmqtool.scan.fields import ROW_WIDTH, Column, CrcState, Field, Issue
+from rmqtool.scan.keys import key_hashes
+from rmqtool.scan.lanes import Lanes, StretchedLanes
 from rmqtool.scan.units import UNIT
 from tests.scan.conftest import compiled_kernels, python_kernels
 
@@ -87,6 +89,69 @@ def test_records_are_sorted_by_topic_and_queue(records: list[Any], room: int) ->
 def test_any_number_of_queues(module: ModuleType) -> None:
     records = [(f"Topic{number // 3}-{'x' * 90}", number, 0, b"", 0, 0) for number in range(1500)]
     assert lanes_of(module, records, 4096) == expected(records)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(RECORD, max_size=30), st.sampled_from([2, 100]), st.integers(1, 9))
+def test_stretches_are_the_records_of_each_queue(records: list[Any], room: int, at_once: int) -> None:
+    """Their records one by one are the queue's, and in one call none could be longer."""
+    wanted: dict[Any, list[tuple[int, int]]] = {}
+    for key, slot, offset, *_ in expected(records):
+        wanted.setdefault(key, []).append((slot, offset))
+    run = run_of(records)
+    for module in MODULES:
+        lanes = StretchedLanes(compiled_kernels() if module is compiled else python_kernels(), room)
+        found: dict[Any, list[tuple[int, int]]] = {}
+        for start in range(0, len(records), at_once):
+            part = lanes.placed(Records(run.rows[start : start + at_once], run.window, ORIGIN), BASE)
+            last: dict[int, int] = {}
+            for lane, slot, offset, last_slot, last_offset in part.columns.T.tolist():
+                assert room < 100 or last.get(lane) != slot - 1
+                last[lane] = last_slot
+                left = wanted[part.keys[lane]][len(found.get(part.keys[lane], [])) :][: last_slot - slot + 1]
+                assert [one for one, _ in left] == list(range(slot, last_slot + 1))
+                assert (left[0][1], left[-1][1]) == (offset, last_offset)
+                found.setdefault(part.keys[lane], []).extend(left)
+        assert found == wanted
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([0, 0, int(Issue.SEALED), int(Issue.CRC32 | Issue.SEALED), 1]),
+            st.sampled_from(CrcState),
+            st.sampled_from([-(1 << 63), -1, 0, 1, 9, 10, 19, 1 << 40, (1 << 63) - 1]),
+        ),
+        max_size=8,
+    )
+)
+def test_an_outline_tells_whether_rows_must_be_looked_at(given: list[tuple[int, CrcState, int]]) -> None:
+    rows = np.zeros((len(given), ROW_WIDTH), np.int64)
+    for row, one in zip(rows, given, strict=True):
+        row[[Field.ISSUES, Field.CRC_STATE, Field.STORE_TIMESTAMP]] = one
+    odd = sum(bool(issues & ~Issue.SEALED) or state is CrcState.BAD for issues, state, _ in given)
+    times = [time for *_, time in given]
+    even = all(one > 0 for one in times) and all(abs(a - b) <= 9 for a, b in pairwise(times))
+    for module in MODULES:
+        assert module.outline(rows, 9) == (odd, even)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from([b"", b"k"]), st.sampled_from([b"", b"  ", b" a"]), st.booleans())))
+def test_records_with_keys_are_those_that_have_hashes(given: list[tuple[bytes, bytes, bool]]) -> None:
+    run = run_of([("T", 0, 0, b"", 12 if back else 0, 0) for *_, back in given])
+    data = bytearray(run.window.tobytes())
+    for row, (uniq, keys, _) in zip(run.rows, given, strict=True):
+        for at, raw in ((Field.UNIQ_KEY_POSITION, uniq), (Field.KEYS_POSITION, keys)):
+            row[[at, at + 1]] = ORIGIN + len(data), len(raw) or -1
+            data += raw
+    run = Records(run.rows, np.frombuffer(bytes(data), np.uint8), ORIGIN)
+    for module in (hashes_python, hashes):
+        owners = sorted(set(key_hashes(module, run)[1].tolist()))
+        found = np.full(3, 7)
+        module.keyed(run.window, ORIGIN, run.rows, found)
+        assert found.tolist() == ([owners[0], owners[-1], len(owners)] if owners else [0, 0, 0])
 
 
 UNITS = st.lists(

@@ -15,11 +15,13 @@ from formats.commitlog import (
     MESSAGE_MAGIC_CODE_V2,
     TOPIC_LENGTH,
     Message,
+    SysFlag,
     body_crc_ok,
     encode_message,
     is_v6,
 )
-from formats.primitives import java_utf8_decode, sizeof
+from formats.crc_trailer import TRAILER_SIZE, reserve, seal, value_of
+from formats.primitives import crc32_masked, java_utf8_decode, sizeof
 from formats.properties import decode_pairs
 from rmqtool.scan.events import Blank, End, Gap, Records, Tail
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, CrcState, Field, Issue
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from rmqtool.store.bytes import ByteSource
 
+COMBINED = {SysFlag.ROLLBACK, SysFlag.TRANSACTION_MASK, SysFlag.COMPRESSION_ZLIB, SysFlag.COMPRESSION_MASK}
 LEGAL = frozenset(b"%|_-") | frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 I16, I32, I64 = (st.integers(-(1 << bits - 1), (1 << bits - 1) - 1) for bits in (16, 32, 64))
 
@@ -96,7 +99,11 @@ TOPICS = st.text(st.sampled_from("abcXYZ019%|_-"), min_size=1, max_size=70) | st
 )
 V4_HOSTS = st.tuples(st.binary(min_size=4, max_size=4), I32)
 HOSTS = V4_HOSTS | st.tuples(st.binary(min_size=16, max_size=16), I32)
-BODIES = st.binary(max_size=200) | st.integers(0, 5000).map(lambda n: bytes(i * 7 & 0xFF for i in range(n)))
+BODIES = (
+    st.binary(max_size=200)
+    | st.sampled_from([bytes(8) + b'{"code":', bytes(9) + b'{"code":1'])
+    | st.integers(0, 5000).map(lambda n: bytes(i * 7 & 0xFF for i in range(n)))
+)
 
 
 @st.composite
@@ -134,6 +141,10 @@ def logs(draw: st.DrawFn, base: int = 0, max_records: int = 6) -> bytes:
         right = draw(st.integers(0, 9)) > 0
         offset = base + len(data) if right else draw(I64)
         data += encode_message(**fields, physical_offset=offset)
+        if draw(st.integers(0, 4)) == 0:
+            fields["properties"] = reserve(fields["properties"])
+            sealed = seal(encode_message(**fields, physical_offset=base + len(data)))
+            data += sealed[:-11] + draw(st.sampled_from([sealed[-11:], sealed[-11:-1] + b"\x03", b"9" * 11]))
     return data
 
 
@@ -223,8 +234,29 @@ def declared_row(data: bytes, at: int, base: int = 0, checks: Check = Check.ALL)
             if name in _NAMES:
                 row[_NAMES[name][0]] = properties + value
                 row[_NAMES[name][1]] = length
+    if checks & Check.CONTENT:
+        issues |= declared_remarks(data[at : at + size], message)
+        tags = row.get(Field.TAGS_LENGTH, -1)
+        start = row.get(Field.TAGS_POSITION, 0)
+        issues |= Issue.SEPARATOR if 1 in data[start : start + max(tags, 0)] else Issue(0)
     row[Field.ISSUES] = int(issues)
     return row
+
+
+def declared_remarks(record: bytes, message: Any) -> Issue:
+    """What a verification tells of a whole record besides its text."""
+    issues = Issue(0)
+    if message.sys_flag & ~int(sum(set(SysFlag.__members__.values()) - COMBINED)):
+        issues |= Issue.SYS_FLAG
+    if bytes(message.body)[8:16] == b'{"code":':
+        issues |= Issue.COMMAND
+    properties = bytes(message.properties)
+    if len(properties) >= TRAILER_SIZE and properties[-TRAILER_SIZE:].startswith(b"__CRC32#\x01"):
+        issues |= Issue.SEALED
+        value = value_of(properties[-11:-1].decode("latin-1"))
+        right = properties.endswith(b"\x02") and value == crc32_masked(record[:-TRAILER_SIZE])
+        issues |= Issue(0) if right else Issue.CRC32
+    return issues
 
 
 def declared_rows(data: bytes, base: int = 0, checks: Check = Check.ALL) -> list[dict[Field, int]]:

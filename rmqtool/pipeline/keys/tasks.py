@@ -16,9 +16,9 @@ from rmqtool.pipeline.runner import Lost
 from rmqtool.query.by_key import KeySource, find_keys, index_topics, matching
 from rmqtool.query.index_coverage import coverage
 from rmqtool.query.key_scan import COMPARED, KeyScan
-from rmqtool.query.log_end import log_span
 from rmqtool.query.lost_place import LOOKED_AT
 from rmqtool.query.reading import Reading
+from rmqtool.scan.log_end import log_span
 from rmqtool.store.live import is_live
 
 if TYPE_CHECKING:

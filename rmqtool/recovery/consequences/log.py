@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rmqtool.broker.record_check import ORDINARY_STOPS
+from rmqtool.broker.traits import ReputStart
 from rmqtool.recovery.consequences.consequence import Consequence, consequence
 from rmqtool.recovery.existing import missing_files
-from rmqtool.recovery.record import ORDINARY_STOPS
-from rmqtool.recovery.traits import ReputStart
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.log_gone import witnesses_of_lost_log
 

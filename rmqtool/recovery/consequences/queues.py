@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from formats.consumequeue import PRE_BLANK_SIZE
+from rmqtool.broker.consume_queue import ConsumeQueue
 from rmqtool.recovery.consequences.consequence import Consequence, consequence
-from rmqtool.recovery.queues import QueueModel
 from rmqtool.recovery.timers import timer_harm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rmqtool.broker.start import AnyQueue
     from rmqtool.recovery.consequences.scene import Scene
     from rmqtool.recovery.outcome import QueueOutcome
-    from rmqtool.recovery.start import AnyQueue
 
 
 def harm(scene: Scene) -> Iterator[Consequence]:
@@ -69,7 +69,7 @@ def _states(scene: Scene, queue: AnyQueue, path: str, facts: dict[str, object]) 
         yield consequence("DR-ASTRAY", path, **facts, count=queue.astray)
     if queue.phantom is not None:
         yield consequence("DR-PHANTOM-UNIT", path, **facts, start=queue.phantom)
-    if not isinstance(queue, QueueModel) or not queue.files.files or start.plan is None:
+    if not isinstance(queue, ConsumeQueue) or not queue.files.files or start.plan is None:
         return
     if queue.max_physical == PRE_BLANK_SIZE > end:
         yield consequence("DR-PRE-BLANK-TAIL", path, **facts, offset=queue.max_physical, end=end)

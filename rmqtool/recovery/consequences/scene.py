@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rmqtool.recovery.matching import WrongEntries
+    from rmqtool.recovery.observed_start import ObservedStart
     from rmqtool.recovery.outcome import Outcome
     from rmqtool.recovery.passed_over import PassedOver
-    from rmqtool.recovery.start import Start
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Scene:
     not read. wrong: entries that do not lead to their message. wrong_tags: those that do, with other tags.
     """
 
-    start: Start
+    start: ObservedStart
     outcome: Outcome
     passed_over: tuple[PassedOver, ...] = ()
     gaps: tuple[tuple[str, int, int], ...] = ()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from formats.checkpoint import min_timestamp
+from rmqtool.broker.record_check import StopReason
+from rmqtool.broker.start import Mode
+from rmqtool.broker.traits import NormalStart
 from rmqtool.recovery.consequences.consequence import Consequence, consequence
-from rmqtool.recovery.outcome import Mode
-from rmqtool.recovery.record import StopReason
-from rmqtool.recovery.traits import NormalStart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,9 +17,9 @@ from rmqtool.repair.plan import Action, Change, Edit
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rmqtool.broker.start import Start
     from rmqtool.build.files import Bytes
     from rmqtool.build.rules import Rules
-    from rmqtool.recovery.start import Start
     from rmqtool.repair.broker.watching import Watcher
     from rmqtool.repair.content import Content
 

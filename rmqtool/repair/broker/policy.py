@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from formats.checkpoint import CHECKPOINT_SIZE
+from rmqtool.broker.load import RefusedError, refused_by_wheel
+from rmqtool.broker.start import Start
+from rmqtool.broker.traits import traits_of
 from rmqtool.errors import UsageError
 from rmqtool.recovery.foretell import Foretelling
-from rmqtool.recovery.load import RefusedError, refused_by_wheel
 from rmqtool.recovery.loss import measure_loss
-from rmqtool.recovery.start import Start
 from rmqtool.recovery.taken import lost_parts
-from rmqtool.recovery.traits import traits_of
 from rmqtool.repair.broker.edits import put_whole
 from rmqtool.repair.broker.index import index_edits
 from rmqtool.repair.broker.queues import queue_edits
@@ -29,9 +29,9 @@ from rmqtool.store.names import escape_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rmqtool.recovery.load import Refusal
-    from rmqtool.recovery.reading import Reading
-    from rmqtool.recovery.settings import StartSettings
+    from rmqtool.broker.load import Refusal
+    from rmqtool.broker.log_walk import Reading
+    from rmqtool.broker.settings import StartSettings
     from rmqtool.store.layout import Store
 
 _FREE = LockState(False, None, "this is no start")
@@ -97,7 +97,7 @@ def _load(
 ) -> Refusal | None:
     """Goes through the load; why it ends early. Files that it deleted before stay deleted."""
     told = Foretelling(store, release, settings, reading, _FREE).refused_before()
-    refusal = told or refused_by_wheel(start)
+    refusal = told or refused_by_wheel(store, start.traits, settings)
     if refusal is not None:
         return refusal
     try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formats.consumequeue import COMPACTED_OFFSET
-from rmqtool.recovery.batch_queues import BatchQueueModel
+from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
 from rmqtool.repair.broker.edits import over, put_whole
 from rmqtool.repair.content import Inline, Joined, Zeros
 from rmqtool.scan.units import BATCH_UNIT, UNIT
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.recovery.mapped import MappedFile
-    from rmqtool.recovery.queues import QueueModel
-    from rmqtool.recovery.start import Start
+    from rmqtool.broker.consume_queue import ConsumeQueue
+    from rmqtool.broker.mapped_files import MappedFile
+    from rmqtool.broker.start import Start
     from rmqtool.repair.broker.watching import Watcher
     from rmqtool.repair.plan import Edit
 
@@ -31,14 +31,14 @@ def queue_edits(start: Start, watcher: Watcher) -> Iterator[Edit]:
     """Units that recovery appends to queues, in files that exist or are new."""
     for _, queue in sorted(start.queues.items()):
         for one in queue.files.files:
-            if isinstance(queue, BatchQueueModel):
+            if isinstance(queue, BatchConsumeQueue):
                 yield from _batch_file(queue, one, watcher)
             else:
                 yield from _plain_file(queue, one, watcher)
 
 
-def _plain_file(queue: QueueModel, one: MappedFile, watcher: Watcher) -> Iterator[Edit]:
-    parts = one.overlay.exact if one.overlay is not None else []
+def _plain_file(queue: ConsumeQueue, one: MappedFile, watcher: Watcher) -> Iterator[Edit]:
+    parts = one.appended.exact if one.appended is not None else []
     if not parts and one.file is not None:
         return
     timestamp = None
@@ -55,7 +55,7 @@ def _plain_file(queue: QueueModel, one: MappedFile, watcher: Watcher) -> Iterato
     yield from _laid(one, low, units, queue.files.size, timestamp)
 
 
-def _batch_file(queue: BatchQueueModel, one: MappedFile, watcher: Watcher) -> Iterator[Edit]:
+def _batch_file(queue: BatchConsumeQueue, one: MappedFile, watcher: Watcher) -> Iterator[Edit]:
     if not queue.appended and one.file is not None:
         return
     raw = queue.content_of(one)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from rmqtool.broker.java import parse_long
+from rmqtool.broker.load import queue_directories, refused_by_wheel
+from rmqtool.broker.settings import settings_of
 from rmqtool.recovery.config_tables import Loads
 from rmqtool.recovery.foretell import Foretelling
-from rmqtool.recovery.java import parse_long
-from rmqtool.recovery.load import queue_directories, refused_by_wheel
-from rmqtool.recovery.settings import settings_of
 from rmqtool.recovery.timers import in_use
 from rmqtool.repair.config_salvage import Salvaged, salvage_table
 from rmqtool.repair.content import Inline
@@ -22,8 +22,8 @@ from rmqtool.store.lock import LockState
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rmqtool.recovery.start import Start
-    from rmqtool.recovery.traits import Traits
+    from rmqtool.broker.start import Start
+    from rmqtool.broker.traits import Traits
     from rmqtool.store.layout import Store
 
 _NOBODY = LockState(False, None, "this is no start")
@@ -53,7 +53,7 @@ def refusal_edits(store: Store, release: str) -> list[Edit]:
     if start.traits.typed_queues:
         edits += _kinds(store, edits)
     edits += _timer_log(start.start)
-    wheel = refused_by_wheel(start.start)
+    wheel = refused_by_wheel(start.store, start.start.traits, start.start.settings)
     if wheel is not None and wheel.path is not None:
         message = "of another length than brokers take: it is built anew from the timer log"
         edits.append(Edit(Change(action=Action.REMOVE, path=wheel.path, why="timer-wheel", message=message)))

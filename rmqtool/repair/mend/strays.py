@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rmqtool.recovery.traits import traits_of
+from rmqtool.broker.traits import traits_of
 from rmqtool.repair.mend.away import directory_away
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.store.kinds import FileKind

@@ -10,9 +10,9 @@ from rmqtool.recovery.lookback import LookBack
 from rmqtool.store.lock import LockState
 
 if TYPE_CHECKING:
+    from rmqtool.broker.log_walk import Reading
+    from rmqtool.broker.settings import StartSettings
     from rmqtool.recovery.outcome import Outcome
-    from rmqtool.recovery.reading import Reading
-    from rmqtool.recovery.settings import StartSettings
     from rmqtool.store.layout import Store
 
 _NOBODY = LockState(False, None, "this is no start")

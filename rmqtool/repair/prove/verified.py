@@ -77,10 +77,10 @@ def errors_of(store: Store, reading: Reading, kernels: ModuleType, see: See | No
     access = reading.access(live=False)
 
     def watched(segments: SegmentSet) -> Iterator[LogEvent]:
-        account = Accounting.of(store, kernels, reading)
+        account = replace(Accounting.of(store, kernels, reading), starts=see is not None)
         for segment, event in LogReader(segments, reading, access, kernels, account).events():
             if see is not None:
-                see(segment, event.rows if isinstance(event, Account) else None)
+                see(segment, event.starts if isinstance(event, Account) else None)
             yield segment, event
 
     for one in Verification(store, reading, elsewhere=watched).findings():

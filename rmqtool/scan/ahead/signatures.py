@@ -52,15 +52,23 @@ SIGNATURES: dict[str, dict[str, Signature]] = {
     "dispatch": {
         "rehash": Signature((TABLE, NUMBER, INTS)),
         "place": Signature((BYTES, NUMBER, TABLE, NUMBER, NUMBER, (TABLE, BYTES, INTS), LONGS, TABLE), 1),
+        "stretch": Signature(
+            (BYTES, NUMBER, TABLE, NUMBER, NUMBER, (TABLE, BYTES, INTS, LONGS), LONGS, TABLE), 1
+        ),
+        "outline": Signature((TABLE, NUMBER), 2),
         "by_lane": Signature((TABLE, NUMBER, LONGS, LONGS)),
         "agree_units": Signature((BYTES, NUMBER, TABLE, LONGS, FLAGS), 2),
         "ascending_units": Signature((BYTES, NUMBER), 1),
+    },
+    "encoding": {
+        "encode": Signature((TABLE, TABLE, (BYTES, BYTES, BYTES, BYTES), NUMBER, LONGS, BYTES)),
     },
     "entries": {
         "walk_entries": Signature((*_SCAN, NUMBER, TABLE, LONGS)),
     },
     "hashes": {
         "key_hashes": Signature((BYTES, NUMBER, TABLE, NUMBER, INTS, INTS), 2),
+        "keyed": Signature((BYTES, NUMBER, TABLE, LONGS)),
         "agree": Signature((BYTES, INTS, INTS, LONGS, LONGS, NUMBER, NUMBER), 1),
         "chain": Signature((BYTES, NUMBER, NUMBER, LONGS, TABLE, NUMBER), 1),
         "compare_slots": Signature((BYTES, LONGS, LONGS), 2),

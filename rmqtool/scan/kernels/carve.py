@@ -94,7 +94,7 @@ def carve(buf, start, border, origin, file_size, longest, follows, rows, status)
             break
         if found == ACCEPTED and row[STORE_SIZE] <= longest and row[STORED_OFFSET] >= 0:
             if contents(base, end, origin, CHECK_CRC | CHECK_TEXT, row):
-                finish_odd(base, end, origin, rows[count : count + 1], 1)
+                finish_odd(base, end, origin, CHECK_TEXT, rows[count : count + 1], 1)
             odd = row[ISSUES] & (ISSUE_TOPIC_UTF8 | ISSUE_TOPIC_CHARACTERS)
             if row[CRC_STATE] != CRC_BAD and (odd == 0 or row[STORED_OFFSET] == follows):
                 behind = at + row[STORE_SIZE]

@@ -6,9 +6,12 @@ import numpy as np
 
 from formats.consumequeue import PRE_BLANK_SIZE, Unit
 from formats.primitives import offset_of, sizeof
-from rmqtool.scan.fields import Column, Field, Lane
+from rmqtool.scan.fields import Column, Field, Lane, Stretch
 from rmqtool.scan.kernels.compiler import kernel
 from rmqtool.scan.kernels.constants import (
+    CRC_BAD,
+    CRC_STATE,
+    ISSUE_ODD,
     ISSUE_TOPIC_UTF8,
     ISSUES,
     POSITION,
@@ -37,6 +40,8 @@ LENGTH = int(Column.SIZE)
 TAGS = int(Column.CODE)
 OWNER = int(Column.OWNER)
 TIME = int(Column.TIME)
+LAST_SLOT = int(Stretch.LAST_SLOT)
+LAST_OFFSET = int(Stretch.LAST_OFFSET)
 
 QUEUE = int(Lane.QUEUE_ID)
 NAME = int(Lane.NAME)
@@ -77,6 +82,38 @@ def rehash(lanes, count, table):
 
 
 @kernel()
+def _lane_of(topic, length, queue_id, lanes, names, table, counts):
+    """The lane of a topic and queue number, a new one if there is room for it; else -1."""
+    h = _mixed(topic, length, queue_id)
+    arena = names.ctypes.data
+    mask = table.size - 1
+    at = h & mask
+    while table[at] != 0:
+        other = np.int64(table[at] - 1)
+        if (
+            lanes[other, HASH] == h
+            and lanes[other, QUEUE] == queue_id
+            and lanes[other, NAME_LENGTH] == length
+            and same(arena + lanes[other, NAME], topic, length)
+        ):
+            return other
+        at = (at + 1) & mask
+    lane = counts[0]
+    if lane == lanes.shape[0] or lane * 2 >= table.size or counts[1] + length > names.size:
+        return np.int64(-1)
+    lanes[lane, QUEUE] = queue_id
+    lanes[lane, NAME] = counts[1]
+    lanes[lane, NAME_LENGTH] = length
+    lanes[lane, HASH] = h
+    for i in range(length):
+        names[counts[1] + i] = u8(topic + i)
+    counts[0] += 1
+    counts[1] += length
+    table[at] = lane + 1
+    return lane
+
+
+@kernel()
 def place(buf, origin, rows, start, segment_base, known, counts, columns):
     """Columns (`fields.Column`) of the records from row `start` on that want a unit.
 
@@ -86,8 +123,6 @@ def place(buf, origin, rows, start, segment_base, known, counts, columns):
     """
     lanes, names, table = known
     base = buf.ctypes.data - origin
-    arena = names.ctypes.data
-    mask = table.size - 1
     filled = counts[2]
     for r in range(start, rows.shape[0]):
         row = rows[r]
@@ -97,37 +132,12 @@ def place(buf, origin, rows, start, segment_base, known, counts, columns):
         topic = base + row[TOPIC_POSITION]
         length = row[TOPIC_LENGTH]
         queue_id = row[QUEUE_ID]
-        h = _mixed(topic, length, queue_id)
-        at = h & mask
-        lane = -1
-        while table[at] != 0:
-            other = table[at] - 1
-            if (
-                lanes[other, HASH] == h
-                and lanes[other, QUEUE] == queue_id
-                and lanes[other, NAME_LENGTH] == length
-                and same(arena + lanes[other, NAME], topic, length)
-            ):
-                lane = other
-                break
-            at = (at + 1) & mask
-        full = lane < 0 and (
-            counts[0] == lanes.shape[0] or counts[0] * 2 >= table.size or counts[1] + length > names.size
-        )
-        if full or filled == columns.shape[1]:
+        lane = np.int64(-1)
+        if filled < columns.shape[1]:
+            lane = _lane_of(topic, length, queue_id, lanes, names, table, counts)
+        if lane < 0:
             counts[2] = filled
             return r
-        if lane < 0:
-            lane = counts[0]
-            lanes[lane, QUEUE] = queue_id
-            lanes[lane, NAME] = counts[1]
-            lanes[lane, NAME_LENGTH] = length
-            lanes[lane, HASH] = h
-            for i in range(length):
-                names[counts[1] + i] = u8(topic + i)
-            counts[0] += 1
-            counts[1] += length
-            table[at] = lane + 1
         columns[LANE, filled] = lane
         columns[SLOT, filled] = row[QUEUE_OFFSET]
         columns[OFFSET, filled] = segment_base + row[POSITION]
@@ -142,6 +152,60 @@ def place(buf, origin, rows, start, segment_base, known, counts, columns):
         filled += 1
     counts[2] = filled
     return rows.shape[0]
+
+
+@kernel()
+def stretch(buf, origin, rows, start, segment_base, known, counts, columns):
+    """As `place`, but one column (`fields.Stretch`) for records of a lane with neighbouring queue offsets.
+
+    newest (last of `known`, one a lane): where in `columns` its last stretch lies, if that is of the lane.
+    """
+    lanes, names, table, newest = known
+    base = buf.ctypes.data - origin
+    filled = counts[2]
+    for r in range(start, rows.shape[0]):
+        row = rows[r]
+        kind = (row[SYS_FLAG] >> 2) & 3
+        if kind in (PREPARED, ROLLBACK) or row[ISSUES] & ISSUE_TOPIC_UTF8:
+            continue
+        lane = np.int64(-1)
+        if filled < columns.shape[1]:
+            topic = base + row[TOPIC_POSITION]
+            lane = _lane_of(topic, row[TOPIC_LENGTH], row[QUEUE_ID], lanes, names, table, counts)
+        if lane < 0:
+            counts[2] = filled
+            return r
+        slot = row[QUEUE_OFFSET]
+        at = newest[lane]
+        known_lane = at < filled and columns[LANE, at] == lane
+        if not known_lane or slot <= columns[LAST_SLOT, at] or slot - columns[LAST_SLOT, at] != 1:
+            at = filled
+            filled += 1
+            newest[lane] = at
+            columns[LANE, at] = lane
+            columns[SLOT, at] = slot
+            columns[OFFSET, at] = segment_base + row[POSITION]
+        columns[LAST_SLOT, at] = slot
+        columns[LAST_OFFSET, at] = segment_base + row[POSITION]
+    counts[2] = filled
+    return rows.shape[0]
+
+
+@kernel()
+def outline(rows, most):
+    """How many rows have something to tell, and whether their store timestamps are as they should be.
+
+    They are not where one is 0 or less, or further from the one before than `most` (ms).
+    """
+    odd = 0
+    even = True
+    before = rows[0, STORE_TIMESTAMP] if rows.shape[0] else 0
+    for r in range(rows.shape[0]):
+        odd += rows[r, ISSUES] & ISSUE_ODD != 0 or rows[r, CRC_STATE] == CRC_BAD
+        time = rows[r, STORE_TIMESTAMP]
+        even &= time > 0 and -most <= time - before <= most
+        before = time
+    return odd, even
 
 
 @kernel()

@@ -7,6 +7,7 @@ from rmqtool.scan.kernels.compiler import kernel
 from rmqtool.scan.kernels.constants import (
     ACCEPTED,
     BODY_LENGTH,
+    CHECK_TEXT,
     CRC_ABSENT,
     CRC_STATE,
     ENTRY_BAD_CRC,
@@ -81,7 +82,7 @@ def walk_entries(buf, start, origin, file_size, checks, rows, status):
         at = behind
         count += 1
     if odd:
-        finish_odd(base, end, origin, rows, count)
+        finish_odd(base, end, origin, CHECK_TEXT, rows, count)
     status[0] = count
     status[1] = origin + at
     status[2] = stop

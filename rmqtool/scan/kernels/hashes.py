@@ -186,6 +186,27 @@ def key_hashes(buf, origin, rows, start, hashes, owners):
 
 
 @kernel()
+def keyed(buf, origin, rows, found):
+    """Which records have keys for the index (`key_hashes`): number of the first and the last, how many."""
+    base = buf.ctypes.data - origin
+    found[:] = 0
+    for r in range(rows.shape[0]):
+        if rows[r, SYS_FLAG] & ROLLBACK == ROLLBACK:
+            continue
+        has = rows[r, UNIQ_POSITION + 1] > 0
+        keys = base + rows[r, KEYS_POSITION]
+        i = 0
+        while not has and i < rows[r, KEYS_POSITION + 1]:
+            has = u8(keys + i) != 0x20
+            i += 1
+        if has:
+            if found[2] == 0:
+                found[0] = r
+            found[1] = r
+            found[2] += 1
+
+
+@kernel()
 def agree(buf, hashes, owners, offsets, times, begin, relative):
     """How many items of `buf`, from its first on, are these keys: hash, offset and time of the record.
 

@@ -135,7 +135,8 @@ def _store(bits: int):
         def build(context, builder, signature, arguments):
             integer = ir.IntType(bits)
             field = arguments[1] if bits == 64 else builder.trunc(arguments[1], integer)
-            stored = builder.store(builder.bswap(field), builder.inttoptr(arguments[0], integer.as_pointer()))
+            field = field if bits == 8 else builder.bswap(field)
+            stored = builder.store(field, builder.inttoptr(arguments[0], integer.as_pointer()))
             stored.align = 1
             return context.get_dummy_value()
 
@@ -146,6 +147,8 @@ def _store(bits: int):
 
 put64 = _store(64)
 put32 = _store(32)
+put16 = _store(16)
+put8 = _store(8)
 
 
 @intrinsic

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from formats.commitlog import BLANK_MAGIC_CODE
 from formats.commitlog import MESSAGE_MAGIC_CODE as MAGIC_V1
 from formats.commitlog import MESSAGE_MAGIC_CODE_V2 as MAGIC_V2
+from formats.crc_trailer import DIGITS, TRAILER_SIZE
+from formats.properties import CRC32, NAME_SEPARATOR, PROPERTY_SEPARATOR
+from rmqtool.scan.fields import COMMAND, COMMAND_AT
 from rmqtool.scan.kernels.checksum import crc_at
 from rmqtool.scan.kernels.compiler import kernel
 from rmqtool.scan.kernels.constants import (
@@ -30,9 +35,14 @@ from rmqtool.scan.kernels.constants import (
     EXCEEDS_FILE,
     FLAG,
     HEADER_SIZE,
+    ISSUE_COMMAND,
+    ISSUE_CRC32,
     ISSUE_PROPERTIES_NUL,
+    ISSUE_SEALED,
+    ISSUE_SYS_FLAG,
     ISSUES,
     KEYS_POSITION,
+    KNOWN_FLAGS,
     MAGIC,
     MIN_BLANK,
     NEED_MORE,
@@ -69,8 +79,14 @@ from rmqtool.scan.kernels.constants import (
     V6_EXTRA,
     ZERO,
 )
-from rmqtool.scan.kernels.intrinsics import be16, be32, be64, i8
+from rmqtool.scan.kernels.intrinsics import be16, be32, be64, i8, u8, u64
 from rmqtool.scan.kernels.text import scan_clean_properties, topic_issues
+
+COMMAND_WORD = np.uint64(int.from_bytes(COMMAND, "little"))
+COMMAND_END = COMMAND_AT + len(COMMAND)
+SEAL_WORD = np.uint64(int.from_bytes(CRC32.encode(), "little"))
+DIGITS_AT = len(CRC32) + 1
+WORD, SIGN = (1 << 32) - 1, 1 << 31
 
 
 @kernel(forceinline=True)
@@ -186,3 +202,34 @@ def contents(base, end, origin, checks, row):
         row[ISSUES] |= issues
         odd |= issues != 0
     return odd
+
+
+@kernel(forceinline=True)
+def remarks(base, origin, row):
+    """Issues that `Check.CONTENT` asks for besides separators in TAGS, which only odd text can have."""
+    issues = 0
+    if row[SYS_FLAG] & ~KNOWN_FLAGS:
+        issues = ISSUE_SYS_FLAG
+    place = base - origin
+    if row[BODY_LENGTH] >= COMMAND_END and u64(place + row[BODY_POSITION] + COMMAND_AT) == COMMAND_WORD:
+        issues |= ISSUE_COMMAND
+    if row[PROPERTIES_LENGTH] >= TRAILER_SIZE:
+        start = place + row[POSITION]
+        length = row[STORE_SIZE] - TRAILER_SIZE
+        trailer = start + length
+        if u64(trailer) == SEAL_WORD and u8(trailer + DIGITS_AT - 1) == NAME_SEPARATOR:
+            issues |= ISSUE_SEALED
+            if _number(trailer + DIGITS_AT) != crc_at(start, length):
+                issues |= ISSUE_CRC32
+    return issues
+
+
+@kernel()
+def _number(digits):
+    """What Java reads of them, the lowest first (`formats.crc_trailer.value_of`); -1 without an end."""
+    if u8(digits + DIGITS) != PROPERTY_SEPARATOR:
+        return -1
+    value = 0
+    for k in range(DIGITS - 1, -1, -1):
+        value = (value * 10 + np.int64(u8(digits + k)) - 48) & WORD
+    return value - 2 * SIGN if value & SIGN else value

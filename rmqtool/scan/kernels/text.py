@@ -6,8 +6,10 @@ import numpy as np
 
 from rmqtool.scan.kernels.compiler import kernel
 from rmqtool.scan.kernels.constants import (
+    CHECK_CONTENT,
     ISSUE_PROPERTIES_SYNTAX,
     ISSUE_PROPERTIES_UTF8,
+    ISSUE_SEPARATOR,
     ISSUE_TOPIC_CHARACTERS,
     ISSUE_TOPIC_NUL,
     ISSUE_TOPIC_UTF8,
@@ -239,7 +241,7 @@ def scan_odd_properties(address, length, room, position, row):
 
 
 @kernel()
-def finish_odd(base, end, origin, rows, count):
+def finish_odd(base, end, origin, checks, rows, count):
     """Text that is not plain ASCII in whole pairs.
 
     After the hot loop: a call inside it would cost every record.
@@ -263,3 +265,9 @@ def finish_odd(base, end, origin, rows, count):
                 row[ISSUES] |= ISSUE_PROPERTIES_SYNTAX
             if not utf8_ok(place, length):
                 row[ISSUES] |= ISSUE_PROPERTIES_UTF8
+            if checks & CHECK_CONTENT:
+                tags = base + row[TAGS_POSITION] - origin
+                for i in range(row[TAGS_POSITION + 1]):
+                    if u8(tags + i) == 1:
+                        row[ISSUES] |= ISSUE_SEPARATOR
+                        break

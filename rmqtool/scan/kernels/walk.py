@@ -7,6 +7,7 @@ from rmqtool.scan.kernels.constants import (
     ACCEPTED,
     BLANK,
     BODY_LENGTH,
+    CHECK_CONTENT,
     CHECK_CRC,
     CHECK_TEXT,
     CRC_ABSENT,
@@ -23,7 +24,7 @@ from rmqtool.scan.kernels.constants import (
     STORE_SIZE,
     STORED_OFFSET,
 )
-from rmqtool.scan.kernels.record import contents, frame
+from rmqtool.scan.kernels.record import contents, frame, remarks
 from rmqtool.scan.kernels.text import finish_odd
 
 
@@ -52,12 +53,14 @@ def walk(buf, start, origin, file_size, segment_base, checks, rows, status):
             row[ISSUES] = ISSUE_OFFSET
         if checks != 0:
             odd |= contents(base, end, origin, checks, row)
+            if checks & CHECK_CONTENT:
+                row[ISSUES] |= remarks(base, origin, row)
         elif row[BODY_LENGTH] <= 0:
             row[CRC_STATE] = CRC_ABSENT
         at += row[STORE_SIZE]
         count += 1
     if odd:
-        finish_odd(base, end, origin, rows, count)
+        finish_odd(base, end, origin, checks, rows, count)
     if stop == ACCEPTED:
         stop = ROWS_FULL
     status[0] = count
@@ -111,7 +114,7 @@ def find_record(buf, start, origin, file_size, segment_base, shift, any_offset, 
                     any_offset or row[STORED_OFFSET] - segment_base - origin - at == shift
                 ):
                     if contents(base, end, origin, CHECK_CRC | CHECK_TEXT, row):
-                        finish_odd(base, end, origin, rows, 1)
+                        finish_odd(base, end, origin, CHECK_TEXT, rows, 1)
                     # a record at its own place needs no more proof than its CRC
                     wrong = any_offset and row[ISSUES] & (ISSUE_TOPIC_UTF8 | ISSUE_TOPIC_CHARACTERS)
                     if row[CRC_STATE] != CRC_BAD and not wrong:

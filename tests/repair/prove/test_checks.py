@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fixtures import apply_case, copy_base, damage_case, strict
+from rmqtool.broker.settings import settings_of
 from rmqtool.check.reading import Reading
 from rmqtool.recovery.foretell import reading_for
-from rmqtool.recovery.settings import settings_of
 from rmqtool.repair.broker.policy import plan_broker_policy
 from rmqtool.repair.checkpoint import plan_checkpoint
 from rmqtool.repair.content import Inline

@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formats.consumequeue import PRE_BLANK_SIZE
-from rmqtool.query.queue_min import first_at_or_behind
-from rmqtool.query.queue_view import RECOVERED_FILES
-from rmqtool.recovery.content import Overlay, chunks, valid_prefix
-from rmqtool.recovery.java import div, rem, wrap64
+from rmqtool.broker.appended_units import AppendedUnits
+from rmqtool.broker.java import div, rem, wrap64
+from rmqtool.broker.units import RECOVERED_FILES, chunks, valid_prefix
 from rmqtool.scan.units import UNIT
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from rmqtool.recovery.mapped import MappedFile, MappedFiles
-    from rmqtool.recovery.run import Run
+    from rmqtool.broker.mapped_files import MappedFile, MappedFiles
+    from rmqtool.broker.queue_records import QueueRecords
     from rmqtool.store.access import OpenMode
 
     Ints = npt.NDArray[np.int64]
@@ -34,7 +33,7 @@ class NegativePositionError(Exception):
     """Correcting the minimum throws `IllegalArgumentException`: an empty last file behind a full one."""
 
 
-class QueueModel:
+class ConsumeQueue:
     """State of one plain queue in memory of the broker.
 
     max_physical: end of the last message it knows, -1 at first. min_logical: first byte that counts.
@@ -70,7 +69,7 @@ class QueueModel:
         """units appended for records that lie elsewhere than they state"""
         self.doubled = 0
         """records that get no unit because their slot is taken"""
-        self.taken: list[tuple[MappedFile, int]] = []
+        self.recovered: list[tuple[MappedFile, int]] = []
         """files that `recover` read, with the units it took of each"""
         self._mode = mode
         self._ordinary = floor + 1
@@ -103,10 +102,10 @@ class QueueModel:
         for one in files[max(len(files) - RECOVERED_FILES, 0) :]:
             prefix = valid_prefix(one, UNIT, self._mode, self._whole)
             end = one.base + prefix.count * BYTES
-            self.taken.append((one, prefix.count))
+            self.recovered.append((one, prefix.count))
             if prefix.count:
                 self.max_physical = wrap64(int(prefix.last["physical_offset"]) + int(prefix.last["size"]))
-            if prefix.count < self._whole:
+            if prefix.count < one.wrote // BYTES:
                 break
         self.files.truncate(end)
         self.recovered_max = self.max_offset
@@ -127,8 +126,8 @@ class QueueModel:
             last.wrote = count * BYTES
             self.max_physical = end
             self.phantom = div(last.base, BYTES) if self._first_is_zero else None
-            if last.overlay is not None:
-                last.overlay.cut(count)
+            if last.appended is not None:
+                last.appended.cut(count)
             return
 
     def _below(self, one: MappedFile, offset: int) -> tuple[int, int]:
@@ -149,11 +148,11 @@ class QueueModel:
         return count, end
 
     def _end(self, one: MappedFile, number: int, offset: int, size: int) -> int:
-        overlay = one.overlay
-        known = overlay.end_of(number) if overlay is not None else None
+        appended = one.appended
+        known = appended.end_of(number) if appended is not None else None
         if known is not None:
             return known
-        if overlay is not None and overlay.low <= number < overlay.high and self._last is not None:
+        if appended is not None and appended.low <= number < appended.high and self._last is not None:
             offset, size = self._last
         return wrap64(offset + size)
 
@@ -192,11 +191,29 @@ class QueueModel:
         start = max(start, 0)
         if start >= first.wrote or (intact and self._offset_at(first, start // BYTES) >= floor):
             return False
-        parts = [part.offsets for part in chunks(first, self._mode, first.wrote // BYTES, self._ordinary)]
-        found = first_at_or_behind(np.concatenate(parts)[start // BYTES :], floor)
+        found = self._first_at_or_behind(first, start // BYTES, floor)
         if found is not None:
             self.min_logical = first.base + start + found * BYTES
         return found is not None
+
+    def _first_at_or_behind(self, one: MappedFile, first: int, floor: int) -> int | None:
+        """Units from `first` of a file to the one at or above `floor` that the search of 5.x settles on.
+
+        None when it finds none. It assumes rising offsets, so that fillers and disorder can lead it elsewhere
+        than to the very first.
+        """
+        low, high = 0, one.wrote // BYTES - first - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            value = self._offset_at(one, first + middle)
+            if value == floor:
+                low = high = middle
+            elif value > floor:
+                high = middle
+            else:
+                low = middle
+        places = range(low, high + 1)
+        return next((place for place in places if self._offset_at(one, first + place) >= floor), None)
 
     def _offset_at(self, one: MappedFile, number: int) -> int:
         return int(next(chunks(one, self._mode, number + 1, self._ordinary, number)).offsets[0])
@@ -210,7 +227,7 @@ class QueueModel:
             raw = source.window(self.min_logical - one.base, BYTES)
         return int(raw.view(UNIT)["tags_code"][0]) if len(raw) == BYTES else None
 
-    def append(self, run: Run) -> None:
+    def append(self, run: QueueRecords) -> None:
         """`#putMessagePositionInfo` for each record.
 
         Where ends and slots only rise, one comparison with the queue decides for all records of a stretch.
@@ -221,7 +238,7 @@ class QueueModel:
         for start, end in pairwise(borders):
             self._append_rising(run[start:end])
 
-    def _append_rising(self, run: Run) -> None:
+    def _append_rising(self, run: QueueRecords) -> None:
         at = 0
         while at < len(run):
             slot = int(run.slots[at])
@@ -231,7 +248,7 @@ class QueueModel:
             self._append_one(run, at)
             at += 1
 
-    def _append_many(self, run: Run) -> None:
+    def _append_many(self, run: QueueRecords) -> None:
         ends = run.offsets + run.sizes
         known = int(np.searchsorted(ends, self.max_physical, side="right"))
         if known == len(run):
@@ -248,7 +265,7 @@ class QueueModel:
         """The slot that is written next; a roll to a new file does not change it."""
         return div(self.files.max_offset, BYTES)
 
-    def _append_one(self, run: Run, at: int) -> None:
+    def _append_one(self, run: QueueRecords, at: int) -> None:
         offset, size, slot = int(run.offsets[at]), int(run.sizes[at]), int(run.slots[at])
         if wrap64(offset + size) <= self.max_physical:
             return
@@ -269,12 +286,12 @@ class QueueModel:
         if count:
             numbers = np.arange(count, dtype=np.int64)
             zeros = np.zeros(count, np.int64)
-            overlay = _overlay(file)
-            overlay.add(0, count)
-            overlay.keep(numbers, zeros, zeros + PRE_BLANK_SIZE)
+            appended = _appended(file)
+            appended.add(0, count)
+            appended.keep(numbers, zeros, zeros + PRE_BLANK_SIZE)
             file.wrote = count * BYTES
 
-    def _extend(self, run: Run) -> None:
+    def _extend(self, run: QueueRecords) -> None:
         """Writes units one behind the other, into new files where one is full."""
         slots = self._next_slot() + np.arange(len(run), dtype=np.int64)
         self.misplaced += int((slots != run.slots).sum())
@@ -290,10 +307,10 @@ class QueueModel:
             number = file.wrote // BYTES
             count = min(len(run) - done, self._whole - number)
             part = slice(done, done + count)
-            overlay = _overlay(file)
-            overlay.add(number, count)
+            appended = _appended(file)
+            appended.add(number, count)
             which = np.flatnonzero(kept[part])
-            overlay.keep(number + which, run.offsets[part][which], run.sizes[part][which])
+            appended.keep(number + which, run.offsets[part][which], run.sizes[part][which])
             file.wrote += count * BYTES
             done += count
         self._last = int(run.offsets[-1]), int(run.sizes[-1])
@@ -304,15 +321,15 @@ class QueueModel:
         if self._last is None or not self.files.files:
             return
         file = next((one for one in reversed(self.files.files) if one.wrote), None)
-        if file is None or file.overlay is None:
+        if file is None or file.appended is None:
             return
         number = file.wrote // BYTES - 1
-        if file.overlay.low <= number < file.overlay.high:
-            file.overlay.keep(*(np.array([value], np.int64) for value in (number, *self._last)))
+        if file.appended.low <= number < file.appended.high:
+            file.appended.keep(*(np.array([value], np.int64) for value in (number, *self._last)))
 
 
-def _overlay(file: MappedFile) -> Overlay:
-    if file.overlay is None:
+def _appended(file: MappedFile) -> AppendedUnits:
+    if file.appended is None:
         number = file.wrote // BYTES
-        file.overlay = Overlay(number, number)
-    return file.overlay
+        file.appended = AppendedUnits(number, number)
+    return file.appended

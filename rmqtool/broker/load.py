@@ -9,17 +9,18 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rmqtool.recovery.java import parse_long
-from rmqtool.recovery.mapped import MappedFile, MappedFiles
+from rmqtool.broker.java import parse_long
+from rmqtool.broker.mapped_files import MappedFile, MappedFiles
 from rmqtool.store.names import parse_queue_id
 from rmqtool.store.sniff import TIMERWHEEL_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rmqtool.recovery.start import Start
-    from rmqtool.recovery.traits import Traits
+    from rmqtool.broker.settings import StartSettings
+    from rmqtool.broker.traits import Traits
     from rmqtool.store.files import StoreFile
+    from rmqtool.store.layout import Store
     from rmqtool.store.listing import Entry, Listing
 
 
@@ -69,10 +70,10 @@ def load_files(entries: list[Entry], size: int, directory: str, traits: Traits) 
     return files
 
 
-def refused_by_wheel(start: Start) -> Refusal | None:
+def refused_by_wheel(store: Store, traits: Traits, settings: StartSettings) -> Refusal | None:
     """A timer wheel of another length than its own ends the broker at once (`TimerWheel`)."""
-    file = start.store.file("timerwheel")
-    if file is None or not (start.traits.timer_wheel and start.settings.timer_wheel):
+    file = store.file("timerwheel")
+    if file is None or not (traits.timer_wheel and settings.timer_wheel):
         return None
     if file.size in (0, TIMERWHEEL_SIZE):
         return None

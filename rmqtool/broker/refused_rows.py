@@ -11,8 +11,8 @@ import numpy as np
 
 from formats.commitlog import MESSAGE_MAGIC_CODE_V2, SysFlag
 from formats.tags_code import SCHEDULE_TOPIC
-from rmqtool.recovery.columns import of_topic, properties_match
-from rmqtool.recovery.record import check_record
+from rmqtool.broker.columns import of_topic, properties_match
+from rmqtool.broker.record_check import check_record
 from rmqtool.scan.fields import CrcState, Field
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.recovery.record import Rules, Verdict
+    from rmqtool.broker.record_check import Rules, Verdict
     from rmqtool.scan.events import Records
     from rmqtool.store.bytes import ByteSource
 

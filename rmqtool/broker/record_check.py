@@ -18,8 +18,8 @@ from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.scan.crc import crc32
 
 if TYPE_CHECKING:
-    from rmqtool.recovery.settings import StartSettings
-    from rmqtool.recovery.traits import Traits
+    from rmqtool.broker.settings import StartSettings
+    from rmqtool.broker.traits import Traits
     from rmqtool.store.bytes import ByteSource
 
 _LARGEST_ARRAY = (1 << 31) - 3

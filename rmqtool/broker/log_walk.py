@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rmqtool.recovery.record import Rules, Verdict, check_record
-from rmqtool.recovery.refused import first_refused
+from rmqtool.broker.record_check import Rules, Verdict, check_record
+from rmqtool.broker.refused_rows import first_refused
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status, Stop
 from rmqtool.scan.parallel import Lane

@@ -11,8 +11,8 @@ import numpy as np
 
 from formats.consumequeue import EXT_MAX_ADDRESS, EXT_MIN_SIZE, ExtHead, real_offset
 from formats.primitives import dtype_of
-from rmqtool.recovery.load import RefusedError
-from rmqtool.recovery.run import NO_CODE
+from rmqtool.broker.load import RefusedError
+from rmqtool.broker.queue_records import NO_CODE
 from rmqtool.scan.units import UNIT
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.recovery.mapped import MappedFile, MappedFiles
+    from rmqtool.broker.mapped_files import MappedFile, MappedFiles
     from rmqtool.store.access import OpenMode
     from rmqtool.store.bytes import ByteSource
 

@@ -17,7 +17,7 @@ NO_CODE = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class QueueRecords:
     """Records for one queue in the order of the log.
 
     offsets: physical offset fields. sizes: total sizes. slots: queue offsets. ordinary: whether the record
@@ -33,8 +33,8 @@ class Run:
     counts: Ints
     codes: Ints
 
-    def __getitem__(self, part: slice) -> Run:
-        return Run(
+    def __getitem__(self, part: slice) -> QueueRecords:
+        return QueueRecords(
             self.offsets[part],
             self.sizes[part],
             self.slots[part],

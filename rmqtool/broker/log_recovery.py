@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from formats.checkpoint import min_timestamp, min_timestamp_index
 from formats.commitlog import MESSAGE_MAGIC_CODE, MESSAGE_MAGIC_CODE_V2, SysFlag
-from rmqtool.recovery.reading import FileWalk, Halt, Reading
-from rmqtool.recovery.record import Rules, StopReason
-from rmqtool.recovery.traits import NormalStart
+from rmqtool.broker.log_walk import FileWalk, Halt, Reading
+from rmqtool.broker.record_check import Rules, StopReason
+from rmqtool.broker.traits import NormalStart
 from rmqtool.scan import fields as f
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Field
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from formats.primitives import Container
-    from rmqtool.recovery.mapped import MappedFile
-    from rmqtool.recovery.settings import StartSettings
-    from rmqtool.recovery.traits import Traits
+    from rmqtool.broker.mapped_files import MappedFile
+    from rmqtool.broker.settings import StartSettings
+    from rmqtool.broker.traits import Traits
     from rmqtool.scan.parallel import Lane
 
 _SCANNED_FILES = 3

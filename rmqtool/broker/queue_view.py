@@ -9,13 +9,14 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from formats.consumequeue import PRE_BLANK_SIZE
-from rmqtool.query.queue_min import batch_minimum, minimum_4, minimum_5
+from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
+from rmqtool.broker.consume_queue import ConsumeQueue, NegativePositionError
+from rmqtool.broker.mapped_files import MappedFile, MappedFiles
 from rmqtool.scan.units import BATCH_UNIT, UNIT, valid_units
 from rmqtool.store.holes import data_places
 from rmqtool.store.kinds import FileKind
@@ -27,17 +28,18 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.query.log_view import LogView
+    from rmqtool.broker.log_view import LogView
+    from rmqtool.broker.traits import Traits
     from rmqtool.store.bytes import ByteSource
+    from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Queue
 
+    AnyQueue = ConsumeQueue | BatchConsumeQueue
     Units = npt.NDArray[Any]
 
 _EMPTY = np.empty(0, np.uint8)
 _TOGETHER = 1 << 16
 """units that are looked at together"""
-RECOVERED_FILES = 3
-"""files that `ConsumeQueue#recover` reads; older ones are taken as full"""
 
 
 @dataclass(slots=True)
@@ -82,8 +84,7 @@ class QueueView:
 
     queue: Queue
     log: LogView
-    five: bool
-    """rules of 5.x instead of 4.x"""
+    traits: Traits
     files: list[ViewedFile] = field(default_factory=list)
     hidden: tuple[int, int, int] | None = None
     """where a unit that is none ends the queue although others follow: file, byte in it, how many follow"""
@@ -91,22 +92,22 @@ class QueueView:
     """physical offset of the message with which the first file begins; None where the queue begins inside of
     that file: `ConsumeQueue#fillPreBlank`"""
     _open: ExitStack = field(default_factory=ExitStack)
+    _sources: dict[StoreFile, ByteSource] = field(default_factory=dict)
+    _queue: AnyQueue = field(init=False)
 
     def __enter__(self) -> Self:
-        self.files = [
-            ViewedFile(
-                self._open.enter_context(file.open("pread")),
-                file.base_offset or 0,
-                file.mapped_size // self.width * self.width,
-            )
-            for file in self.queue.files
-        ]
-        if self.files and not self.batch:
-            first = self.units(self.files[0], 0, self.width)
-            if len(first) and int(first[0]["size"]) not in (0, PRE_BLANK_SIZE):
-                self.begins_at = int(first[0]["physical_offset"])
+        self._sources = {file: self._open.enter_context(file.open("pread")) for file in self.queue.files}
+        if self.queue.files and not self.batch:
+            first = self._sources[self.queue.files[0]].window(0, self.width)
+            if len(first) == self.width and int(first.view(UNIT)["size"][0]) not in (0, PRE_BLANK_SIZE):
+                self.begins_at = int(first.view(UNIT)["physical_offset"][0])
+        self._queue = self._loaded()
         self._recover()
-        self._cut_behind_log()
+        self.files = [
+            ViewedFile(self._sources[one.file], one.base, one.wrote)
+            for one in self._queue.files.files
+            if one.file is not None
+        ]
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -184,29 +185,21 @@ class QueueView:
                 return first + int(found[0])
         return None
 
-    @cached_property
+    @property
     def max_offset(self) -> int:
         """Queue offset of the next message (`ConsumeQueue#getMaxOffsetInQueue`); 0 without files."""
-        if not self.batch:
-            last = self.files[-1] if self.files else None
-            return 0 if last is None else (last.base + last.written) // self.width
-        for file in reversed(self.files):
-            units = self.units(file, file.written - self.width)
-            if len(units):
-                return int(units[-1]["base_offset"]) + int(units[-1]["batch_size"])
-        return 0
+        return self._queue.max_offset
 
-    @cached_property
+    @property
     def min_logic_offset(self) -> int:
         """`minLogicOffset` after load: bytes in a plain queue, a queue offset in a batch queue."""
-        if self.batch:
-            return batch_minimum(self, self.log.low)
-        return (minimum_5 if self.five else minimum_4)(self, self.log.low)
+        queue = self._queue
+        return queue.min_logical if isinstance(queue, ConsumeQueue) else queue.min_offset
 
-    @cached_property
+    @property
     def min_offset(self) -> int:
         """Queue offset of the first message that is served."""
-        return self.min_logic_offset if self.batch else self.min_logic_offset // self.width
+        return self._queue.min_offset
 
     def slice_from(self, offset: int, most: int) -> tuple[int, Units] | None:
         """Up to `most` units of one file from a queue offset on, and the queue offset of the first of them.
@@ -240,47 +233,55 @@ class QueueView:
                 return offsets[index], units
         return None
 
+    def _loaded(self) -> AnyQueue:
+        """The queue as `ConsumeQueue#load` has it: every file full, as far as it goes."""
+        size = max((file.mapped_size for file in self.queue.files), default=0)
+        files = MappedFiles(max(size, self.width), self.path)
+        for file in self.queue.files:
+            full = file.mapped_size // self.width * self.width
+            files.files.append(MappedFile(file.base_offset or 0, full, file.path, file))
+        if self.batch:
+            return BatchConsumeQueue(*self.name, files, "pread")
+        return ConsumeQueue(*self.name, files, "pread", max(self.log.low, 0))
+
     def _recover(self) -> None:
-        """`ConsumeQueue#recover`: the first unit that is not valid ends the queue."""
-        for index in range(max(len(self.files) - RECOVERED_FILES, 0), len(self.files)):
-            file = self.files[index]
-            end = self._end_of_valid(file)
-            if end < file.written:
-                behind = self._filled_behind(index, end)
-                file.written = end
-                self.hidden = (index, file.written, behind) if behind else None
-                del self.files[index + 1 :]
-                return
+        """The first unit that is not valid ends the queue, and what the log does not have is cut."""
+        queue = self._queue
+        queue.recover()
+        self._note_hidden()
+        if self._leads_behind_log():
+            queue.truncate(self.log.high)
+        try:
+            if self.traits.min_offset_by_search:
+                queue.search_min(self.log.low)
+            else:
+                queue.correct_min(self.log.low)
+        except NegativePositionError:
+            pass  # the broker does not start; the minimum stays where it was
 
-    def _end_of_valid(self, file: ViewedFile) -> int:
-        """Byte at which the first unit of a file that is not valid begins."""
-        for start in range(0, file.written, _TOGETHER * self.width):
-            bad = np.flatnonzero(~valid_units(self.units(file, start, start + _TOGETHER * self.width)))
-            if bad.size:
-                return start + int(bad[0]) * self.width
-        return file.written
-
-    def _filled_behind(self, index: int, end: int) -> int:
-        """Units behind one that is none, in its file and in those that follow."""
-        found = 0
-        for file in self.files[index:]:
-            for start in data_places(file.source, end, file.written, _TOGETHER * self.width):
-                units = self.units(file, start, start + _TOGETHER * self.width)
+    def _note_hidden(self) -> None:
+        """Finds filled units behind the one that ends the queue, in its file and in those that follow."""
+        if not self._queue.recovered:
+            return
+        one, count = self._queue.recovered[-1]
+        index = next(number for number, file in enumerate(self.queue.files) if file is one.file)
+        begin, found = count * self.width, 0
+        for file in self.queue.files[index:]:
+            source, length = self._sources[file], file.mapped_size // self.width * self.width
+            for start in data_places(source, begin, length, _TOGETHER * self.width):
+                end = min(start + _TOGETHER * self.width, length)
+                units = source.window(start, end - start).view(self.dtype)
                 found += int(np.count_nonzero(valid_units(units)))
-            end = 0
-        return found
+            begin = 0
+        self.hidden = (index, count * self.width, found) if found else None
 
-    def _cut_behind_log(self) -> None:
-        """Units of records that the log does not have: recovery cuts them (`#truncateDirtyLogicFiles`)."""
-        while self.files:
-            last = self.files[-1]
-            behind = self.first_at(last, self.log.high)
-            if behind is None:
-                return
-            last.written = behind * self.width
-            if last.written or len(self.files) == 1:
-                return
-            self.files.pop()
+    def _leads_behind_log(self) -> bool:
+        """Whether recovery has something to cut (`#truncateDirtyLogicFiles`)."""
+        last = self._queue.files.files[-1] if self._queue.files.files else None
+        if last is None or last.file is None:
+            return False
+        viewed = ViewedFile(self._sources[last.file], last.base, last.wrote)
+        return self.first_at(viewed, self.log.high) is not None
 
 
 def slots_of(first: int, units: Units) -> Sequence[int]:

@@ -1,4 +1,4 @@
-"""How the starts of RocketMQ's releases differ, as one table.
+"""How RocketMQ's releases differ, as one table.
 
 Each trait names a difference in `DefaultMessageStore#load`/`#start` and below; the rest of the room asks for
 traits and never for versions. Releases before 4.9.0 are answered like 4.9.0.
@@ -6,7 +6,7 @@ traits and never for versions. Releases before 4.9.0 are answered like 4.9.0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from rmqtool.errors import UsageError
@@ -37,10 +37,10 @@ class ReputStart(StrEnum):
 class Traits:
     """One behaviour of a start; fields are in the order in which a start meets them.
 
-    since: the first release that behaves like this.
+    since: the first release that behaves like this. Traits that no start shows (reading) are not compared.
     """
 
-    since: str
+    since: str = field(compare=False)
     blank_tables: frozenset[str] = frozenset({"topics.json", "consumerOffset.json", "delayOffset.json"})
     """configuration files in which nothing but blanks counts as an empty table, not as unparsable (seen)"""
     listed_versions: frozenset[str] = frozenset({"topics.json"})
@@ -85,13 +85,25 @@ class Traits:
     """a file `timerwheel` of another length than its own ends the start (`TimerWheel`)"""
     abort_is_written: bool = False
     """`abort` gets content, so that a directory of that name fails the start (`#createTempFile`)"""
+    overflow_to_zero: bool = field(default=False, compare=False)
+    """an offset beyond the end of a queue that begins at 0 goes back to 0 (`#nextOffsetCorrection`)"""
+    pull_counts_batches: bool = field(default=False, compare=False)
+    """a pull counts the messages in batches, and never exceeds 128 MiB (`#isTheBatchFull`)"""
+    time_boundaries: bool = field(default=False, compare=False)
+    """a search by time knows boundaries and chooses files by the times of their records; before, by their
+    modification times, and the nearest message in time is the answer"""
+    time_in_range: bool = field(default=False, compare=False)
+    """its answer lies between the queue's minimum and maximum"""
+    client_checks_magic: bool = field(default=False, compare=False)
+    """`MessageDecoder#decode` refuses other magic codes, and knows long topics"""
 
 
 def _table() -> tuple[Traits, ...]:
-    v490 = Traits("4.9.0")
+    v490 = Traits("4.9.0", overflow_to_zero=True)
     v493 = replace(v490, since="4.9.3", multi_dispatch=MultiDispatch.ALL_TOPICS)
+    v494 = replace(v493, since="4.9.4", overflow_to_zero=False)
     v500 = replace(
-        v493,
+        v494,
         since="5.0.0",
         blank_tables=frozenset(
             {"topics.json", "subscriptionGroup.json", "delayOffset.json", "topicQueueMapping.json"}
@@ -106,6 +118,9 @@ def _table() -> tuple[Traits, ...]:
         recheck_reput=True,
         timer_wheel=True,
         abort_is_written=True,
+        pull_counts_batches=True,
+        time_in_range=True,
+        client_checks_magic=True,
     )
     v510 = replace(
         v500,
@@ -115,7 +130,9 @@ def _table() -> tuple[Traits, ...]:
         long_topics=True,
         reput_start=ReputStart.CONFIRMED,
     )
-    v511 = replace(v510, since="5.1.1", confirm_from_checkpoint=True, confirmed_by_end=True)
+    v511 = replace(
+        v510, since="5.1.1", confirm_from_checkpoint=True, confirmed_by_end=True, time_boundaries=True
+    )
     v513 = replace(v511, since="5.1.3", deletes_empty_last_file=True)
     v520 = replace(v513, since="5.2.0", property_crc=True, multi_dispatch=MultiDispatch.USER_TOPICS)
     v530 = replace(v520, since="5.3.0", confirms_flushed=True)
@@ -126,7 +143,7 @@ def _table() -> tuple[Traits, ...]:
         record_must_fit=True,
         property_crc_zero=True,
     )
-    return v490, v493, v500, v510, v511, v513, v520, v530, v532
+    return v490, v493, v494, v500, v510, v511, v513, v520, v530, v532
 
 
 TABLE = _table()
@@ -152,7 +169,7 @@ def is_known(release: str) -> bool:
 
 def behaviours(releases: frozenset[str]) -> dict[str, Traits]:
     """One release for each behaviour among `releases` (the highest that shows it), ascending."""
-    found: dict[str, str] = {}
+    found: dict[Traits, str] = {}
     for release in sorted(releases, key=version_key):
-        found[traits_of(release).since] = release
+        found[traits_of(release)] = release
     return {release: traits_of(release) for release in found.values()}

@@ -1,6 +1,6 @@
 """One pull of a broker, played through: which records it delivers, with which status and next offset.
 
-`DefaultMessageStore#getMessage` with default settings, of 4.x and of 5.x.
+`DefaultMessageStore#getMessage` with default settings, by the traits of a release.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from formats.consumequeue import PRE_BLANK_SIZE
-from rmqtool.query.queue_view import slots_of
+from rmqtool.broker.queue_view import slots_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rmqtool.query.queue_view import QueueView, Units
+    from rmqtool.broker.queue_view import QueueView, Units
 
     Passes = Callable[[int, int, int], bool]
 
@@ -78,12 +78,9 @@ def physical_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def pull(
-    view: QueueView, offset: int, count: int, *, oldest_4: bool = False, passes: Passes | None = None
-) -> Pull:
+def pull(view: QueueView, offset: int, count: int, passes: Passes | None = None) -> Pull:
     """Plays one pull of at most `count` messages from `offset`.
 
-    oldest_4: rules up to 4.9.3, where an offset beyond the end of a queue that begins at 0 goes back to 0.
     passes: the broker's filter: (tags code, physical offset, size) → delivered or not; None delivers all.
     """
     answer = Pull(GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, view.min_offset, view.max_offset)
@@ -96,7 +93,7 @@ def pull(
         answer.status, answer.next_begin_offset = GetMessageStatus.OFFSET_OVERFLOW_ONE, offset
     elif offset > high:
         answer.status = GetMessageStatus.OFFSET_OVERFLOW_BADLY
-        answer.next_begin_offset = 0 if oldest_4 and low == 0 else high
+        answer.next_begin_offset = 0 if view.traits.overflow_to_zero and low == 0 else high
     else:
         _Scan(view, answer, offset, count, passes).run()
     return answer
@@ -166,12 +163,13 @@ class _Scan:
         """`DefaultMessageStore#isTheBatchFull`."""
         if not self.bytes:
             return False
-        five = self.view.five
-        if self.messages + number > self.count if five else self.messages >= self.count:
+        traits = self.view.traits
+        if self.messages + number > self.count if traits.pull_counts_batches else self.messages >= self.count:
             return True
         in_memory = self.view.log.high - physical_offset <= self.hot
         most_bytes, most_messages = _IN_MEMORY if in_memory else _ON_DISK
-        if five and (self.bytes + size > _MAX_PULL_BYTES or self.bytes >= _MAX_PULL_BYTES):
+        too_long = max(self.bytes + size, self.bytes + 1) > _MAX_PULL_BYTES
+        if traits.pull_counts_batches and too_long:
             return True
         return self.bytes + size > most_bytes or self.messages > most_messages - 1
 

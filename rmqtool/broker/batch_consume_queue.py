@@ -9,24 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmqtool.query.queue_view import RECOVERED_FILES
-from rmqtool.recovery.content import valid_prefix
+from rmqtool.broker.units import RECOVERED_FILES, valid_prefix
 from rmqtool.scan.units import BATCH_UNIT, data_end, valid_units
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from rmqtool.recovery.mapped import MappedFile, MappedFiles
-    from rmqtool.recovery.run import Run
+    from rmqtool.broker.mapped_files import MappedFile, MappedFiles
+    from rmqtool.broker.queue_records import QueueRecords
     from rmqtool.store.access import OpenMode
 
     Units = npt.NDArray[Any]
 
 BYTES = BATCH_UNIT.itemsize
+_TOGETHER = 1 << 14
+"""units that are read together"""
 
 
-class BatchQueueModel:
-    """As `queues.QueueModel`, for 46-byte units; max_physical is the *start* of the last record known."""
+class BatchConsumeQueue:
+    """As `queues.ConsumeQueue`, for 46-byte units; max_physical is the *start* of the last record known."""
 
     def __init__(self, topic: str, queue_id: int, files: MappedFiles, mode: OpenMode) -> None:
         self.topic, self.queue_id = topic, queue_id
@@ -41,6 +42,7 @@ class BatchQueueModel:
         self.phantom: int | None = None
         self.astray = 0
         self.doubled = 0
+        self.recovered: list[tuple[MappedFile, int]] = []
         self._mode = mode
         self._whole = files.size // BYTES
         self._fresh: dict[MappedFile, Units] = {}
@@ -59,9 +61,10 @@ class BatchQueueModel:
         for one in files[max(len(files) - RECOVERED_FILES, 0) :]:
             prefix = valid_prefix(one, BATCH_UNIT, self._mode, self._whole)
             end = one.base + prefix.count * BYTES
+            self.recovered.append((one, prefix.count))
             if prefix.count:
                 self.max_physical = int(prefix.last["physical_offset"])
-            if prefix.count < self._whole:
+            if prefix.count < one.wrote // BYTES:
                 break
         self.files.truncate(end)
         self._revise()
@@ -72,24 +75,31 @@ class BatchQueueModel:
         self.max_physical = offset - 1
         while self.files.files:
             last = self.files.files[-1]
-            units = self._units(last, self._whole)
-            good = valid_units(units) & (units["physical_offset"] < offset)
-            good[0] = units["physical_offset"][0] < offset
-            if not good[0]:
+            count = self._below(last, offset)
+            if count == 0:
                 self.files.delete_last()
                 continue
-            wrong = np.flatnonzero(~good)
-            count = int(wrong[0]) if wrong.size else len(good)
             last.wrote = count * BYTES
-            self.max_physical = int(units["physical_offset"][count - 1])
+            self.max_physical = int(self._part(last, count - 1, count)["physical_offset"][0])
             break
         self._revise()
 
+    def _below(self, one: MappedFile, offset: int) -> int:
+        """How many units from the first on, which is taken whatever its size, point below `offset`."""
+        for start in range(0, self._whole, _TOGETHER):
+            units = self._part(one, start, min(start + _TOGETHER, self._whole))
+            good = units["physical_offset"] < offset
+            good[1 if start == 0 else 0 :] &= valid_units(units)[1 if start == 0 else 0 :]
+            wrong = np.flatnonzero(~good)
+            if wrong.size:
+                return start + int(wrong[0])
+        return self._whole
+
     def content_of(self, one: MappedFile) -> bytes:
         """Bytes of a file once the start is through."""
-        return self._units(one, self._whole).tobytes().ljust(self.files.size, b"\0")
+        return self._whole_file(one).tobytes().ljust(self.files.size, b"\0")
 
-    def append(self, run: Run) -> None:
+    def append(self, run: QueueRecords) -> None:
         """`#putBatchMessagePositionInfo` for each record that lies behind the last one known."""
         before = np.maximum.accumulate(np.concatenate(([self.max_physical], run.offsets)))[:-1]
         fresh = np.flatnonzero((run.offsets > before) & (run.bases >= 0) & (run.counts >= 0))
@@ -98,7 +108,7 @@ class BatchQueueModel:
             file = self.files.last_for(self.files.max_offset)
             number = file.wrote // BYTES
             part = fresh[done : done + self._whole - number]
-            units = self._units(file, self._whole)
+            units = self._whole_file(file)
             here = slice(number, number + len(part))
             units["physical_offset"][here] = run.offsets[part]
             units["size"][here] = run.sizes[part]
@@ -123,11 +133,17 @@ class BatchQueueModel:
         if not self.files.files or not self.files.files[0].wrote:
             return False
         first = self.files.files[0]
-        units = self._units(first, first.wrote // BYTES)
-        kept = np.flatnonzero(units["physical_offset"] >= floor)
-        gone = int(kept[0]) if kept.size else len(units)
+        units = first.wrote // BYTES
+        gone = units
+        for start in range(0, units, _TOGETHER):
+            kept = np.flatnonzero(
+                self._part(first, start, min(start + _TOGETHER, units))["physical_offset"] >= floor
+            )
+            if kept.size:
+                gone = start + int(kept[0])
+                break
         if gone:
-            self.min_offset = _end(units[gone - 1])
+            self.min_offset = _end(self._part(first, gone - 1, gone)[0])
         return False
 
     search_min = correct_min
@@ -137,7 +153,7 @@ class BatchQueueModel:
         self.max_offset = 0
         for one in reversed(self.files.files[-2:]):
             if one.wrote >= BYTES:
-                self.max_offset = _end(self._units(one, one.wrote // BYTES)[-1])
+                self.max_offset = _end(self._part(one, one.wrote // BYTES - 1, one.wrote // BYTES)[0])
                 break
 
     def _revise_min(self) -> None:
@@ -147,16 +163,29 @@ class BatchQueueModel:
         elif files[0].wrote < BYTES:
             self.min_offset = -1
         else:
-            self.min_offset = int(self._units(files[0], 1)["base_offset"][0])
+            self.min_offset = int(self._part(files[0], 0, 1)["base_offset"][0])
 
-    def _units(self, one: MappedFile, count: int) -> Units:
+    def _whole_file(self, one: MappedFile) -> Units:
+        """All units of a file, those of the disk where nothing was appended to it."""
         if one in self._fresh:
-            return self._fresh[one][:count]
-        units = np.zeros(count, BATCH_UNIT)
+            return self._fresh[one]
+        units = np.zeros(self._whole, BATCH_UNIT)
         if one.file is not None:
             with one.file.open(self._mode) as source:
-                end = min(data_end(source, BYTES), count * BYTES)
+                end = min(data_end(source, BYTES), self._whole * BYTES)
                 units[: end // BYTES] = source.window(0, end).view(BATCH_UNIT)
+        return units
+
+    def _part(self, one: MappedFile, start: int, end: int) -> Units:
+        """Units [start, end) of a file, zeros behind its bytes."""
+        if one in self._fresh:
+            return self._fresh[one][start:end]
+        units = np.zeros(end - start, BATCH_UNIT)
+        if one.file is not None:
+            with one.file.open(self._mode) as source:
+                raw = source.window(start * BYTES, (end - start) * BYTES)
+                there = raw[: len(raw) // BYTES * BYTES].view(BATCH_UNIT)
+                units[: len(there)] = there
         return units
 
 

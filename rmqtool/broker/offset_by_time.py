@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rmqtool.query.queue_view import QueueView, ViewedFile
+    from rmqtool.broker.queue_view import QueueView, ViewedFile
 
 
 class Boundary(StrEnum):
@@ -21,20 +21,19 @@ class Boundary(StrEnum):
     UPPER = "upper"
 
 
-def broker_offset(view: QueueView, time: int, boundary: Boundary, *, bounded: bool) -> int:
+def broker_offset(view: QueueView, time: int, boundary: Boundary) -> int:
     """What the broker answers.
 
-    bounded: rules from 5.1.1 on (boundaries; files chosen by the times of their records; the answer lies in
-    the queue's range). Before, files are chosen by modification time and the nearest message in time is the
-    answer, whatever the boundary.
+    Releases differ in how they choose the file, whether they know boundaries, and whether the answer lies in
+    the queue's range (`Traits.time_boundaries`, `Traits.time_in_range`).
     """
     if view.batch:
         found = _batch(view, time, boundary)
-    elif bounded:
+    elif view.traits.time_boundaries:
         found = _with_boundary(view, time, boundary)
     else:
         found = _by_modification_time(view, time)
-    if bounded or view.five:
+    if view.traits.time_in_range:
         return max(view.min_offset, min(found, view.max_offset))
     return found
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from rmqtool.recovery.mapped import MappedFile, MappedFiles
-from rmqtool.recovery.queues import NegativePositionError, QueueModel
-from rmqtool.recovery.run import NO_CODE, Run
+from rmqtool.broker.consume_queue import ConsumeQueue, NegativePositionError
+from rmqtool.broker.mapped_files import MappedFile, MappedFiles
+from rmqtool.broker.queue_records import NO_CODE, QueueRecords
 from rmqtool.store.layout import Store
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ SIZE = 100
 RECORD = 1000
 
 
-def queue(tmp_path: Path, *files: Sequence[tuple[int, int]], base: int = 0, floor: int = 0) -> QueueModel:
+def queue(tmp_path: Path, *files: Sequence[tuple[int, int]], base: int = 0, floor: int = 0) -> ConsumeQueue:
     """A queue with these (offset, size) units, file by file."""
     directory = tmp_path / "consumequeue" / "T" / "0"
     directory.mkdir(parents=True)
@@ -33,19 +33,19 @@ def queue(tmp_path: Path, *files: Sequence[tuple[int, int]], base: int = 0, floo
     mapped = MappedFiles(SIZE, "consumequeue/T/0")
     for file in Store.open(tmp_path).files:
         mapped.files.append(MappedFile(int(file.name), SIZE, file.path, file))
-    return QueueModel("T", 0, mapped, "pread", floor)
+    return ConsumeQueue("T", 0, mapped, "pread", floor)
 
 
 def full(first: int) -> list[tuple[int, int]]:
     return [((first + i) * RECORD, RECORD) for i in range(5)]
 
 
-def run(*records: tuple[int, int], displaced: Sequence[int] = ()) -> Run:
+def run(*records: tuple[int, int], displaced: Sequence[int] = ()) -> QueueRecords:
     """(physical offset, queue offset) of records; those numbered in `displaced` lie elsewhere."""
     offsets, slots = (np.array(column, np.int64) for column in zip(*records, strict=True))
     ordinary = np.array([number not in displaced for number in range(len(records))])
     ones = np.ones(len(records), np.int64)
-    return Run(offsets, ones * RECORD, slots, ordinary, slots, ones, ones * NO_CODE)
+    return QueueRecords(offsets, ones * RECORD, slots, ordinary, slots, ones, ones * NO_CODE)
 
 
 def test_recovery_ends_at_the_first_unit_that_is_none(tmp_path: Path) -> None:

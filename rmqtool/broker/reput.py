@@ -9,17 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rmqtool.recovery.java import rem
-from rmqtool.recovery.reading import FileWalk, Halt
-from rmqtool.recovery.record import Rules, StopReason, Verdict
+from rmqtool.broker.java import rem
+from rmqtool.broker.log_walk import FileWalk, Halt
+from rmqtool.broker.record_check import Rules, StopReason, Verdict
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Field
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rmqtool.recovery.mapped import MappedFile, MappedFiles
-    from rmqtool.recovery.reading import Reading
+    from rmqtool.broker.log_walk import Reading
+    from rmqtool.broker.mapped_files import MappedFile, MappedFiles
 
 
 @dataclass

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from formats.commitlog import SysFlag
-from rmqtool.recovery.run import NO_CODE, Run
+from rmqtool.broker.queue_records import NO_CODE, QueueRecords
 from rmqtool.scan import text
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Field, Issue
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.recovery.settings import StartSettings
-    from rmqtool.recovery.traits import Traits
+    from rmqtool.broker.settings import StartSettings
+    from rmqtool.broker.traits import Traits
 
     Ints = npt.NDArray[np.int64]
 
@@ -37,14 +37,14 @@ class MultiDispatchError(Exception):
 class QueueLike(Protocol):
     """What a dispatched run is appended to."""
 
-    def append(self, run: Run) -> None:
+    def append(self, run: QueueRecords) -> None:
         """Takes records in the order of the log."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Columns of some records: topic code and queue id, and those of `queues.Run`."""
+    """Columns of some records: topic code and queue id, and those of `queues.QueueRecords`."""
 
     topics: Ints
     queue_ids: Ints
@@ -195,4 +195,4 @@ class Dispatcher:
             which = order[start:end]
             queue = self._queue_of(names[topics[which[0]]], int(queue_ids[which[0]]))
             slots, offsets, sizes, ordinary, bases, counts, codes = (column[which] for column in rest)
-            queue.append(Run(offsets, sizes, slots, ordinary, bases, counts, codes))
+            queue.append(QueueRecords(offsets, sizes, slots, ordinary, bases, counts, codes))

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rmqtool.recovery.java import file_name, rem
+from rmqtool.broker.java import file_name, rem
 
 if TYPE_CHECKING:
-    from rmqtool.recovery.content import Overlay
+    from rmqtool.broker.appended_units import AppendedUnits
     from rmqtool.store.files import StoreFile
 
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class MappedFile:
     """One file. wrote: bytes of it that count as data; a loaded file is full until recovery lowers that.
 
-    file: what lies on disk, None for one that the start makes. overlay: units that the start appended.
+    file: what lies on disk, None for one that the start makes. appended: units that the start appended.
     """
 
     base: int
@@ -27,7 +27,7 @@ class MappedFile:
     path: str
     file: StoreFile | None = None
     first_in_queue: bool = False
-    overlay: Overlay | None = None
+    appended: AppendedUnits | None = None
 
 
 @dataclass(eq=False, slots=True)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rmqtool.errors import RmqtoolError
-from rmqtool.query.segment_ends import data_end
 from rmqtool.scan import kernels_python
 from rmqtool.scan.events import Records, Tail, TailContent
 from rmqtool.scan.fields import Check, Field
 from rmqtool.scan.segment import SegmentScan
+from rmqtool.scan.segment_ends import data_end
 from rmqtool.store.cut import CutSource
 
 if TYPE_CHECKING:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.recovery.queues import QueueModel
-from rmqtool.recovery.traits import NormalStart
+from rmqtool.broker.consume_queue import ConsumeQueue
+from rmqtool.broker.traits import NormalStart
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from rmqtool.recovery.settings import StartSettings
-    from rmqtool.recovery.traits import Traits
+    from rmqtool.broker.settings import StartSettings
+    from rmqtool.broker.traits import Traits
 
     Take = Callable[[Records, int], None]
 
@@ -39,7 +39,7 @@ def taker(
 
 def has_border(queues: Iterable[object], known: int, traits: Traits) -> bool:
     """Whether a record that begins where the queues end is missed; batch queues tell where one begins."""
-    plain = [one for one in queues if isinstance(one, QueueModel)]
+    plain = [one for one in queues if isinstance(one, ConsumeQueue)]
     return traits.normal_start is NormalStart.QUEUES and any(one.max_physical == known for one in plain)
 
 

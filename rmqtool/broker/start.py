@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from formats.checkpoint import parse_checkpoint
 from formats.commitlog import SysFlag
-from rmqtool.query.lost_end import behind_end
-from rmqtool.recovery.batch_queues import BatchQueueModel
-from rmqtool.recovery.commitlog import LogEnd, abnormal_start, normal_start, recover_log
-from rmqtool.recovery.dispatch import Dispatcher, MultiDispatchError
-from rmqtool.recovery.extension import count_cut, delete_below, last_address, recover_extension
-from rmqtool.recovery.load import (
+from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
+from rmqtool.broker.consume_queue import ConsumeQueue, NegativePositionError
+from rmqtool.broker.dispatch import Dispatcher, MultiDispatchError
+from rmqtool.broker.dispatch_filter import has_border, taker
+from rmqtool.broker.extension import count_cut, delete_below, last_address, recover_extension
+from rmqtool.broker.load import (
     IndexLoad,
     RefusedError,
     cannot_be_mapped,
@@ -20,29 +22,47 @@ from rmqtool.recovery.load import (
     load_index,
     queue_directories,
 )
-from rmqtool.recovery.mapped import MappedFile, MappedFiles
-from rmqtool.recovery.matching import UnitMatcher
-from rmqtool.recovery.outcome import Mode, StartPlan
-from rmqtool.recovery.queues import NegativePositionError, QueueModel
-from rmqtool.recovery.record import Rules, StopReason
-from rmqtool.recovery.reput import Reput
-from rmqtool.recovery.spans import Key, QueueSpans
-from rmqtool.recovery.taking import has_border, taker
-from rmqtool.recovery.traits import ReputStart
-from rmqtool.recovery.witness import Witness
+from rmqtool.broker.log_recovery import LogEnd, abnormal_start, normal_start, recover_log
+from rmqtool.broker.mapped_files import MappedFile, MappedFiles
+from rmqtool.broker.record_check import Rules, StopReason
+from rmqtool.broker.reput import Reput
+from rmqtool.broker.traits import ReputStart
 from rmqtool.scan.fields import Field
 from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
-    from rmqtool.recovery.reading import Reading
-    from rmqtool.recovery.settings import StartSettings
-    from rmqtool.recovery.traits import Traits
+    from rmqtool.broker.log_walk import Reading
+    from rmqtool.broker.settings import StartSettings
+    from rmqtool.broker.traits import Traits
     from rmqtool.scan.events import Records
     from rmqtool.store.layout import Store
 
-AnyQueue: TypeAlias = QueueModel | BatchQueueModel
+AnyQueue: TypeAlias = ConsumeQueue | BatchConsumeQueue
+Key: TypeAlias = tuple[str, int]
+"""topic and queue id"""
 _WITHOUT_LISTS = "enableMultiDispatch=false"
 _KINDS = ("consumequeue", "batchconsumequeue")
+
+
+class Mode(StrEnum):
+    """How the store is recovered: `abnormal` when `abort` exists."""
+
+    NORMAL = "normal"
+    ABNORMAL = "abnormal"
+
+
+@dataclass(frozen=True, slots=True)
+class StartPlan:
+    """What is known before the log is read.
+
+    start_segment: base of the file where recovery begins, None without files. bytes_to_scan: from there to
+    the end of the last file, the most that recovery reads. known: greatest end offset in any queue.
+    """
+
+    mode: Mode
+    start_segment: int | None
+    bytes_to_scan: int
+    known: int
 
 
 class Start:
@@ -78,27 +98,15 @@ class Start:
         self.confirm = -1
         self.reput: Reput | None = None
         self._batch_topics: set[str] = set()
-        self.spans = QueueSpans(reading.kernels, self._indexed)
-        self.witness = Witness(reading.kernels)
         self.border = False
         """a record begins exactly where the queues end, and is therefore not dispatched"""
         self.dispatcher = Dispatcher(self._queue, self._is_batch, reading.kernels, traits, settings)
 
+    def before_log(self) -> None:
+        """Called when all is loaded and nothing was appended or truncated, for who watches a start."""
+
     def see(self, run: Records, base: int) -> None:
-        """A run of records of the log, whether it is dispatched or not."""
-        self.spans.take(run, base)
-        self.witness.take(run, base)
-        self.matcher.take(run, base)
-
-    def _indexed(self, key: Key) -> int:
-        """Where a queue ended before anything was dispatched to it."""
-        queue = self.queues.get(key)
-        return 0 if queue is None else queue.recovered_max
-
-    @cached_property
-    def matcher(self) -> UnitMatcher:
-        """Holds what `see` is told against the queues as they were loaded."""
-        return UnitMatcher(self)
+        """Called with every run of records that recovery reads, whether it is dispatched or not."""
 
     @property
     def dispatched(self) -> int:
@@ -109,11 +117,6 @@ class Start:
     def clean(self) -> bool:
         """`abort` does not exist, not even as a directory."""
         return not self.listing.exists("abort")
-
-    @cached_property
-    def longer(self) -> tuple[str, int, int] | None:
-        """An index file that leads behind the end of the log, how far, and where that end is."""
-        return behind_end(self.store)
 
     @cached_property
     def checkpoint(self) -> Any:
@@ -149,8 +152,8 @@ class Start:
         for queue in self.queues.values():
             self.reading.told(0)
             queue.recover()
-            if isinstance(queue, QueueModel) and self.settings.extension and queue.taken:
-                address = last_address(queue.taken, "pread")
+            if isinstance(queue, ConsumeQueue) and self.settings.extension and queue.recovered:
+                address = last_address(queue.recovered, "pread")
                 recover_extension(self.extensions[queue.topic, queue.queue_id], address, "pread")
         self._plan()
 
@@ -193,9 +196,9 @@ class Start:
 
     def _model(self, topic: str, number: int, files: MappedFiles, kind: str) -> AnyQueue:
         if kind == _KINDS[1]:
-            return BatchQueueModel(topic, number, files, "pread")
+            return BatchConsumeQueue(topic, number, files, "pread")
         floor = max(self.log.min_offset, 0)
-        return QueueModel(topic, number, files, "pread", floor, keep_units=self._keep_units)
+        return ConsumeQueue(topic, number, files, "pread", floor, keep_units=self._keep_units)
 
     def _queue(self, topic: str, number: int) -> AnyQueue:
         found = self.queues.get((topic, number))
@@ -242,7 +245,7 @@ class Start:
     def _recover_log(self) -> None:
         rules = Rules(self.traits, self.settings, check_crc=self.settings.check_crc, read_body=True)
         files = self.log.files
-        _ = self.matcher  # before anything is appended or truncated
+        self.before_log()
         before = self.log.max_offset
         known, confirmed = self.known, self.confirm
         misses = self.clean and has_border(self.queues.values(), known, self.traits)
@@ -300,7 +303,7 @@ class Start:
                 message = "the queue's last file is empty behind a full one: newPosition < 0"
                 raise RefusedError("negative-position", message, path) from None
             files = self.extensions.get((queue.topic, queue.queue_id))
-            if moved and files is not None and isinstance(queue, QueueModel):
+            if moved and files is not None and isinstance(queue, ConsumeQueue):
                 address = queue.first_code()
                 if address is not None:
                     delete_below(files, address)
@@ -309,7 +312,7 @@ class Start:
         """Counts what recovery does not leave of the extension units."""
         for key, files in self.extensions.items():
             queue = self.queues[key]
-            if not isinstance(queue, QueueModel):
+            if not isinstance(queue, ConsumeQueue):
                 continue
             count = count_cut(queue.files.files, queue.min_logical, files, "pread")
             if count:

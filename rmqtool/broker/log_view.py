@@ -12,7 +12,7 @@ import numpy as np
 from formats.commitlog import HEADERS, MESSAGE_MAGIC_CODE_V2, MESSAGE_MAGIC_CODES, SysFlag, is_v6
 from formats.java import java_utf8_encode
 from formats.primitives import offset_of, sizeof
-from rmqtool.query.log_end import end_of_records
+from rmqtool.scan.log_end import end_of_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rmqtool.broker.traits import TABLE, behaviours, traits_of
 from rmqtool.errors import UsageError
-from rmqtool.recovery.traits import TABLE, behaviours, traits_of
 from rmqtool.store.releases import RELEASES, between, version_key
 
 
@@ -14,7 +14,8 @@ from rmqtool.store.releases import RELEASES, between, version_key
     [
         ("4.0.0", "4.9.0"),
         ("4.9.2", "4.9.0"),
-        ("4.9.8", "4.9.3"),
+        ("4.9.3", "4.9.3"),
+        ("4.9.8", "4.9.4"),
         ("5.0.0", "5.0.0"),
         ("5.1.2", "5.1.1"),
         ("5.1.4", "5.1.3"),

@@ -1,0 +1,1 @@
+"""What a RocketMQ store of a release does with its files: each rule of the broker once."""

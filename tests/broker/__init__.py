@@ -1,0 +1,1 @@
+"""Tests of the room with the rules of a broker."""

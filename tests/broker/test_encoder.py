@@ -1,0 +1,158 @@
+"""Records from columns are those of `formats`, and of a scan of them."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from formats.commitlog import HEADERS, SysFlag, encode_message, magic_of
+from formats.crc_trailer import reserve
+from formats.errors import FormatError
+from formats.primitives import HostV4, HostV6, offset_of, sizeof
+from rmqtool.broker.encoder import MessageColumns, roll
+from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field
+from tests.scan.conftest import compiled_kernels, python_kernels
+
+INT32, INT64 = st.integers(-(1 << 31), (1 << 31) - 1), st.integers(-(1 << 63), (1 << 63) - 1)
+HOSTS = st.tuples(st.binary(min_size=4, max_size=4) | st.binary(min_size=16, max_size=16), INT32)
+MESSAGES = st.fixed_dictionaries(
+    {
+        "topic": st.text("abü中", max_size=40) | st.just("T" * 200),
+        "body": st.binary(max_size=300),
+        "properties": st.binary(max_size=80),
+        "queue_id": INT32,
+        "flag": INT32,
+        "queue_offset": INT64,
+        "physical_offset": INT64,
+        "sys_flag": INT32,
+        "born_timestamp": INT64,
+        "store_timestamp": INT64,
+        "reconsume_times": INT32,
+        "prepared_transaction_offset": INT64,
+        "born_host": HOSTS,
+        "store_host": HOSTS,
+    }
+)
+
+
+def columns(messages: list[dict[str, Any]], *, trailer: bool = False) -> MessageColumns:
+    """One buffer for all sources, in which everything lies once."""
+    rows, hosts = np.zeros((len(messages), ROW_WIDTH), np.int64), np.zeros((len(messages), 2), np.int64)
+    data = bytearray()
+
+    def put(raw: bytes) -> tuple[int, int]:
+        data.extend(raw)
+        return len(data) - len(raw), len(raw)
+
+    for row, place, one in zip(rows, hosts, messages, strict=True):
+        raw = reserve(one["properties"]) if trailer else one["properties"]
+        row[[Field.BODY_POSITION, Field.BODY_LENGTH]] = put(one["body"])
+        row[[Field.TOPIC_POSITION, Field.TOPIC_LENGTH]] = put(one["topic"].encode())
+        row[[Field.PROPERTIES_POSITION, Field.PROPERTIES_LENGTH]] = put(raw)
+        for name in (
+            "queue_id",
+            "flag",
+            "queue_offset",
+            "born_timestamp",
+            "store_timestamp",
+            "reconsume_times",
+        ):
+            row[Field[name.upper()]] = one[name]
+        row[Field.STORED_PHYSICAL_OFFSET] = one["physical_offset"]
+        row[Field.PREPARED_TRANSACTION_OFFSET] = one["prepared_transaction_offset"]
+        row[Field.MAGIC] = magic_of(one["topic"])
+        flags = one["sys_flag"] & ~int(SysFlag.BORNHOST_V6 | SysFlag.STOREHOST_V6)
+        for number, (name, flag) in enumerate(
+            (("born_host", SysFlag.BORNHOST_V6), ("store_host", SysFlag.STOREHOST_V6))
+        ):
+            ip, port = one[name]
+            flags |= int(flag) if len(ip) > 4 else 0
+            place[number] = put(ip + port.to_bytes(4, "big", signed=True))[0]
+        row[Field.SYS_FLAG] = flags
+    whole = np.frombuffer(bytes(data), np.uint8)
+    return MessageColumns(rows, hosts, whole, whole, whole, whole)
+
+
+def encoded(made: MessageColumns, kernels: ModuleType, *, trailer: bool = False) -> list[bytes]:
+    sizes = made.sizes()
+    places = np.cumsum(sizes) - sizes
+    out = np.zeros(int(sizes.sum()), np.uint8)
+    made.write(places, out, kernels, crc_trailer=trailer)
+    return [out[at : at + size].tobytes() for at, size in zip(places.tolist(), sizes.tolist(), strict=True)]
+
+
+@given(st.lists(MESSAGES, max_size=5), st.booleans())
+def test_the_records_are_those_of_the_schema(messages: list[dict[str, Any]], trailer: bool) -> None:
+    expected = [encode_message(**one, crc_trailer=trailer) for one in messages]
+    for kernels in (compiled_kernels(), python_kernels()):
+        assert encoded(columns(messages, trailer=trailer), kernels, trailer=trailer) == expected
+
+
+@given(st.lists(MESSAGES, max_size=5))
+def test_what_a_scan_finds_is_encoded_to_the_same_bytes(messages: list[dict[str, Any]]) -> None:
+    log = np.frombuffer(b"".join(encode_message(**one) for one in messages), np.uint8)
+    rows, status = np.zeros((len(messages), ROW_WIDTH), np.int64), np.zeros(STATUS_WIDTH, np.int64)
+    kernels = compiled_kernels()
+    kernels.walk(log, 0, 0, len(log) + 1, 0, int(Check.CRC), rows, status)
+    born = rows[:, Field.POSITION] + offset_of(HEADERS[False, False], "born_host")
+    wide = (rows[:, Field.SYS_FLAG] & int(SysFlag.BORNHOST_V6)) != 0
+    hosts = np.stack([born, born + np.where(wide, sizeof(HostV6), sizeof(HostV4)) + 8], axis=1)
+    assert encoded(MessageColumns(rows, hosts, log, log, log, log), kernels) == [
+        encode_message(**one) for one in messages
+    ]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        (Field.MAGIC, 7),
+        (Field.TOPIC_LENGTH, 128),
+        (Field.PROPERTIES_LENGTH, 1 << 15),
+        (Field.BODY_LENGTH, -1),
+        (Field.BODY_LENGTH, 1 << 40),
+        (Field.BODY_POSITION, -1),
+        (Field.TOPIC_POSITION, (1 << 63) - 1),
+    ],
+)
+def test_what_no_record_holds_is_refused(field: Field, value: int) -> None:
+    one: dict[str, Any] = {"topic": "T", "body": b"b" * 500, "properties": b""}
+    hosts = {"born_host": (bytes(4), 0), "store_host": (bytes(4), 0)}
+    numbers = dict.fromkeys(
+        ("queue_id", "flag", "queue_offset", "physical_offset", "sys_flag", "born_timestamp"), 0
+    ) | dict.fromkeys(("store_timestamp", "reconsume_times", "prepared_transaction_offset"), 0)
+    made = columns([one | hosts | numbers])
+    made.rows[0, field] = value
+    with pytest.raises(FormatError, match="message 0"):
+        made.write(np.zeros(1, np.int64), np.zeros(1 << 16, np.uint8), compiled_kernels())
+
+
+def test_records_at_one_place_or_outside_are_refused() -> None:
+    one = {
+        "topic": "T",
+        "body": b"",
+        "properties": b"",
+        "born_host": (bytes(4), 0),
+        "store_host": (bytes(4), 0),
+    }
+    numbers = ("queue_id", "flag", "queue_offset", "physical_offset", "sys_flag", "born_timestamp")
+    rest = ("store_timestamp", "reconsume_times", "prepared_transaction_offset")
+    made = columns([one | dict.fromkeys((*numbers, *rest), 0)] * 2)
+    size = int(made.sizes()[0])
+    for places in ([0, size - 1], [0, size + 1], [-1, size]):
+        with pytest.raises(FormatError):
+            made.write(np.array(places), np.zeros(2 * size, np.uint8), compiled_kernels())
+
+
+@given(st.lists(st.integers(91, 500), max_size=20), st.integers(0, 3000))
+def test_a_file_takes_what_leaves_room_for_a_blank(sizes: list[int], free: int) -> None:
+    count, used = 0, 0
+    for size in sizes:
+        if used + size + 8 > free:
+            break
+        count, used = count + 1, used + size
+    assert roll(np.array(sizes, np.int64), free) == count
