@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from formats.errors import FormatError
-from formats.index import DEFAULT_ITEMS, DEFAULT_SLOTS
+from formats.index import DEFAULT_ITEMS, DEFAULT_SLOTS, FIRST_ITEM
 from formats.tags_code import parse_delay_levels
 from rmqtool.broker.traits import traits_of
 from rmqtool.build.rules import Rules
@@ -23,7 +23,9 @@ _SLOTS_COUNTED = (4, 7, 1)
 
 
 def rules_of(store: Store, release: str) -> Rules:
-    """The rules by which a broker of this release builds. Raises `UsageError` for a bad `messageDelayLevel`.
+    """The rules by which a broker of this release builds.
+
+    Raises `UsageError` for a bad `messageDelayLevel`, and for index files without room.
 
     Sizes that are not given are those of the files that lie there. So are the switches: extension files and
     queues of light messages are built where some are there. Where no queue is there at all, records tell: a
@@ -68,15 +70,21 @@ def _size(store: Store, config: StoreConfig, kind: FileKind, name: str) -> int:
 
 
 def _geometry(store: Store, config: StoreConfig) -> tuple[int, int]:
-    """Slots and items of an index file."""
+    """Slots and items of an index file, which has room for a key."""
     if config.is_set("max_hash_slot_num") or config.is_set("max_index_num"):
+        if config.max_index_num <= FIRST_ITEM:
+            raise UsageError(
+                f"maxIndexNum is {config.max_index_num}: no index file has room for a key, a broker would "
+                "make files without end (IndexService#putKey)"
+            )
         return config.max_hash_slot_num, config.max_index_num
     geometries = [store.index_geometry[file.path] for file in reversed(store.index_files())]
     for found in geometries:
-        if found.slots is not None and found.items is not None:
+        if found.slots is not None and found.items is not None and found.items > FIRST_ITEM:
             return found.slots, found.items
     # no file with items tells: at least the length is that of the files
-    return next((one.candidates[0] for one in geometries if one.candidates), (DEFAULT_SLOTS, DEFAULT_ITEMS))
+    likely = (one.candidates[0] for one in geometries if one.candidates)
+    return next((one for one in likely if one[1] > FIRST_ITEM), (DEFAULT_SLOTS, DEFAULT_ITEMS))
 
 
 def _batch_topics(store: Store) -> frozenset[str]:

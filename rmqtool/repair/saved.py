@@ -6,13 +6,12 @@ import os
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import PlanRefusedError, UsageError
-from rmqtool.repair.content import sha256_of
+from rmqtool.repair.digests import sha256_of, sha256_of_file
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.facts import Facts, facts_of
 from rmqtool.repair.journal import parse_as
 from rmqtool.repair.parameters import check_parameters
 from rmqtool.repair.plan import Edit, Plan, Planned, tool_version
-from rmqtool.repair.regions import sha256_of_file
 from rmqtool.repair.written import read_document, write_document
 from rmqtool.store.access import stat_named
 from rmqtool.store.names import escape_name
@@ -97,7 +96,9 @@ def check_fits(plan: Plan, store: Store, command: str, path: str) -> None:
         if file is None or not found.exists:
             raise PlanRefusedError(f"{one.path} is gone since the plan was saved: nothing was changed")
         same = (found.size, found.mtime_ns) == (one.size, one.mtime_ns)
-        if not same or (one.sha256 is not None and sha256_of_file(file.location) != one.sha256):
+        if not same or (
+            one.sha256 is not None and sha256_of_file(file.location, like=one.sha256) != one.sha256
+        ):
             raise PlanRefusedError(f"{one.path} has changed since the plan was saved: nothing was changed")
 
 
