@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from formats.index import DEFAULT_ITEMS, DEFAULT_SLOTS
+from formats.index import DEFAULT_ITEMS, DEFAULT_SLOTS, FIRST_ITEM
 from rmqtool.broker.extension_files import extension_units
 from rmqtool.broker.settings import delay_levels
 from rmqtool.broker.traits import traits_of
+from rmqtool.errors import UsageError
 from rmqtool.scan.multi import LMQ_PREFIX, MultiDispatch
 from rmqtool.scan.units import BATCH_UNIT, UNIT
 from rmqtool.store.kinds import FileKind
@@ -107,15 +108,21 @@ def _size(store: Store, config: StoreConfig, kind: FileKind, name: str) -> int:
 
 
 def _geometry(store: Store, config: StoreConfig) -> tuple[int, int]:
-    """Slots and items of an index file."""
+    """Slots and items of an index file, which has room for a key."""
     if config.is_set("max_hash_slot_num") or config.is_set("max_index_num"):
+        if config.max_index_num <= FIRST_ITEM:
+            raise UsageError(
+                f"maxIndexNum is {config.max_index_num}: no index file has room for a key, a broker would "
+                "make files without end (IndexService#putKey)"
+            )
         return config.max_hash_slot_num, config.max_index_num
     geometries = [store.index_geometry[file.path] for file in reversed(store.index_files())]
     for found in geometries:
-        if found.slots is not None and found.items is not None:
+        if found.slots is not None and found.items is not None and found.items > FIRST_ITEM:
             return found.slots, found.items
     # no file with items tells: at least the length is that of the files
-    return next((one.candidates[0] for one in geometries if one.candidates), (DEFAULT_SLOTS, DEFAULT_ITEMS))
+    likely = (one.candidates[0] for one in geometries if one.candidates)
+    return next((one for one in likely if one[1] > FIRST_ITEM), (DEFAULT_SLOTS, DEFAULT_ITEMS))
 
 
 def _batch_topics(store: Store) -> frozenset[str]:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PROGRAM = "rmqtool"
+_LONGEST = 16384
+"""characters of an error, more than two paths have"""
 
 _BARE = """\
 rmqtool doctor STORE   may this broker be started, and what would it do?
@@ -132,7 +134,8 @@ def _usage(error: typer.TyperException) -> str:
 
 
 def _one_line(text: str) -> str:
-    return safe(hide(" ".join(text.split())))
+    line = safe(hide(" ".join(text.split())))
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
 
 def _say(text: str) -> None:

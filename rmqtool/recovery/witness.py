@@ -62,8 +62,8 @@ class Witness:
     """Fed with the runs that recovery reads and with those of the files in front.
 
     broken: records whose body does not match its CRC. displaced: records that state another physical offset
-    than where they lie. torn: those with a zero byte in the topic or torn properties, which no
-    release notices.
+    than where they lie. torn: those with a zero byte in the topic, a topic that is not UTF-8, or
+    torn properties, which no release notices: it has a queue for what Java makes of such a topic.
     harmed: records with one of these three. poison: half messages that cannot be checked, because their body
     does not decompress or their real topic is gone. latest: youngest store time, ms.
     """
@@ -84,7 +84,7 @@ class Witness:
         places = rows[:, Field.POSITION] + base
         broken = rows[:, Field.CRC_STATE] == CrcState.BAD
         displaced = rows[:, Field.STORED_PHYSICAL_OFFSET] != places
-        torn = (rows[:, Field.ISSUES] & int(Issue.TOPIC_NUL)) != 0
+        torn = (rows[:, Field.ISSUES] & int(Issue.TOPIC_NUL | Issue.TOPIC_UTF8)) != 0
         torn |= torn_properties(run)
         harmed = broken | displaced | torn
         if harmed.any():

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rmqtool.errors import PlanRefusedError
 from rmqtool.repair.copying import move_or_copy
+from rmqtool.repair.digests import sha256_of_file
 from rmqtool.repair.facts import Facts, facts_of
 from rmqtool.repair.journal import JOURNAL, STATE, Entry, Journal, Piece
 from rmqtool.repair.places import InStore
@@ -22,7 +23,6 @@ from rmqtool.repair.regions import (
     regions_of,
     save_region,
     set_aside,
-    sha256_of_file,
 )
 from rmqtool.repair.written import write_document
 from rmqtool.store.names import escape_name, unescape_name
@@ -171,7 +171,8 @@ class Backup:
     def _save(self, location: str, path: str, region: Region) -> str:
         target = piece_path(self._directory, path, region.position)
         self._make_parents(target)
-        return save_region(self._disk, location, region, target)
+        save_region(self._disk, location, region, target)
+        return sha256_of_file(target)
 
     def _named(self) -> list[Entry]:
         """Paths that come, go or are replaced as a whole, and directories that must be made for them."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -135,11 +134,3 @@ class Joined:
                 found.append(bytes(one.read(low, high - low)))
             start += one.size
         return b"".join(found)
-
-
-def sha256_of(content: Content) -> str:
-    """Lower-case hex digest of all bytes."""
-    digest = hashlib.sha256()
-    for piece in content.chunks():
-        digest.update(piece)
-    return digest.hexdigest()

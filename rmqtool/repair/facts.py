@@ -6,14 +6,20 @@ import errno
 import os
 import stat
 from contextlib import suppress
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 if TYPE_CHECKING:
     from rmqtool.repair.disk import Disk
 
 Kind = Literal["absent", "file", "directory", "link", "other"]
+Length = Annotated[int, Field(ge=0, lt=1 << 63)]
+"""a position in a file, or a number of bytes"""
+_Id = Annotated[int, Field(ge=0, lt=(1 << 32) - 1)]
+_SECONDS = 1_000_000_000 << 63
+Time = Annotated[int, Field(ge=-_SECONDS, lt=_SECONDS)]
+"""nanoseconds: some file systems count seconds in 64 bits"""
 
 
 class Facts(BaseModel):
@@ -22,11 +28,11 @@ class Facts(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Kind = "absent"
-    size: int = 0
-    mtime_ns: int = 0
-    uid: int = 0
-    gid: int = 0
-    mode: int = 0
+    size: Length = 0
+    mtime_ns: Time = 0
+    uid: _Id = 0
+    gid: _Id = 0
+    mode: Annotated[int, Field(ge=0, le=0o7777)] = 0
     target: str | None = None
 
     @property

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rmqtool.errors import PlanRefusedError, RmqtoolError, StoreIOError, UsageError
 from rmqtool.repair.authentic import refuse_foreign
 from rmqtool.repair.backup import Backup, backup_needs, clear_backup, reusable, write_state
+from rmqtool.repair.digests import sha256_of_file
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.editing import Editor, check_order
 from rmqtool.repair.facts import Facts, facts_of, give_owner
@@ -19,7 +20,6 @@ from rmqtool.repair.journal import STATE, After, Journal, Phase, State
 from rmqtool.repair.marker import NAME, place_marker, refuse_without_place, remove_marker
 from rmqtool.repair.places import InStore, Roots, is_within, lies_in
 from rmqtool.repair.plan import Action
-from rmqtool.repair.regions import sha256_of_file
 from rmqtool.repair.room import demand_room, written_bytes
 from rmqtool.store.modes import readers_of
 from rmqtool.store.names import escape_name

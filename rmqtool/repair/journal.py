@@ -19,12 +19,13 @@ from pydantic import (
     PlainValidator,
     ValidationError,
     ValidationInfo,
+    field_validator,
 )
 
 from formats.java import java_parse_int
 from rmqtool.errors import NewerFormatError, UsageError
 from rmqtool.repair.authentic import authenticate, with_derived_places
-from rmqtool.repair.facts import Facts  # noqa: TC001 - pydantic reads it
+from rmqtool.repair.facts import Facts, Length, Time
 from rmqtool.repair.plan import Plan  # noqa: TC001 - pydantic reads it
 from rmqtool.repair.written import read_document
 from rmqtool.store.access import stat_named
@@ -55,9 +56,9 @@ Location = Annotated[str, PlainValidator(_read_location), PlainSerializer(escape
 class Piece(_Data):
     """A region of an edited file; see `regions.Region`. sha256: of the bytes as they were."""
 
-    position: int
-    before: int
-    after: int
+    position: Length
+    before: Length
+    after: Length
     sha256: str
 
 
@@ -73,6 +74,14 @@ class Entry(_Data):
     before: Facts
     pieces: tuple[Piece, ...] | None = None
     sha256: str | None = None
+
+    @field_validator("pieces")
+    @classmethod
+    def _inside(cls, pieces: tuple[Piece, ...] | None, info: ValidationInfo) -> tuple[Piece, ...] | None:
+        before = info.data.get("before", Facts())
+        if any(one.position + one.before > before.size for one in pieces or ()):
+            raise ValueError("a region reaches behind the end of the file")
+        return pieces
 
 
 class Journal(_Data):
@@ -118,7 +127,7 @@ class State(_Data):
 
     phase: Phase
     after: dict[str, After] = Field(default_factory=dict)
-    directories: dict[Location, int] = Field(default_factory=dict)
+    directories: dict[Location, Time] = Field(default_factory=dict)
     """modification times of directories behind the apply"""
     skipped: tuple[str, ...] = ()
 
@@ -146,8 +155,12 @@ def read_journal(given: str, *, follow_links: bool = False) -> tuple[str, Journa
     state_path = os.path.join(directory, STATE)
     if not os.path.exists(state_path):
         return directory, journal, State(phase=Phase.PREPARED)
-    state = read_document(state_path, "journal state")
-    return directory, journal, parse_as(State, state, state_path, "journal state")
+    state = parse_as(State, read_document(state_path, "journal state"), state_path, "journal state")
+    for entry in journal.entries:
+        after = state.after.get(entry.path)
+        if after is not None and len(after.pieces) != len(entry.pieces or ()):
+            raise UsageError(f"{escape_name(state_path)} is none of this journal: {entry.path}")
+    return directory, journal, state
 
 
 def parse_as(model: type[_Model], content: dict[str, Any], path: str, what: str) -> _Model:
@@ -159,7 +172,7 @@ def parse_as(model: type[_Model], content: dict[str, Any], path: str, what: str)
         family, _, number = wanted.rpartition("/")
         given_family, _, given = str(found).rpartition("/")
         if given_family != family:
-            raise UsageError(f"{shown} is no {what}: schema {found!r}")
+            raise UsageError(f"{shown} is no {what}: schema {str(found)[:80]!r}")
         if given.isdecimal() and (java_parse_int(given) or INT_MAX) > int(number):
             raise NewerFormatError(f"{shown} is of schema {found}, newer than this rmqtool knows ({wanted})")
     try:

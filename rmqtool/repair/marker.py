@@ -67,7 +67,7 @@ def find_marker(root: str | os.PathLike[str]) -> Marker | None:
         if error.errno == errno.ELOOP and not os.path.lexists(path):  # `commitlog` is a link to itself
             return None
         raise StoreIOError(f"{escape_name(path)}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise PlanRefusedError(f"{escape_name(path)}: is not what rmqtool wrote there") from None
 
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rmqtool.errors import StoreIOError
-from rmqtool.repair.content import CHUNK
-from rmqtool.repair.copying import copy_range, data_ranges
+from rmqtool.repair.copying import copy_range
 from rmqtool.repair.plan import Action
-from rmqtool.store.names import INT_MAX, escape_name
 from rmqtool.store.writing import open_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from rmqtool.repair.disk import Disk
     from rmqtool.repair.plan import Change
@@ -82,8 +78,8 @@ def set_aside(changes: Iterable[Change]) -> list[tuple[str, Region]]:
     ]
 
 
-def save_region(disk: Disk, location: str, region: Region, target: str) -> str:
-    """Writes the bytes that a file has in a region into the new file `target`, synced; their sha256."""
+def save_region(disk: Disk, location: str, region: Region, target: str) -> None:
+    """Writes the bytes that a file has in a region into the new file `target`, synced."""
     source = open_regular(location)
     try:
         descriptor = disk.create(target)
@@ -92,59 +88,10 @@ def save_region(disk: Disk, location: str, region: Region, target: str) -> str:
             whole = (region.position, 0, region.before)
             copy_range(disk, source, descriptor, whole, target, fresh=True)
             disk.sync(descriptor, target)
-            return sha256_at(descriptor, 0, region.before)
         finally:
             os.close(descriptor)
     finally:
         os.close(source)
-
-
-def sha256_at(
-    descriptor: int, position: int, length: int, advance: Callable[[int], object] | None = None
-) -> str:
-    """Digest of a range of a file; of less where the file ends before.
-
-    A range that no file of a broker has may be a hole of a TiB: see `_sha256_of_data`.
-    """
-    digest = hashlib.sha256()
-    if length > INT_MAX:
-        return _sha256_of_data(descriptor, position, length)
-    while length:
-        piece = os.pread(descriptor, min(length, CHUNK), position)
-        if not piece:
-            break
-        digest.update(piece)
-        position, length = position + len(piece), length - len(piece)
-        if advance is not None:
-            advance(len(piece))
-    return digest.hexdigest()
-
-
-def _sha256_of_data(descriptor: int, position: int, length: int) -> str:
-    """Digest of the blocks of a range that are not all zero, each behind its place; holes are not read."""
-    digest = hashlib.sha256()
-    done = position
-    for start, end in data_ranges(descriptor, position, position + length):
-        first = max(position + (start - position) // CHUNK * CHUNK, done)
-        for at in range(first, end, CHUNK):
-            done = at + CHUNK
-            piece = os.pread(descriptor, min(CHUNK, position + length - at), at)
-            if piece.strip(b"\0"):
-                digest.update((at - position).to_bytes(8, "big") + piece.rstrip(b"\0"))
-    return f"data:{digest.hexdigest()}"
-
-
-def sha256_of_file(location: str, position: int = 0, length: int | None = None) -> str:
-    """Digest of a file, or of a range of it. Raises `StoreIOError` when it cannot be read."""
-    try:
-        descriptor = os.open(location, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            size = os.fstat(descriptor).st_size if length is None else length
-            return sha256_at(descriptor, position, size)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise StoreIOError(f"{escape_name(location)}: {error.strerror}") from error
 
 
 def make_parents(disk: Disk, path: str, top: str = os.sep, mode: int = 0o700) -> None:

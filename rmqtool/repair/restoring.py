@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from rmqtool.repair.backup import file_path
+from rmqtool.repair.digests import sha256_of_file
 from rmqtool.repair.facts import Facts, facts_of
-from rmqtool.repair.regions import sha256_of_file
 
 if TYPE_CHECKING:
     from rmqtool.repair.journal import After, Entry, Piece
@@ -101,7 +101,7 @@ class Judge:
         if piece.before != piece.after and now.size != size:
             more = now.size - (entry.before.size if size is None else size)
             reason = f"{more} bytes were appended since, they stay" if more > 0 else "the file was cut since"
-        elif piece.after and sha256_of_file(entry.location, piece.position, piece.after) != digest:
+        elif piece.after and sha256_of_file(entry.location, piece.position, piece.after, digest) != digest:
             reason = "was written since"
         return Step(entry, way, step.position, step.length, reason)
 
@@ -110,7 +110,8 @@ class Judge:
             return False
         if not piece.before:
             return True
-        return sha256_of_file(entry.location, piece.position, piece.before) == piece.sha256
+        now_there = sha256_of_file(entry.location, piece.position, piece.before, piece.sha256)
+        return now_there == piece.sha256
 
     def _whole(self, entry: Entry) -> list[Step]:
         now, before = facts_of(entry.location), entry.before
@@ -132,7 +133,7 @@ class Judge:
             if same:
                 return True
         same_facts = (before.size, before.mtime_ns) == (now.size, now.mtime_ns)
-        return same_facts and sha256_of_file(entry.location) == entry.sha256
+        return same_facts and sha256_of_file(entry.location, like=entry.sha256) == entry.sha256
 
     def _reason(self, entry: Entry, now: Facts) -> str | None:
         """What speaks against it: the path is not as the plan left it."""
@@ -145,6 +146,6 @@ class Judge:
         if now.kind == "file":
             if now.size > was.size:
                 return f"{now.size - was.size} bytes were appended since, they stay"
-            if after is None or sha256_of_file(entry.location) != after.sha256:
+            if after is None or sha256_of_file(entry.location, like=after.sha256) != after.sha256:
                 return "was written since"
         return None

@@ -6,13 +6,14 @@ import os
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import PlanRefusedError, UsageError
-from rmqtool.repair.content import sha256_of
+from rmqtool.repair.digests import sha256_of, sha256_of_file
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.facts import Facts, facts_of
 from rmqtool.repair.journal import parse_as
+from rmqtool.repair.parameters import check_parameters
 from rmqtool.repair.plan import Edit, Plan, Planned, tool_version
-from rmqtool.repair.regions import sha256_of_file
 from rmqtool.repair.written import read_document, write_document
+from rmqtool.store.access import stat_named
 from rmqtool.store.names import escape_name
 from rmqtool.store.writing import way_to
 
@@ -66,7 +67,9 @@ def _with_digests(store: Store, planned: Planned, advance: Callable[[int], objec
 
 def load_plan(path: str) -> Plan:
     """A plan that was saved. Raises `UsageError` for anything else, `NewerFormatError`, `StoreIOError`."""
-    content = read_document(path, "saved plan", f"--plan {escape_name(path)}")
+    shown = f"--plan {escape_name(path)}"
+    stat_named(path, shown)
+    content = read_document(path, "saved plan", shown)
     return parse_as(Plan, content, path, "saved plan")
 
 
@@ -85,6 +88,7 @@ def check_fits(plan: Plan, store: Store, command: str, path: str) -> None:
         )
     if plan.store != os.path.realpath(store.root):
         raise UsageError(f"--plan {shown}: is for the store {escape_name(plan.store)}")
+    check_parameters(command, plan.parameters, f"--plan {shown}")
     known = {one.shown: one for one in store.files}
     for one in plan.inputs:
         file = known.get(one.path)
@@ -92,7 +96,9 @@ def check_fits(plan: Plan, store: Store, command: str, path: str) -> None:
         if file is None or not found.exists:
             raise PlanRefusedError(f"{one.path} is gone since the plan was saved: nothing was changed")
         same = (found.size, found.mtime_ns) == (one.size, one.mtime_ns)
-        if not same or (one.sha256 is not None and sha256_of_file(file.location) != one.sha256):
+        if not same or (
+            one.sha256 is not None and sha256_of_file(file.location, like=one.sha256) != one.sha256
+        ):
             raise PlanRefusedError(f"{one.path} has changed since the plan was saved: nothing was changed")
 
 

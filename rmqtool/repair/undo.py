@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from rmqtool.errors import PlanRefusedError, StoreIOError, UsageError
 from rmqtool.repair.backup import file_path, piece_path, write_state
+from rmqtool.repair.digests import sha256_of_file
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.facts import facts_of
 from rmqtool.repair.in_place import begin_marker, end_marker, in_words
 from rmqtool.repair.journal import Phase, State, read_journal
 from rmqtool.repair.marker import find_marker
 from rmqtool.repair.putting_back import PuttingBack
-from rmqtool.repair.regions import sha256_of_file
 from rmqtool.repair.restoring import Judge, Way
 from rmqtool.store.names import escape_name
 
@@ -159,5 +159,5 @@ def _demand_whole(plan: UndoPlan) -> None:
             wanted = next(one.sha256 for one in entry.pieces or () if one.position == step.position)
         elif step.way is not Way.PUT_BACK or wanted is None or not os.path.lexists(saved):
             continue
-        if sha256_of_file(saved) != wanted:
+        if sha256_of_file(saved, like=wanted) != wanted:
             raise StoreIOError(f"{escape_name(saved)} is not what was saved there; nothing was changed")

@@ -52,7 +52,7 @@ def read_document(path: str, what: str, shown: str | None = None) -> dict[str, A
         data = within(source, _LARGEST, what)
     try:
         found = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise UsageError(f"{shown} is no {what}: not JSON") from None
     if not isinstance(found, dict):
         raise UsageError(f"{shown} is no {what}: no JSON object")

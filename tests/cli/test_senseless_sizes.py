@@ -71,3 +71,18 @@ def test_tables_too_large_to_be_tables_are_not_read(tmp_path: Path) -> None:
     for command in ("info", "doctor", "verify"):
         result = rmq(command, root, "--json")
         assert result.exit_code in (1, 3), (command, result.stderr)
+
+
+def test_index_files_without_room_for_a_key(tmp_path: Path) -> None:
+    """`IndexService#putKey` makes them without end; a file that could be one tells nothing."""
+    root, conf = tmp_path / "store", tmp_path / "broker.conf"
+    healthy_store().write(root)
+    conf.write_text("maxIndexNum=1\n")
+    for command in ("rebuild", "recover"):
+        told = rmq(command, root, "--store-config", conf)
+        assert (told.exit_code, told.stderr.count("\n")) == (2, 1)
+        assert "maxIndexNum is 1" in told.stderr
+    shutil.rmtree(root / "index")
+    (root / "index").mkdir()
+    (root / "index/20240101000000000").write_bytes(bytes(64))
+    assert rmq("rebuild", root, "--what", "index").exit_code == 1

@@ -215,8 +215,17 @@ class Store:
 
 
 def _topics(root: Path | None) -> Any:
-    """Topics of a store's configuration, of the backup where it cannot be read (`ConfigManager#load`)."""
+    """Topics of a store's configuration, of the backup where it cannot be read (`ConfigManager#load`).
+
+    Without either what `doctor` assumes: topics have the kind of queues that lies there.
+    """
     table = JClass("java.util.concurrent.ConcurrentHashMap")()
+    known = root is None or any((root / "config" / f"topics.json{end}").exists() for end in ("", ".bak"))
+    batch = Path() if root is None else root / "batchconsumequeue"
+    for path in batch.iterdir() if not known and batch.is_dir() else ():
+        one = JClass("org.apache.rocketmq.common.TopicConfig")(path.name)
+        one.getAttributes().put("queue.type", "BatchCQ")
+        table.put(path.name, one)
     decode = JClass("org.apache.rocketmq.remoting.protocol.RemotingSerializable").fromJson
     wrapper = JClass("org.apache.rocketmq.remoting.protocol.body.TopicConfigSerializeWrapper")
     for name in ("topics.json", "topics.json.bak") if root is not None else ():

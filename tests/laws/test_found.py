@@ -11,7 +11,7 @@ import pytest
 from fixtures import strict
 from fixtures.compound import make
 from fixtures.goldens import open_golden
-from fixtures.stores import ROLLBACK, HandmadeStore, healthy_store
+from fixtures.stores import PREPARED, ROLLBACK, HandmadeStore, healthy_store
 from tests.helpers import rmq
 
 if TYPE_CHECKING:
@@ -546,3 +546,29 @@ def test_a_search_by_time_in_a_queue_file_with_the_name_of_a_later_one(tmp_path:
     told = rmq("query-time", store.root, "Orders", 0, time, "--json")
     assert told.exit_code == 3
     assert "lead to messages of other queue offsets" in told.stdout
+
+
+@pytest.mark.parametrize("kind", ["prepared", "alone", "known"])
+def test_a_topic_that_is_not_utf8_is_damage_to_everybody(tmp_path: Path, kind: str) -> None:
+    """A broker takes no such topic and builds a queue for what Java makes of it, which nobody reads."""
+    store = HandmadeStore()
+    topics = ["Lonely" if (kind, number) == ("alone", 5) else "Orders" for number in range(12)]
+    for number, topic in enumerate(topics):
+        half = {"sys_flag": PREPARED, "queue_offset": 0} if (kind, number) == ("prepared", 5) else {}
+        store.put(topic, b"body", queue_id=number % 2, **half)
+    store.write(tmp_path / "store")
+    one = store.stored[5]
+    path, position = store.segment(one.offset)
+    store.patch(path, store.read(path).index(topics[5].encode(), position) + 2, b"\xff")
+    if kind == "alone":
+        shutil.rmtree(store.root / "consumequeue")
+    for release in ("4.9.8", "5.3.3"):
+        assert rmq("doctor", store.root, "--as-version", release).exit_code == 1
+    assert rmq("verify", store.root).exit_code == 1
+    assert rmq("stats", store.root).exit_code == 3
+    out = tmp_path / "out"
+    told = rmq("recover", store.root, "--output", out, "--apply", "--json")
+    assert told.exit_code == 0
+    assert f'"lost":{{"messages":{int(kind != "known")},' in told.stdout
+    assert rmq("verify", out).exit_code == 0
+    assert rmq("doctor", out).exit_code == 0

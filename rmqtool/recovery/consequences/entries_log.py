@@ -83,8 +83,8 @@ LOG = (
     Entry(
         "DR-TORN-PROPERTIES",
         W,
-        "{count} records have zero bytes in topic or properties, first at {offset}: the broker takes them as "
-        "they are",
+        "{count} records have zero bytes in topic or properties, or a topic that is not UTF-8, first at "
+        "{offset}: the broker takes them as they are",
         "rmqtool show STORE OFFSET shows the record",
     ),
     Entry(

@@ -231,6 +231,7 @@ TABLES = (
         "DR-TOPICS-UNKNOWN",
         N,
         "there is no topic table, though {count} topics have data: the broker does not know them",
-        "put topics.json back; brokers that create topics by themselves use default settings for them",
+        "put topics.json back: brokers that create topics by themselves use default settings for them, and "
+        "5.x refuses batch queues of topics that it does not know",
     ),
 )

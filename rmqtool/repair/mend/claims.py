@@ -11,15 +11,14 @@ from formats import properties as props
 from formats.commitlog import transaction_of
 from formats.java import java_parse_int
 from rmqtool.repair.mend.chain import BATCH
-from rmqtool.repair.mend.headers import text_of
-from rmqtool.repair.mend.model import Trust
+from rmqtool.repair.mend.model import Frame, Trust, text_of
 from rmqtool.repair.mend.offers import Offer, Offers
 from rmqtool.repair.mend.order import Missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rmqtool.repair.mend.model import Frame, Header, QueueKey, Survey
+    from rmqtool.repair.mend.model import Header, QueueKey, Survey
     from rmqtool.repair.mend.order import Order
 
 _BEYOND = 1 << 62
@@ -48,12 +47,21 @@ class Claimant:
         self._claimed: dict[QueueKey, dict[int, Frame]] = defaultdict(dict)
         self._slots: dict[QueueKey, list[int]] = defaultdict(list)
 
-    def claims(self, headers: dict[int, list[Frame]], units: dict[int, list[Frame]]) -> Claims:
-        """Frames by header and by unit, by hole, as one list without overlap."""
+    def claims(
+        self,
+        headers: dict[int, list[Frame]],
+        units: dict[int, list[Frame]],
+        further: dict[int, list[Frame]],
+    ) -> Claims:
+        """Frames by header and by unit, by hole, as one list without overlap.
+
+        further: those that units of further queues tell. They say where a record was, not whose.
+        """
         made = Claims()
         for number in range(len(self._survey.holes)):
             pointed = [one for one in units.get(number, ()) if self._takes_unit(one)]
-            made.frames[number] = self._merged(headers.get(number, []), pointed)
+            places = [Frame(one.start, one.end, further=True) for one in further.get(number, ())]
+            made.frames[number] = self._merged(headers.get(number, []), pointed, places)
         for frames in made.frames.values():
             for frame in frames:
                 self._claim(frame)
@@ -62,12 +70,13 @@ class Claimant:
         self._find_open(made)
         return made
 
-    def _merged(self, headers: list[Frame], units: list[Frame]) -> list[Frame]:
+    def _merged(self, headers: list[Frame], units: list[Frame], further: list[Frame]) -> list[Frame]:
         """Units win over headers, proven ones over others; a header of the same extent goes with its unit."""
         by_extent = {(one.start, one.end): one for one in headers}
         chosen: list[Frame] = []
         for trust in Trust:
             chosen = _beside(chosen, [one for one in units if one.trust is trust])
+        chosen = _beside(chosen, further)
         for unit in chosen:
             same = by_extent.get((unit.start, unit.end))
             if same is not None:

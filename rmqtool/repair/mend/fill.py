@@ -11,8 +11,8 @@ from formats import properties as props
 from formats.commitlog import END_FILE_MIN_BLANK_LENGTH, MAX_PROPERTIES_LENGTH, Blank, SysFlag
 from formats.properties import decode_pairs, is_lossless
 from rmqtool.errors import ExitCode, RmqtoolError
-from rmqtool.repair.filler import SMALLEST_FILLER, filler, split
-from rmqtool.repair.mend.cells import Cell
+from rmqtool.repair.filler import filler, split
+from rmqtool.repair.mend.cells import Cell, smallest_filler
 from rmqtool.repair.mend.claims import batch_count
 from rmqtool.repair.mend.light import pairs_of, without_further
 from rmqtool.repair.mend.listed import Listed
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from rmqtool.repair.mend.logbytes import LogBytes
     from rmqtool.repair.mend.model import Frame, Header, Hole, QueueKey
 
-TRAILER = 20
 _DAY_MS = 86_400_000
 _LARGEST = 4 << 20
 _KEPT, _SMALL = 10_000, 4096
@@ -57,6 +56,8 @@ class Filled:
     fillers: int = 0
     blank: int | None = None
     """physical offset of the blank that closes the segment"""
+    nameless: list[Frame] = field(default_factory=list)
+    """records with a topic that is no text, in the place of which fillers are"""
     lengthened: int | None = None
     """physical offset of an intact record that takes the first bytes of the hole as separators"""
 
@@ -188,6 +189,8 @@ class Filling:
     def _cell(self, made: Filled, hole: Hole, cell: Cell) -> None:
         if cell.length == 0:
             return
+        nameless = [one for one in cell.frames if one.header is not None and one.header.nameless]
+        made.nameless += nameless[len(cell.placed) :]
         if not cell.placed:
             self._close_or_fill(made, hole, cell.start, cell.end, closes=cell.closes)
             return
@@ -200,7 +203,7 @@ class Filling:
         for one, length in zip(cell.placed, lengths, strict=True):
             rest = cell.end - at - length
             last = one is cell.placed[-1]
-            takes_rest = rest < _smallest_filler(hole) or length + rest <= _LARGEST
+            takes_rest = rest < smallest_filler(hole) or length + rest <= _LARGEST
             taken = length + rest if last and not cell.closes and takes_rest else length
             self._tombstone(made, hole, Position(one.key, one.slot, one.positions), at, taken)
             at += taken
@@ -214,7 +217,7 @@ class Filling:
             blank = Blank.build({"total_size": length})
             made.tiles.add(start, len(blank), partial(bytes, blank))
             return
-        if length >= _smallest_filler(hole):
+        if length >= smallest_filler(hole):
             self._fillers(made, hole, start, length)
             return
         if start != hole.start or hole.before is None:
@@ -232,7 +235,7 @@ class Filling:
         made.tiles.add(before, len(longer), partial(bytes, longer))
 
     def _fillers(self, made: Filled, hole: Hole, start: int, length: int) -> None:
-        lengths = split(length, smallest=_smallest_filler(hole))
+        lengths = split(length, smallest=smallest_filler(hole))
         if lengths is None:
             raise UnfillableError(start, length)
         for one in lengths:
@@ -255,11 +258,7 @@ def _sure(make: partial[bytes | None]) -> partial[bytes]:
 
 
 def _too_small(cell: Cell) -> bool:
-    return not cell.placed and not cell.closes and cell.length < _smallest_filler(cell.hole)
-
-
-def _smallest_filler(hole: Hole) -> int:
-    return SMALLEST_FILLER + (TRAILER if hole.trailer else 0)
+    return not cell.placed and not cell.closes and cell.length < smallest_filler(cell.hole)
 
 
 def _extents(cell: Cell) -> list[int]:

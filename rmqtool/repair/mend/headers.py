@@ -80,13 +80,3 @@ def _rest(data: bytes, fixed: dict[str, Any], length: int) -> tuple[bytes | None
     whole = max(stated, 0) == rest
     properties = data[at : at + rest] if whole and rest <= MAX_PROPERTIES_LENGTH else None
     return topic, properties, whole and width_of is not None and fixed["total_size"] == length
-
-
-def text_of(topic: bytes | None) -> str | None:
-    """A topic as text; None where it is none."""
-    if not topic:
-        return None
-    try:
-        return topic.decode()
-    except UnicodeDecodeError:
-        return None

@@ -46,7 +46,7 @@ class Lights:
         for frame in units if rules.multi_dispatch is not MultiDispatch.NONE else ():
             if frame.key is not None and frame.slot is not None:
                 self._point(Further(frame.key, frame.slot), frame.start)
-        self._open = OpenGaps(self._gaps.besides(self._apart), self._taken, lmq=self._lmq)
+        self._open = OpenGaps(self._gaps.besides(self._apart), self._highest, lmq=self._lmq)
 
     @property
     def active(self) -> bool:

@@ -87,14 +87,14 @@ class Gaps:
 
 
 class OpenGaps:
-    """The gaps that are open where the log is read. taken: slots by queue, as they are given.
+    """The gaps that are open where the log is read. highest: slot of each queue that was given last.
 
     lmq: `enableLmq`.
     """
 
-    def __init__(self, gaps: Iterator[Gap], taken: Mapping[QueueKey, Collection[int]], *, lmq: bool) -> None:
+    def __init__(self, gaps: Iterator[Gap], highest: Mapping[QueueKey, int], *, lmq: bool) -> None:
         self._coming = sorted(gaps, key=lambda gap: gap.missing.low)[::-1]
-        self._taken, self._lmq = taken, lmq
+        self._highest, self._lmq = highest, lmq
         self._open: dict[int | None, deque[Gap]] = defaultdict(deque)
         self._held: list[tuple[int, int, Gap]] = []
         self._holds = 0
@@ -134,7 +134,6 @@ class OpenGaps:
             self._open[number].append(gap)
 
     def _next(self, gap: Gap) -> int:
-        taken = self._taken.get(gap.missing.key, ())
-        while gap.next_slot in taken:
-            gap.next_slot += 1
+        """Positions ascend in the order of the log; one that was passed over stays blank."""
+        gap.next_slot = max(gap.next_slot, self._highest.get(gap.missing.key, -1) + 1)
         return gap.next_slot

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -127,21 +128,22 @@ class LogMender:
         loosen(survey, order)
         with LogBytes(survey.slabs, self.mode) as log:
             headers = {n: frames_by_header(hole, log) for n, hole in enumerate(survey.holes)}
-            units, light = _parted(survey, frames_by_unit(self.store, survey.holes))
+            units, further = _parted(survey, frames_by_unit(self.store, survey.holes))
             solid = _solid_end(survey)
             for number, loose in headers.items():
                 own = _credible(loose, solid)
                 headers[number] = own
                 extents = {(one.start, one.end) for one in own}
-                units[number] = [
-                    one
-                    for one in units.get(number, ())
-                    if one.start < solid or (one.start, one.end) in extents
-                ]
+                for told in (units, further):
+                    told[number] = [
+                        one
+                        for one in told.get(number, ())
+                        if one.start < solid or (one.start, one.end) in extents
+                    ]
             foreign = foreign_queues(self.store, survey, order, log)
             weigh(self.store, survey, order, [one for some in units.values() for one in some], foreign)
             known = [key for key in _keys(self.store) if not survey.is_light(key) and key not in foreign]
-            claims = Claimant(survey, order, known).claims(headers, units)
+            claims = Claimant(survey, order, known).claims(headers, units, further)
             end = self._end(survey, claims, solid)
             made = MendedLog(
                 [slab for slab in survey.slabs if slab.base < end],
@@ -152,9 +154,8 @@ class LogMender:
                 ahead=ahead,
             )
             made.mended += [Mended(one.hole, one.patch, None, one) for one in gifts]
-            cells = self._cells(survey, claims, end)
-            made.without = allot(claims, [cell for group in cells for cell in group], survey.batches)
-            lights = Lights(survey, self.rules, light, ahead)
+            cells, made.without = _allotted(survey, claims, end)
+            lights = Lights(survey, self.rules, [one for some in further.values() for one in some], ahead)
             filling = Filling(log, self.plan_id, lights, survey.batches, self.keep_bodies)
             for number, hole in enumerate(survey.holes):
                 if hole.start < end:
@@ -226,10 +227,6 @@ class LogMender:
         ends = [one.end for frames in claims.frames.values() for one in frames if one.key is not None]
         return _with_filler(survey, max([solid, *ends]))
 
-    @staticmethod
-    def _cells(survey: Survey, claims: Claims, end: int) -> list[list[Cell]]:
-        return [list(cells_of(hole, claims.frames[n], end)) for n, hole in enumerate(survey.holes)]
-
     def _filled(
         self, hole: Hole, frames: Sequence[Frame], cells: Sequence[Cell], end: int, filling: Filling
     ) -> list[Mended]:
@@ -256,6 +253,22 @@ class LogMender:
         if hole is None:
             return
         made.mended.append(Mended(hole, Patch(first, Zeros(last - first)), None))
+
+
+def _allotted(survey: Survey, claims: Claims, end: int) -> tuple[list[list[Cell]], list[Missing]]:
+    """Cells by hole, and what finds no room: in places that units of further queues tell, or without them."""
+    tries = []
+    for apart in (True, False):
+        cells = [
+            list(cells_of(hole, claims.frames[number], end, apart=apart))
+            for number, hole in enumerate(survey.holes)
+        ]
+        without = allot(claims, [cell for group in cells for cell in group], survey.batches)
+        tries.append((sum(one.count for one in without), cells, without))
+        if not without:
+            break
+    _, cells, without = min(tries, key=lambda one: one[0])
+    return cells, without
 
 
 def _torn(survey: Survey, made: MendedLog) -> Iterator[Mended]:
@@ -330,15 +343,17 @@ def _last_data(source: OverlaySource, first: int) -> int:
     return first
 
 
-def _parted(survey: Survey, units: dict[int, list[Frame]]) -> tuple[dict[int, list[Frame]], list[Frame]]:
+def _parted(
+    survey: Survey, units: dict[int, list[Frame]]
+) -> tuple[dict[int, list[Frame]], dict[int, list[Frame]]]:
     """Frames of queues that records name as their own, by hole, and those of further queues."""
-    light = [one for frames in units.values() for one in frames if one.key and survey.is_light(one.key)]
-    if light:
-        units = {
-            number: [one for one in frames if one.key is None or not survey.is_light(one.key)]
-            for number, frames in units.items()
-        }
-    return units, light
+    own: dict[int, list[Frame]] = defaultdict(list)
+    further: dict[int, list[Frame]] = defaultdict(list)
+    for number, frames in units.items():
+        for one in frames:
+            light = one.key is not None and survey.is_light(one.key)
+            (further if light else own)[number].append(one)
+    return own, further
 
 
 def _keys(store: Store) -> list[QueueKey]:

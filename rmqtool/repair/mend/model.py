@@ -66,6 +66,11 @@ class Header:
     sound: bool
     own_place: bool
 
+    @property
+    def nameless(self) -> bool:
+        """Whether it is right but for a topic that is no text."""
+        return self.framed and self.sound and self.own_place and text_of(self.topic) is None
+
 
 class Trust(IntEnum):
     """How a unit is known: by neighbours, by nothing for or against, by its queue's name alone, or not."""
@@ -91,6 +96,8 @@ class Frame:
     """of a frame that a unit tells"""
     suspect: bool = False
     """a whole record that is out of place, not a broken one"""
+    further: bool = False
+    """a unit of a further queue tells it, none of its own queue"""
 
     @property
     def length(self) -> int:
@@ -201,3 +208,13 @@ def joined(holes: list[Hole]) -> list[Hole]:
         elif hole.end > hole.start:
             made.append(hole)
     return made
+
+
+def text_of(topic: bytes | None) -> str | None:
+    """A topic as text; None where it is none."""
+    if not topic:
+        return None
+    try:
+        return topic.decode()
+    except UnicodeDecodeError:
+        return None

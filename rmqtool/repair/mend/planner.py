@@ -196,11 +196,11 @@ def _saved(store: Store, options: KeepOptions, kernels: ModuleType) -> Cost:
 
 def _lost(log: MendedLog) -> Cost:
     """Messages that become tombstones, and bytes of the log that are no record of it any more."""
-    tombstones = [one.filled.tombstones for one in log.mended if one.filled]
-    times = [one.hole.timestamp for one in log.mended if one.filled and one.filled.tombstones]
+    filled = [(one.hole, one.filled) for one in log.mended if one.filled]
+    times = [hole.timestamp for hole, one in filled if one.tombstones or one.nameless]
     return Cost(
-        messages=sum(one.records for one in tombstones),
-        bytes=sum(one.bytes for one in tombstones),
+        messages=sum(one.tombstones.records + len(one.nameless) for _, one in filled),
+        bytes=sum(one.tombstones.bytes + sum(frame.length for frame in one.nameless) for _, one in filled),
         first_timestamp=min(times, default=None),
         last_timestamp=max(times, default=None),
     )
@@ -212,6 +212,12 @@ def _notes(log: MendedLog) -> list[str]:
         f"queue {key[0]}/{key[1]}: queue offsets {why[key in log.jumps]}, the queue stays as it is"
         for key in log.twice
     ]
+    nameless = [frame.start for one in log.mended if one.filled for frame in one.filled.nameless]
+    if nameless:
+        notes.append(
+            f"{len(nameless)} record(s), the first at physical offset {nameless[0]}, have a topic that "
+            "is not UTF-8, and nothing tells their queues: fillers take their places"
+        )
     kept = "the queue stays as it is", "blank units keep them"
     notes += [
         f"queue {one.key[0]}/{one.key[1]}: no room in the log for queue offsets {one.first} to {one.last}, "

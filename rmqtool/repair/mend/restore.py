@@ -15,7 +15,7 @@ from formats.commitlog import (
 )
 from formats.primitives import crc32_masked, sizeof
 from formats.properties import CRC32
-from rmqtool.repair.mend.headers import text_of
+from rmqtool.repair.mend.model import text_of
 from rmqtool.scan.fields import (
     OFF_BODY_CRC,
     OFF_BODY_LENGTH,

@@ -17,8 +17,7 @@ from rmqtool.broker.log_walk import copied_bytes
 from rmqtool.build.further import further_columns, set_batches
 from rmqtool.errors import RmqtoolError
 from rmqtool.repair.mend.blanks import settle
-from rmqtool.repair.mend.headers import text_of
-from rmqtool.repair.mend.model import Blanked, Frame, Hole, QueueKey, Run, Survey, Torn, joined
+from rmqtool.repair.mend.model import Blanked, Frame, Hole, QueueKey, Run, Survey, Torn, joined, text_of
 from rmqtool.repair.mend.overlay import OverlaySource
 from rmqtool.repair.mend.torn import with_whole_properties
 from rmqtool.repair.tombstone_forms import is_service

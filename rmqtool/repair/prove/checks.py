@@ -6,6 +6,7 @@ What was wrong in the store before does not.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import data_bytes
 from rmqtool.scan.multi import LMQ_PREFIX
 from rmqtool.scan.units import UNIT
+from rmqtool.store.holes import STEP, data_windows
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 
@@ -118,19 +120,25 @@ def _light(store: Store, after: Store, planned: Planned) -> Iterator[tuple[Store
 
 def _moved(file: StoreFile, now: StoreFile | None, begin: int) -> bool:
     """Whether a unit that leads into the log, which begins there, would be another one."""
-    was, then = _units(file), _units(now) if now is not None else np.empty(0, UNIT)
-    there = (was["size"] > 0) & (was["physical_offset"] >= begin)
-    if there[len(then) :].any():
-        return True
-    was, then, there = was[: len(then)], then[: len(was)], there[: len(then)]
-    same = (was["physical_offset"] == then["physical_offset"]) & (was["size"] == then["size"])
-    return bool((there & ~same).any())
+    with file.open("pread") as before, ExitStack() as stack:
+        after = stack.enter_context(now.open("pread")) if now is not None else None
+        for at, window in data_windows(before, 0, _whole_units(file.size), _whole_units(STEP)):
+            was = window.view(UNIT)
+            then = np.zeros(len(was), UNIT)
+            if after is not None:
+                raw = after.window(at, window.size)
+                kept = raw[: _whole_units(raw.size)].view(UNIT)
+                then[: len(kept)] = kept
+            there = (was["size"] > 0) & (was["physical_offset"] >= begin)
+            same = (was["physical_offset"] == then["physical_offset"]) & (was["size"] == then["size"])
+            if (there & ~same).any():
+                return True
+    return False
 
 
-def _units(file: StoreFile) -> np.ndarray:
-    with file.open("pread") as source:
-        raw = source.window(0, file.size // UNIT.itemsize * UNIT.itemsize).tobytes()
-    return np.frombuffer(raw, UNIT)
+def _whole_units(size: int) -> int:
+    """Bytes of the whole units in `size` bytes."""
+    return size // UNIT.itemsize * UNIT.itemsize
 
 
 def _beside_built(store: Store, planned: Planned) -> Store:

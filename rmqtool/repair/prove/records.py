@@ -16,7 +16,7 @@ import numpy as np
 
 from rmqtool.repair.plan import Action
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import Check, CrcState, Field
+from rmqtool.scan.fields import Check, CrcState, Field, Issue
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.scan.torn import torn_properties
 from rmqtool.store.cut import CutSource
@@ -253,12 +253,16 @@ def _open(segment: Segment, access: Access, step: int) -> ByteSource:
 
 
 def _whole(scan: SegmentScan, base: int) -> Iterator[Records]:
-    """Runs of whole records at their own place; one with torn properties (`CL-NUL`) is none."""
+    """Runs of whole records at their own place.
+
+    One with torn properties (`CL-NUL`) is none, and one with a topic that is not UTF-8: it is in no queue.
+    """
     for event in scan:
         if isinstance(event, Records):
             rows = event.rows
             own = rows[:, Field.STORED_PHYSICAL_OFFSET] == rows[:, Field.POSITION] + base
             good = own & (rows[:, Field.CRC_STATE] != CrcState.BAD)
+            good &= (rows[:, Field.ISSUES] & int(Issue.TOPIC_UTF8)) == 0
             good &= ~torn_properties(event)
             if good.any():
                 yield Records(rows[good], event.window, event.origin)

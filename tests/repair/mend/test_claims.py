@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rmqtool.repair.mend.claims import Claimant
-from rmqtool.repair.mend.headers import text_of
-from rmqtool.repair.mend.model import Frame, Header, Hole, Run, Survey
+from rmqtool.repair.mend.model import Frame, Header, Hole, Run, Survey, text_of
 from rmqtool.repair.mend.order import order_of
 from rmqtool.repair.mend.placing import Slab
 
@@ -114,7 +113,7 @@ def test_headers_are_believed_as_if_all_queues_were_asked(seed: int) -> None:
     found = []
     for claimant in (Claimant, AskingAll):
         survey, frames = some_log(random.Random(seed))
-        made = claimant(survey, order_of(survey), []).claims(frames, {})
+        made = claimant(survey, order_of(survey), []).claims(frames, {}, {})
         found.append([(one.start, one.key, one.slot) for there in made.frames.values() for one in there])
     assert found[0] == found[1]
 
@@ -136,7 +135,7 @@ def test_many_lies_and_many_queues_take_no_product_of_both() -> None:
         frames = [Frame(at, at + RECORD, header(at, ("X", 0), 1)) for at in places]
         order = order_of(survey)
         began = time.process_time()
-        Claimant(survey, order, []).claims({0: frames}, {})
+        Claimant(survey, order, []).claims({0: frames}, {}, {})
         return time.process_time() - began
 
     seconds(100)

@@ -75,6 +75,28 @@ def recovered(store: HandmadeStore, place: Path) -> Path:
     return place / "out"
 
 
+def test_units_of_further_queues_say_where_records_were(tmp_path: Path) -> None:
+    """Seed 10225: a range of the log is lost with its own units, and other queues have theirs."""
+    store = LightStore()
+    for number in range(60):
+        if number % 3:
+            store.put("Orders", b"x" * (number * 37 % 200), tags="TagA")
+        else:
+            store.light(*((A, B) if number % 2 else (A,)))
+    store.write(tmp_path / "store")
+    was = strict.entries(store.root)
+    first, last = 20, 29
+    for one in store.of("Orders")[first : last + 1]:
+        store.patch(*store.segment(one.offset), bytes(one.size))
+    store.patch(f"consumequeue/Orders/0/{400:020d}", (first - 20) * 20, bytes((last - first + 1) * 20))
+    now = strict.entries(recovered(store, tmp_path))
+    light = [
+        {key: (one.offset, one.size) for key, one in units.items() if key[1] in (A, B)}
+        for units in (was, now)
+    ]
+    assert light[1] == light[0]
+
+
 def expire(store: HandmadeStore) -> int:
     """The first segment is gone, with a prepared record; where the log begins."""
     store.remove(f"commitlog/{0:020d}")

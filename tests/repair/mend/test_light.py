@@ -63,6 +63,14 @@ def test_what_a_unit_takes_further_on_is_left_to_it() -> None:
     assert lights.without() == {name(0): 1}
 
 
+def test_positions_ascend_where_a_unit_leads_to_no_record() -> None:
+    log = survey((1000, 2200), {name(0): [(0, 4, 0), (8, 9, 2200)]})
+    lights = Lights(log, RULES, units((0, 5, 1300), (0, 7, 1600)))
+    given = [lights.of("T", 3, at, None, ENOUGH) for at in (1000, 1400, 1600, 1800)]
+    assert given == [[], [Further(name(0), 5)], [Further(name(0), 7)], []]
+    assert lights.without() == {name(0): 1}
+
+
 def test_no_more_names_than_there_is_room_for() -> None:
     log = survey((1000, 2000), {name(n): [(0, 4, 0), (6, 9, 2000)] for n in range(5)})
     lights = Lights(log, RULES, ())
