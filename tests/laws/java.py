@@ -178,7 +178,8 @@ def judge_with_java(asked: Asked, judges: dict[str, Judge]) -> None:
         healthy = document(asked.ask("doctor", made.pristine, "--json", "--as-version", release))
         for crashed in (False, True) if healthy.get("safe_to_start") else ():
             how = "crashed" if crashed else "normal"
-            wrong = judge.start(copied(kept, work / "again"), made, crashed=crashed)
-            shutil.rmtree(work / "again")
+            again = work / f"again-{release}-{how}"  # a JVM may write where the last one was
+            wrong = judge.start(copied(kept, again), made, crashed=crashed)
+            shutil.rmtree(again, ignore_errors=True)
             if wrong:
                 asked.breaks("java-keep", f"{release} {how}: {len(wrong)} not served, {wrong[0]}")
