@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rmqtool.build.builder import Builder, Left, QueueBuilder
 from rmqtool.build.files import DerivedFiles
 from rmqtool.build.index import IndexFiles
-from rmqtool.build.log import Heard, LogReading, build_log
+from rmqtool.build.log import Heard, build_log
 from rmqtool.build.queues import QueueTold
 from rmqtool.build.rules import Rules
 from rmqtool.repair.rebuild_options import WantedQueues
@@ -18,6 +18,8 @@ from rmqtool.scan.log import data_bytes
 from rmqtool.store.layout import Store
 
 if TYPE_CHECKING:
+    from rmqtool.scan.reader import ReadOptions
+
     Key = tuple[str, int]
 
 
@@ -44,7 +46,7 @@ def build_here(
     files: DerivedFiles,
     wanted: WantedQueues,
     next_name: Callable[[int], str],
-    how: LogReading,
+    how: ReadOptions,
 ) -> Made:
     """Reads the log once from end to end."""
     kernels = choose_kernels(data_bytes(store.segments))

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.bench import commands
 from tests.bench.data import BODY_SIZES, LOG_BYTES, BenchLog, make_log, make_queue
 from tests.bench.dumping import (
     MODES,
@@ -103,6 +104,7 @@ def _java(log: BenchLog) -> Iterator[Figure]:
     try:
         yield from against_java(log)
         yield against_java_rebuild(log)
+        yield from commands.against_java(log)
     except UnavailableError as missing:
         print(f"skipped, no real RocketMQ to compare with: {missing}", file=sys.stderr)
 
