@@ -25,7 +25,6 @@ from rmqtool.scan.log import before, open_patched
 from rmqtool.scan.parallel import Lane, in_order
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.access import Access
-from rmqtool.store.cut import CutSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -38,10 +37,16 @@ if TYPE_CHECKING:
 PART_BYTES = 16 << 20
 """bytes of a segment between two cuts"""
 
+BATCH_ROWS = 8192
+"""records in a run at most"""
+
+WINDOW_BYTES = 4 << 20
+"""bytes that are read at once: a run of records has them still in a cache"""
+
 _NEAR = 1 << 20
 """bytes behind a cut in which the record must begin that a part begins with"""
 
-_WINDOW = 64 << 10
+_SEARCHED = 64 << 10
 """bytes that are read at once to find it"""
 
 
@@ -112,8 +117,9 @@ class _Parts:
         try:
             source, _ = open_patched(self.segment, how.access, Lane())
             with source:
-                window = CutSource(source, self.segment.size, _WINDOW)
-                scan = SegmentScan(window, self.segment.base, batch_rows=1, kernels=how.kernels)
+                scan = SegmentScan(
+                    source, self.segment.base, batch_rows=1, kernels=how.kernels, window_bytes=_SEARCHED
+                )
                 return scan.record_from(cut, cut + _NEAR)
         except RmqtoolError:
             return None
@@ -147,7 +153,7 @@ class LogReader(Generic[Made]):
     made: Callable[[Segment], Callable[[Records], Made]]
     chosen: Sequence[Segment] | None = None
     checks: Check = Check.ALL
-    batch_rows: int = 4096
+    batch_rows: int = BATCH_ROWS
     false_blanks: bool = False
     part_bytes: int = PART_BYTES
 
@@ -218,6 +224,7 @@ class LogReader(Generic[Made]):
                     false_blanks=self.false_blanks,
                     start=start,
                     until=stop,
+                    window_bytes=WINDOW_BYTES,
                     batch_rows=self.batch_rows,
                     kernels=self.kernels,
                     moving=live or changed,

@@ -49,6 +49,7 @@ class SegmentScan:
     there and went on. moving: a broker may be writing, so what looks bad in the active segment is read again
     before it is told (`moving.PATIENCE`). stop: once set, the scan ends with `Stopped`. step: bytes of a
     search for the next record. until: position behind which nothing is read ahead.
+    window_bytes: how much is read at once.
     """
 
     def __init__(  # noqa: PLR0913 - all but two are options
@@ -69,10 +70,11 @@ class SegmentScan:
         stop: threading.Event | None = None,
         step: int = STEP,
         until: int | None = None,
+        window_bytes: int | None = None,
     ) -> None:
         import numpy as np
 
-        self._windows = Windows(source, stop, until)
+        self._windows = Windows(source, stop, until, window_bytes)
         self._stop = stop
         self._step = step
         self._source = source
