@@ -80,10 +80,10 @@ def dump_files(
             progress.advance(file.size)
             if listing.full:
                 break
+        for one in counts.not_covered[told:]:
+            if "error" in one:
+                context.talk.warn(f"{one['path']}: {one['error']}")
         rows.finish(counts.summary())
-    for one in counts.not_covered[told:]:
-        if "error" in one:
-            context.talk.warn(one["error"])
     return counts.exit_code()
 
 

@@ -32,6 +32,7 @@ def start_facts(outcome: Outcome) -> list[tuple[str, Any]]:
     refusal, lock = outcome.refusal, outcome.lock
     unclean = "abnormal: unclean shutdown (abort file present)"
     reason = outcome.stop_reason
+    timers = any(one.code == "DR-UNCHECKED-TIMERS" for one in outcome.consequences)
     return [
         ("starts", f"no: {refusal.message}" if refusal else _STARTS[outcome.starts]),
         ("refused over", refusal.path if refusal else None),
@@ -44,6 +45,7 @@ def start_facts(outcome: Outcome) -> list[tuple[str, Any]]:
         ("log afterwards", _range(outcome)),
         ("queues", f"{len(outcome.queues):,}" if outcome.queues else None),
         ("index dropped", f"{len(outcome.index_dropped)} files" if outcome.index_dropped else None),
+        ("timers", "entries of the timer log are not compared with their messages" if timers else None),
     ]
 
 

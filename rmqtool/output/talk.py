@@ -12,6 +12,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _LEFT_OUT = frozenset({"schema", "type", "complete", "incomplete_reason"})
+_MOST = 8
+"""places not covered that are named one by one"""
+_ALSO_ZERO = frozenset({"messages", "records", "rows", "findings", "changes"})
+"""counts that answer what was asked; of others nothing is said where there are none"""
+_WORDS = {
+    "bad_crc": "bodies with a bad CRC",
+    "queue_id": "queue",
+    "index_items_without_record": "index entries without record",
+}
 
 
 class Talk:
@@ -24,18 +33,30 @@ class Talk:
     def __init__(self, *, quiet: bool = False, before_write: Callable[[], None] | None = None) -> None:
         self.quiet = quiet
         self._before_write = before_write
+        self._said: set[str] = set()
 
     def note(self, text: str) -> None:
         """Worth knowing; not with `--quiet`."""
         if not self.quiet:
+            self._said.add(text)
             self._line(text)
 
     def warn(self, text: str) -> None:
         """Something that changes what the result means; always shown."""
+        self._said.add(text)
         self._line(f"warning: {text}")
 
     def closing(self, summary: Mapping[str, Any]) -> None:
-        """The summary of a listing in one line; not with `--quiet`."""
+        """The summary of a listing in one line, not with `--quiet`; warns of all that is not covered."""
+        rows = summary.get("not_covered", ())
+        lines = dict.fromkeys(f"{row['path']}: {row['error']}" for row in rows if "error" in row)
+        left = [line for line in lines if not self._said.intersection((line, line.partition(": ")[2]))]
+        for line in left[:_MOST]:
+            self.warn(f"not covered: {line}")
+        if summary.get("not_looked_at"):
+            self.note(f"not looked at: {'; '.join(summary['not_looked_at'])}")
+        if len(left) > _MOST:
+            self.warn(f"not covered: {len(left) - _MOST:,} more places, all of them with --json")
         if not self.quiet:
             self._line(describe(summary))
 
@@ -47,11 +68,12 @@ class Talk:
 
 
 def describe(summary: Mapping[str, Any]) -> str:
-    """A summary as one line: its plain values, then whether it is complete."""
+    """A summary as one line: its plain values that are not zero, then whether it is complete."""
     parts = [_part(name, value) for name, value in summary.items() if name not in _LEFT_OUT]
     told = ", ".join(part for part in parts if part)
     state = "complete" if summary["complete"] else f"incomplete ({summary['incomplete_reason']})"
-    left = "".join(_left(row) for row in summary.get("not_covered", ()) if "error" not in row)
+    rows = [row for row in summary.get("not_covered", ()) if "error" not in row]
+    left = "".join(map(_left, rows[:_MOST])) + (f", and {len(rows) - _MOST:,} more" * (len(rows) > _MOST))
     return f"{told}; {state}{left}" if told else state + left
 
 
@@ -67,11 +89,23 @@ def _left(row: Mapping[str, Any]) -> str:
 
 
 def _part(name: str, value: Any) -> str:
-    words = name.replace("_", " ")
+    words = _WORDS.get(name, name.replace("_", " "))
     if name == "by_severity":
         return ", ".join(f"{severity} {count:,}" for severity, count in value.items() if count)
     if isinstance(value, bool) or value is None or isinstance(value, (list, dict)):
         return f"{words} {str(value).lower()}" if isinstance(value, bool) else ""
-    if isinstance(value, int) and not name.endswith(("offset", "timestamp")):
-        return f"{value:,} {words}"
+    if isinstance(value, int) and not name.endswith(("offset", "timestamp", "_id")):
+        if not value and name not in _ALSO_ZERO:
+            return ""
+        return f"{value:,} {words if value != 1 else _singular(words)}"
     return f"{words} {value}"
+
+
+def _singular(words: str) -> str:
+    """Of a plural noun, perhaps with words around it: keys not found, internal messages."""
+    parts = words.split()
+    for number, word in enumerate(parts):
+        if word.endswith("s") and not word.endswith("ss"):
+            parts[number] = f"{word[:-3]}y" if word.endswith("ies") else word[:-1]
+            break
+    return " ".join(parts)

@@ -25,7 +25,7 @@ from rmqtool.scan.reader import ReadOptions
 from rmqtool.store.live import is_live
 
 if TYPE_CHECKING:
-    from rmqtool.build.rules import Rules
+    from rmqtool.broker.file_rules import FileRules
     from rmqtool.pipeline.parts import LogPart
     from rmqtool.repair.rebuild_options import RebuildOptions
 
@@ -45,7 +45,7 @@ class Spooled:
 class SpoolTask:
     """A part of a log → its spool files. topics: those of the store."""
 
-    rules: Rules
+    rules: FileRules
     options: RebuildOptions
     topics: frozenset[str]
     place: str
@@ -94,7 +94,7 @@ class Built:
 class BuildTask:
     """Spool files → the files of some queues, or one index file. log_bytes: of the whole log."""
 
-    rules: Rules
+    rules: FileRules
     place: str
     log_bytes: int
 

@@ -27,9 +27,11 @@ _TIMES = ("physic_msg_timestamp", "logics_msg_timestamp", "index_msg_timestamp")
 def witnesses_of_lost_log(store: Store) -> list[str]:
     """What only a store with messages has, where its log has no byte; empty where nothing shows a loss.
 
-    The log may also lie elsewhere (`storePathCommitLog`, a disk that is not mounted).
+    The log may also lie elsewhere (`storePathCommitLog`, a disk that is not mounted). Nothing is known of one
+    that cannot be listed.
     """
-    here = any(one.size for one in store.segments) or len(store.dledger_segments)
+    unknown = any(one.error for one in store.directories if one.path.rpartition("/")[2] in ("", "commitlog"))
+    here = unknown or any(one.size for one in store.segments) or len(store.dledger_segments)
     return [] if here or store.form is not StoreForm.STORE else list(_witnesses(store))
 
 

@@ -214,6 +214,28 @@ def test_describe_incomplete() -> None:
     assert describe(summary) == "12,345 messages; incomplete (limit)"
 
 
+def test_describe_counts() -> None:
+    summary = {
+        "topic": "T", "queue_id": 0, "messages": 0, "keys_not_found": 1, "bytes": 1, "entries": 1, "gaps": 0,
+        "missing": 1, "end_offset": 0, "complete": True,
+    }  # fmt: skip
+    told = "topic T, queue 0, 0 messages, 1 key not found, 1 byte, 1 entry, 1 missing, end offset 0; complete"
+    assert describe(summary) == told
+
+
+def test_what_is_not_covered_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    talk = Talk()
+    talk.warn("a: gone")
+    rows = [{"path": "a", "error": "gone"}, *({"path": f"b{n}", "error": "bad"} for n in range(10))]
+    talk.closing({"rows": 1, "complete": False, "incomplete_reason": "damage", "not_covered": rows})
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:2] == ["warning: a: gone", "warning: not covered: b0: bad"]
+    assert lines[-2:] == [
+        "warning: not covered: 2 more places, all of them with --json",
+        "1 row; incomplete (damage)",
+    ]
+
+
 def test_describe_what_an_interrupt_left() -> None:
     left = [
         {"path": "commitlog/0", "position": 5, "length": 1000},

@@ -300,7 +300,7 @@ def test_addresses_that_new_messages_get_again(
     assert (cut.facts["topic"], cut.facts["queue_id"]) == ("TopicExt", 0)
 
 
-@shows("DR-TIMERS-LOST", "DR-TIMERS-AGAIN")
+@shows("DR-TIMERS-LOST", "DR-TIMERS-AGAIN", "DR-UNCHECKED-TIMERS")
 def test_timer_files_that_are_gone(golden: Callable[[str], Golden], tmp_path: Path) -> None:
     """`TimerMessageStore#recover`: only the last files of the timer log are read for a new wheel."""
     root = tmp_path / "whole"

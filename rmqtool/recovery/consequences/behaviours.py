@@ -215,7 +215,7 @@ BEHAVIOURS = (
     Behaviour(
         "more-5",
         "timer files that are gone: nothing but the end of the timer log is made again from the timer topic",
-        ("DR-TIMERS-LOST", "DR-TIMERS-AGAIN"),
+        ("DR-TIMERS-LOST", "DR-TIMERS-AGAIN", "DR-UNCHECKED-TIMERS"),
     ),
     Behaviour(
         "more-4",

@@ -106,6 +106,14 @@ QUEUES = (
         "5.0.0 and later",
     ),
     Entry(
+        "DR-UNCHECKED-TIMERS",
+        N,
+        "entries of the timer log are not compared with their messages, neither here nor by a broker: what "
+        "leads to no message is not delivered",
+        "nothing to do before a start; the messages stay in the topic rmq_sys_wheel_timer",
+        "5.0.0 and later",
+    ),
+    Entry(
         "DR-SLOT-TAKEN",
         E,
         "{topic}/{queue_id}: {count} messages get no unit, as others have their slots already",

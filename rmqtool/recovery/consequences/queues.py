@@ -41,6 +41,8 @@ def timers(scene: Scene) -> Iterator[Consequence]:
     log = scene.start.timer_log
     for one in timer_harm(scene.start, log) if log is not None else ():
         yield consequence(one.code, *one.paths, count=one.count)
+    if log is not None and log.files:
+        yield consequence("DR-UNCHECKED-TIMERS", *(one.path for one in log.files))
 
 
 def _bounds(one: QueueOutcome, path: str, facts: dict[str, object]) -> Iterator[Consequence]:
