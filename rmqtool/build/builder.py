@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from rmqtool.broker.file_rules import FileRules
+    from rmqtool.broker.index_files import IndexFiles
     from rmqtool.build.files import DerivedFiles
-    from rmqtool.build.index import IndexFiles
-    from rmqtool.build.rules import Rules
     from rmqtool.build.run import Run
     from rmqtool.build.spool import KeySpool
     from rmqtool.scan.events import Records
@@ -54,7 +54,7 @@ _LONGEST_NAME = 255
 class Queues:
     """Queues by topic and number, each made when its first record comes."""
 
-    def __init__(self, rules: Rules, files: DerivedFiles, kernels: ModuleType) -> None:
+    def __init__(self, rules: FileRules, files: DerivedFiles, kernels: ModuleType) -> None:
         self._rules = rules
         self._files = files
         self._kernels = kernels
@@ -99,7 +99,7 @@ class QueueBuilder:
 
     def __init__(
         self,
-        rules: Rules,
+        rules: FileRules,
         files: DerivedFiles,
         kernels: ModuleType,
         wanted: Callable[[str, int], bool] | None = None,
