@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formats.consumequeue import COMPACTED_OFFSET
 from rmqtool.broker.units import RECOVERED_FILES, valid_prefix
 from rmqtool.scan.units import BATCH_UNIT, data_end, valid_units
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from rmqtool.broker.files import FileWriter
     from rmqtool.broker.mapped_files import MappedFile, MappedFiles
     from rmqtool.broker.queue_records import QueueRecords
     from rmqtool.store.access import OpenMode
@@ -29,7 +31,15 @@ _TOGETHER = 1 << 14
 class BatchConsumeQueue:
     """As `queues.ConsumeQueue`, for 46-byte units; max_physical is the *start* of the last record known."""
 
-    def __init__(self, topic: str, queue_id: int, files: MappedFiles, mode: OpenMode) -> None:
+    def __init__(
+        self,
+        topic: str,
+        queue_id: int,
+        files: MappedFiles,
+        mode: OpenMode,
+        *,
+        writer: FileWriter | None = None,
+    ) -> None:
         self.topic, self.queue_id = topic, queue_id
         self.files = files
         self.max_physical = -1
@@ -44,6 +54,7 @@ class BatchConsumeQueue:
         self.doubled = 0
         self.recovered: list[tuple[MappedFile, int]] = []
         self._mode = mode
+        self._writer = writer
         self._whole = files.size // BYTES
         self._fresh: dict[MappedFile, Units] = {}
 
@@ -114,6 +125,17 @@ class BatchConsumeQueue:
             units["size"][here] = run.sizes[part]
             units["base_offset"][here] = run.bases[part]
             units["batch_size"][here] = run.counts[part]
+            units["tags_code"][here] = run.codes[part]
+            units["store_timestamp"][here] = run.times[part]
+            units["compacted_offset"][here] = COMPACTED_OFFSET
+            if self._writer is not None:
+                self._writer.write(
+                    file.path,
+                    self.files.size,
+                    number * BYTES,
+                    units[here].tobytes(),
+                    int(run.times[part[-1]]),
+                )
             self._fresh[file] = units
             file.wrote += len(part) * BYTES
             done += len(part)

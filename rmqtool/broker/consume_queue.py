@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formats.consumequeue import PRE_BLANK_SIZE
+from formats.consumequeue import PRE_BLANK, PRE_BLANK_SIZE
 from rmqtool.broker.appended_units import AppendedUnits
 from rmqtool.broker.java import div, rem, wrap64
 from rmqtool.broker.units import RECOVERED_FILES, chunks, valid_prefix
@@ -19,6 +19,8 @@ from rmqtool.scan.units import UNIT
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from rmqtool.broker.extension_files import ExtensionFiles
+    from rmqtool.broker.files import FileWriter
     from rmqtool.broker.mapped_files import MappedFile, MappedFiles
     from rmqtool.broker.queue_records import QueueRecords
     from rmqtool.store.access import OpenMode
@@ -38,7 +40,8 @@ class ConsumeQueue:
 
     max_physical: end of the last message it knows, -1 at first. min_logical: first byte that counts.
     floor: physical offset that every ordinary record lies behind (the log's first byte). keep_units: keep
-    every appended unit as it is, for who asks what the files hold afterwards (`aftermath`).
+    every appended unit as it is, for who asks what the files hold afterwards (`aftermath`). writer: gets the
+    bytes of units that are appended; without it they are only known here. extension: takes their tags codes.
     """
 
     def __init__(
@@ -50,9 +53,12 @@ class ConsumeQueue:
         floor: int,
         *,
         keep_units: bool = False,
+        writer: FileWriter | None = None,
+        extension: ExtensionFiles | None = None,
     ) -> None:
         self.topic, self.queue_id = topic, queue_id
         self._keep_units = keep_units
+        self._writer, self.extension = writer, extension
         self.files = files
         self.max_physical = -1
         self.min_logical = 0
@@ -289,6 +295,8 @@ class ConsumeQueue:
             appended = _appended(file)
             appended.add(0, count)
             appended.keep(numbers, zeros, zeros + PRE_BLANK_SIZE)
+            if self._writer is not None:
+                self._writer.write(file.path, self.files.size, 0, PRE_BLANK * count)
             file.wrote = count * BYTES
 
     def _extend(self, run: QueueRecords) -> None:
@@ -301,6 +309,7 @@ class ConsumeQueue:
         if kept[0]:
             self._keep_last()
         kept[:-1] |= kept[1:]
+        units = np.empty(0, UNIT) if self._writer is None else self._encoded(run)
         done = 0
         while done < len(run):
             file = self.files.last_for(0)
@@ -311,10 +320,25 @@ class ConsumeQueue:
             appended.add(number, count)
             which = np.flatnonzero(kept[part])
             appended.keep(number + which, run.offsets[part][which], run.sizes[part][which])
+            if self._writer is not None:
+                self._writer.write(
+                    file.path,
+                    self.files.size,
+                    number * BYTES,
+                    units[part].tobytes(),
+                    int(run.times[part.stop - 1]),
+                )
             file.wrote += count * BYTES
             done += count
         self._last = int(run.offsets[-1]), int(run.sizes[-1])
         self.max_physical = wrap64(self._last[0] + self._last[1])
+
+    def _encoded(self, run: QueueRecords) -> npt.NDArray[Any]:
+        units = np.empty(len(run), UNIT)
+        units["physical_offset"], units["size"] = run.offsets, run.sizes
+        codes = run.codes if self.extension is None else self.extension.put(run.codes, run.times)
+        units["tags_code"] = codes
+        return units
 
     def _keep_last(self) -> None:
         """The unit in front of one that may be cut off is asked for its end."""

@@ -55,6 +55,7 @@ class _Part:
     bases: Ints
     counts: Ints
     codes: Ints
+    times: Ints
 
 
 class Dispatcher:
@@ -124,6 +125,7 @@ class Dispatcher:
             bases,
             counts,
             np.full(len(rows), NO_CODE) if self._codes_of is None else self._codes_of(run, base),
+            rows[:, Field.STORE_TIMESTAMP].copy(),
         )
         self._parts.append(part)
         self._waiting += len(rows)
@@ -155,6 +157,7 @@ class Dispatcher:
                     extra.slots,
                     np.ones(len(which), np.int64),
                     part.codes[which],
+                    part.times[which],
                 )
             )
             self._waiting += len(which)
@@ -194,5 +197,5 @@ class Dispatcher:
         for start, end in pairwise(borders):
             which = order[start:end]
             queue = self._queue_of(names[topics[which[0]]], int(queue_ids[which[0]]))
-            slots, offsets, sizes, ordinary, bases, counts, codes = (column[which] for column in rest)
-            queue.append(QueueRecords(offsets, sizes, slots, ordinary, bases, counts, codes))
+            slots, offsets, sizes, ordinary, bases, counts, codes, times = (column[which] for column in rest)
+            queue.append(QueueRecords(offsets, sizes, slots, ordinary, bases, counts, codes, times))

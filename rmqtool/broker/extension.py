@@ -54,7 +54,8 @@ def delete_below(files: MappedFiles, address: int) -> None:
     """`#truncateByMinAddress`: files that end below the unit of the queue's first `address` go."""
     if address <= EXT_MAX_ADDRESS:
         gone = [one for one in files.files if one.base + files.size < real_offset(address)]
-        files.deleted += [one.path for one in gone]
+        for one in gone:
+            files.delete(one.path)
         files.files = [one for one in files.files if one not in gone]
 
 

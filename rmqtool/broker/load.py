@@ -15,7 +15,7 @@ from rmqtool.store.names import parse_queue_id
 from rmqtool.store.sniff import TIMERWHEEL_SIZE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rmqtool.broker.settings import StartSettings
     from rmqtool.broker.traits import Traits
@@ -45,19 +45,25 @@ class RefusedError(Exception):
         self.refusal = Refusal(code, message, path, setting)
 
 
-def load_files(entries: list[Entry], size: int, directory: str, traits: Traits) -> MappedFiles:
+def load_files(
+    entries: list[Entry],
+    size: int,
+    directory: str,
+    traits: Traits,
+    on_delete: Callable[[str], object] | None = None,
+) -> MappedFiles:
     """The files of one directory, all of them full. Raises `RefusedError`; its files carry what was deleted.
 
-    entries: in name order. size: the configured length.
+    entries: in name order. size: the configured length. on_delete: see `MappedFiles`.
     """
-    files = MappedFiles(size, directory)
+    files = MappedFiles(size, directory, on_delete=on_delete)
     for number, entry in enumerate(entries):
         if entry.file is None:
             if traits.skips_directories:
                 continue
             raise RefusedError("file-length", "a directory lies where only files may be", entry.path)
         if traits.deletes_empty_last_file and entry.size == 0 and number == len(entries) - 1:
-            files.deleted.append(entry.path)
+            files.delete(entry.path)
             continue
         if entry.size != size:
             raise RefusedError(

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from rmqtool.broker.java import file_name, rem
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rmqtool.broker.appended_units import AppendedUnits
     from rmqtool.store.files import StoreFile
 
@@ -32,12 +34,16 @@ class MappedFile:
 
 @dataclass(eq=False, slots=True)
 class MappedFiles:
-    """The files of one directory in the order of their names; `size` is the length of each in bytes."""
+    """The files of one directory in the order of their names; `size` is the length of each in bytes.
+
+    deleted: paths of those that are gone. on_delete: called with each, where they are to go from the disk.
+    """
 
     size: int
     directory: str
     files: list[MappedFile] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
+    on_delete: Callable[[str], object] | None = None
 
     @property
     def min_offset(self) -> int:
@@ -55,7 +61,7 @@ class MappedFiles:
         for one in self.files:
             if one.base + self.size > offset:
                 if offset < one.base:
-                    self.deleted.append(one.path)
+                    self.delete(one.path)
                     continue
                 one.wrote = rem(offset, self.size)
             kept.append(one)
@@ -63,12 +69,19 @@ class MappedFiles:
 
     def delete_last(self) -> None:
         """`#deleteLastMappedFile`."""
-        self.deleted.append(self.files.pop().path)
+        self.delete(self.files.pop().path)
 
     def destroy(self) -> None:
         """`#destroy`: every file goes."""
-        self.deleted += [one.path for one in self.files]
+        for one in self.files:
+            self.delete(one.path)
         self.files = []
+
+    def delete(self, path: str) -> None:
+        """`MappedFile#destroy`."""
+        self.deleted.append(path)
+        if self.on_delete is not None:
+            self.on_delete(path)
 
     def last_for(self, start: int) -> MappedFile:
         """`#getLastMappedFile(startOffset)`: the last file, or a new one when there is none or it is full."""

@@ -22,7 +22,8 @@ class QueueRecords:
 
     offsets: physical offset fields. sizes: total sizes. slots: queue offsets. ordinary: whether the record
     lies where its field says. bases, counts: first queue offset and number of the messages in it, which
-    only batch queues ask for. codes: tags codes of their entries, or `NO_CODE`. INT64 columns.
+    only batch queues ask for. codes: tags codes of their entries, or `NO_CODE`. times: store timestamps (ms).
+    INT64 columns.
     """
 
     offsets: Ints
@@ -32,6 +33,7 @@ class QueueRecords:
     bases: Ints
     counts: Ints
     codes: Ints
+    times: Ints
 
     def __getitem__(self, part: slice) -> QueueRecords:
         return QueueRecords(
@@ -42,6 +44,7 @@ class QueueRecords:
             self.bases[part],
             self.counts[part],
             self.codes[part],
+            self.times[part],
         )
 
     def __len__(self) -> int:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from formats.errors import FormatError
+from formats.tags_code import parse_delay_levels
+from rmqtool.errors import UsageError
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rmqtool.store.config import StoreConfig
     from rmqtool.store.layout import Store
 
@@ -91,6 +96,16 @@ def settings_of(store: Store, config: StoreConfig | None = None) -> StartSetting
         timer_log_size=_size_of(FileKind.TIMERLOG, "mapped_file_size_timer_log", store, known),
         assumed=assumed,
     )
+
+
+def delay_levels(config: StoreConfig | None) -> Mapping[int, int]:
+    """Delays in ms by level (`messageDelayLevel`). Raises `UsageError` for what is no list of them."""
+    from rmqtool.store.config import config_of
+
+    try:
+        return parse_delay_levels((config or config_of({})).message_delay_level)
+    except FormatError as error:
+        raise UsageError(str(error)) from error
 
 
 def _size_of(kind: FileKind, name: str, store: Store, known: StoreConfig) -> int:

@@ -14,6 +14,7 @@ from rmqtool.broker.consume_queue import ConsumeQueue, NegativePositionError
 from rmqtool.broker.dispatch import Dispatcher, MultiDispatchError
 from rmqtool.broker.dispatch_filter import has_border, taker
 from rmqtool.broker.extension import count_cut, delete_below, last_address, recover_extension
+from rmqtool.broker.extension_files import ExtensionFiles, extension_units
 from rmqtool.broker.load import (
     IndexLoad,
     RefusedError,
@@ -26,11 +27,14 @@ from rmqtool.broker.log_recovery import LogEnd, abnormal_start, normal_start, re
 from rmqtool.broker.mapped_files import MappedFile, MappedFiles
 from rmqtool.broker.record_check import Rules, StopReason
 from rmqtool.broker.reput import Reput
+from rmqtool.broker.settings import delay_levels
+from rmqtool.broker.tags_codes import TagsCodes
 from rmqtool.broker.traits import ReputStart
 from rmqtool.scan.fields import Field
 from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
+    from rmqtool.broker.files import StoreFiles
     from rmqtool.broker.log_walk import Reading
     from rmqtool.broker.settings import StartSettings
     from rmqtool.broker.traits import Traits
@@ -69,7 +73,8 @@ class Start:
     """Call `load`, then `recover`, then `catch_up`; each may raise `RefusedError`.
 
     What was found up to then stays readable: `log`, `queues`, `index`, `plan`, `end`. keep_units: keep what
-    is appended to queues, for `aftermath`.
+    is appended to queues, for `aftermath`. files: carry out what the start does; without them nothing is
+    written, and what it would do is only known here.
     """
 
     def __init__(
@@ -80,9 +85,12 @@ class Start:
         reading: Reading,
         *,
         keep_units: bool = False,
+        files: StoreFiles | None = None,
     ) -> None:
         self.store, self.traits, self.settings, self.reading = store, traits, settings, reading
         self._keep_units = keep_units
+        self._files = files
+        self._on_delete = None if files is None else files.remove
         self.listing = store.listing
         self.log = MappedFiles(settings.commit_log_size, "commitlog")
         self.loaded: list[MappedFile] = []
@@ -100,7 +108,14 @@ class Start:
         self._batch_topics: set[str] = set()
         self.border = False
         """a record begins exactly where the queues end, and is therefore not dispatched"""
-        self.dispatcher = Dispatcher(self._queue, self._is_batch, reading.kernels, traits, settings)
+        self.dispatcher = Dispatcher(
+            self._queue,
+            self._is_batch,
+            reading.kernels,
+            traits,
+            settings,
+            None if files is None else TagsCodes(reading.kernels, delay_levels(store.config)),
+        )
 
     def before_log(self) -> None:
         """Called when all is loaded and nothing was appended or truncated, for who watches a start."""
@@ -137,7 +152,11 @@ class Start:
     def load(self) -> None:
         """Files of log and queues, the checkpoint, the index; after it `plan` is known."""
         self.log = load_files(
-            self.listing.commit_log(), self.settings.commit_log_size, "commitlog", self.traits
+            self.listing.commit_log(),
+            self.settings.commit_log_size,
+            "commitlog",
+            self.traits,
+            self._on_delete,
         )
         self.loaded = list(self.log.files)
         self._load_queues()
@@ -149,24 +168,34 @@ class Start:
             clean=self.clean,
             index_timestamp=int(self.checkpoint.index_msg_timestamp),
         )
+        if self._on_delete is not None:
+            for path in self.index.deleted:
+                self._on_delete(path)
         for queue in self.queues.values():
             self.reading.told(0)
             queue.recover()
             if isinstance(queue, ConsumeQueue) and self.settings.extension and queue.recovered:
                 address = last_address(queue.recovered, "pread")
                 recover_extension(self.extensions[queue.topic, queue.queue_id], address, "pread")
+            self._extend(queue)
         self._plan()
 
     def _load_queues(self) -> None:
         for kind in _KINDS if self.traits.typed_queues else _KINDS[:1]:
             for topic, number, path in queue_directories(self.listing, kind):
                 self._check_type(topic, path, kind)
-                files = load_files(self.listing.entries(path), self._file_size(kind), path, self.traits)
+                files = load_files(
+                    self.listing.entries(path), self._file_size(kind), path, self.traits, self._on_delete
+                )
                 self.queues[topic, number] = self._model(topic, number, files, kind)
                 if self.settings.extension and kind == _KINDS[0]:
                     beside = f"consumequeue_ext/{topic}/{number}"
                     self.extensions[topic, number] = load_files(
-                        self.listing.entries(beside), self.settings.extension_size, beside, self.traits
+                        self.listing.entries(beside),
+                        self.settings.extension_size,
+                        beside,
+                        self.traits,
+                        self._on_delete,
                     )
 
     def _check_type(self, topic: str, path: str, kind: str) -> None:
@@ -196,17 +225,31 @@ class Start:
 
     def _model(self, topic: str, number: int, files: MappedFiles, kind: str) -> AnyQueue:
         if kind == _KINDS[1]:
-            return BatchConsumeQueue(topic, number, files, "pread")
+            return BatchConsumeQueue(topic, number, files, "pread", writer=self._files)
         floor = max(self.log.min_offset, 0)
-        return ConsumeQueue(topic, number, files, "pread", floor, keep_units=self._keep_units)
+        return ConsumeQueue(
+            topic, number, files, "pread", floor, keep_units=self._keep_units, writer=self._files
+        )
 
     def _queue(self, topic: str, number: int) -> AnyQueue:
         found = self.queues.get((topic, number))
         if found is None:
             kind = _KINDS[self._is_batch(topic)]
-            files = MappedFiles(self._file_size(kind), f"{kind}/{topic}/{number}")
+            place = f"{kind}/{topic}/{number}"
+            files = MappedFiles(self._file_size(kind), place, on_delete=self._on_delete)
             found = self.queues[topic, number] = self._model(topic, number, files, kind)
+            self._extend(found)
         return found
+
+    def _extend(self, queue: AnyQueue) -> None:
+        """What is appended to the queue from now on gets extension units, behind those that it has."""
+        size = self.settings.extension_size
+        if self._files is None or not self.settings.extension or not extension_units(size):
+            return
+        if isinstance(queue, ConsumeQueue):
+            files = self.extensions.get((queue.topic, queue.queue_id))
+            end = 0 if files is None else files.max_offset
+            queue.extension = ExtensionFiles(queue.topic, queue.queue_id, size, self._files, end)
 
     @cached_property
     def known(self) -> int:

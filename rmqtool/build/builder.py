@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from formats.commitlog import SysFlag, transaction_of
 from rmqtool.build.further import further_columns, set_batches
-from rmqtool.build.queues import BatchQueue, PlainQueue
+from rmqtool.build.queues import BatchQueue, PlainQueue, QueueSink
 from rmqtool.scan.fields import Column, Field, Issue
 from rmqtool.scan.lanes import Lanes
 from rmqtool.scan.multi import MultiDispatch
@@ -20,25 +20,15 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from rmqtool.broker.file_rules import FileRules
+    from rmqtool.broker.index_files import IndexFiles
     from rmqtool.build.files import DerivedFiles
-    from rmqtool.build.index import IndexFiles
-    from rmqtool.build.rules import Rules
     from rmqtool.build.run import Run
     from rmqtool.build.spool import KeySpool
     from rmqtool.scan.events import Records
 
     Ints = npt.NDArray[np.int64]
     Key = tuple[str, int]
-
-
-class QueueSink(Protocol):
-    """Takes the columns of queues in the order of the log."""
-
-    def plain(self, key: Key, columns: Ints, chosen: Ints, lost: int, own: Ints | None = None) -> None:
-        """See `PlainQueue.append`."""
-
-    def batches(self, key: Key, columns: Ints, chosen: Ints, counts: Ints) -> None:
-        """See `BatchQueue.append`."""
 
 
 CHUNK_ROWS = 1 << 18
@@ -54,7 +44,7 @@ _LONGEST_NAME = 255
 class Queues:
     """Queues by topic and number, each made when its first record comes."""
 
-    def __init__(self, rules: Rules, files: DerivedFiles, kernels: ModuleType) -> None:
+    def __init__(self, rules: FileRules, files: DerivedFiles, kernels: ModuleType) -> None:
         self._rules = rules
         self._files = files
         self._kernels = kernels
@@ -99,7 +89,7 @@ class QueueBuilder:
 
     def __init__(
         self,
-        rules: Rules,
+        rules: FileRules,
         files: DerivedFiles,
         kernels: ModuleType,
         wanted: Callable[[str, int], bool] | None = None,

@@ -4,25 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from rmqtool.errors import StoreIOError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import numpy as np
-    import numpy.typing as npt
-
-    Bytes = bytes | npt.NDArray[np.uint8]
-
-
-class FileWriter(Protocol):
-    """What takes the bytes of derived files."""
-
-    def write(self, path: str, size: int, position: int, data: Bytes, time: int | None = None) -> None:
-        """See `DerivedFiles.write`."""
-        ...
+    from rmqtool.broker.files import Bytes
 
 
 @dataclass

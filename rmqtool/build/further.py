@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.build.rules import Rules
+    from rmqtool.broker.file_rules import FileRules
     from rmqtool.scan.lanes import Lanes
 
     Ints = npt.NDArray[np.int64]
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def set_batches(
-    lanes: Lanes, run: Records, here: slice, counts: Ints, rules: Rules, kernels: ModuleType
+    lanes: Lanes, run: Records, here: slice, counts: Ints, rules: FileRules, kernels: ModuleType
 ) -> None:
     """First queue offset and number of messages of the records in columns `here` that go to batch queues."""
     columns = lanes.columns
@@ -40,7 +40,7 @@ def set_batches(
 
 
 def further_columns(
-    lanes: Lanes, run: Records, here: slice, rules: Rules, kernels: ModuleType
+    lanes: Lanes, run: Records, here: slice, rules: FileRules, kernels: ModuleType
 ) -> tuple[dict[Key, list[Ints]], ExtraRows]:
     """Columns of the queues that the records in columns `here` name besides their own, a column a unit."""
     columns = lanes.columns[:, here]

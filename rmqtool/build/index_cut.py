@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formats.index import FIRST_ITEM
-from rmqtool.build.index import FileEnd, IndexFile
+from rmqtool.broker.index_files import FileEnd, IndexFile
 from rmqtool.build.spool import read_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import ModuleType
 
+    from rmqtool.broker.file_rules import FileRules
     from rmqtool.build.files import DerivedFiles
-    from rmqtool.build.rules import Rules
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class IndexShare:
     after: FileEnd
     ranges: tuple[tuple[str, int, int], ...]
 
-    def build(self, rules: Rules, files: DerivedFiles, kernels: ModuleType) -> None:
+    def build(self, rules: FileRules, files: DerivedFiles, kernels: ModuleType) -> None:
         """Writes the file."""
         file = IndexFile(self.path, rules, files, kernels, self.after)
         for place, start, count in self.ranges:
@@ -55,7 +55,7 @@ class IndexShare:
 
 
 def cut_index(
-    parts: Sequence[SpooledKeys], rules: Rules, next_name: Callable[[int], str]
+    parts: Sequence[SpooledKeys], rules: FileRules, next_name: Callable[[int], str]
 ) -> list[IndexShare]:
     """The files that `IndexFiles` would write of these parts, in the order of the log."""
     first = next((one.first for one in parts if one.first is not None), None)

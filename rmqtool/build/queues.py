@@ -1,6 +1,6 @@
 """Files of consume queues, record columns in, units out.
 
-`ConsumeQueue#putMessagePositionInfo`, `ConsumeQueueExt#put`, `BatchConsumeQueue#putBatchMessagePositionInfo`.
+`ConsumeQueue#putMessagePositionInfo`, `BatchConsumeQueue#putBatchMessagePositionInfo`.
 A queue takes columns (`scan.fields.Column`) and the places in them that are its own, in the order of the log;
 where they come from (one thread, or a job for each segment) does not matter.
 """
@@ -8,19 +8,12 @@ where they come from (one thread, or a job for each segment) does not matter.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from formats.consumequeue import (
-    COMPACTED_OFFSET,
-    EXT_END_MARKER,
-    EXT_MIN_SIZE,
-    PRE_BLANK,
-    ExtHead,
-    ext_address,
-)
-from formats.primitives import dtype_of
+from formats.consumequeue import COMPACTED_OFFSET, PRE_BLANK
+from rmqtool.broker.extension_files import ExtensionFiles
 from rmqtool.scan.fields import Column, Queue
 from rmqtool.scan.units import BATCH_UNIT, UNIT
 
@@ -29,12 +22,12 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from rmqtool.broker.file_rules import FileRules
     from rmqtool.build.files import DerivedFiles
-    from rmqtool.build.rules import Rules
 
     Ints = npt.NDArray[np.int64]
+    Key = tuple[str, int]
 
-_EXT_HEAD = dtype_of(ExtHead)
 _BLANKS = 1 << 16
 """blank units that are written together"""
 
@@ -64,56 +57,21 @@ def file_path(directory: str, topic: str, queue_id: int, base: int) -> str:
     return f"{directory}/{topic}/{queue_id}/{base:020d}"
 
 
-class ExtensionFiles:
-    """Extension files of one queue, whose units carry no bit map."""
-
-    def __init__(self, topic: str, queue_id: int, rules: Rules, files: DerivedFiles) -> None:
-        self._key = topic, queue_id
-        self._files = files
-        self._size = rules.extension_size
-        self._whole = rules.extension_units
-        self.count = 0
-        """units so far"""
-
-    def put(self, codes: Ints, times: Ints) -> Ints:
-        """Adds a unit for each tags code and store timestamp; the addresses that stand for the codes."""
-        numbers = self.count + np.arange(len(codes), dtype=np.int64)
-        units = np.zeros(len(codes), _EXT_HEAD)
-        units["size"] = EXT_MIN_SIZE
-        units["tags_code"] = codes
-        units["msg_store_time"] = times
-        done = 0
-        while done < len(codes):
-            file, first = divmod(self.count, self._whole)
-            part = slice(done, done + min(len(codes) - done, self._whole - first))
-            if file and first == 0:
-                # only the unit that has no room any more makes the broker close the file before
-                self._write(file - 1, self._whole * EXT_MIN_SIZE, EXT_END_MARKER, None)
-            self._write(file, first * EXT_MIN_SIZE, units[part].tobytes(), int(times[part.stop - 1]))
-            self.count += part.stop - done
-            done = part.stop
-        files, places = np.divmod(numbers, self._whole)
-        addresses: Ints = files * self._size + places * EXT_MIN_SIZE + ext_address(0)
-        return addresses
-
-    def _write(self, file: int, position: int, data: bytes, time: int | None) -> None:
-        path = file_path("consumequeue_ext", *self._key, file * self._size)
-        self._files.write(path, self._size, position, data, time)
-
-
 class PlainQueue:
     """A queue of 20-byte units. `first` is its first slot, None as long as it has no unit."""
 
     directory = "consumequeue"
 
     def __init__(
-        self, topic: str, queue_id: int, rules: Rules, files: DerivedFiles, kernels: ModuleType
+        self, topic: str, queue_id: int, rules: FileRules, files: DerivedFiles, kernels: ModuleType
     ) -> None:
         self.topic, self.queue_id = topic, queue_id
         self._rules = rules
         self._files = files
         self._kernels = kernels.building
-        self._extension = ExtensionFiles(topic, queue_id, rules, files) if rules.extension_units else None
+        self._extension = (
+            ExtensionFiles(topic, queue_id, rules.extension_size, files) if rules.extends else None
+        )
         self._state = np.zeros(len(Queue), np.int64)
         self._state[Queue.KNOWN] = -1
         self.first: int | None = None
@@ -220,7 +178,7 @@ class BatchQueue:
 
     directory = "batchconsumequeue"
 
-    def __init__(self, topic: str, queue_id: int, rules: Rules, files: DerivedFiles) -> None:
+    def __init__(self, topic: str, queue_id: int, rules: FileRules, files: DerivedFiles) -> None:
         self.topic, self.queue_id = topic, queue_id
         self._rules = rules
         self._files = files
@@ -270,3 +228,13 @@ class BatchQueue:
             self._files.write(path, size, position, units[done:end].tobytes(), int(times[end - 1]))
             self.units += end - done
             done = end
+
+
+class QueueSink(Protocol):
+    """Takes the columns of queues in the order of the log."""
+
+    def plain(self, key: Key, columns: Ints, chosen: Ints, lost: int, own: Ints | None = None) -> None:
+        """See `PlainQueue.append`."""
+
+    def batches(self, key: Key, columns: Ints, chosen: Ints, counts: Ints) -> None:
+        """See `BatchQueue.append`."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
-from rmqtool.build.index import FileEnd
+from rmqtool.broker.index_files import FileEnd
 from rmqtool.errors import StoreIOError
 from rmqtool.scan.fields import Column
 from rmqtool.store.writing import open_regular, way_to_own
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.build.builder import QueueSink
+    from rmqtool.build.queues import QueueSink
 
     Ints = npt.NDArray[np.int64]
     Int32s = npt.NDArray[np.int32]

@@ -15,6 +15,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rmqtool.broker.file_rules import rules_of
 from rmqtool.build.index_cut import cut_index
 from rmqtool.errors import ExitCode, RmqtoolError, UsageError, worst
 from rmqtool.output.export.target import sync, writing
@@ -27,7 +28,6 @@ from rmqtool.pipeline.shared import part_mode, refuse_not_shared
 from rmqtool.repair.alone import apply_alone
 from rmqtool.repair.rebuild import rebuild, refuse_unfit
 from rmqtool.repair.rebuild_report import exit_code_of, summary_of
-from rmqtool.repair.rebuild_rules import rules_of
 from rmqtool.scan.log import data_bytes
 from rmqtool.store.coverage import coverage
 from rmqtool.store.writing import Folder, way_to
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from rmqtool.broker.file_rules import FileRules
     from rmqtool.build.files import DerivedFiles
-    from rmqtool.build.rules import Rules
     from rmqtool.pipeline.options import SourceOptions
     from rmqtool.pipeline.parts import LogPart
     from rmqtool.repair.rebuild import Rebuilt
@@ -160,7 +160,7 @@ class RebuildJob:
     def _build(
         self,
         store: Store,
-        rules: Rules,
+        rules: FileRules,
         files: DerivedFiles,
         wanted: WantedQueues,  # noqa: ARG002 - the first step has asked it
         next_name: Callable[[int], str],

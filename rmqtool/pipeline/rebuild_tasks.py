@@ -24,7 +24,7 @@ from rmqtool.scan.log import data_bytes
 from rmqtool.store.live import is_live
 
 if TYPE_CHECKING:
-    from rmqtool.build.rules import Rules
+    from rmqtool.broker.file_rules import FileRules
     from rmqtool.pipeline.parts import LogPart
     from rmqtool.repair.rebuild_options import RebuildOptions
 
@@ -44,7 +44,7 @@ class Spooled:
 class SpoolTask:
     """A part of a log → its spool files. topics: those of the store."""
 
-    rules: Rules
+    rules: FileRules
     options: RebuildOptions
     topics: frozenset[str]
     place: str
@@ -93,7 +93,7 @@ class Built:
 class BuildTask:
     """Spool files → the files of some queues, or one index file. log_bytes: of the whole log."""
 
-    rules: Rules
+    rules: FileRules
     place: str
     log_bytes: int
 

@@ -13,21 +13,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formats.consumequeue import EXT_MAX_ADDRESS, PRE_BLANK_SIZE
-from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
 from rmqtool.broker.consume_queue import BYTES
 from rmqtool.broker.dispatch import Dispatcher, MultiDispatchError
 from rmqtool.broker.extension import codes_at
 from rmqtool.broker.queue_records import NO_CODE
+from rmqtool.broker.tags_codes import TagsCodes
 from rmqtool.broker.units import chunks
-from rmqtool.scan.fields import Column
-from rmqtool.scan.lanes import Lanes
 from rmqtool.scan.units import BATCH_UNIT, UNIT, data_end
 from rmqtool.store.holes import STEP, data_windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from types import ModuleType
     from typing import Any
 
     import numpy.typing as npt
@@ -43,7 +40,6 @@ if TYPE_CHECKING:
 _SPARSE = 64
 """entries that are read for one that is wanted, at most"""
 _LIGHT = "%LMQ%"
-_ROOM = 1 << 14
 """records whose tags codes are made at once"""
 
 
@@ -227,21 +223,6 @@ def _units(one: MappedFile, numbers: Ints) -> npt.NDArray[Any]:
     return found
 
 
-class _TagsCodes:
-    """Tags codes of the records of a run; none for delayed ones, whose time of delivery a broker corrects."""
-
-    def __init__(self, kernels: ModuleType) -> None:
-        self._lanes = Lanes(kernels, _ROOM)
-
-    def __call__(self, run: Records, base: int) -> Ints:
-        codes = np.full(len(run.rows), NO_CODE)
-        placed = self._lanes.placed(run, base)
-        delayed = [lane for lane, (topic, _) in enumerate(placed.keys) if topic == SCHEDULE_TOPIC]
-        compared = ~np.isin(placed.columns[Column.LANE], delayed)
-        codes[placed.columns[Column.OWNER][compared]] = placed.columns[Column.CODE][compared]
-        return codes
-
-
 class UnitMatcher:
     """Make it once the queues are loaded, feed it with runs of the log, then ask for the `result`."""
 
@@ -261,7 +242,7 @@ class UnitMatcher:
             start.reading.kernels,
             start.traits,
             start.settings,
-            _TagsCodes(start.reading.kernels),
+            TagsCodes(start.reading.kernels, delayed=False),
         )
 
     def _queue(self, topic: str, queue_id: int) -> _Queue | _BatchQueue:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from rmqtool.broker.file_rules import FileRules
     from rmqtool.build.files import DerivedFiles
     from rmqtool.build.queues import QueueTold
-    from rmqtool.build.rules import Rules
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Queue, Store
 
@@ -36,7 +36,7 @@ class Keeper:
     keeps its files.
     """
 
-    def __init__(self, store: Store, rules: Rules, files: DerivedFiles) -> None:
+    def __init__(self, store: Store, rules: FileRules, files: DerivedFiles) -> None:
         self._store = store
         self._rules = rules
         self._files = files

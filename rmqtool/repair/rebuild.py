@@ -11,8 +11,9 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from rmqtool.broker.file_rules import rules_of
+from rmqtool.broker.index_files import IndexNames
 from rmqtool.build.files import DerivedFiles
-from rmqtool.build.index import IndexNames
 from rmqtool.build.log import LogReading
 from rmqtool.errors import NO_LOG, UnfitStoreError, UsageError
 from rmqtool.repair.content import FromFile
@@ -20,7 +21,6 @@ from rmqtool.repair.expired import Keeper
 from rmqtool.repair.plan import Action, Change, Edit, Planned, Told, make_planned
 from rmqtool.repair.rebuild_files import build_here
 from rmqtool.repair.rebuild_options import WantedQueues
-from rmqtool.repair.rebuild_rules import rules_of
 from rmqtool.repair.same_bytes import same_bytes
 from rmqtool.store.kinds import QUEUE_KINDS, FileKind
 from rmqtool.store.names import escape_name
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import tzinfo
 
+    from rmqtool.broker.file_rules import FileRules
     from rmqtool.build.builder import Left
     from rmqtool.build.log import Heard
     from rmqtool.build.queues import QueueTold
-    from rmqtool.build.rules import Rules
     from rmqtool.repair.rebuild_files import Build
     from rmqtool.repair.rebuild_options import RebuildOptions
     from rmqtool.store.files import StoreFile
@@ -227,7 +227,7 @@ class _Rebuild:
         )
 
 
-def _notes(rules: Rules) -> Iterator[str]:
+def _notes(rules: FileRules) -> Iterator[str]:
     yield f"consume queue files have {rules.consume_queue_size} bytes"
     yield f"index files have {rules.hash_slots} slots and {rules.index_items} items"
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from rmqtool.broker.file_rules import FileRules
+from rmqtool.broker.index_files import IndexFiles
 from rmqtool.build.builder import Builder, Left, QueueBuilder
 from rmqtool.build.files import DerivedFiles
-from rmqtool.build.index import IndexFiles
 from rmqtool.build.log import Heard, LogReading, build_log
 from rmqtool.build.queues import QueueTold
-from rmqtool.build.rules import Rules
 from rmqtool.repair.rebuild_options import WantedQueues
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import data_bytes
@@ -34,13 +34,13 @@ class Made:
     deleted: set[str] = field(default_factory=set)
 
 
-Build = Callable[[Store, Rules, DerivedFiles, WantedQueues, Callable[[int], str]], Made]
+Build = Callable[[Store, FileRules, DerivedFiles, WantedQueues, Callable[[int], str]], Made]
 """makes the derived files of a store below a directory; the last argument names index files"""
 
 
 def build_here(
     store: Store,
-    rules: Rules,
+    rules: FileRules,
     files: DerivedFiles,
     wanted: WantedQueues,
     next_name: Callable[[int], str],

@@ -6,9 +6,9 @@ What is wrong is named by its line: its value may be a secret.
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
-from rmqtool.errors import StoreIOError, UsageError
+from rmqtool.errors import UsageError, VanishedError
+from rmqtool.store.access import open_source, stat_named
 from rmqtool.store.names import escape_name
 
 _LARGEST = 1 << 16
@@ -22,17 +22,13 @@ def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
     """
     import javaproperties
 
-    location = Path(path)
     shown = escape_name(os.fspath(path))
-    if location.exists() and not location.is_file():
-        raise UsageError(f"{shown} is not a regular file")
     try:
-        with location.open("rb") as stream:
-            data = stream.read(_LARGEST + 1)
-    except FileNotFoundError as error:
+        stat_named(path, shown)
+    except VanishedError as error:
         raise UsageError(f"{shown}: no such settings file") from error
-    except OSError as error:
-        raise StoreIOError(f"{shown}: {error.strerror}") from error
+    with open_source(path, "pread", name=shown) as source:
+        data = source.window(0, _LARGEST + 1).tobytes()
     if len(data) > _LARGEST:
         raise UsageError(f"{shown} is no properties file: it has more than {_LARGEST} bytes")
     settings: dict[str, str] = {}

@@ -8,11 +8,11 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from formats.index import DEFAULT_ITEMS, DEFAULT_SLOTS
+from rmqtool.broker.file_rules import FileRules
+from rmqtool.broker.index_files import IndexFiles, IndexNames
 from rmqtool.build.builder import Builder, QueueBuilder
 from rmqtool.build.files import DerivedFiles
-from rmqtool.build.index import IndexFiles, IndexNames
 from rmqtool.build.log import LogReading, build_log
-from rmqtool.build.rules import Rules
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.store.layout import Store
 from tests.bench.data import make_log
@@ -83,7 +83,7 @@ def _build(log: BenchLog, out: Path) -> float:
     out.mkdir()
     began = time.perf_counter()
     segments = Store.open(log.root / "commitlog").segments
-    kernels, rules, files = choose_kernels(), Rules(), DerivedFiles(out)
+    kernels, rules, files = choose_kernels(), FileRules(), DerivedFiles(out)
     index = IndexFiles(rules, files, kernels, IndexNames().next_name)
     builder = Builder(QueueBuilder(rules, files, kernels), index)
     heard = build_log(segments, builder, kernels, LogReading())
@@ -102,7 +102,7 @@ def _java_rebuilds(root: Path, size: int) -> Iterator[Callable[[], float]]:
     jars(JAVA_RELEASE)
     settings = {
         "mappedFileSizeCommitLog": size,
-        "mappedFileSizeConsumeQueue": Rules().consume_queue_size,
+        "mappedFileSizeConsumeQueue": FileRules().consume_queue_size,
         "maxHashSlotNum": DEFAULT_SLOTS,
         "maxIndexNum": DEFAULT_ITEMS,
     }

@@ -10,7 +10,7 @@ from fixtures.derived import write_derived
 from rmqtool.check.account import BATCH_ROWS
 from rmqtool.check.cross import CrossCheck
 from rmqtool.check.index import IndexCheck, LogRange
-from rmqtool.check.index_match import keys_of
+from rmqtool.check.index_keys import keys_of
 from rmqtool.check.log import RecordCheck
 from rmqtool.check.queue_files import OpenFiles, queues_of
 from rmqtool.check.queue_order import check_units

@@ -45,7 +45,7 @@ def run(*records: tuple[int, int], displaced: Sequence[int] = ()) -> QueueRecord
     offsets, slots = (np.array(column, np.int64) for column in zip(*records, strict=True))
     ordinary = np.array([number not in displaced for number in range(len(records))])
     ones = np.ones(len(records), np.int64)
-    return QueueRecords(offsets, ones * RECORD, slots, ordinary, slots, ones, ones * NO_CODE)
+    return QueueRecords(offsets, ones * RECORD, slots, ordinary, slots, ones, ones * NO_CODE, ones)
 
 
 def test_recovery_ends_at_the_first_unit_that_is_none(tmp_path: Path) -> None:

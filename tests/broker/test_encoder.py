@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formats.commitlog import HEADERS, SysFlag, encode_message, magic_of
-from formats.crc_trailer import reserve
+from formats.commitlog import HEADERS, SysFlag, encode_message
 from formats.errors import FormatError
 from formats.primitives import HostV4, HostV6, offset_of, sizeof
 from rmqtool.broker.encoder import MessageColumns, roll
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field
+from tests.broker.engine import columns
 from tests.scan.conftest import compiled_kernels, python_kernels
 
 INT32, INT64 = st.integers(-(1 << 31), (1 << 31) - 1), st.integers(-(1 << 63), (1 << 63) - 1)
@@ -38,44 +38,6 @@ MESSAGES = st.fixed_dictionaries(
         "store_host": HOSTS,
     }
 )
-
-
-def columns(messages: list[dict[str, Any]], *, trailer: bool = False) -> MessageColumns:
-    """One buffer for all sources, in which everything lies once."""
-    rows, hosts = np.zeros((len(messages), ROW_WIDTH), np.int64), np.zeros((len(messages), 2), np.int64)
-    data = bytearray()
-
-    def put(raw: bytes) -> tuple[int, int]:
-        data.extend(raw)
-        return len(data) - len(raw), len(raw)
-
-    for row, place, one in zip(rows, hosts, messages, strict=True):
-        raw = reserve(one["properties"]) if trailer else one["properties"]
-        row[[Field.BODY_POSITION, Field.BODY_LENGTH]] = put(one["body"])
-        row[[Field.TOPIC_POSITION, Field.TOPIC_LENGTH]] = put(one["topic"].encode())
-        row[[Field.PROPERTIES_POSITION, Field.PROPERTIES_LENGTH]] = put(raw)
-        for name in (
-            "queue_id",
-            "flag",
-            "queue_offset",
-            "born_timestamp",
-            "store_timestamp",
-            "reconsume_times",
-        ):
-            row[Field[name.upper()]] = one[name]
-        row[Field.STORED_PHYSICAL_OFFSET] = one["physical_offset"]
-        row[Field.PREPARED_TRANSACTION_OFFSET] = one["prepared_transaction_offset"]
-        row[Field.MAGIC] = magic_of(one["topic"])
-        flags = one["sys_flag"] & ~int(SysFlag.BORNHOST_V6 | SysFlag.STOREHOST_V6)
-        for number, (name, flag) in enumerate(
-            (("born_host", SysFlag.BORNHOST_V6), ("store_host", SysFlag.STOREHOST_V6))
-        ):
-            ip, port = one[name]
-            flags |= int(flag) if len(ip) > 4 else 0
-            place[number] = put(ip + port.to_bytes(4, "big", signed=True))[0]
-        row[Field.SYS_FLAG] = flags
-    whole = np.frombuffer(bytes(data), np.uint8)
-    return MessageColumns(rows, hosts, whole, whole, whole, whole)
 
 
 def encoded(made: MessageColumns, kernels: ModuleType, *, trailer: bool = False) -> list[bytes]:

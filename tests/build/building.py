@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rmqtool.broker.index_files import IndexFiles, IndexNames
 from rmqtool.build.builder import Builder, QueueBuilder
 from rmqtool.build.files import DerivedFiles
-from rmqtool.build.index import IndexFiles, IndexNames
 from rmqtool.build.log import LogReading, build_log
 from rmqtool.recovery.queue_ends import is_somebodys
 from rmqtool.scan import kernels_python
@@ -16,8 +16,8 @@ from rmqtool.scan.engine import choose_kernels
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from rmqtool.broker.file_rules import FileRules
     from rmqtool.build.log import Heard
-    from rmqtool.build.rules import Rules
     from rmqtool.store.layout import Store
 
 DERIVED = ("consumequeue", "batchconsumequeue", "consumequeue_ext", "index")
@@ -30,7 +30,7 @@ def kernel_modules() -> list[ModuleType]:
 
 
 def build(
-    store: Store, rules: Rules, out: Path, kernels: ModuleType = kernels_python, jobs: int = 1
+    store: Store, rules: FileRules, out: Path, kernels: ModuleType = kernels_python, jobs: int = 1
 ) -> tuple[Builder, Heard]:
     """What a store's log gives for topics that are there, into the directory `out`, which is made."""
     out.mkdir()

@@ -10,7 +10,7 @@ import pytest
 from fixtures.builder import HandmadeLog
 from formats.consumequeue import PRE_BLANK
 from formats.properties import INNER_BASE, INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, INNER_NUM
-from rmqtool.build.rules import Rules
+from rmqtool.broker.file_rules import FileRules
 from rmqtool.scan.multi import MultiDispatch
 from rmqtool.scan.units import BATCH_UNIT, UNIT
 from rmqtool.store.layout import Store
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
-RULES = Rules(consume_queue_size=200, batch_queue_size=460, hash_slots=10, index_items=50)
+RULES = FileRules(consume_queue_size=200, batch_queue_size=460, hash_slots=10, index_items=50)
 KERNELS = pytest.mark.parametrize(
     "kernels", kernel_modules(), ids=lambda module: module.__name__.rpartition(".")[2]
 )
@@ -119,7 +119,7 @@ def test_batches_go_to_batch_queues_of_their_topics(kernels: ModuleType, tmp_pat
             log.put(topic, b"body", {INNER_BASE: str(base), INNER_NUM: "3"}, queue_offset=base)
     log.put("Batch", b"body", queue_offset=6)
     log.write(tmp_path / "store" / "commitlog")
-    rules = Rules(consume_queue_size=200, batch_queue_size=460, batch_topics=frozenset({"Batch"}))
+    rules = FileRules(consume_queue_size=200, batch_queue_size=460, batch_topics=frozenset({"Batch"}))
     build(Store.open(tmp_path / "store"), rules, tmp_path / "out", kernels)
     (data,) = files_of(tmp_path / "out", "batchconsumequeue").values()
     units = np.frombuffer(data, BATCH_UNIT)[:3]
@@ -139,7 +139,7 @@ def test_further_queues_get_units_in_the_order_of_the_log(kernels: ModuleType, t
     log.put("TopicTest", b"body", {INNER_MULTI_DISPATCH: "%LMQ%a,b", INNER_MULTI_QUEUE_OFFSET: "9"})
     log.put("TopicTest", b"body", {INNER_MULTI_DISPATCH: "%LMQ%a", INNER_MULTI_QUEUE_OFFSET: "x"})
     log.write(tmp_path / "store" / "commitlog")
-    rules = Rules(consume_queue_size=200, multi_dispatch=MultiDispatch.ALL_TOPICS, lmq=True)
+    rules = FileRules(consume_queue_size=200, multi_dispatch=MultiDispatch.ALL_TOPICS, lmq=True)
     builder, _ = build(Store.open(tmp_path / "store"), rules, tmp_path / "out", kernels)
     places = [one.physical_offset for one in log.records]
     assert units_of(tmp_path / "out", "%LMQ%a/0")["physical_offset"][:4].tolist() == [*places[0:6:2], 0]

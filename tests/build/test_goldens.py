@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fixtures import golden_names
+from rmqtool.broker.file_rules import rules_of
 from rmqtool.build.queues import PlainQueue
-from rmqtool.repair.rebuild_rules import rules_of
 from rmqtool.scan.extension import ExtensionLookup
 from rmqtool.scan.units import UNIT
 from rmqtool.store.config import load_broker_conf

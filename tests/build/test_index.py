@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formats.index import index_file, key_hash
+from rmqtool.broker.file_rules import FileRules
+from rmqtool.broker.index_files import FileEnd, IndexFile, IndexFiles, IndexNames
 from rmqtool.build.files import DerivedFiles
-from rmqtool.build.index import FileEnd, IndexFile, IndexFiles, IndexNames
-from rmqtool.build.rules import Rules
 from rmqtool.store.layout import Store
 from tests.build.building import files_of, kernel_modules
 
@@ -98,7 +98,7 @@ def test_files_are_those_of_the_brokers_rules(
     java = JavaIndex(every_put, at_stop)
     for (keys, _), offset, time in zip(records, offsets.tolist(), times.tolist(), strict=True):
         java.put(keys, offset, time)
-    rules = Rules(hash_slots=SLOTS, index_items=ITEMS, every_put=every_put, header_at_stop=at_stop)
+    rules = FileRules(hash_slots=SLOTS, index_items=ITEMS, every_put=every_put, header_at_stop=at_stop)
     for kernels in kernel_modules():
         with tempfile.TemporaryDirectory() as name:
             names = IndexNames().next_name
@@ -122,7 +122,7 @@ def test_an_index_that_stays_is_gone_on_with(
     steps = [random.choice((100, 100, 100, -250, 400, 0)) for _ in records]
     offsets = np.cumsum(steps).astype(np.int64)
     java = JavaIndex(every_put, at_stop=False)
-    rules = Rules(hash_slots=SLOTS, index_items=ITEMS, every_put=every_put, header_at_stop=False)
+    rules = FileRules(hash_slots=SLOTS, index_items=ITEMS, every_put=every_put, header_at_stop=False)
     order = [*range(len(records))[:kept], *range(len(records))[min(again, kept) :]]
     for number in order:
         java.dispatch(records[number][0], int(offsets[number]), int(times[number]))
@@ -148,7 +148,7 @@ def test_an_index_that_stays_is_gone_on_with(
 
 def test_slots_that_a_header_does_not_count_are_free_until_it_does(tmp_path: Path) -> None:
     """The slots were flushed, the header was not: slot 1 is void, slot 2 names an item that is put next."""
-    rules = Rules(hash_slots=SLOTS, index_items=9)
+    rules = FileRules(hash_slots=SLOTS, index_items=9)
     header = {
         "begin_timestamp": FIRST_TIME, "end_timestamp": FIRST_TIME, "begin_physical_offset": 5,
         "end_physical_offset": 5, "hash_slot_count": 1, "index_count": 2,
@@ -184,7 +184,7 @@ def test_a_file_of_three_keys_byte_by_byte(tmp_path: Path) -> None:
         + "0029E6A800000000000001080000000200000001"
         + "00" * 80
     )  # fmt: skip
-    rules = Rules(hash_slots=10, index_items=8)
+    rules = FileRules(hash_slots=10, index_items=8)
     keys = [key_hash("TopicTest", key) for key in ("k1", "k2", "k1")]
     for kernels in kernel_modules():
         root = tmp_path / kernels.__name__
@@ -199,7 +199,7 @@ def test_a_file_of_three_keys_byte_by_byte(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kernels", kernel_modules())
 def test_a_file_needs_only_the_end_of_the_one_before(kernels: Any, tmp_path: Path) -> None:
     """Files of one index, each built alone, are those that are built one after the other."""
-    rules = Rules(hash_slots=SLOTS, index_items=ITEMS)
+    rules = FileRules(hash_slots=SLOTS, index_items=ITEMS)
     hashes = np.arange(12, dtype=np.int32) * 3
     owners = np.arange(12, dtype=np.int32) // 2
     offsets, times = np.arange(6) * 100, FIRST_TIME + np.arange(6) * 1500
@@ -242,7 +242,7 @@ def test_names_that_are_there_come_first() -> None:
 
 def test_files_of_few_keys_cost_their_keys(tmp_path: Path) -> None:
     """Not their slots, of which a setting may ask for fifty million in a file of one key."""
-    rules = Rules(hash_slots=50_000_000, index_items=2)
+    rules = FileRules(hash_slots=50_000_000, index_items=2)
     index = IndexFiles(rules, DerivedFiles(tmp_path), kernel_modules()[-1], IndexNames().next_name)
     hashes = np.arange(100, dtype=np.int32)
     index.put(hashes, hashes, np.arange(1, 101) * 100, FIRST_TIME + np.arange(100))

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formats.consumequeue import EXT_END_MARKER, PRE_BLANK, BatchUnit, ExtUnit, Unit, ext_address
+from rmqtool.broker.extension_files import ExtensionFiles
+from rmqtool.broker.file_rules import FileRules
 from rmqtool.build.files import DerivedFiles
-from rmqtool.build.queues import BatchQueue, ExtensionFiles, PlainQueue
-from rmqtool.build.rules import Rules
+from rmqtool.build.queues import BatchQueue, PlainQueue
 from rmqtool.scan.fields import Column
 from tests.build.building import files_of, kernel_modules
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 UNITS = 5
-RULES = Rules(consume_queue_size=UNITS * 20, batch_queue_size=3 * 46, extension_size=70, extension=False)
+RULES = FileRules(consume_queue_size=UNITS * 20, batch_queue_size=3 * 46, extension_size=70, extension=False)
 
 RECORDS = st.lists(
     st.tuples(st.integers(0, 30), st.sampled_from([0, 0, 0, 100, -100])), min_size=1, max_size=30
@@ -123,8 +124,7 @@ def test_a_files_time_is_that_of_its_last_record(tmp_path: Path) -> None:
 
 def test_extension_files_end_with_a_marker_when_the_next_begins(tmp_path: Path) -> None:
     """70 bytes take three units of 20, as four stay free; the marker comes with the fourth."""
-    rules = Rules(extension=True, extension_size=70)
-    extension = ExtensionFiles("T", 0, rules, DerivedFiles(tmp_path))
+    extension = ExtensionFiles("T", 0, 70, DerivedFiles(tmp_path))
     codes, times = np.arange(3), np.arange(3) + 50
     assert extension.put(codes, times).tolist() == [ext_address(at) for at in (0, 20, 40)]
     assert EXT_END_MARKER not in next(iter(files_of(tmp_path).values()))

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fixtures
+from rmqtool.broker.file_rules import rules_of
+from rmqtool.broker.index_files import IndexNames
 from rmqtool.build.builder import Builder, QueueBuilder, Queues
 from rmqtool.build.files import DerivedFiles
-from rmqtool.build.index import IndexNames
 from rmqtool.build.index_cut import SpooledKeys, cut_index
 from rmqtool.build.log import LogReading, build_log
 from rmqtool.build.spool import KeySpool, QueueSpool, SpoolFile, feed, read_frames
 from rmqtool.pipeline.parts import log_parts
 from rmqtool.recovery.queue_ends import is_somebodys
-from rmqtool.repair.rebuild_rules import rules_of
 from rmqtool.scan import kernels_python
 from rmqtool.store.layout import Store
 from tests.build.building import build, files_of
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from rmqtool.build.rules import Rules
+    from rmqtool.broker.file_rules import FileRules
 
     Part = tuple[str, list[list[tuple[int, int]]], int, SpooledKeys]
 
 BUCKETS = 3
 
 
-def spool(store: Store, whole: Store, rules: Rules, place: Path) -> Part:
+def spool(store: Store, whole: Store, rules: FileRules, place: Path) -> Part:
     """One part of the log of `whole` into files in `place`."""
     place.mkdir()
     with SpoolFile(f"{place}/frames") as frames, SpoolFile(f"{place}/keys") as keyed:
@@ -48,7 +48,7 @@ def spool(store: Store, whole: Store, rules: Rules, place: Path) -> Part:
     return frames.path, sink.places, queues.lost, SpooledKeys(keyed.path, keys.keys, keys.first, keys.last)
 
 
-def in_parts(store: Store, rules: Rules, work: Path, out: Path, size: int) -> int:
+def in_parts(store: Store, rules: FileRules, work: Path, out: Path, size: int) -> int:
     """Builds from parts of about `size` bytes; how many there were."""
     chosen = [one for one in store.segments if store.segments.by_base(one.base) is one]
     found: list[Part] = []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rmqtool.repair.rebuild_rules import rules_of
+from rmqtool.broker.file_rules import rules_of
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
 from tests.build.building import build, files_of, kernel_modules, same

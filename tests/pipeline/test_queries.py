@@ -204,7 +204,8 @@ CALLS = (
     "select from_xml('<a/>', 'a int', map('rowValidationXSDPath', '/etc/hostname'))",
     "select input_file_name()", "select * from python_worker_logs()",
     "select from_protobuf(body, 'a', '/etc/hostname') from messages", "select current_user()",
-    "select nobody_knows(1)", "select :a",
+    "select xpath_string(cast(body as string), 'a') from messages", "select xpath('<a/>', 'a')",
+    "select schema_of_xml('<a/>')", "select nobody_knows(1)", "select :a",
 )  # fmt: skip
 FURTHER = (
     "select topic, row_number() over a from topics window a as (partition by topic order by topic)",
@@ -235,7 +236,7 @@ FURTHER = (
 
 @pytest.mark.parametrize("each", [6, pytest.param(1, marks=pytest.mark.full)])
 def test_only_queries_of_the_stores(spark: SparkSession, each: int) -> None:
-    """Refused by what is parsed: nothing of it is looked up."""
+    """Refused by what is parsed: nothing of it is looked up, or opened as a DOCTYPE in a message says."""
     for statement in (*COMMANDS[::each], *FOREIGN[::each], *CALLS[::each]):
         with pytest.raises((UsageError, ParseException)):
             refuse_all_but_queries(spark, statement, TABLES)

@@ -7,6 +7,7 @@ import pytest
 import fixtures
 from rmqtool.errors import StoreIOError, UsageError
 from rmqtool.store.config import StoreConfig, config_of, load_broker_conf, split_paths
+from tests.disks import refuse
 
 
 def test_defaults():
@@ -169,18 +170,18 @@ def test_properties_syntax(tmp_path):
 def test_missing_and_odd_files(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="no such settings file"):
         load_broker_conf(tmp_path / "none")
-    with pytest.raises(UsageError, match="not a regular file"):
+    with pytest.raises(UsageError, match="is a directory, not a file"):
         load_broker_conf(tmp_path)
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(UsageError, match="symbolic links"):
+        load_broker_conf(tmp_path / "loop")
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(UsageError, match="not a regular file"):
         load_broker_conf(tmp_path / "fifo")
     path = tmp_path / "broker.conf"
     path.touch()
 
-    def refuse(*_args, **_kwargs):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr("pathlib.Path.open", refuse)
+    refuse(monkeypatch, "open")
     with pytest.raises(StoreIOError, match="Permission denied"):
         load_broker_conf(path)
 

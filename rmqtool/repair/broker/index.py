@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formats.index import file_size
-from rmqtool.build.index import IndexFile, IndexFiles, IndexNames
+from rmqtool.broker.index_files import IndexFile, IndexFiles, IndexNames
 from rmqtool.repair.broker.edits import over, put_whole
 from rmqtool.repair.content import Inline, Joined, Zeros
 from rmqtool.repair.plan import Action, Change, Edit
@@ -17,9 +17,9 @@ from rmqtool.repair.plan import Action, Change, Edit
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rmqtool.broker.file_rules import FileRules
+    from rmqtool.broker.files import Bytes
     from rmqtool.broker.start import Start
-    from rmqtool.build.files import Bytes
-    from rmqtool.build.rules import Rules
     from rmqtool.repair.broker.watching import Watcher
     from rmqtool.repair.content import Content
 
@@ -41,7 +41,7 @@ class _Parts:
             self.times[path] = time
 
 
-def index_edits(start: Start, watcher: Watcher, rules: Rules) -> Iterator[Edit]:
+def index_edits(start: Start, watcher: Watcher, rules: FileRules) -> Iterator[Edit]:
     """Items that recovery adds to the index; files that stay and are too short get their full length."""
     kept = [one for one in map(start.store.file, start.index.kept) if one is not None]
     size = file_size(rules.hash_slots, rules.index_items)

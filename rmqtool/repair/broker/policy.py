@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from formats.checkpoint import CHECKPOINT_SIZE
+from rmqtool.broker.file_rules import rules_of
 from rmqtool.broker.load import RefusedError, refused_by_wheel
 from rmqtool.broker.start import Start
 from rmqtool.broker.traits import traits_of
@@ -21,7 +22,6 @@ from rmqtool.repair.checkpoint import stored_values
 from rmqtool.repair.content import Inline
 from rmqtool.repair.plan import Action, Change, Cost, Edit, Planned, Told, make_planned
 from rmqtool.repair.proof import build
-from rmqtool.repair.rebuild_rules import rules_of
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.lock import LockState
 from rmqtool.store.names import escape_name

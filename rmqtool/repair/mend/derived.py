@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from formats.index import Header
+from rmqtool.broker.file_rules import rules_of
+from rmqtool.broker.index_files import IndexFiles, IndexNames
 from rmqtool.build.builder import Builder, QueueBuilder, Queues
 from rmqtool.build.files import DerivedFiles
-from rmqtool.build.index import IndexFiles, IndexNames
 from rmqtool.build.log import LogReading, build_log
 from rmqtool.check.findings import Severity
 from rmqtool.check.index import IndexCheck
 from rmqtool.check.index import LogRange as IndexedLog
-from rmqtool.check.index_match import keys_of
+from rmqtool.check.index_keys import keys_of
 from rmqtool.check.log_reading import LogReader
 from rmqtool.check.ranges import Ranges
 from rmqtool.check.reading import Reading
@@ -27,7 +28,6 @@ from rmqtool.repair.mend.extension import ExtensionMender
 from rmqtool.repair.mend.queues import QueueMender
 from rmqtool.repair.mend.rocksdb import has_rocksdb_queues
 from rmqtool.repair.plan import Action, Change, Edit
-from rmqtool.repair.rebuild_rules import rules_of
 from rmqtool.repair.same_bytes import same_bytes
 from rmqtool.scan.events import Gap, Records, Unreadable
 from rmqtool.scan.fields import Column
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from rmqtool.build.rules import Rules
-    from rmqtool.check.index_match import Keys
+    from rmqtool.broker.file_rules import FileRules
+    from rmqtool.check.index_keys import Keys
     from rmqtool.repair.mend.counted import Ahead
     from rmqtool.store.access import Access
     from rmqtool.store.layout import Store
@@ -122,7 +122,7 @@ class DerivedMender:
         made.edits = _with_directories(store, _once(made.edits))
         return made
 
-    def _queues(self, store: Store, rules: Rules, files: DerivedFiles, made: Queues) -> Iterator[Edit]:
+    def _queues(self, store: Store, rules: FileRules, files: DerivedFiles, made: Queues) -> Iterator[Edit]:
         """Where units may point depends on what stays of extension files, and the other way round."""
         first, built = store.segments.first_offset, made.made
         with ExtensionMender(store, rules.extension_size) as extension:
@@ -157,7 +157,7 @@ class DerivedMender:
         odd = any(one.size == 0 for one in store.index_files())
         return not wrong and not odd
 
-    def _index(self, store: Store, rules: Rules) -> Iterator[Edit]:
+    def _index(self, store: Store, rules: FileRules) -> Iterator[Edit]:
         """The whole index anew; the names of the files that are replaced are kept."""
         place = Path(self.work) / "index-files"
         place.mkdir()

@@ -20,7 +20,7 @@ from rmqtool.scan.multi import LMQ_PREFIX, MultiDispatch, is_exempt
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rmqtool.build.rules import Rules
+    from rmqtool.broker.file_rules import FileRules
     from rmqtool.repair.mend.model import Frame, QueueKey, Survey
 
 _NAMES, _SLOTS = props.INNER_MULTI_DISPATCH, props.INNER_MULTI_QUEUE_OFFSET
@@ -34,7 +34,7 @@ class Lights:
     """
 
     def __init__(
-        self, survey: Survey, rules: Rules, units: Sequence[Frame], ahead: Ahead | None = None
+        self, survey: Survey, rules: FileRules, units: Sequence[Frame], ahead: Ahead | None = None
     ) -> None:
         self._rule, self._lmq, self._ahead = rules.multi_dispatch, rules.lmq, ahead or Ahead()
         self._pointed: dict[int, dict[Further, None]] = {}

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import ModuleType
 
-    from rmqtool.build.rules import Rules
+    from rmqtool.broker.file_rules import FileRules
     from rmqtool.repair.mend.cells import Cell
     from rmqtool.repair.mend.claims import Claims
     from rmqtool.repair.mend.donor import Gift
@@ -114,7 +114,7 @@ class LogMender:
     kernels: ModuleType
     mode: OpenMode
     plan_id: str
-    rules: Rules
+    rules: FileRules
     keep_bodies: bool = False
     donors: Sequence[Store] = ()
     jobs: int = 1

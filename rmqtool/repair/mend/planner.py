@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from rmqtool.broker.file_rules import rules_of
 from rmqtool.broker.log_walk import Reading
 from rmqtool.errors import NO_LOG, UnfitStoreError, UsageError
 from rmqtool.recovery.foretell import foretell
@@ -19,7 +20,6 @@ from rmqtool.repair.mend.state import LogFacts, state_edits
 from rmqtool.repair.mend.strays import stray_edits
 from rmqtool.repair.plan import Cost, Input, Planned, Told, make_planned, plan_id
 from rmqtool.repair.prove.result import store_with
-from rmqtool.repair.rebuild_rules import rules_of
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import data_bytes
 from rmqtool.store.access import Access

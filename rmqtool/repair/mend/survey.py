@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.build.rules import Rules
+    from rmqtool.broker.file_rules import FileRules
     from rmqtool.repair.mend.placing import Slab
     from rmqtool.scan.events import Event
     from rmqtool.scan.parallel import Lane
@@ -73,7 +73,7 @@ class Surveyor:
 
     kernels: ModuleType
     mode: OpenMode
-    rules: Rules
+    rules: FileRules
     jobs: int = 1
     advance: Callable[[int], object] | None = None
     _survey: Survey = field(init=False)

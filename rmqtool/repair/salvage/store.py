@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formats.checkpoint import Checkpoint
+from rmqtool.broker.file_rules import rules_of
+from rmqtool.broker.index_files import IndexFiles, IndexNames
 from rmqtool.broker.traits import behaviours
 from rmqtool.build.builder import Builder, QueueBuilder
 from rmqtool.build.files import DerivedFiles
-from rmqtool.build.index import IndexFiles, IndexNames
 from rmqtool.build.log import LogReading, build_log
 from rmqtool.errors import StoreIOError
-from rmqtool.repair.rebuild_rules import rules_of
 from rmqtool.repair.salvage.arrange import Arrangement
 from rmqtool.repair.salvage.copies import copies
 from rmqtool.repair.salvage.moved import Moved

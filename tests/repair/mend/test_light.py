@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 
-from rmqtool.build.rules import Rules
+from rmqtool.broker.file_rules import FileRules
 from rmqtool.repair.mend.light import Lights
 from rmqtool.repair.mend.light_gaps import Further
 from rmqtool.repair.mend.model import Frame, Hole, Run, Survey
 from rmqtool.repair.mend.placing import Slab
 from rmqtool.scan.multi import MultiDispatch
 
-RULES = Rules(multi_dispatch=MultiDispatch.ALL_TOPICS, lmq=True)
+RULES = FileRules(multi_dispatch=MultiDispatch.ALL_TOPICS, lmq=True)
 RECORD = 200
 ENOUGH = 30_000
 

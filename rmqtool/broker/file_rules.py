@@ -1,31 +1,73 @@
-"""What decides the bytes of a store's derived files: settings given, else what lies there, else defaults."""
+"""What decides the bytes of derived files: sizes, switches and the differences of releases."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from formats.errors import FormatError
 from formats.index import DEFAULT_ITEMS, DEFAULT_SLOTS, FIRST_ITEM
-from formats.tags_code import parse_delay_levels
+from rmqtool.broker.extension_files import extension_units
+from rmqtool.broker.settings import delay_levels
 from rmqtool.broker.traits import traits_of
-from rmqtool.build.rules import Rules
 from rmqtool.errors import UsageError
 from rmqtool.scan.multi import LMQ_PREFIX, MultiDispatch
+from rmqtool.scan.units import BATCH_UNIT, UNIT
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.releases import version_key
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rmqtool.store.config import StoreConfig
     from rmqtool.store.layout import Store
+
 
 _SLOTS_COUNTED = (4, 7, 1)
 """the first release in which `hash_slot_count` counts slots"""
 
 
-def rules_of(store: Store, release: str) -> Rules:
-    """The rules by which a broker of this release builds.
+@dataclass(frozen=True)
+class FileRules:
+    """Sizes are bytes of whole files.
 
-    Raises `UsageError` for a bad `messageDelayLevel`, and for index files without room.
+    extension: `enableConsumeQueueExt`. multi_dispatch: which records feed further queues, NONE also where
+    `enableMultiDispatch` is off; lmq: `enableLmq`. levels: delays in ms by level, None for the broker's
+    defaults. batch_topics: those whose queues are batch queues. hash_slots, index_items: of an index file.
+    every_put: `hash_slot_count` counts puts, as before 4.7.1. header_at_stop: an index file without items has
+    its header written, as since 5.0.
+    """
+
+    consume_queue_size: int = 6_000_000
+    batch_queue_size: int = 13_800_000
+    extension_size: int = 50_331_648
+    extension: bool = False
+    multi_dispatch: MultiDispatch = MultiDispatch.NONE
+    lmq: bool = False
+    levels: Mapping[int, int] | None = None
+    batch_topics: frozenset[str] = field(default_factory=frozenset)
+    hash_slots: int = DEFAULT_SLOTS
+    index_items: int = DEFAULT_ITEMS
+    every_put: bool = False
+    header_at_stop: bool = True
+
+    @property
+    def units(self) -> int:
+        """Units of a plain queue file."""
+        return self.consume_queue_size // UNIT.itemsize
+
+    @property
+    def batch_units(self) -> int:
+        """Units of a batch queue file."""
+        return self.batch_queue_size // BATCH_UNIT.itemsize
+
+    @property
+    def extends(self) -> bool:
+        """Whether queues have extension files, and units fit into them."""
+        return self.extension and extension_units(self.extension_size) > 0
+
+
+def rules_of(store: Store, release: str) -> FileRules:
+    """The rules by which a broker of this release builds. Raises `UsageError` for a bad `messageDelayLevel`.
 
     Sizes that are not given are those of the files that lie there. So are the switches: extension files and
     queues of light messages are built where some are there. Where no queue is there at all, records tell: a
@@ -41,11 +83,7 @@ def rules_of(store: Store, release: str) -> Rules:
     switched = config.is_set("enable_multi_dispatch")
     dispatches = config.enable_multi_dispatch if switched else light
     slots, items = _geometry(store, config)
-    try:
-        levels = parse_delay_levels(config.message_delay_level)
-    except FormatError as error:
-        raise UsageError(str(error)) from error
-    return Rules(
+    return FileRules(
         consume_queue_size=_size(store, config, FileKind.CONSUMEQUEUE, "consume_queue_file_size"),
         batch_queue_size=_size(
             store, config, FileKind.BATCHCONSUMEQUEUE, "mapper_file_size_batch_consume_queue"
@@ -55,7 +93,7 @@ def rules_of(store: Store, release: str) -> Rules:
         or (not config.is_set("enable_consume_queue_ext") and bool(store.of_kind(FileKind.CONSUMEQUEUE_EXT))),
         multi_dispatch=traits.multi_dispatch if dispatches else MultiDispatch.NONE,
         lmq=config.enable_lmq if config.is_set("enable_lmq") else light and not (bare and switched),
-        levels=levels,
+        levels=delay_levels(config),
         batch_topics=_batch_topics(store) if traits.typed_queues else frozenset(),
         hash_slots=slots,
         index_items=items,

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.build.files import FileWriter
-    from rmqtool.build.rules import Rules
+    from rmqtool.broker.file_rules import FileRules
+    from rmqtool.broker.files import FileWriter
     from rmqtool.store.files import StoreFile
 
     Ints = npt.NDArray[np.int64]
@@ -96,7 +96,7 @@ class IndexFile:
     def __init__(
         self,
         path: str,
-        rules: Rules,
+        rules: FileRules,
         files: FileWriter,
         kernels: ModuleType,
         after: FileEnd = FileEnd(),
@@ -223,7 +223,7 @@ class IndexFiles:
 
     def __init__(
         self,
-        rules: Rules,
+        rules: FileRules,
         files: FileWriter,
         kernels: ModuleType,
         next_name: Callable[[int], str],
