@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rmqtool.check.covered import Extent
-from rmqtool.check.index_match import keys_of, unindexed
+from rmqtool.check.index_keys import keys_of, unindexed
 from rmqtool.check.levels import Level
 from rmqtool.check.live import settled
 from rmqtool.check.log import RecordCheck
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.check.findings import Finding
-    from rmqtool.check.index_match import Keys, Unindexed
+    from rmqtool.check.index_keys import Keys, Unindexed
     from rmqtool.check.reading import Reading
     from rmqtool.check.times import Times
     from rmqtool.scan.events import Records

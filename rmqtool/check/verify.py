@@ -26,6 +26,7 @@ from rmqtool.check.log_reading import CheckedLog, Filler
 from rmqtool.check.lost import lost_end
 from rmqtool.check.queue_files import OpenFiles, queues_of
 from rmqtool.check.queue_order import check_units, unreadable_units
+from rmqtool.check.quick import QuickCheck
 from rmqtool.check.reading import Reading
 from rmqtool.check.state import LogEnd, check_state, is_unclean
 from rmqtool.check.times import TimeCheck
@@ -90,8 +91,6 @@ class Verification:
 
     def _to_the_end(self) -> Iterator[Finding]:
         if self.reading.level is Level.QUICK:
-            from rmqtool.check.quick import QuickCheck
-
             yield from QuickCheck(self).findings()
         else:
             yield from self._all()

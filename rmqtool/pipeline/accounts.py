@@ -14,7 +14,7 @@ import numpy as np
 import zstandard
 
 from rmqtool.check.account import Account, Accounting
-from rmqtool.check.index_match import Unindexed
+from rmqtool.check.index_keys import Unindexed
 from rmqtool.check.log_reading import CheckedLog
 from rmqtool.check.reading import Reading
 from rmqtool.pipeline.parts import PartOfLog
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from rmqtool.check.covered import Extent
     from rmqtool.check.findings import Finding
-    from rmqtool.check.index_match import Keys
+    from rmqtool.check.index_keys import Keys
     from rmqtool.check.levels import Level
     from rmqtool.check.times import Times
     from rmqtool.check.verify import LogEvent

@@ -119,9 +119,15 @@ class SegmentScan:
                 continue
             position = at
             if records is not None:
+                records, position, gap = self._without_false_end(records, position, stop)
+            else:
+                gap = None
+            if records is not None:
                 self._remember(records)
                 yield records
-            if stop is Stop.ROWS_FULL:
+            if gap is not None:
+                yield gap
+            if stop is Stop.ROWS_FULL or gap is not None:
                 continue
             if stop is Stop.END or filler:
                 if filler:
@@ -142,6 +148,29 @@ class SegmentScan:
             if not isinstance(event, Gap) or position == self._size:
                 yield End(valid_end, stop, expected, found)
                 return
+
+    def _without_false_end(
+        self, records: Records, end: int, stop: Stop
+    ) -> tuple[Records | None, int, Gap | None]:
+        """Records up to `end` without a last one whose size is false, where to read on, and its gap.
+
+        Bytes from elsewhere may begin with a whole header over a record that is shorter: what states another
+        place, has nothing behind it, and covers the front of a record at its own place, is no record.
+        """
+        last = records.rows[-1]
+        start = int(last[Field.POSITION])
+        if int(last[Field.STORED_PHYSICAL_OFFSET]) - self._base == start or stop in (Stop.END, Stop.BLANK):
+            return records, end, None
+        front = Records(records.rows[:-1], records.window, records.origin) if len(records.rows) > 1 else None
+        if stop is Stop.ROWS_FULL:  # what follows is not known yet
+            return (records, end, None) if front is None else (front, start, None)
+        size = int(last[Field.STORE_SIZE])
+        place, kind = self._find(start + 1, 0, any_offset=False, limit=end)
+        if place is None or kind is Stop.BLANK or not start < place < end:
+            return records, end, None
+        if place + int(self._scratch[0, Field.STORE_SIZE]) <= end:
+            return records, end, None
+        return front, place, Gap(start, place - start, Stop.SIZE_MISMATCH, place - start, size)
 
     def _written_meanwhile(self, position: int, stop: Stop, event: Event) -> bool:
         """Whether records begin at `position` now, after the search for the next one took its time."""

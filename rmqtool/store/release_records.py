@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from formats.primitives import Container
     from rmqtool.store.bytes import ByteSource
-    from rmqtool.store.layout import Store
+    from rmqtool.store.contents import StoreContents
     from rmqtool.store.segments import Segment
 
 WINDOW = 1 << 18
@@ -40,7 +40,7 @@ _TYPE_BITS = 0x700
 Fact: TypeAlias = "tuple[str, frozenset[str], Weight]"
 
 
-def record_evidence(store: Store) -> Iterator[Evidence]:
+def record_evidence(store: StoreContents) -> Iterator[Evidence]:
     """What the newest and the oldest records tell.
 
     Something new in the oldest records bounds the newest writer too; otherwise they are reported only when

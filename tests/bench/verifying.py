@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fixtures.derived import write_derived
 from rmqtool.check.cross import CrossCheck
 from rmqtool.check.index import IndexCheck, LogRange
-from rmqtool.check.index_match import keys_of
+from rmqtool.check.index_keys import keys_of
 from rmqtool.check.log import RecordCheck
 from rmqtool.check.queue_files import OpenFiles, queues_of
 from rmqtool.check.queue_order import check_units

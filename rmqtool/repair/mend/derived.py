@@ -17,7 +17,7 @@ from rmqtool.build.log import build_log
 from rmqtool.check.findings import Severity
 from rmqtool.check.index import IndexCheck
 from rmqtool.check.index import LogRange as IndexedLog
-from rmqtool.check.index_match import keys_of
+from rmqtool.check.index_keys import keys_of
 from rmqtool.check.ranges import Ranges
 from rmqtool.recovery.queue_ends import is_somebodys
 from rmqtool.repair.content import FromFile
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.broker.file_rules import FileRules
-    from rmqtool.check.index_match import Keys
+    from rmqtool.check.index_keys import Keys
     from rmqtool.repair.mend.counted import Ahead
     from rmqtool.store.access import Access
     from rmqtool.store.layout import Store
