@@ -39,7 +39,8 @@ from tests.interop.jars import UnavailableError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.bench.measure import Figure
+    from tests.bench.encoding import against_single_records
+from tests.bench.measure import Figure
 
 DUMPED = {"1 KiB": 1, "300 B": 4}
 """what part of the log is dumped, so that both give about as many messages"""
@@ -64,6 +65,7 @@ def main() -> None:
 
 def _figures(directory: Path, rates: dict[str, Rate]) -> Iterator[Figure]:
     yield help_time()
+    yield from map(against_single_records, (256, 1024))
     yield start_time(directory)
     for name in BODY_SIZES:
         log = make_log(directory, name)
