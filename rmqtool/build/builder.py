@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from formats.commitlog import SysFlag, transaction_of
 from rmqtool.build.further import further_columns, set_batches
-from rmqtool.build.queues import BatchQueue, PlainQueue
+from rmqtool.build.queues import BatchQueue, PlainQueue, QueueSink
 from rmqtool.scan.fields import Column, Field, Issue
 from rmqtool.scan.lanes import Lanes
 from rmqtool.scan.multi import MultiDispatch
@@ -29,16 +29,6 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
     Key = tuple[str, int]
-
-
-class QueueSink(Protocol):
-    """Takes the columns of queues in the order of the log."""
-
-    def plain(self, key: Key, columns: Ints, chosen: Ints, lost: int, own: Ints | None = None) -> None:
-        """See `PlainQueue.append`."""
-
-    def batches(self, key: Key, columns: Ints, chosen: Ints, counts: Ints) -> None:
-        """See `BatchQueue.append`."""
 
 
 CHUNK_ROWS = 1 << 18

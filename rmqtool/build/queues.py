@@ -8,7 +8,7 @@ where they come from (one thread, or a job for each segment) does not matter.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rmqtool.build.files import DerivedFiles
 
     Ints = npt.NDArray[np.int64]
+    Key = tuple[str, int]
 
 _BLANKS = 1 << 16
 """blank units that are written together"""
@@ -227,3 +228,13 @@ class BatchQueue:
             self._files.write(path, size, position, units[done:end].tobytes(), int(times[end - 1]))
             self.units += end - done
             done = end
+
+
+class QueueSink(Protocol):
+    """Takes the columns of queues in the order of the log."""
+
+    def plain(self, key: Key, columns: Ints, chosen: Ints, lost: int, own: Ints | None = None) -> None:
+        """See `PlainQueue.append`."""
+
+    def batches(self, key: Key, columns: Ints, chosen: Ints, counts: Ints) -> None:
+        """See `BatchQueue.append`."""

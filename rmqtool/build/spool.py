@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.build.builder import QueueSink
+    from rmqtool.build.queues import QueueSink
 
     Ints = npt.NDArray[np.int64]
     Int32s = npt.NDArray[np.int32]

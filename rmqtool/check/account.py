@@ -11,13 +11,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rmqtool.check.covered import Extent
-from rmqtool.check.index_match import keys_of, unindexed
+from rmqtool.check.index_keys import keys_of, unindexed
 from rmqtool.check.levels import Level
 from rmqtool.check.live import settled
 from rmqtool.check.log import RecordCheck
 from rmqtool.check.times import DAY_MS, times_of
 from rmqtool.scan.fields import Field
 from rmqtool.scan.lanes import Lanes, StretchedLanes
+from rmqtool.scan.reader import BATCH_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.check.findings import Finding
-    from rmqtool.check.index_match import Keys, Unindexed
+    from rmqtool.check.index_keys import Keys, Unindexed
     from rmqtool.check.reading import Reading
     from rmqtool.check.times import Times
     from rmqtool.scan.events import Records
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
     Deep = Callable[[Records, Segment, ModuleType], list[Finding]]
-
-BATCH_ROWS = 4096
-"""records that are looked at together: their bytes are then still in the cache when keys are hashed"""
 
 _BASE = 2000
 """bytes of an account without its columns, about"""

@@ -15,8 +15,9 @@ from formats.index import FIRST_ITEM
 from rmqtool.check.caps import Caps
 from rmqtool.check.findings import Severity, finding
 from rmqtool.check.index_file import FileCheck
+from rmqtool.check.index_keys import Unindexed
 from rmqtool.check.index_known import known_files
-from rmqtool.check.index_match import Matcher, Unindexed
+from rmqtool.check.index_match import Matcher
 from rmqtool.check.index_reading import CHUNK, items_from, open_patched
 from rmqtool.check.index_stream import ItemStream
 from rmqtool.check.state import is_unclean
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from rmqtool.check.findings import Finding
-    from rmqtool.check.index_file import IndexFile
-    from rmqtool.check.index_match import Keys, Loose
+    from rmqtool.check.index_keys import Keys
+    from rmqtool.check.index_match import Loose
+    from rmqtool.check.index_reading import IndexFile
     from rmqtool.check.ranges import Ranges
     from rmqtool.store.access import OpenMode
     from rmqtool.store.layout import Store

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formats.index import FIRST_ITEM, Item, Slot, item_position, slot_position
+from formats.index import FIRST_ITEM, Item, Slot, slot_position
 from formats.primitives import dtype_of
 from rmqtool.check.caps import MOST
 from rmqtool.check.findings import Finding, Severity, finding
-from rmqtool.check.index_reading import chunks, items_from, lost_item, lost_slot, open_patched, settled, used
-from rmqtool.scan.index import IndexHeader, read_header
+from rmqtool.check.index_reading import (
+    IndexFile,
+    chunks,
+    items_from,
+    lost_item,
+    lost_slot,
+    open_patched,
+    settled,
+    used,
+)
+from rmqtool.scan.index import read_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,8 +29,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.store.access import OpenMode
-    from rmqtool.store.files import StoreFile
-    from rmqtool.store.patched import BadRange, PatchedSource
+    from rmqtool.store.patched import PatchedSource
 
     Ints = npt.NDArray[np.int64]
 
@@ -33,54 +40,6 @@ _LOW = (1 << 32) - 1
 _LONGEST = 1000
 _WHOLE = 3
 """so many wrong fields are one wrong header"""
-
-
-@dataclass
-class IndexFile:
-    """An index file of known geometry. count: number of the next item, by content (1: there is none)."""
-
-    file: StoreFile
-    slots: int
-    items: int
-    expected_length: int
-    header: IndexHeader | None = None
-    count: int = FIRST_ITEM
-    damaged_items: dict[int, Finding] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)
-    lost_header: bool = False
-    moving: bool = False
-    """a broker may be adding items: header and slots speak of more than `count`"""
-    lost: list[BadRange] = field(default_factory=list)
-    """what cannot be read, as far as the file was looked at"""
-
-    @property
-    def cut(self) -> bool:
-        """Part of the file is gone, so slots and header speak of items that are not there."""
-        return self.file.size < self.expected_length
-
-    @property
-    def path(self) -> str:
-        """What findings call it."""
-        return self.file.shown
-
-    def position(self, number: int) -> int:
-        """Byte of an item."""
-        return item_position(number, self.slots)
-
-    def item(self, code: str, number: int, *, count: int = 1, **facts: Any) -> Finding:
-        """A finding about `count` items from `number` on."""
-        return finding(
-            code, path=self.path, position=self.position(number), length=count * ITEM.itemsize, **facts
-        )
-
-    def head(self, code: str, part: str | None, **facts: Any) -> Finding:
-        """A finding about the header, or about one field of it."""
-        schema = IndexHeader.__slots__
-        if part not in schema:
-            return finding(code, path=self.path, position=0, length=40, part=part, **facts)
-        widths = [8, 8, 8, 8, 4, 4]
-        at = schema.index(part)
-        return finding(code, path=self.path, position=sum(widths[:at]), length=widths[at], part=part, **facts)
 
 
 class FileCheck:

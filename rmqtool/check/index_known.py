@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from formats.index import FIRST_ITEM, file_size
 from rmqtool.check.findings import Finding, finding
-from rmqtool.check.index_file import IndexFile
+from rmqtool.check.index_reading import IndexFile
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan.index import read_header
 from rmqtool.store.geometry import Source

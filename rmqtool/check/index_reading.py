@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formats.index import FIRST_ITEM, Item, slot_position
+from formats.index import FIRST_ITEM, Item, item_position, slot_position
 from formats.primitives import dtype_of
-from rmqtool.scan.index import next_item
+from rmqtool.check.findings import Finding, finding
+from rmqtool.scan.index import IndexHeader, next_item
 from rmqtool.store.patched import PatchedSource
 
 if TYPE_CHECKING:
@@ -16,14 +18,63 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.check.index_file import IndexFile
     from rmqtool.store.access import OpenMode
+    from rmqtool.store.files import StoreFile
+    from rmqtool.store.patched import BadRange
 
 ITEM = dtype_of(Item)
 CHUNK = 1 << 16
 """items that are read at once"""
 
 _SLOT_BYTES = 4
+
+
+@dataclass
+class IndexFile:
+    """An index file of known geometry. count: number of the next item, by content (1: there is none)."""
+
+    file: StoreFile
+    slots: int
+    items: int
+    expected_length: int
+    header: IndexHeader | None = None
+    count: int = FIRST_ITEM
+    damaged_items: dict[int, Finding] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    lost_header: bool = False
+    moving: bool = False
+    """a broker may be adding items: header and slots speak of more than `count`"""
+    lost: list[BadRange] = field(default_factory=list)
+    """what cannot be read, as far as the file was looked at"""
+
+    @property
+    def cut(self) -> bool:
+        """Part of the file is gone, so slots and header speak of items that are not there."""
+        return self.file.size < self.expected_length
+
+    @property
+    def path(self) -> str:
+        """What findings call it."""
+        return self.file.shown
+
+    def position(self, number: int) -> int:
+        """Byte of an item."""
+        return item_position(number, self.slots)
+
+    def item(self, code: str, number: int, *, count: int = 1, **facts: Any) -> Finding:
+        """A finding about `count` items from `number` on."""
+        return finding(
+            code, path=self.path, position=self.position(number), length=count * ITEM.itemsize, **facts
+        )
+
+    def head(self, code: str, part: str | None, **facts: Any) -> Finding:
+        """A finding about the header, or about one field of it."""
+        schema = IndexHeader.__slots__
+        if part not in schema:
+            return finding(code, path=self.path, position=0, length=40, part=part, **facts)
+        widths = [8, 8, 8, 8, 4, 4]
+        at = schema.index(part)
+        return finding(code, path=self.path, position=sum(widths[:at]), length=widths[at], part=part, **facts)
 
 
 def open_patched(index: IndexFile, mode: OpenMode) -> PatchedSource:

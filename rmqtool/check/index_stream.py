@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.check.index_file import IndexFile
-    from rmqtool.check.index_match import Keys
+    from rmqtool.check.index_keys import Keys
+    from rmqtool.check.index_reading import IndexFile
     from rmqtool.store.access import OpenMode
 
     Ints = npt.NDArray[np.int64]

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.check.findings import Finding
-    from rmqtool.check.index_file import IndexFile
-    from rmqtool.check.index_match import Keys
+    from rmqtool.check.index_keys import Keys
+    from rmqtool.check.index_reading import IndexFile
     from rmqtool.check.index_stream import Items
 
     Ints = npt.NDArray[np.int64]

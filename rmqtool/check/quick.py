@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from rmqtool.check.covered import Extent
 from rmqtool.check.findings import finding
@@ -24,10 +24,13 @@ from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.layout import FileKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from rmqtool.check.covered import Covered
     from rmqtool.check.findings import Finding
-    from rmqtool.check.verify import Verification
+    from rmqtool.check.reading import Reading
+    from rmqtool.store.access import Access
+    from rmqtool.store.layout import Store
     from rmqtool.store.patched import PatchedSource
     from rmqtool.store.segments import Segment
 
@@ -40,10 +43,41 @@ _ALL = (1 << 63) - 1
 """border of what is looked at in a live store: here nothing is held against something else"""
 
 
-class QuickCheck:
-    """One run; what it covers is counted in the `Verification` that it belongs to."""
+class Run(Protocol):
+    """What it asks of the run of `verify` that it belongs to (`verify.Verification`)."""
 
-    def __init__(self, run: Verification) -> None:
+    store: Store
+    covered: Covered
+    reading: Reading
+    index_check: IndexCheck | None
+
+    @property
+    def live(self) -> bool:
+        """Whether a broker may be writing."""
+        ...
+
+    @property
+    def access(self) -> Access:
+        """How files are opened."""
+        ...
+
+    def layout(self) -> Iterator[Finding]:
+        """Findings of names and sizes."""
+        ...
+
+    def state(self, queues: Mapping[tuple[str, int], QueueEnds]) -> Iterator[Finding]:
+        """Findings of checkpoint and tables."""
+        ...
+
+    def unreadable(self, segment: Segment, lost: Unreadable) -> Finding:
+        """Bytes of the log that the medium does not give."""
+        ...
+
+
+class QuickCheck:
+    """One run; what it covers is counted in the run that it belongs to."""
+
+    def __init__(self, run: Run) -> None:
         self._run = run
         self._store = run.store
         self._until = _ALL if run.live else None

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _BLOCK = 4 << 20
-"""bytes that are read at once; a line may be longer"""
+"""bytes that are read at once"""
+_LONGEST = 1 << 20
+"""bytes of a line, at least, that no key is in: a record has less than 32 KiB of properties"""
 
 
 def key_lines(name: str) -> Iterator[str]:
@@ -41,4 +43,7 @@ def _blocks(name: str) -> Iterator[bytes]:
     with ExitStack() as stack:
         stream = sys.stdin.buffer if name == "-" else stack.enter_context(open(name, "rb"))
         while block := stream.read(_BLOCK):
-            yield block + stream.readline()
+            rest = stream.readline(_LONGEST)
+            if len(rest) == _LONGEST:
+                raise UsageError(f"--keys-file: {name} has a line of more than {_LONGEST} bytes")
+            yield block + rest

@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 from rmqtool.broker.file_rules import rules_of
 from rmqtool.build.index_cut import cut_index
-from rmqtool.errors import ExitCode, RmqtoolError, UsageError, worst
+from rmqtool.errors import (
+    ExitCode,
+    PlanRefusedError,
+    RmqtoolError,
+    UnreadableError,
+    UsageError,
+    VanishedError,
+    worst,
+)
 from rmqtool.output.export.target import sync, writing
 from rmqtool.pipeline.export import folders, refuse_inside
 from rmqtool.pipeline.parts import log_parts
@@ -153,6 +161,8 @@ class RebuildJob:
             apply_alone(store, found.planned, str(target))
         except LostError as error:
             return StoreRebuilt(path, None, [lost_store(error.lost)])
+        except (PlanRefusedError, UnreadableError, VanishedError) as error:  # it changed meanwhile
+            return StoreRebuilt(path, None, [lost_store(Lost(str(error)))])
         with Folder.open(f"{self._staging.here}/{place}") as done:
             done.clear()
         return StoreRebuilt(path, found)

@@ -20,6 +20,7 @@ from rmqtool.broker.extension import codes_at
 from rmqtool.broker.queue_records import NO_CODE
 from rmqtool.broker.tags_codes import TagsCodes
 from rmqtool.broker.units import chunks
+from rmqtool.scan.multi import LMQ_PREFIX
 from rmqtool.scan.units import BATCH_UNIT, UNIT, data_end
 from rmqtool.store.holes import STEP, data_windows
 
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
 _SPARSE = 64
 """entries that are read for one that is wanted, at most"""
-_LIGHT = "%LMQ%"
 """records whose tags codes are made at once"""
 
 
@@ -304,7 +304,7 @@ def wrong_entries(start: Start, matches: Mapping[Key, Matches], *, whole: bool) 
         if not queue.recovered_max:
             continue
         seen = matches.get(key, Matches())
-        light = key[0].startswith(_LIGHT)
+        light = key[0].startswith(LMQ_PREFIX)
         known = whole and (start.settings.multi_dispatch or not light)
         astray = max(_into_log(start, queue, seen) - seen.matched, 0) if known else 0
         count = max(seen.wrong, astray)

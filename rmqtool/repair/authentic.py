@@ -14,17 +14,45 @@ import stat
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import StoreIOError, UsageError
+from rmqtool.repair.journal import JOURNAL, STATE, Journal, Phase, State, journal_directory, parse_as
 from rmqtool.repair.places import inside
+from rmqtool.repair.written import read_document
+from rmqtool.store.access import stat_named
 from rmqtool.store.kinds import ROOT_FILES, TOP_DIRECTORIES
 from rmqtool.store.names import escape_name, parse_base_offset, unescape_name
 from rmqtool.store.roots import looks_like_root
 from rmqtool.store.trust import changed_by_others, foreign_component
 
 if TYPE_CHECKING:
-    from rmqtool.repair.journal import Entry, Journal
+    from rmqtool.repair.journal import Entry
 
 _WHOLE_FILES = "files"
 """where files that left the store lie: they are still their owner's, and their digest is checked"""
+
+
+def read_journal(given: str, *, follow_links: bool = False) -> tuple[str, Journal, State]:
+    """The journal in a directory, and its state; see this module for what is asked of both.
+
+    Raises `UsageError` when there is none or it is not to be trusted, `NewerFormatError` for one of a later
+    rmqtool, `StoreIOError`.
+    """
+    stat_named(given, escape_name(given))
+    directory = journal_directory(given)
+    path = os.path.join(directory, JOURNAL)
+    if not os.path.exists(path):
+        raise UsageError(f"{escape_name(given)} is no undo journal: it has no {JOURNAL}")
+    authenticate(directory)
+    journal = parse_as(Journal, read_document(path, "undo journal"), path, "undo journal")
+    journal = with_derived_places(journal, follow_links=follow_links)
+    state_path = os.path.join(directory, STATE)
+    if not os.path.exists(state_path):
+        return directory, journal, State(phase=Phase.PREPARED)
+    state = parse_as(State, read_document(state_path, "journal state"), state_path, "journal state")
+    for entry in journal.entries:
+        after = state.after.get(entry.path)
+        if after is not None and len(after.pieces) != len(entry.pieces or ()):
+            raise UsageError(f"{escape_name(state_path)} is none of this journal: {entry.path}")
+    return directory, journal, state
 
 
 def refuse_foreign(directory: str, option: str) -> None:

@@ -6,9 +6,10 @@ import os
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import PlanRefusedError
+from rmqtool.repair.authentic import read_journal
 from rmqtool.repair.backup import clear_backup
 from rmqtool.repair.in_place import finish
-from rmqtool.repair.journal import JOURNAL, Phase, read_journal
+from rmqtool.repair.journal import JOURNAL, Phase
 from rmqtool.repair.marker import find_marker
 from rmqtool.repair.undo import plan_undo, undo
 from rmqtool.store.names import escape_name

@@ -24,11 +24,8 @@ from pydantic import (
 
 from formats.java import java_parse_int
 from rmqtool.errors import NewerFormatError, UsageError
-from rmqtool.repair.authentic import authenticate, with_derived_places
 from rmqtool.repair.facts import Facts, Length, Time
 from rmqtool.repair.plan import Plan  # noqa: TC001 - pydantic reads it
-from rmqtool.repair.written import read_document
-from rmqtool.store.access import stat_named
 from rmqtool.store.names import INT_MAX, escape_name, unescape_name
 
 JOURNAL = "journal.json"
@@ -136,31 +133,6 @@ def journal_directory(given: str) -> str:
     """The directory that JOURNAL means: itself, or the one of its journal file."""
     place = os.path.dirname(os.path.abspath(given)) if os.path.isfile(given) else given
     return os.path.realpath(place)
-
-
-def read_journal(given: str, *, follow_links: bool = False) -> tuple[str, Journal, State]:
-    """The journal in a directory, and its state; see `authentic` for what is asked of both.
-
-    Raises `UsageError` when there is none or it is not to be trusted, `NewerFormatError` for one of a later
-    rmqtool, `StoreIOError`.
-    """
-    stat_named(given, escape_name(given))
-    directory = journal_directory(given)
-    path = os.path.join(directory, JOURNAL)
-    if not os.path.exists(path):
-        raise UsageError(f"{escape_name(given)} is no undo journal: it has no {JOURNAL}")
-    authenticate(directory)
-    journal = parse_as(Journal, read_document(path, "undo journal"), path, "undo journal")
-    journal = with_derived_places(journal, follow_links=follow_links)
-    state_path = os.path.join(directory, STATE)
-    if not os.path.exists(state_path):
-        return directory, journal, State(phase=Phase.PREPARED)
-    state = parse_as(State, read_document(state_path, "journal state"), state_path, "journal state")
-    for entry in journal.entries:
-        after = state.after.get(entry.path)
-        if after is not None and len(after.pieces) != len(entry.pieces or ()):
-            raise UsageError(f"{escape_name(state_path)} is none of this journal: {entry.path}")
-    return directory, journal, state
 
 
 def parse_as(model: type[_Model], content: dict[str, Any], path: str, what: str) -> _Model:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import PlanRefusedError, StoreIOError, UsageError
+from rmqtool.repair.authentic import read_journal
 from rmqtool.repair.backup import file_path, piece_path, write_state
 from rmqtool.repair.digests import sha256_of_file
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.facts import facts_of
 from rmqtool.repair.in_place import begin_marker, end_marker, in_words
-from rmqtool.repair.journal import Phase, State, read_journal
+from rmqtool.repair.journal import Phase, State
 from rmqtool.repair.marker import find_marker
 from rmqtool.repair.putting_back import PuttingBack
 from rmqtool.repair.restoring import Judge, Way

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rmqtool.scan.events import Gap, Tail
 
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from rmqtool.store.access import Access
     from rmqtool.store.files import StoreFile
+    from rmqtool.store.layout import Store
     from rmqtool.store.patched import PatchedSource
 
     Ints = npt.NDArray[np.int64]
@@ -28,6 +30,16 @@ class Units:
 
     type: str
     batch: pa.RecordBatch
+
+
+class FileAccess(Protocol):
+    """What reading one file asks of the reader of a store (`files.FileReader`)."""
+
+    store: Store
+    access: Access
+
+    def open(self, file: StoreFile) -> PatchedSource:
+        """The bytes of a file, copied, with zeros where they cannot be read."""
 
 
 def event_row(kind: str, path: str, event: Gap | Tail) -> Row:

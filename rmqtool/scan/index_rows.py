@@ -11,20 +11,19 @@ from rmqtool.scan.file_rows import Units, cut_row, event_row, readable, short_ro
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rmqtool.scan.file_rows import Row
-    from rmqtool.scan.files import FileReader
+    from rmqtool.scan.file_rows import FileAccess, Row
     from rmqtool.store.files import StoreFile
     from rmqtool.store.patched import PatchedSource
 
 
-def read_index(reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
+def read_index(reader: FileAccess, file: StoreFile) -> Iterator[Units | Row]:
     """Header, slots and items of an index file."""
     with reader.open(file) as source:
         yield from _index_parts(reader, file, source)
         yield from unreadable_rows(file, source)
 
 
-def _index_parts(reader: FileReader, file: StoreFile, source: PatchedSource) -> Iterator[Units | Row]:
+def _index_parts(reader: FileAccess, file: StoreFile, source: PatchedSource) -> Iterator[Units | Row]:
     """Header, slots and items; without a header that can be read nobody knows how many there are."""
     from formats.index import FIRST_ITEM, Header, file_size
     from formats.primitives import sizeof

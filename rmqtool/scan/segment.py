@@ -48,7 +48,8 @@ class SegmentScan:
     only where that record is no older than the last one in front; older ones are left of a log that was cut
     there and went on. moving: a broker may be writing, so what looks bad in the active segment is read again
     before it is told (`moving.PATIENCE`). stop: once set, the scan ends with `Stopped`. step: bytes of a
-    search for the next record.
+    search for the next record. until: position behind which nothing is read ahead.
+    window_bytes: how much is read at once.
     """
 
     def __init__(  # noqa: PLR0913 - all but two are options
@@ -68,10 +69,12 @@ class SegmentScan:
         moving: bool = False,
         stop: threading.Event | None = None,
         step: int = STEP,
+        until: int | None = None,
+        window_bytes: int | None = None,
     ) -> None:
         import numpy as np
 
-        self._windows = Windows(source, stop)
+        self._windows = Windows(source, stop, until, window_bytes)
         self._stop = stop
         self._step = step
         self._source = source
@@ -87,7 +90,7 @@ class SegmentScan:
         self._start = start
         self._moving = moving and active
         self._settling = Settling()
-        self._readable = Readable(source)
+        self._readable = Readable(source, start)
         self._kernels = kernels or choose_kernels(source.size)
         self._rows = np.empty((batch_rows, ROW_WIDTH), np.int64)
         self._scratch = np.empty((1, ROW_WIDTH), np.int64)
@@ -116,9 +119,15 @@ class SegmentScan:
                 continue
             position = at
             if records is not None:
+                records, position, gap = self._without_false_end(records, position, stop)
+            else:
+                gap = None
+            if records is not None:
                 self._remember(records)
                 yield records
-            if stop is Stop.ROWS_FULL:
+            if gap is not None:
+                yield gap
+            if stop is Stop.ROWS_FULL or gap is not None:
                 continue
             if stop is Stop.END or filler:
                 if filler:
@@ -139,6 +148,29 @@ class SegmentScan:
             if not isinstance(event, Gap) or position == self._size:
                 yield End(valid_end, stop, expected, found)
                 return
+
+    def _without_false_end(
+        self, records: Records, end: int, stop: Stop
+    ) -> tuple[Records | None, int, Gap | None]:
+        """Records up to `end` without a last one whose size is false, where to read on, and its gap.
+
+        Bytes from elsewhere may begin with a whole header over a record that is shorter: what states another
+        place, has nothing behind it, and covers the front of a record at its own place, is no record.
+        """
+        last = records.rows[-1]
+        start = int(last[Field.POSITION])
+        if int(last[Field.STORED_PHYSICAL_OFFSET]) - self._base == start or stop in (Stop.END, Stop.BLANK):
+            return records, end, None
+        front = Records(records.rows[:-1], records.window, records.origin) if len(records.rows) > 1 else None
+        if stop is Stop.ROWS_FULL:  # what follows is not known yet
+            return (records, end, None) if front is None else (front, start, None)
+        size = int(last[Field.STORE_SIZE])
+        place, kind = self._find(start + 1, 0, any_offset=False, limit=end)
+        if place is None or kind is Stop.BLANK or not start < place < end:
+            return records, end, None
+        if place + int(self._scratch[0, Field.STORE_SIZE]) <= end:
+            return records, end, None
+        return front, place, Gap(start, place - start, Stop.SIZE_MISMATCH, place - start, size)
 
     def _written_meanwhile(self, position: int, stop: Stop, event: Event) -> bool:
         """Whether records begin at `position` now, after the search for the next one took its time."""
@@ -264,6 +296,11 @@ class SegmentScan:
             return own
         self._scratch[:] = found
         return place
+
+    def record_from(self, position: int, limit: int) -> int | None:
+        """Where the first whole record at its own place begins in [position, limit), in front of a blank."""
+        place, kind = self._find(position, 0, any_offset=False, limit=limit)
+        return None if kind is Stop.BLANK or place is None or place >= limit else place
 
     def _find(
         self, position: int, shift: int, *, any_offset: bool, limit: int | None = None

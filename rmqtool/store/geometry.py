@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rmqtool.store.config import StoreConfig
+    from rmqtool.store.contents import StoreContents
     from rmqtool.store.files import StoreFile
-    from rmqtool.store.layout import Store
 
 __all__ = [
     "UNIT_SIZES",
@@ -165,7 +165,7 @@ def _is_set(config: StoreConfig, kind: FileKind) -> bool:
     return name is not None and config.is_set(name)
 
 
-def file_sizes(store: Store) -> Mapping[FileKind, FileSize]:
+def file_sizes(store: StoreContents) -> Mapping[FileKind, FileSize]:
     """File size of every mapped-file queue kind in the store, and of commit log and consume queue."""
     always = (FileKind.COMMITLOG, FileKind.CONSUMEQUEUE)
     return {
@@ -175,7 +175,7 @@ def file_sizes(store: Store) -> Mapping[FileKind, FileSize]:
     }
 
 
-def index_geometries(store: Store) -> Mapping[str, IndexGeometry]:
+def index_geometries(store: StoreContents) -> Mapping[str, IndexGeometry]:
     """Geometry of every index file, by path. One without entries takes that of a sibling as long."""
     found = {file.path: try_geometry(file, store.config) for file in store.index_files()}
     solved = {

@@ -12,8 +12,8 @@ from rmqtool.store.names import escape_name, parse_queue_id
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from rmqtool.store.contents import StoreContents
     from rmqtool.store.files import StoreDirectory, StoreFile
-    from rmqtool.store.layout import Store
 
 ROOT_DIRECTORIES = ("commitlog", "consumequeue", "index", "config")
 _QUEUES = (FileKind.CONSUMEQUEUE.value, FileKind.BATCHCONSUMEQUEUE.value)
@@ -38,7 +38,7 @@ class Entry:
 class Listing:
     """What lies directly in each directory."""
 
-    store: Store
+    store: StoreContents
 
     def entries(self, path: str) -> list[Entry]:
         """Entries of a directory (path relative to the root), in name order; none when there is none."""

@@ -17,7 +17,7 @@ from rmqtool.store.releases import ALL, RELEASES, Evidence, Weight, describe, ve
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rmqtool.store.layout import Store
+    from rmqtool.store.contents import StoreContents
 
 __all__ = ["Evidence", "Release", "Weight", "infer_release"]
 
@@ -55,7 +55,7 @@ class Release:
         return self.releases != ALL
 
 
-def infer_release(store: Store) -> Release:
+def infer_release(store: StoreContents) -> Release:
     """Infers the releases that may have written `store` last.
 
     Reads the checkpoint, markers, configuration files, the header of the newest index file and some records

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from formats.primitives import Container
+    from rmqtool.store.contents import StoreContents
     from rmqtool.store.files import StoreFile
-    from rmqtool.store.layout import Store
 
 _NEW_KINDS = {
     FileKind.ABORT_BAK: FIRST_5,
@@ -54,7 +54,7 @@ _NEW_TOPICS = ("rmq_sys_wheel_timer", "rmq_sys_REVIVE_LOG_", "rmq_sys_SYNC_BROKE
 _VERSIONED = ("topics.json", "subscriptionGroup.json", "consumerOffset.json", "delayOffset.json")
 
 
-def file_evidence(store: Store) -> Iterator[Evidence]:
+def file_evidence(store: StoreContents) -> Iterator[Evidence]:
     """Everything that markers, directories, checkpoint, configuration and index headers tell."""
     yield from _presence(store)
     yield from _topics(store)
@@ -84,7 +84,7 @@ def _header(file: StoreFile) -> Container | None:
     return Header.parse(raw) if len(raw) == sizeof(Header) else None
 
 
-def _presence(store: Store) -> Iterator[Evidence]:
+def _presence(store: StoreContents) -> Iterator[Evidence]:
     for kind, release in _NEW_KINDS.items():
         for file in store.of_kind(kind)[:1]:
             yield Evidence(f"{kind} exists", file.shown, since(release), Weight.CERTAIN, file.mtime_ns)
@@ -105,14 +105,14 @@ def _presence(store: Store) -> Iterator[Evidence]:
         yield Evidence("no abort.bak, which 5.x leaves behind at every start", "", until(LAST_4))
 
 
-def _topics(store: Store) -> Iterator[Evidence]:
+def _topics(store: StoreContents) -> Iterator[Evidence]:
     for queue in store.queues():
         if queue.topic is not None and queue.topic.startswith(_NEW_TOPICS):
             yield Evidence(f"topic {queue.topic} exists", "", since(FIRST_5))
             return
 
 
-def _abort(store: Store, file: StoreFile) -> Iterator[Evidence]:
+def _abort(store: StoreContents, file: StoreFile) -> Iterator[Evidence]:
     content = _content(file)
     if content is None:
         return
@@ -175,7 +175,7 @@ def _entries(data: dict[str, Any], table: str) -> list[dict[str, Any]]:
     return [entry for entry in found.values() if isinstance(entry, dict)] if isinstance(found, dict) else []
 
 
-def _index(store: Store) -> Iterator[Evidence]:
+def _index(store: StoreContents) -> Iterator[Evidence]:
     """Counters of the newest index file: up to 4.7.0 hashSlotCount counts every put, later only new slots."""
     for file in reversed(store.index_files()):
         header = _header(file)

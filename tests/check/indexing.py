@@ -9,7 +9,7 @@ from formats.index import Header, Item, item_position
 from formats.primitives import offset_of, sizeof
 from rmqtool.check.findings import Finding
 from rmqtool.check.index import IndexCheck, LogRange
-from rmqtool.check.index_match import keys_of
+from rmqtool.check.index_keys import keys_of
 from rmqtool.check.ranges import Ranges
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Gap, Records

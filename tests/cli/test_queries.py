@@ -99,6 +99,7 @@ def test_a_window_in_which_nothing_was_stored(store):
         ("query-key", "{}", "k", "--max", "0"),
         ("query-key", "{}", "k", "--from", "yesterday"),
         ("query-key", "{}", "--keys-file", "/nowhere/keys"),
+        ("query-key", "{}", "--keys-file", "/dev/zero"),
         ("query-key", "{}", "k", "--format", "raw", "--redact", "keys"),
         ("query-key", "{}", "k", "--format", "hex", "--body"),
         ("query-offset", "{}", "TopicA", "0"),

@@ -13,17 +13,21 @@ import re
 import stat
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rmqtool.cli.commands import COMMANDS, load_command
 from tests.fuzz.buffers import bent
 from tests.fuzz.stores import configuration, store
 from tests.helpers import Result, rmq
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 VERBS = [name for name in COMMANDS if not name.startswith("pipeline") and name != "undo"]
+JOBS = [name for name in COMMANDS if name.startswith("pipeline ")]
 CHANGING = ("recover", "rebuild", "checkpoint set")
-NEVER = {"--follow", "--help", "--max-read-rate", "--color"}
-"""would not end, or takes its time by intention, or colours"""
+NEVER = {"--follow", "--help", "--max-read-rate", "--color", "--master", "--conf", "--once", "--checkpoint"}
+"""would not end, or takes its time by intention, or colours; of jobs where Spark runs, which is here"""
 SET_HERE = {"--output", "--to", "--backup", "--in-place", "--apply", "--plan", "--save-plan"}
 CODES = {0, 1, 2, 3, 5, 6}
 HASHED = 1 << 22
@@ -68,11 +72,11 @@ BY_METAVAR: dict[str, tuple[str, ...]] = {
 class Case:
     """The store and the command of one seed; `broken` has the laws that did not hold."""
 
-    def __init__(self, seed: int, place: Path, goldens: Path) -> None:
+    def __init__(self, seed: int, place: Path, goldens: Path, verbs: Sequence[str] = VERBS) -> None:
         self.random = random = Random(seed)
         self.place = place
         self.root, self.done = store(random, place, goldens)
-        self.verb = random.choice(VERBS)
+        self.verb = random.choice(verbs)
         self.written = False
         self.broken: list[str] = []
 
@@ -99,6 +103,8 @@ class Case:
         return result
 
     def _form(self) -> str:
+        if self.verb in {"pipeline export", "pipeline stream"}:  # the form is that of the files
+            return "table"
         return self.random.choice(("table", "table", "ndjson", "ndjson", "json", "csv"))
 
     def _words(self) -> list[object]:
@@ -115,8 +121,14 @@ class Case:
                 ("x.ndjson", "x.csv", "x.parquet", "x.raw", "x.replay", "dir", "store/in", "\x1b")
             )
             words += ["--to", self.place / target]
-        if self.verb == "salvage":
-            words += ["--output", self.place / "salvaged"]
+        if self.verb in {"salvage", "pipeline rebuild"}:
+            words += ["--output", self.place / "new"]
+        if self.verb in {"pipeline export", "pipeline stream"}:
+            words += ["--to", self.place / "new"]
+        if self.verb == "pipeline stream":
+            words += ["--once"]
+        if self.verb == "pipeline query-key":
+            words += ["--key", random.choice(TEXTS)]
         return words
 
     def _positional(self, one: Any) -> object:

@@ -30,6 +30,7 @@ NAMES = (
     "00", "-1", "+1", "00000000000000000001", "9223372036854775807", "99999999999999999999", "x" * 255,
     "a\nb", "a\x1b[2Jb", "٣", " ", "topics.json", "topics.json.bak", "00000000000000000000", "[bold]",
     "%2e%2e", "..a", os.fsdecode(b"\xff\xfe"), "checkpoint", "abort", "lock", "=1+1", "\u202eabc", "0" * 200,
+    "rmqtool-apply-in-progress",
 )  # fmt: skip
 JSONS = (
     "{", "[]", "null", "", "\0", "[" * 5000, '{"a":' * 3000, '{"topicConfigTable":[]}',

@@ -18,6 +18,7 @@ from tests.helpers import ROOT, Result
 from tests.scan.conftest import numba_kernels
 
 FAST = {"kernels": 300, "commands": 120}
+LONG = (*FAST, "jobs")
 HOURS = float(os.environ.get("RMQTOOL_FUZZ_HOURS", "1"))
 FIRST = os.environ.get("RMQTOOL_FUZZ_FIRST", "1000000")
 
@@ -46,7 +47,7 @@ def test_nothing_breaks(what: str, tmp_path: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("what", FAST)
+@pytest.mark.parametrize("what", LONG)
 def test_nothing_breaks_for_hours(what: str, tmp_path: Path) -> None:
     numba_kernels()
     fuzz(tmp_path / "told", what, FIRST, 0, "--hours", HOURS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,15 @@ def problems(room: str, imports: set[str]) -> list[str]:
 @pytest.mark.parametrize("path", sources("formats", "rmqtool"), ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_keep_to_the_rooms(path: Path) -> None:
     assert problems(room_of_file(path), imported(path)) == []
+
+
+def test_no_import_leads_back_also_for_types() -> None:
+    paths = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in sources("formats", "rmqtool")
+    }
+    graph = {name: (imported(path) & paths.keys()) - {name} for name, path in paths.items()}
+    assert len(graph) > 500
+    list(TopologicalSorter(graph).static_order())
 
 
 @pytest.mark.parametrize(

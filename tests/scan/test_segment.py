@@ -165,6 +165,20 @@ def test_one_damage_in_a_real_segment(
     check_property(prop, st.data(), examples=15 * effort)
 
 
+@pytest.mark.parametrize("batch_rows", [2, 3, 57, 1000])
+def test_a_longer_header_from_elsewhere_hides_no_record(
+    golden: Callable[[str], fixtures.Golden], kernels: ModuleType, batch_rows: int
+) -> None:
+    """The record at 17,112 gets the header of a longer one, which covers the front of the next."""
+    base, whole = segments(golden("b533-full"))[0]
+    records = messages(scan(whole, kernels, base))
+    damaged = swap_blocks(whole, 847, 16_983, 247)
+    events = scan(damaged.data, kernels, base, active=False, batch_rows=batch_rows)
+    assert_tiles(events, len(damaged.data))
+    assert (17_388, 276) in messages(events)
+    assert_nothing_lost(events, records, damaged)
+
+
 def test_every_bit_of_a_frame(kernels: ModuleType) -> None:
     """One bit of the middle record at a time: its neighbours stay, itself is lost, bad, or the same."""
     log, whole = handmade([5, 40, 7], rolled=False)

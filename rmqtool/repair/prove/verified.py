@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rmqtool.check.account import Account, Accounting
 from rmqtool.check.findings import Severity
-from rmqtool.check.log_reading import LogReader
+from rmqtool.check.log_reading import CheckedLog
 from rmqtool.check.verify import Verification
 from rmqtool.scan.multi import LMQ_PREFIX
 
@@ -85,11 +85,11 @@ def errors_of(store: Store, reading: Reading, kernels: ModuleType, see: See | No
     """All that `verify` finds wrong in a store at rest. see: told every record of its log, in order."""
     store = replace(store, at_rest=True)
     found = Errors()
-    access = reading.access(live=False)
+    options = reading.options(reading.access(live=False), live=False)
 
     def watched(segments: SegmentSet) -> Iterator[LogEvent]:
         account = replace(Accounting.of(store, kernels, reading), starts=see is not None)
-        for segment, event in LogReader(segments, reading, access, kernels, account).events():
+        for segment, event in CheckedLog(segments, options, kernels, account).events():
             if see is not None:
                 see(segment, event.starts if isinstance(event, Account) else None)
             yield segment, event
