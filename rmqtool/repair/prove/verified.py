@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rmqtool.check.findings import Finding
     from rmqtool.check.reading import Reading
     from rmqtool.check.verify import LogEvent
+    from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import Segment, SegmentSet
 
@@ -34,25 +35,35 @@ _MOST = 10_000
 class Errors:
     """What a verification calls an error. listed: by what it is about; by_code: how many of each.
 
-    spoiled: files that are not as brokers write them. Units of a light queue in front of the place that their
-    records state are: 5.x gives such offsets to records without a unit (`LmqDispatch#updateLmqOffsets`).
+    spoiled: bytes of queues, by directory, that are not as brokers write them. Units of a light queue in
+    front of the place that their records state are: 5.x gives such offsets to records without a unit
+    (`LmqDispatch#updateLmqOffsets`).
     """
 
     listed: dict[tuple[object, ...], tuple[str | None, str]] = field(default_factory=dict)
     by_code: dict[str, int] = field(default_factory=dict)
-    spoiled: set[str | None] = field(default_factory=set)
+    spoiled: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
     def add(self, one: Finding) -> None:
         """Takes one finding of any severity."""
         if one.severity is Severity.NOTE or _counted(one):
             return
-        self.spoiled.add(one.path)
+        directory, _, name = (one.path or "").rpartition("/")
+        if name.isdecimal():  # what was found may go on in the next file
+            start = int(name) + (one.position or 0)
+            self.spoiled.setdefault(directory, []).append((start, start + max(one.length or 0, 1)))
         if one.severity is not Severity.ERROR:
             return
         self.by_code[one.code] = self.by_code.get(one.code, 0) + 1
         if len(self.listed) < _MOST:
             about = one.code, one.path, one.position, one.physical_offset, one.part, one.queue_id
             self.listed[about] = one.path, f"{one.path or '.'}: {one.message} ({one.code})"
+
+    def spoils(self, file: StoreFile) -> bool:
+        """Whether something was found in a queue file."""
+        begin = file.base_offset or 0
+        found = self.spoiled.get(file.shown.rpartition("/")[0], ())
+        return any(start < begin + file.size and begin < end for start, end in found)
 
     def beyond(self, before: Errors) -> list[tuple[str | None, str]]:
         """Those that a store before did not have: path and words."""
