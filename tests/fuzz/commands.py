@@ -93,7 +93,7 @@ class Case:
             self.broken.append(f"the store changed: {sorted(changed)[:3]}")
 
     def ask(self, *words: object, form: str = "table", error: str | None = None) -> Result:
-        """One command; every law that needs only what it prints. error: an exit with 4 that says so is right."""
+        """One command; every law that needs only what it prints. error: what 4 may stand for."""
         words = (*words, "--format", form) if form != "table" else words
         shown = " ".join(repr(str(one))[:60] for one in words).replace(str(self.place), "")
         self.done.append(shown)
