@@ -16,7 +16,6 @@ from rmqtool.scan.units import BATCH_UNIT, data_end, valid_units
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from rmqtool.broker.files import FileWriter
     from rmqtool.broker.mapped_files import MappedFile, MappedFiles
     from rmqtool.broker.queue_records import QueueRecords
     from rmqtool.store.access import OpenMode
@@ -37,8 +36,6 @@ class BatchConsumeQueue:
         queue_id: int,
         files: MappedFiles,
         mode: OpenMode,
-        *,
-        writer: FileWriter | None = None,
     ) -> None:
         self.topic, self.queue_id = topic, queue_id
         self.files = files
@@ -54,7 +51,6 @@ class BatchConsumeQueue:
         self.doubled = 0
         self.recovered: list[tuple[MappedFile, int]] = []
         self._mode = mode
-        self._writer = writer
         self._whole = files.size // BYTES
         self._fresh: dict[MappedFile, Units] = {}
 
@@ -128,8 +124,8 @@ class BatchConsumeQueue:
             units["tags_code"][here] = run.codes[part]
             units["store_timestamp"][here] = run.times[part]
             units["compacted_offset"][here] = COMPACTED_OFFSET
-            if self._writer is not None:
-                self._writer.write(
+            if self.files.disk is not None:
+                self.files.disk.write(
                     file.path,
                     self.files.size,
                     number * BYTES,

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.broker.extension_files import ExtensionFiles
-    from rmqtool.broker.files import FileWriter
     from rmqtool.broker.mapped_files import MappedFile, MappedFiles
     from rmqtool.broker.queue_records import QueueRecords
     from rmqtool.store.access import OpenMode
@@ -40,8 +39,8 @@ class ConsumeQueue:
 
     max_physical: end of the last message it knows, -1 at first. min_logical: first byte that counts.
     floor: physical offset that every ordinary record lies behind (the log's first byte). keep_units: keep
-    every appended unit as it is, for who asks what the files hold afterwards (`aftermath`). writer: gets the
-    bytes of units that are appended; without it they are only known here. extension: takes their tags codes.
+    every appended unit as it is, for who asks what the files hold afterwards (`aftermath`). extension:
+    takes the tags codes of units that are appended, where `files` has a disk to write them to.
     """
 
     def __init__(
@@ -53,12 +52,11 @@ class ConsumeQueue:
         floor: int,
         *,
         keep_units: bool = False,
-        writer: FileWriter | None = None,
         extension: ExtensionFiles | None = None,
     ) -> None:
         self.topic, self.queue_id = topic, queue_id
         self._keep_units = keep_units
-        self._writer, self.extension = writer, extension
+        self.extension = extension
         self.files = files
         self.max_physical = -1
         self.min_logical = 0
@@ -295,8 +293,8 @@ class ConsumeQueue:
             appended = _appended(file)
             appended.add(0, count)
             appended.keep(numbers, zeros, zeros + PRE_BLANK_SIZE)
-            if self._writer is not None:
-                self._writer.write(file.path, self.files.size, 0, PRE_BLANK * count)
+            if self.files.disk is not None:
+                self.files.disk.write(file.path, self.files.size, 0, PRE_BLANK * count)
             file.wrote = count * BYTES
 
     def _extend(self, run: QueueRecords) -> None:
@@ -309,7 +307,7 @@ class ConsumeQueue:
         if kept[0]:
             self._keep_last()
         kept[:-1] |= kept[1:]
-        units = np.empty(0, UNIT) if self._writer is None else self._encoded(run)
+        units = np.empty(0, UNIT) if self.files.disk is None else self._encoded(run)
         done = 0
         while done < len(run):
             file = self.files.last_for(0)
@@ -320,8 +318,8 @@ class ConsumeQueue:
             appended.add(number, count)
             which = np.flatnonzero(kept[part])
             appended.keep(number + which, run.offsets[part][which], run.sizes[part][which])
-            if self._writer is not None:
-                self._writer.write(
+            if self.files.disk is not None:
+                self.files.disk.write(
                     file.path,
                     self.files.size,
                     number * BYTES,

@@ -1,4 +1,4 @@
-"""Which records recovery hands to the dispatchers."""
+"""Which records recovery hands to the dispatchers: `CommitLog#recoverNormally`, `#recoverAbnormally`."""
 
 from __future__ import annotations
 

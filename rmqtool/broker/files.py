@@ -32,6 +32,14 @@ class FileWriter(Protocol):
         ...
 
 
+class Disk(FileWriter, Protocol):
+    """Where what a start does to files is carried out."""
+
+    def remove(self, path: str) -> None:
+        """A file goes (`MappedFile#destroy`), if it is there. Raises `StoreIOError`."""
+        ...
+
+
 class StoreFiles:
     """Writes files of a store, by path relative to its root. A context manager; nothing is synced by itself.
 

@@ -15,8 +15,9 @@ from rmqtool.store.names import parse_queue_id
 from rmqtool.store.sniff import TIMERWHEEL_SIZE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
+    from rmqtool.broker.files import Disk
     from rmqtool.broker.settings import StartSettings
     from rmqtool.broker.traits import Traits
     from rmqtool.store.files import StoreFile
@@ -50,13 +51,13 @@ def load_files(
     size: int,
     directory: str,
     traits: Traits,
-    on_delete: Callable[[str], object] | None = None,
+    disk: Disk | None = None,
 ) -> MappedFiles:
     """The files of one directory, all of them full. Raises `RefusedError`; its files carry what was deleted.
 
-    entries: in name order. size: the configured length. on_delete: see `MappedFiles`.
+    entries: in name order. size: the configured length. disk: see `MappedFiles`.
     """
-    files = MappedFiles(size, directory, on_delete=on_delete)
+    files = MappedFiles(size, directory, disk=disk)
     for number, entry in enumerate(entries):
         if entry.file is None:
             if traits.skips_directories:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from rmqtool.broker.java import file_name, rem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rmqtool.broker.appended_units import AppendedUnits
+    from rmqtool.broker.files import Disk
     from rmqtool.store.files import StoreFile
 
 
@@ -36,14 +35,14 @@ class MappedFile:
 class MappedFiles:
     """The files of one directory in the order of their names; `size` is the length of each in bytes.
 
-    deleted: paths of those that are gone. on_delete: called with each, where they are to go from the disk.
+    deleted: paths of those that are gone. disk: where files that are made or deleted here are so at once.
     """
 
     size: int
     directory: str
     files: list[MappedFile] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
-    on_delete: Callable[[str], object] | None = None
+    disk: Disk | None = None
 
     @property
     def min_offset(self) -> int:
@@ -80,8 +79,8 @@ class MappedFiles:
     def delete(self, path: str) -> None:
         """`MappedFile#destroy`."""
         self.deleted.append(path)
-        if self.on_delete is not None:
-            self.on_delete(path)
+        if self.disk is not None:
+            self.disk.remove(path)
 
     def last_for(self, start: int) -> MappedFile:
         """`#getLastMappedFile(startOffset)`: the last file, or a new one when there is none or it is full."""
@@ -93,6 +92,8 @@ class MappedFiles:
     def _create(self, base: int, *, first: bool) -> MappedFile:
         made = MappedFile(base, 0, f"{self.directory}/{file_name(base)}", None, first)
         self.files.append(made)
+        if self.disk is not None:
+            self.disk.write(made.path, self.size, 0, b"")
         return made
 
     def at(self, offset: int, *, or_first: bool = False) -> MappedFile | None:

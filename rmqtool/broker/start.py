@@ -90,7 +90,6 @@ class Start:
         self.store, self.traits, self.settings, self.reading = store, traits, settings, reading
         self._keep_units = keep_units
         self._files = files
-        self._on_delete = None if files is None else files.remove
         self.listing = store.listing
         self.log = MappedFiles(settings.commit_log_size, "commitlog")
         self.loaded: list[MappedFile] = []
@@ -156,7 +155,7 @@ class Start:
             self.settings.commit_log_size,
             "commitlog",
             self.traits,
-            self._on_delete,
+            self._files,
         )
         self.loaded = list(self.log.files)
         self._load_queues()
@@ -168,9 +167,9 @@ class Start:
             clean=self.clean,
             index_timestamp=int(self.checkpoint.index_msg_timestamp),
         )
-        if self._on_delete is not None:
+        if self._files is not None:
             for path in self.index.deleted:
-                self._on_delete(path)
+                self._files.remove(path)
         for queue in self.queues.values():
             self.reading.told(0)
             queue.recover()
@@ -185,7 +184,7 @@ class Start:
             for topic, number, path in queue_directories(self.listing, kind):
                 self._check_type(topic, path, kind)
                 files = load_files(
-                    self.listing.entries(path), self._file_size(kind), path, self.traits, self._on_delete
+                    self.listing.entries(path), self._file_size(kind), path, self.traits, self._files
                 )
                 self.queues[topic, number] = self._model(topic, number, files, kind)
                 if self.settings.extension and kind == _KINDS[0]:
@@ -195,7 +194,7 @@ class Start:
                         self.settings.extension_size,
                         beside,
                         self.traits,
-                        self._on_delete,
+                        self._files,
                     )
 
     def _check_type(self, topic: str, path: str, kind: str) -> None:
@@ -225,18 +224,16 @@ class Start:
 
     def _model(self, topic: str, number: int, files: MappedFiles, kind: str) -> AnyQueue:
         if kind == _KINDS[1]:
-            return BatchConsumeQueue(topic, number, files, "pread", writer=self._files)
+            return BatchConsumeQueue(topic, number, files, "pread")
         floor = max(self.log.min_offset, 0)
-        return ConsumeQueue(
-            topic, number, files, "pread", floor, keep_units=self._keep_units, writer=self._files
-        )
+        return ConsumeQueue(topic, number, files, "pread", floor, keep_units=self._keep_units)
 
     def _queue(self, topic: str, number: int) -> AnyQueue:
         found = self.queues.get((topic, number))
         if found is None:
             kind = _KINDS[self._is_batch(topic)]
             place = f"{kind}/{topic}/{number}"
-            files = MappedFiles(self._file_size(kind), place, on_delete=self._on_delete)
+            files = MappedFiles(self._file_size(kind), place, disk=self._files)
             found = self.queues[topic, number] = self._model(topic, number, files, kind)
             self._extend(found)
         return found

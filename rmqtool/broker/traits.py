@@ -65,6 +65,9 @@ class Traits:
     (`CommitLog#checkMessageAndReturnSize`)"""
     checks_duplication: bool = False
     """`duplicationEnable` demands DUP_INFO in every record with properties"""
+    late_delay_levels: bool = field(default=False, compare=False)
+    """delay levels are parsed behind recovery (`ScheduleMessageService#load`): what it makes of delayed
+    messages has the hash of their tags, not the time of delivery"""
     property_crc: bool = False
     """`forceVerifyPropCRC` is known"""
     property_crc_zero: bool = False
@@ -100,7 +103,8 @@ class Traits:
 
 def _table() -> tuple[Traits, ...]:
     v490 = Traits("4.9.0", overflow_to_zero=True)
-    v493 = replace(v490, since="4.9.3", multi_dispatch=MultiDispatch.ALL_TOPICS)
+    v492 = replace(v490, since="4.9.2", late_delay_levels=True)
+    v493 = replace(v492, since="4.9.3", multi_dispatch=MultiDispatch.ALL_TOPICS)
     v494 = replace(v493, since="4.9.4", overflow_to_zero=False)
     v500 = replace(
         v494,
@@ -110,6 +114,7 @@ def _table() -> tuple[Traits, ...]:
         ),
         listed_versions=frozenset({"topics.json", "subscriptionGroup.json"}),
         tables_of_5=True,
+        late_delay_levels=False,
         typed_queues=True,
         checks_duplication=True,
         inner_batches=True,
@@ -143,7 +148,7 @@ def _table() -> tuple[Traits, ...]:
         record_must_fit=True,
         property_crc_zero=True,
     )
-    return v490, v493, v494, v500, v510, v511, v513, v520, v530, v532
+    return v490, v492, v493, v494, v500, v510, v511, v513, v520, v530, v532
 
 
 TABLE = _table()

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rmqtool.build.run import Run, run_of
-from rmqtool.errors import RmqtoolError, StoreIOError
-from rmqtool.scan.events import Gap, Records, Tail, TailContent, Unreadable
+from rmqtool.scan.events import Gap, Tail, TailContent, Unreadable
 from rmqtool.scan.fields import CrcState, Field
-from rmqtool.scan.log import before, open_patched
-from rmqtool.scan.parallel import in_order
-from rmqtool.scan.segment import SegmentScan
-from rmqtool.store.access import Access
+from rmqtool.scan.reader import Expired, LogReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from types import ModuleType
 
     from rmqtool.build.builder import Builder
-    from rmqtool.scan.events import Event
-    from rmqtool.scan.parallel import Lane
+    from rmqtool.scan.events import Event, Records
+    from rmqtool.scan.reader import ReadOptions
     from rmqtool.store.segments import Segment, SegmentSet
 
 BATCH_ROWS = 2048
@@ -73,23 +68,7 @@ class Heard:
         self.lost_bytes += more.lost_bytes
 
 
-AUTO = Access()
-
-
-@dataclass(frozen=True)
-class LogReading:
-    """How the log is read. live: a broker may be writing. advance: told how many bytes are done.
-
-    A log that one thread reads may be mapped; for several it is copied, and so is a live one.
-    """
-
-    access: Access = AUTO
-    jobs: int = 1
-    live: bool = False
-    advance: Callable[[int], object] | None = None
-
-
-def build_log(segments: SegmentSet, builder: Builder, kernels: ModuleType, how: LogReading) -> Heard:
+def build_log(segments: SegmentSet, builder: Builder, kernels: ModuleType, how: ReadOptions) -> Heard:
     """Feeds every record of the log to the builder and closes it; what else there was.
 
     Bytes between two records that are none make a gap, as does a missing file: queues keep the places of
@@ -98,28 +77,37 @@ def build_log(segments: SegmentSet, builder: Builder, kernels: ModuleType, how: 
     """
     heard = Heard()
     chosen = [one for one in segments if segments.by_base(one.base) is one]
-    work = _Work(segments, kernels, how, builder.index is not None)
     missing = {hole.end: hole for hole in segments.holes()}
-    with closing(in_order(chosen, work.one, how.jobs, size=lambda one: one.size)) as found:
-        current = None
-        for segment, event in found:
-            if segment is not current:
-                current = segment
-                if segment.base in missing:
-                    hole = missing[segment.base]
-                    span = Span(hole.start, hole.end - hole.start, "missing", segment.file.shown)
-                    _lose(heard, builder, heard.gaps, span)
-            _hear(heard, builder, segment, event)
+    keyed, copied = builder.index is not None, how.jobs > 1
+    reader = LogReader(
+        segments,
+        how,
+        kernels,
+        lambda segment: partial(run_of, base=segment.base, kernels=kernels, keyed=keyed, copied=copied),
+        chosen,
+        batch_rows=BATCH_ROWS,
+    )
+    current = None
+    for segment, event in reader.events():
+        if segment is not current:
+            current = segment
+            if segment.base in missing:
+                hole = missing[segment.base]
+                span = Span(hole.start, hole.end - hole.start, "missing", segment.file.shown)
+                _lose(heard, builder, heard.gaps, span)
+        _hear(heard, builder, segment, event)
     builder.close()
     return heard
 
 
-def _hear(heard: Heard, builder: Builder, segment: Segment, event: Event | Run) -> None:
+def _hear(heard: Heard, builder: Builder, segment: Segment, event: Run | Event | Expired) -> None:
     if isinstance(event, Run):
         builder.take(event)
         if event.bad_bodies:
             _hear_bodies(heard, segment, event.records)
         return
+    if isinstance(event, Expired):
+        event = Unreadable(0, segment.size, "it was deleted")
     if not isinstance(event, Gap | Unreadable | Tail):
         return
     offset = segment.base + event.position
@@ -146,62 +134,3 @@ def _hear_bodies(heard: Heard, segment: Segment, run: Records) -> None:
         offset, size = segment.base + int(row[Field.POSITION]), int(row[Field.STORE_SIZE])
         span = Span(offset, size, "crc", segment.file.shown, int(row[Field.POSITION]))
         heard.bad_bodies.append(span)
-
-
-class _Work:
-    """Reads what of a segment belongs to the log that is built, for one thread; keys are hashed there."""
-
-    def __init__(self, segments: SegmentSet, kernels: ModuleType, how: LogReading, keyed: bool) -> None:
-        self._segments = segments
-        self._kernels = kernels
-        self._keyed = keyed
-        self._how = how
-        copied = how.jobs > 1 or how.live
-        self._access = replace(how.access, mode="pread") if copied else how.access
-
-    def one(self, segment: Segment, lane: Lane) -> Iterator[tuple[Segment, Event | Run]]:
-        low, high = self._segments.span
-        done, stop, spoiled = max(low - segment.base, 0), high - segment.base, False
-        try:
-            source, changed = open_patched(segment, self._access, lane)
-            with source:
-                scan = SegmentScan(
-                    source,
-                    segment.base,
-                    active=self._segments.is_active(segment),
-                    start=done,
-                    batch_rows=BATCH_ROWS,
-                    kernels=self._kernels,
-                    moving=self._how.live or changed,
-                    stop=lane.stop,
-                )
-                for event in scan:
-                    if not isinstance(event, Records):
-                        yield segment, event
-                        continue
-                    found = before(event, stop)
-                    if len(found.rows):
-                        lane.take(found.rows.nbytes + found.window.nbytes)
-                        yield segment, self._run(found, segment.base)
-                        spoiled = source.spoiled()
-                        if spoiled:
-                            break
-                        last = found.rows[-1]
-                        done = self._advance(done, int(last[Field.POSITION] + last[Field.STORE_SIZE]))
-                    if len(found.rows) < len(event.rows):
-                        break
-        except RmqtoolError as error:
-            yield segment, Unreadable(done, min(stop, segment.size) - done, str(error))
-        if spoiled:
-            raise StoreIOError(f"{segment.file.shown} was changed while it was read")
-        self._advance(done, segment.size)
-
-    def _run(self, found: Records, base: int) -> Run:
-        rows = found.rows.copy() if self._how.jobs > 1 else found.rows
-        records = Records(rows, found.window, found.origin)
-        return run_of(records, base, self._kernels, keyed=self._keyed)
-
-    def _advance(self, done: int, now: int) -> int:
-        if self._how.advance is not None:
-            self._how.advance(now - done)
-        return now

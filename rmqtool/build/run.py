@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rmqtool.scan.events import Records
 from rmqtool.scan.keys import key_hashes
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     import numpy.typing as npt
-
-    from rmqtool.scan.events import Records
 
     Ints = npt.NDArray[np.int64]
     Int32s = npt.NDArray[np.int32]
@@ -38,9 +37,19 @@ class Run:
     elsewhere: int
     bad_bodies: int
 
+    @property
+    def nbytes(self) -> int:
+        """Memory, about."""
+        return self.records.rows.nbytes + self.records.window.nbytes + self.hashes.nbytes
 
-def run_of(records: Records, base: int, kernels: ModuleType, *, keyed: bool) -> Run:
-    """Work on one run that any thread, or any executor, can do; keyed: hash the keys for an index."""
+
+def run_of(records: Records, base: int, kernels: ModuleType, *, keyed: bool, copied: bool = False) -> Run:
+    """Work on one run that any thread, or any executor, can do.
+
+    keyed: hash the keys for an index. copied: the rows, too, which are overwritten when the scan goes on.
+    """
+    if copied:
+        records = Records(records.rows.copy(), records.window, records.origin)
     offsets = np.empty(len(records.rows), np.int64)
     times = np.empty_like(offsets)
     elsewhere, bad = kernels.building.places_and_times(records.rows, base, offsets, times)

@@ -18,6 +18,7 @@ from rmqtool.check.log import RecordCheck
 from rmqtool.check.times import DAY_MS, times_of
 from rmqtool.scan.fields import Field
 from rmqtool.scan.lanes import Lanes, StretchedLanes
+from rmqtool.scan.reader import BATCH_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
     Deep = Callable[[Records, Segment, ModuleType], list[Finding]]
-
-BATCH_ROWS = 4096
-"""records that are looked at together: their bytes are then still in the cache when keys are hashed"""
 
 _BASE = 2000
 """bytes of an account without its columns, about"""

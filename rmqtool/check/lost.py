@@ -57,11 +57,12 @@ def _claims(queue: QueueUnits, end: int) -> npt.NDArray[np.int64]:
     for number in reversed(range(len(queue.files))):
         held = reached = False
         for _, units in queue.parts(number):
-            real = units[unit_states(units, None) == OK]
-            beyond = real[real["physical_offset"] >= end]
+            beyond = units[units["physical_offset"] >= end]
+            beyond = beyond[unit_states(beyond, None) == OK]
             pairs = [beyond[name].astype(np.int64) for name in ("physical_offset", "size")]
             found.append(np.stack(pairs, axis=1))
-            held, reached = held or len(real) > 0, reached or len(beyond) > 0
+            reached = reached or len(beyond) > 0
+            held = held or reached or number in queue.sound or bool((unit_states(units, None) == OK).any())
         if held and not reached:
             break
     return np.concatenate([*found, np.zeros((0, 2), np.int64)])

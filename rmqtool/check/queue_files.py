@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 _PART = 1 << 20
 """units that are looked at together: a file has 300,000, unless it was made to have more"""
 
+_NEAR = 4096
+"""units that are looked at together where the first or the last message is likely to be near"""
+
 _OPEN = 200
 """queue files that are open at once; a store may have more than a process may open"""
 
@@ -218,10 +221,12 @@ class QueueUnits:
     def _outer(self, number: int, *, last: bool) -> tuple[int, Any] | None:
         """Slot and unit of the first, or the last, message of a file."""
         for low, units in self.parts(number, backwards=last):
-            real = np.flatnonzero(unit_states(units, None) == OK)
-            if len(real):
-                at = int(real[-1 if last else 0])
-                return self.first_slot(number) + low + at, units[at]
+            starts = range(0, len(units), _NEAR)
+            for start in reversed(starts) if last else starts:
+                real = np.flatnonzero(unit_states(units[start : start + _NEAR], None) == OK)
+                if len(real):
+                    at = start + int(real[-1 if last else 0])
+                    return self.first_slot(number) + low + at, units[at]
         return None
 
     def part(self, number: int, low: int, high: int) -> Units:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rmqtool.check.levels import Level
+from rmqtool.scan.reader import ReadOptions
 from rmqtool.store.access import Access
 
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ class Reading:
     def access(self, *, live: bool) -> Access:
         """How files are opened; one rate for all of them."""
         return Access.of(self.bytes_per_second, careful=self.safe_io, live=live)
+
+    def options(self, access: Access, *, live: bool) -> ReadOptions:
+        """How the log is read, by files that are opened as `access` says."""
+        return ReadOptions(access, self.jobs, live, self.advance)
 
     def done(self, count: int) -> None:
         """Tells whoever waits that `count` more bytes are done."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.check.config_files import check_table
 from rmqtool.check.findings import Severity, finding
+from rmqtool.scan.multi import LMQ_PREFIX
 from rmqtool.store.consumer_offsets import (
     StoredOffset,
     offsets_file,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 _QUEUES = (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
 _TOPICS = "config/topics.json"
-_LMQ = "%LMQ%"
 _SHOWN = 5
 
 
@@ -72,7 +72,7 @@ def check_topics(
         yield from _settings(topic)
         yield from _unreachable(topic, numbered.get(topic.name, ()), times)
     for name in sorted(disk.keys() - topics.keys()):
-        if not name.startswith(_LMQ):
+        if not name.startswith(LMQ_PREFIX):
             yield finding("CFG-NO-TOPIC", path=_TOPICS, topic=name, found=len(disk[name]))
     empty = sorted(topics.keys() - disk.keys())
     if empty and disk:
@@ -135,7 +135,7 @@ def check_offsets(
         if type(one.stored) is not int:
             yield finding("CFG-OFFSET-VALUE", **place | {"found": one.stored}, expected=one.offset)
         ends = queues.get((one.topic, one.queue_id))
-        if one.topic not in known and not one.topic.startswith(_LMQ):
+        if one.topic not in known and not one.topic.startswith(LMQ_PREFIX):
             yield finding("CFG-OFFSET-TOPIC", **place)
         elif ends is None:
             if one.offset > 0:

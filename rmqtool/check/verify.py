@@ -22,7 +22,7 @@ from rmqtool.check.layout import check_layout
 from rmqtool.check.levels import NOT_LOOKED_AT, Level, Phase
 from rmqtool.check.live import border, confirmed, listed_anew
 from rmqtool.check.log import blank_findings, gap_finding, tail_finding
-from rmqtool.check.log_reading import Expired, Filler, LogReader
+from rmqtool.check.log_reading import CheckedLog, Filler
 from rmqtool.check.lost import lost_end
 from rmqtool.check.queue_files import OpenFiles, queues_of
 from rmqtool.check.queue_order import check_units, unreadable_units
@@ -38,6 +38,7 @@ from rmqtool.scan.events import End, Event, Gap, Tail, Unreadable
 from rmqtool.scan.fields import Stop
 from rmqtool.scan.files import FileReader
 from rmqtool.scan.log import data_bytes
+from rmqtool.scan.reader import Expired
 from rmqtool.store.layout import FileKind
 from rmqtool.store.live import is_live
 from rmqtool.store.whole import read_whole
@@ -202,8 +203,8 @@ class Verification:
             return self.elsewhere(self.store.segments)
         usual = Accounting.of(self.store, kernels, self.reading, self.compared_until)
         account = replace(usual, stretched=cross.stretched, unindexed=index.without_files)
-        reader = LogReader(self.store.segments, self.reading, self.access, kernels, account, self.live)
-        return reader.events()
+        options = self.reading.options(self.access, live=self.live)
+        return CheckedLog(self.store.segments, options, kernels, account).events()
 
     def _dispatched_timestamp(self) -> int | None:
         """`logicsMsgTimestamp` of the checkpoint, None without one."""

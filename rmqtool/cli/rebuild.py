@@ -17,9 +17,9 @@ from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, worst
 
 if TYPE_CHECKING:
-    from rmqtool.build.log import LogReading
     from rmqtool.repair.plan import Planned
     from rmqtool.repair.rebuild import Rebuilt
+    from rmqtool.scan.reader import ReadOptions as LogOptions
     from rmqtool.store.layout import Store
 
 
@@ -106,11 +106,11 @@ def command(
     return worst([code, exit_code_of(found[-1])])
 
 
-def _reading(store: Store, read: ReadOptions, advance: Any) -> LogReading:
-    from rmqtool.build.log import LogReading
+def _reading(store: Store, read: ReadOptions, advance: Any) -> LogOptions:
+    from rmqtool.scan.reader import ReadOptions as LogOptions
     from rmqtool.store.access import Access
     from rmqtool.store.live import is_live
 
     live = is_live(store)
     access = Access.of(read.bytes_per_second, careful=read.safe_io, live=live)
-    return LogReading(access, read.job_count, live, advance)
+    return LogOptions(access, read.job_count, live, advance)

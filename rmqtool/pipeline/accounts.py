@@ -15,12 +15,13 @@ import zstandard
 
 from rmqtool.check.account import Account, Accounting
 from rmqtool.check.index_keys import Unindexed
-from rmqtool.check.log_reading import LogReader
+from rmqtool.check.log_reading import CheckedLog
 from rmqtool.check.reading import Reading
 from rmqtool.pipeline.parts import PartOfLog
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.fields import Column
 from rmqtool.scan.lanes import Placed
+from rmqtool.scan.reader import ReadOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -104,7 +105,7 @@ def packages(numbered: tuple[int, LogPart], level: Level, log_bytes: int) -> Ite
     segments = PartOfLog(part, (part.segment.base, part.segment.end))
     kernels, reading = choose_kernels(log_bytes), Reading(level=level)
     account = Accounting.of(part.store, kernels, reading)
-    reader = LogReader(segments, reading, reading.access(live=False), kernels, account)
+    reader = CheckedLog(segments, ReadOptions(), kernels, account)
     waiting: list[Any] = []
     size = count = known = 0
     for _, event in reader.events():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rmqtool.build.builder import Builder, Left, QueueBuilder, Queues
 from rmqtool.build.files import DerivedFiles
 from rmqtool.build.index_cut import IndexShare, SpooledKeys
-from rmqtool.build.log import LogReading, build_log
+from rmqtool.build.log import build_log
 from rmqtool.build.queues import QueueTold
 from rmqtool.build.spool import KeySpool, QueueSpool, SpoolFile, feed, read_frames
 from rmqtool.pipeline.shared import new_attempt
@@ -21,6 +21,7 @@ from rmqtool.repair.rebuild_files import Made
 from rmqtool.repair.rebuild_options import WantedQueues
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import data_bytes
+from rmqtool.scan.reader import ReadOptions
 from rmqtool.store.live import is_live
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class SpoolTask:
             queues = QueueBuilder(self.rules, files, kernels, wanted, sink)
             what = self.options.what
             builder = Builder(queues if "cq" in what else None, keys if "index" in what else None)
-            heard = build_log(store.segments, builder, kernels, LogReading(live=is_live(store)))
+            heard = build_log(store.segments, builder, kernels, ReadOptions(live=is_live(store)))
         made = Made(heard, builder.records, builder.elsewhere, {}, queues.left, keys.keys, wanted.deleted)
         spooled = SpooledKeys(f"{place.path}/keys", keys.keys, keys.first, keys.last)
         return Spooled(f"{place.path}/frames", sink.places, spooled, queues.lost, made)

@@ -15,6 +15,7 @@ from formats.tags_code import SCHEDULE_TOPIC, parse_delay_levels, tags_code_of
 from rmqtool.errors import RmqtoolError
 from rmqtool.query.queue_ends import SCHEMAS
 from rmqtool.query.unit_tags import UnitTags
+from rmqtool.scan.multi import LMQ_PREFIX
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from rmqtool.query.one_record import OneRecord
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Queue, Store
-
-LMQ_PREFIX = "%LMQ%"
 
 
 @dataclass(frozen=True)

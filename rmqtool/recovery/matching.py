@@ -20,6 +20,7 @@ from rmqtool.broker.extension import codes_at
 from rmqtool.broker.queue_records import NO_CODE
 from rmqtool.broker.tags_codes import TagsCodes
 from rmqtool.broker.units import chunks
+from rmqtool.scan.multi import LMQ_PREFIX
 from rmqtool.scan.units import BATCH_UNIT, UNIT, data_end
 from rmqtool.store.holes import STEP, data_windows
 
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
 _SPARSE = 64
 """entries that are read for one that is wanted, at most"""
-_LIGHT = "%LMQ%"
 """records whose tags codes are made at once"""
 
 
@@ -108,27 +108,42 @@ def _span(run: QueueRecords) -> tuple[int, int] | None:
 
 
 class _Queue:
-    """The entries of one queue as they lie on disk."""
+    """The entries of one queue as they lie on disk. size: bytes of its files."""
 
-    def __init__(self, files: tuple[MappedFile, ...], end: int, extension: MappedFiles | None) -> None:
+    def __init__(
+        self, files: tuple[MappedFile, ...], end: int, size: int, extension: MappedFiles | None
+    ) -> None:
         self._files = [one for one in files if one.file is not None]
-        self._bases = np.array([one.base // BYTES for one in self._files], np.int64)
-        self._end = end
+        self._bases = np.array([one.base for one in self._files], np.int64)
+        self._end, self._size = end, size
         self._extension = extension
         self.found = Matches()
 
     def append(self, run: QueueRecords) -> None:
-        """Holds records against the entries at their slots."""
+        """Holds records against the entries at their slots (`ConsumeQueue#getIndexBuffer`).
+
+        Names of files that were made begin at multiples of their size. Under another name the first one does
+        not reach some of its own entries.
+        """
         self.found.add(Matches(span=_span(run)))
         if not self._files:
             return
-        numbers = np.searchsorted(self._bases, run.slots, side="right") - 1
-        reached = (numbers >= 0) & (run.slots < self._end)
-        self.found.add(Matches(beyond=int((~reached).sum())))
+        known = (run.slots >= 0) & (run.slots < self._end)
+        places = np.where(known, run.slots, 0) * BYTES
+        numbers = np.searchsorted(self._bases, places, side="right") - 1
+        begin = int(self._bases[0])
+        cut = known & (places < begin) & (places >= begin // self._size * self._size)
+        if cut.any():
+            self.found.add(Matches(wrong=int(cut.sum()), first=int(run.slots[cut].min())))
+        reached = known & (numbers >= 0)
+        self.found.add(Matches(beyond=int((~reached & ~cut).sum())))
+        apart = reached & (places - self._bases[numbers] >= self._size)
+        self.found.add(Matches(missed=int(apart.sum())))
+        reached &= ~apart
         for number in np.unique(numbers[reached]).tolist():
             chosen = np.flatnonzero(reached & (numbers == number))
             slots = run.slots[chosen]
-            units = _units(self._files[number], slots - self._bases[number])
+            units = _units(self._files[number], places[chosen] % self._size // BYTES)
             self._compare(units, run.offsets[chosen], run.sizes[chosen], slots)
             self._compare_tags(units, run.offsets[chosen], run.sizes[chosen], slots, run.codes[chosen])
 
@@ -228,7 +243,12 @@ class UnitMatcher:
 
     def __init__(self, start: Start) -> None:
         self._known = {
-            key: (type(queue) is BatchConsumeQueue, tuple(queue.files.files), queue.recovered_max)
+            key: (
+                type(queue) is BatchConsumeQueue,
+                tuple(queue.files.files),
+                queue.recovered_max,
+                queue.files.size,
+            )
             for key, queue in start.queues.items()
         }
         self._extensions = {
@@ -248,8 +268,9 @@ class UnitMatcher:
     def _queue(self, topic: str, queue_id: int) -> _Queue | _BatchQueue:
         found = self._queues.get((topic, queue_id))
         if found is None:
-            batch, files, end = self._known.get((topic, queue_id), (False, (), 0))
-            found = _BatchQueue(files, end) if batch else _Queue(files, end, self._extension(topic, queue_id))
+            batch, files, end, size = self._known.get((topic, queue_id), (False, (), 0, 0))
+            extension = self._extension(topic, queue_id)
+            found = _BatchQueue(files, end) if batch else _Queue(files, end, size, extension)
             self._queues[topic, queue_id] = found
         return found
 
@@ -283,7 +304,7 @@ def wrong_entries(start: Start, matches: Mapping[Key, Matches], *, whole: bool) 
         if not queue.recovered_max:
             continue
         seen = matches.get(key, Matches())
-        light = key[0].startswith(_LIGHT)
+        light = key[0].startswith(LMQ_PREFIX)
         known = whole and (start.settings.multi_dispatch or not light)
         astray = max(_into_log(start, queue, seen) - seen.matched, 0) if known else 0
         count = max(seen.wrong, astray)

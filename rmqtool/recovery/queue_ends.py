@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
 from rmqtool.recovery.holes import Holes, holes
 from rmqtool.recovery.outcome import QueueOutcome
+from rmqtool.scan.multi import LMQ_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     Span = tuple[int, int]
 
-_ALWAYS_THERE = ("%LMQ%", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_", "rmq_sys_", "TRANS_CHECK_MAX_TIME_TOPIC")
+_ALWAYS_THERE = (LMQ_PREFIX, "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_", "rmq_sys_", "TRANS_CHECK_MAX_TIME_TOPIC")
 """topics that need no entry in the topic table"""
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from rmqtool.broker.file_rules import rules_of
 from rmqtool.broker.index_files import IndexNames
 from rmqtool.build.files import DerivedFiles
-from rmqtool.build.log import LogReading
 from rmqtool.errors import NO_LOG, UnfitStoreError, UsageError
 from rmqtool.repair.content import FromFile
 from rmqtool.repair.expired import Keeper
@@ -22,6 +21,7 @@ from rmqtool.repair.plan import Action, Change, Edit, Planned, Told, make_planne
 from rmqtool.repair.rebuild_files import build_here
 from rmqtool.repair.rebuild_options import WantedQueues
 from rmqtool.repair.same_bytes import same_bytes
+from rmqtool.scan.reader import ReadOptions
 from rmqtool.store.kinds import QUEUE_KINDS, FileKind
 from rmqtool.store.names import escape_name
 
@@ -71,7 +71,7 @@ def rebuild(
     store: Store,
     options: RebuildOptions,
     work: str | os.PathLike[str],
-    how: LogReading | None = None,
+    how: ReadOptions | None = None,
     zone: tzinfo | None = None,
     build: Build | None = None,
 ) -> Rebuilt:
@@ -81,7 +81,7 @@ def rebuild(
     how: the way in which it reads. Raises `UsageError` where there is nothing to build from, or where
     queues lie in RocksDB.
     """
-    here = partial(build_here, how=how or LogReading())
+    here = partial(build_here, how=how or ReadOptions())
     return _Rebuild(store, options, Path(work), zone).run(build or here)
 
 

@@ -10,7 +10,7 @@ from rmqtool.broker.file_rules import FileRules
 from rmqtool.broker.index_files import IndexFiles
 from rmqtool.build.builder import Builder, Left, QueueBuilder
 from rmqtool.build.files import DerivedFiles
-from rmqtool.build.log import Heard, LogReading, build_log
+from rmqtool.build.log import Heard, build_log
 from rmqtool.build.queues import QueueTold
 from rmqtool.repair.rebuild_options import WantedQueues
 from rmqtool.scan.engine import choose_kernels
@@ -18,6 +18,8 @@ from rmqtool.scan.log import data_bytes
 from rmqtool.store.layout import Store
 
 if TYPE_CHECKING:
+    from rmqtool.scan.reader import ReadOptions
+
     Key = tuple[str, int]
 
 
@@ -44,7 +46,7 @@ def build_here(
     files: DerivedFiles,
     wanted: WantedQueues,
     next_name: Callable[[int], str],
-    how: LogReading,
+    how: ReadOptions,
 ) -> Made:
     """Reads the log once from end to end."""
     kernels = choose_kernels(data_bytes(store.segments))

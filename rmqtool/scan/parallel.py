@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_AHEAD = 4
+_AHEAD = 16
 """results that a worker may be ahead of its reader, however small they are"""
 
 _SMALL = 64 << 10

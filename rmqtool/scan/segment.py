@@ -48,7 +48,8 @@ class SegmentScan:
     only where that record is no older than the last one in front; older ones are left of a log that was cut
     there and went on. moving: a broker may be writing, so what looks bad in the active segment is read again
     before it is told (`moving.PATIENCE`). stop: once set, the scan ends with `Stopped`. step: bytes of a
-    search for the next record.
+    search for the next record. until: position behind which nothing is read ahead.
+    window_bytes: how much is read at once.
     """
 
     def __init__(  # noqa: PLR0913 - all but two are options
@@ -68,10 +69,12 @@ class SegmentScan:
         moving: bool = False,
         stop: threading.Event | None = None,
         step: int = STEP,
+        until: int | None = None,
+        window_bytes: int | None = None,
     ) -> None:
         import numpy as np
 
-        self._windows = Windows(source, stop)
+        self._windows = Windows(source, stop, until, window_bytes)
         self._stop = stop
         self._step = step
         self._source = source
@@ -87,7 +90,7 @@ class SegmentScan:
         self._start = start
         self._moving = moving and active
         self._settling = Settling()
-        self._readable = Readable(source)
+        self._readable = Readable(source, start)
         self._kernels = kernels or choose_kernels(source.size)
         self._rows = np.empty((batch_rows, ROW_WIDTH), np.int64)
         self._scratch = np.empty((1, ROW_WIDTH), np.int64)
@@ -293,6 +296,11 @@ class SegmentScan:
             return own
         self._scratch[:] = found
         return place
+
+    def record_from(self, position: int, limit: int) -> int | None:
+        """Where the first whole record at its own place begins in [position, limit), in front of a blank."""
+        place, kind = self._find(position, 0, any_offset=False, limit=limit)
+        return None if kind is Stop.BLANK or place is None or place >= limit else place
 
     def _find(
         self, position: int, shift: int, *, any_offset: bool, limit: int | None = None

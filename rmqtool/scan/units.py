@@ -99,8 +99,7 @@ def unit_states(units: npt.NDArray[Any], log: LogRange | None) -> npt.NDArray[np
         states[offset < log.low] = EXPIRED
     states[~valid_units(units)] = INVALID
     states[(offset == 0) & (size == PRE_BLANK_SIZE) & (units["tags_code"] == 0)] = PRE_BLANK
-    raw = np.ascontiguousarray(units).view(np.uint8).reshape(len(units), units.dtype.itemsize)
-    states[~raw.any(axis=1)] = ZERO
+    states[np.logical_and.reduce([units[name] == 0 for name in units.dtype.names or ()])] = ZERO
     return states
 
 

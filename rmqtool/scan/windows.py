@@ -16,11 +16,23 @@ if TYPE_CHECKING:
 
 
 class Windows:
-    """The last window read, and the next one when a position leaves it; none once `stop` is set."""
+    """The last window read, and the next one when a position leaves it; none once `stop` is set.
 
-    def __init__(self, source: ByteSource, stop: Event | None = None) -> None:
+    until: position behind which no more is copied than is needed, while the windows begin in front of it.
+    window_bytes: of windows that are copied, what the source likes unless given.
+    """
+
+    def __init__(
+        self,
+        source: ByteSource,
+        stop: Event | None = None,
+        until: int | None = None,
+        window_bytes: int | None = None,
+    ) -> None:
         self._source = source
         self._stop = stop
+        self._until = source.size if until is None else until
+        self._window_bytes = source.window_bytes if window_bytes is None else window_bytes
         self._window: npt.NDArray[np.uint8] | None = None
         self._origin = 0
         self._mapped = False
@@ -53,7 +65,10 @@ class Windows:
         self._window = None  # one less in memory while the next is read
         whole = self._source.zero_copy
         origin = 0 if whole else position
-        length = self._source.size if whole else max(self._source.window_bytes, need)
+        most = self._window_bytes
+        if position < self._until:
+            most = min(most, self._until - position)
+        length = self._source.size if whole else max(most, need)
         window = self._source.window(origin, length)
         wanted = min(max(need, 1), self._source.size - position)
         if origin + window.size < position + wanted:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from formats.commitlog import MESSAGE_MAGIC_CODE, MESSAGE_MAGIC_CODE_V2, Message, SysFlag
@@ -24,8 +26,11 @@ WINDOW = 1 << 18
 SAMPLE = 256
 _PAGE = 4096
 _LARGEST = 1 << 25
-_MAGICS = tuple(
-    magic.to_bytes(4, "big", signed=True) for magic in (MESSAGE_MAGIC_CODE, MESSAGE_MAGIC_CODE_V2)
+_MAGIC = re.compile(
+    b"|".join(
+        re.escape(magic.to_bytes(4, "big", signed=True))
+        for magic in (MESSAGE_MAGIC_CODE, MESSAGE_MAGIC_CODE_V2)
+    )
 )
 _CRC_NAME = b"__CRC32#\x01"
 _CRC_LENGTH = 20
@@ -75,10 +80,9 @@ def sample(segment: Segment, *, end: bool) -> list[Container]:
         with segment.open("pread") as source:
             stop = _data_end(source) if end else min(WINDOW, source.size)
             start = max(stop - WINDOW, 0)
-            records = _records(source, start, stop)
+            return _records(source, start, stop, end=end)
     except RmqtoolError:
         return []
-    return records[-SAMPLE:] if end else records[:SAMPLE]
 
 
 def _data_end(source: ByteSource) -> int:
@@ -93,17 +97,12 @@ def _data_end(source: ByteSource) -> int:
     return min(low * _PAGE, source.size)
 
 
-def _records(source: ByteSource, start: int, stop: int) -> list[Container]:
+def _records(source: ByteSource, start: int, stop: int, *, end: bool) -> list[Container]:
     data = source.window(start, stop - start).tobytes()
-    found: list[tuple[int, Container]] = []
-    for magic in _MAGICS:
-        at = data.find(magic, 4)
-        while at >= 0 and len(found) < 4 * SAMPLE:
-            record = _parse(source, data, start, at - 4)
-            if record is not None:
-                found.append((at, record))
-            at = data.find(magic, at + 4)
-    return [record for _, record in sorted(found, key=lambda one: one[0])]
+    places = [found.start() for found in _MAGIC.finditer(data, 4)]
+    parsed = (_parse(source, data, start, at - 4) for at in (reversed(places) if end else places))
+    records = list(islice((one for one in parsed if one is not None), SAMPLE))
+    return records[::-1] if end else records
 
 
 def _parse(source: ByteSource, data: bytes, start: int, at: int) -> Container | None:

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.bench import commands
 from tests.bench.data import BODY_SIZES, LOG_BYTES, BenchLog, make_log, make_queue
 from tests.bench.dumping import (
     MODES,
@@ -38,7 +39,8 @@ from tests.interop.jars import UnavailableError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.bench.measure import Figure
+    from tests.bench.encoding import against_single_records
+from tests.bench.measure import Figure
 
 DUMPED = {"1 KiB": 1, "300 B": 4}
 """what part of the log is dumped, so that both give about as many messages"""
@@ -63,6 +65,7 @@ def main() -> None:
 
 def _figures(directory: Path, rates: dict[str, Rate]) -> Iterator[Figure]:
     yield help_time()
+    yield from map(against_single_records, (256, 1024))
     yield start_time(directory)
     for name in BODY_SIZES:
         log = make_log(directory, name)
@@ -103,6 +106,7 @@ def _java(log: BenchLog) -> Iterator[Figure]:
     try:
         yield from against_java(log)
         yield against_java_rebuild(log)
+        yield from commands.against_java(log)
     except UnavailableError as missing:
         print(f"skipped, no real RocketMQ to compare with: {missing}", file=sys.stderr)
 

@@ -12,8 +12,9 @@ from rmqtool.broker.file_rules import FileRules
 from rmqtool.broker.index_files import IndexFiles, IndexNames
 from rmqtool.build.builder import Builder, QueueBuilder
 from rmqtool.build.files import DerivedFiles
-from rmqtool.build.log import LogReading, build_log
+from rmqtool.build.log import build_log
 from rmqtool.scan.engine import choose_kernels
+from rmqtool.scan.reader import ReadOptions
 from rmqtool.store.layout import Store
 from tests.bench.data import make_log
 from tests.bench.measure import Figure, in_turn, run_alone
@@ -42,7 +43,7 @@ def against_java_rebuild(log: BenchLog, rounds: int = ROUNDS) -> Figure:
     """
     out = log.root.parent / f"{log.root.name}.rebuilt"
     try:
-        with _java_rebuilds(log.root, log.size) as java:
+        with java_rebuilds(log.root, log.size) as java:
             taken = in_turn({"java": java, "ours": lambda: _build(log, out)}, rounds)
     finally:
         shutil.rmtree(out, ignore_errors=True)
@@ -86,7 +87,7 @@ def _build(log: BenchLog, out: Path) -> float:
     kernels, rules, files = choose_kernels(), FileRules(), DerivedFiles(out)
     index = IndexFiles(rules, files, kernels, IndexNames().next_name)
     builder = Builder(QueueBuilder(rules, files, kernels), index)
-    heard = build_log(segments, builder, kernels, LogReading())
+    heard = build_log(segments, builder, kernels, ReadOptions())
     seconds = time.perf_counter() - began
     assert builder.records == log.facts.messages
     assert not heard.lost_bytes and not heard.bad_body_count  # noqa: PT018 - one statement: nothing was wrong
@@ -94,7 +95,7 @@ def _build(log: BenchLog, out: Path) -> float:
 
 
 @contextmanager
-def _java_rebuilds(root: Path, size: int) -> Iterator[Callable[[], float]]:
+def java_rebuilds(root: Path, size: int) -> Iterator[Callable[[], float]]:
     """A function that takes queues and index away, loads the store in one JVM and returns the seconds."""
     from tests.interop.jars import jars
     from tests.interop.javastore import JavaStore
@@ -108,12 +109,12 @@ def _java_rebuilds(root: Path, size: int) -> Iterator[Callable[[], float]]:
     }
     with ExitStack() as stack:
         store = JavaStore(JAVA_RELEASE, root, start=False, **settings)
-        stack.callback(_remove, root)
+        stack.callback(remove_derived, root)
         stack.callback(store.kill)
         store.call("close")
 
         def load() -> float:
-            _remove(root)
+            remove_derived(root)
             opened = store.call("open", root=str(root), start=False, settings=settings)
             assert opened["loaded"]
             end = store.call("bounds")["max"]
@@ -124,7 +125,7 @@ def _java_rebuilds(root: Path, size: int) -> Iterator[Callable[[], float]]:
         yield load
 
 
-def _remove(root: Path) -> None:
+def remove_derived(root: Path) -> None:
     """Takes away what the store made beside the log."""
     for name in DERIVED:
         shutil.rmtree(root / name, ignore_errors=True)

@@ -14,7 +14,7 @@ from tests.bench.data import UNITS_IN_A_FILE
 from tests.bench.measure import Figure, in_turn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from rmqtool.store.bytes import ByteSource
@@ -76,7 +76,7 @@ def against_java(log: BenchLog) -> list[Figure]:
 
     Raises UnavailableError without Java or its jars.
     """
-    with _java_loads(log.root, log.size) as load:
+    with java_loads(log.root, log.size) as load:
         taken = in_turn(
             {"java": load, "frame": lambda: _fresh(log, Check.CRC), "all": lambda: _fresh(log, Check.ALL)}
         )
@@ -95,11 +95,11 @@ def against_java(log: BenchLog) -> list[Figure]:
 
 
 @contextmanager
-def _java_loads(root: Path, size: int) -> Iterator[object]:
+def java_loads(root: Path, size: int, *, index: bool = False) -> Iterator[Callable[[], float]]:
     """A function that loads the store once more in one JVM and returns the seconds.
 
-    A first run builds the consume queues and shuts down, so that later loads have nothing to dispatch; a log
-    of one segment is then read from its first byte.
+    A first run builds the consume queues, with `index` the index too, and shuts down: later loads have
+    nothing to dispatch; a log of one segment is then read from its first byte.
     """
     from tests.interop.jars import jars
     from tests.interop.javastore import JavaStore
@@ -108,7 +108,7 @@ def _java_loads(root: Path, size: int) -> Iterator[object]:
     settings = {
         "mappedFileSizeCommitLog": size,
         "mappedFileSizeConsumeQueue": UNITS_IN_A_FILE * 20,
-        "messageIndexEnable": False,
+        "messageIndexEnable": index,
     }
     with ExitStack() as stack:
         store = JavaStore(JAVA_RELEASE, root, **settings)

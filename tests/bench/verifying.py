@@ -7,7 +7,6 @@ import time
 from typing import TYPE_CHECKING
 
 from fixtures.derived import write_derived
-from rmqtool.check.account import BATCH_ROWS
 from rmqtool.check.cross import CrossCheck
 from rmqtool.check.index import IndexCheck, LogRange
 from rmqtool.check.index_keys import keys_of
@@ -20,6 +19,7 @@ from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check
 from rmqtool.scan.files import FileReader
 from rmqtool.scan.lanes import Lanes
+from rmqtool.scan.reader import BATCH_ROWS
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.access import Access
 from rmqtool.store.layout import FileKind, Store

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from rmqtool.broker.index_files import IndexFiles, IndexNames
 from rmqtool.build.builder import Builder, QueueBuilder
 from rmqtool.build.files import DerivedFiles
-from rmqtool.build.log import LogReading, build_log
+from rmqtool.build.log import build_log
 from rmqtool.recovery.queue_ends import is_somebodys
 from rmqtool.scan import kernels_python
 from rmqtool.scan.engine import choose_kernels
+from rmqtool.scan.reader import ReadOptions
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -41,7 +42,7 @@ def build(
         return is_somebodys(store.topics, topic)
 
     builder = Builder(QueueBuilder(rules, files, kernels, wanted), index)
-    return builder, build_log(store.segments, builder, kernels, LogReading(jobs=jobs))
+    return builder, build_log(store.segments, builder, kernels, ReadOptions(jobs=jobs))
 
 
 def files_of(root: Path, *kinds: str) -> dict[str, bytes]:

@@ -12,11 +12,12 @@ from rmqtool.broker.index_files import IndexNames
 from rmqtool.build.builder import Builder, QueueBuilder, Queues
 from rmqtool.build.files import DerivedFiles
 from rmqtool.build.index_cut import SpooledKeys, cut_index
-from rmqtool.build.log import LogReading, build_log
+from rmqtool.build.log import build_log
 from rmqtool.build.spool import KeySpool, QueueSpool, SpoolFile, feed, read_frames
 from rmqtool.pipeline.parts import log_parts
 from rmqtool.recovery.queue_ends import is_somebodys
 from rmqtool.scan import kernels_python
+from rmqtool.scan.reader import ReadOptions
 from rmqtool.store.layout import Store
 from tests.build.building import build, files_of
 from tests.tiers import sampled
@@ -44,7 +45,7 @@ def spool(store: Store, whole: Store, rules: FileRules, place: Path) -> Part:
             lambda topic, _: is_somebodys(whole.topics, topic),
             sink,
         )
-        build_log(store.segments, Builder(queues, keys), kernels_python, LogReading())
+        build_log(store.segments, Builder(queues, keys), kernels_python, ReadOptions())
     return frames.path, sink.places, queues.lost, SpooledKeys(keyed.path, keys.keys, keys.first, keys.last)
 
 

@@ -12,6 +12,7 @@ from fixtures import strict
 from fixtures.compound import make
 from fixtures.goldens import open_golden
 from fixtures.stores import PREPARED, ROLLBACK, HandmadeStore, healthy_store
+from formats.tags_code import tags_hash
 from tests.helpers import rmq
 
 if TYPE_CHECKING:
@@ -572,3 +573,38 @@ def test_a_topic_that_is_not_utf8_is_damage_to_everybody(tmp_path: Path, kind: s
     assert f'"lost":{{"messages":{int(kind != "known")},' in told.stdout
     assert rmq("verify", out).exit_code == 0
     assert rmq("doctor", out).exit_code == 0
+
+
+@pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
+def test_a_queue_file_that_does_not_reach_its_first_entry(tmp_path: Path, release: str) -> None:
+    """Seed 10630: a broker looks for an entry in the file whose name covers its place, and finds none."""
+    store = orders(tmp_path / "store")
+    path = store.root / "consumequeue/Orders/0"
+    (path / f"{0:020d}").rename(path / f"{1:020d}")
+    told = json.loads(rmq("doctor", store.root, "--json", "--as-version", release).stdout)
+    assert told["verdict"] == "damaged"
+    assert told["already_damaged"]["messages"] == 1
+
+
+@pytest.mark.parametrize(("release", "delayed"), [("4.9.0", True), ("4.9.8", False), ("5.3.3", True)])
+def test_delayed_messages_that_recovery_dispatches(tmp_path: Path, release: str, delayed: bool) -> None:
+    """Seed 10633: from 4.9.2 on delay levels are parsed behind recovery, before and since 5.0.0 in front."""
+    store = HandmadeStore()
+    for _ in range(3):
+        store.put("SCHEDULE_TOPIC_XXXX", b"body", tags="TagA", properties={"DELAY": "1"})
+    store.write(tmp_path / "store")
+    was = strict.entries(store.root)
+    shutil.rmtree(store.root / "consumequeue")
+    (store.root / "abort").touch()
+    out, conf = tmp_path / "out", tmp_path / "broker.conf"
+    conf.write_text("messageDelayLevel=7s 9s\n")
+    given = ("--policy", "broker", "--as-version", release, "--output", out, "--store-config", conf)
+    assert rmq("recover", store.root, *given, "--apply").exit_code == 0
+    records, _ = strict.walk(out)
+    now = strict.entries(out)
+    assert {key: (one.offset, one.size) for key, one in now.items()} == {
+        key: (one.offset, one.size) for key, one in was.items()
+    }
+    for one in now.values():
+        time = records[one.offset].store_timestamp + 7000
+        assert one.tags == (time if delayed else tags_hash("TagA"))

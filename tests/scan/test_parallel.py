@@ -94,7 +94,7 @@ def test_a_worker_waits_for_its_reader() -> None:
     results = in_order([0, 1], work, 2)
     next(results)
     time.sleep(0.3)
-    assert made.count(1) <= 8
+    assert made.count(1) <= 20
     assert sum(1 for _ in results) == 1999
 
 

@@ -64,13 +64,14 @@ def plan_broker_policy(
     and reading errors.
     """
     _demand_modelled(settings)
-    watcher = Watcher(reading.kernels)
-    start = Start(store, traits_of(release), settings, reading, keep_units=True)
+    traits = traits_of(release)
+    rules = replace(rules_of(store, release), header_at_stop=False)
+    watcher = Watcher(reading.kernels, {} if traits.late_delay_levels else rules.levels)
+    start = Start(store, traits, settings, reading, keep_units=True)
     start.dispatcher.watch = watcher.see
     refusal = _load(store, release, settings, reading, start)
     edits = [*_removals(start), *_given_up(start), *queue_edits(start, watcher)]
     if start.plan is not None:
-        rules = replace(rules_of(store, release), header_at_stop=False)
         edits += [*index_edits(start, watcher, rules), *_checkpoint(store)]
     made = {one.change.path for one in edits if one.change.action is Action.PUT}
     edits = [one for one in edits if one.change.action is not Action.REMOVE or one.change.path not in made]

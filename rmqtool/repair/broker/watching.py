@@ -11,6 +11,7 @@ from rmqtool.scan.keys import key_hashes
 from rmqtool.scan.lanes import Lanes
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import ModuleType
 
     import numpy.typing as npt
@@ -23,10 +24,13 @@ _ROOM = 1 << 16
 
 
 class Watcher:
-    """Told every run that is dispatched. 24 bytes are kept for each record, 20 for each key."""
+    """Told every run that is dispatched. 24 bytes are kept for each record, 20 for each key.
 
-    def __init__(self, kernels: ModuleType) -> None:
-        self._lanes = Lanes(kernels, _ROOM)
+    levels: delays in ms by level, as recovery knows them (`Rules.levels`).
+    """
+
+    def __init__(self, kernels: ModuleType, levels: Mapping[int, int] | None) -> None:
+        self._lanes = Lanes(kernels, _ROOM, levels)
         self._hashing = kernels.hashes
         self._units: list[Ints] = []
         self._keys: list[tuple[Ints, Ints]] = []

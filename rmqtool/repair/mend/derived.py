@@ -13,14 +13,12 @@ from rmqtool.broker.file_rules import rules_of
 from rmqtool.broker.index_files import IndexFiles, IndexNames
 from rmqtool.build.builder import Builder, QueueBuilder, Queues
 from rmqtool.build.files import DerivedFiles
-from rmqtool.build.log import LogReading, build_log
+from rmqtool.build.log import build_log
 from rmqtool.check.findings import Severity
 from rmqtool.check.index import IndexCheck
 from rmqtool.check.index import LogRange as IndexedLog
 from rmqtool.check.index_keys import keys_of
-from rmqtool.check.log_reading import LogReader
 from rmqtool.check.ranges import Ranges
-from rmqtool.check.reading import Reading
 from rmqtool.recovery.queue_ends import is_somebodys
 from rmqtool.repair.content import FromFile
 from rmqtool.repair.mend.batch_files import BatchMender
@@ -31,6 +29,7 @@ from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.repair.same_bytes import same_bytes
 from rmqtool.scan.events import Gap, Records, Unreadable
 from rmqtool.scan.fields import Column
+from rmqtool.scan.reader import LogReader, ReadOptions
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
@@ -137,10 +136,13 @@ class DerivedMender:
         access = self.access
         # A mended index lags behind nothing: not after a crash, and not while this process has the lock.
         index = IndexCheck(store, self.kernels, access, unclean=False)
-        reading = Reading(self.jobs, advance=self.advance)
         hashing = self.kernels.hashes
         log = LogReader(
-            store.segments, reading, access, self.kernels, lambda one: partial(_Run.of, hashing, one)
+            store.segments,
+            ReadOptions(access, self.jobs, advance=self.advance),
+            self.kernels,
+            lambda one: partial(_Run.of, hashing, one),
+            false_blanks=True,
         )
         wrong = False
         for segment, event in log.events():
@@ -168,7 +170,7 @@ class DerivedMender:
             store.segments,
             Builder(None, index),
             self.kernels,
-            LogReading(self.access, self.jobs, advance=self.advance),
+            ReadOptions(self.access, self.jobs, advance=self.advance),
         )
         for path in sorted(files.times):
             built = files.place(path)

@@ -104,7 +104,7 @@ def _of_keep(store: Store, planned: Planned, reading: Reading) -> Iterator[str]:
         yield from (
             f"{file.shown}: units that lead to messages would move"
             for file, now in light
-            if file.shown not in before.spoiled and _moved(file, now, store.segments.first_offset)
+            if not before.spoils(file) and _moved(file, now, store.segments.first_offset, comparison.last)
         )
     yield from _new_harm(store, after, planned, reading)
 
@@ -118,8 +118,8 @@ def _light(store: Store, after: Store, planned: Planned) -> Iterator[tuple[Store
             yield file, after.file(path)
 
 
-def _moved(file: StoreFile, now: StoreFile | None, begin: int) -> bool:
-    """Whether a unit that leads into the log, which begins there, would be another one."""
+def _moved(file: StoreFile, now: StoreFile | None, begin: int, last: int) -> bool:
+    """Whether a unit would be another one that leads into the log, from its begin to its last record."""
     with file.open("pread") as before, ExitStack() as stack:
         after = stack.enter_context(now.open("pread")) if now is not None else None
         for at, window in data_windows(before, 0, _whole_units(file.size), _whole_units(STEP)):
@@ -129,7 +129,7 @@ def _moved(file: StoreFile, now: StoreFile | None, begin: int) -> bool:
                 raw = after.window(at, window.size)
                 kept = raw[: _whole_units(raw.size)].view(UNIT)
                 then[: len(kept)] = kept
-            there = (was["size"] > 0) & (was["physical_offset"] >= begin)
+            there = (was["physical_offset"] >= begin) & (was["physical_offset"] <= last) & (was["size"] > 0)
             same = (was["physical_offset"] == then["physical_offset"]) & (was["size"] == then["size"])
             if (there & ~same).any():
                 return True

@@ -84,6 +84,8 @@ class Comparison:
     changed: list[Record] = field(default_factory=list)
     more: int = 0
     compared: int = 0
+    last: int = -1
+    """physical offset of the result's last record"""
 
     def __post_init__(self) -> None:
         self._mine = {one.file.shown: one for one in self.source.segments}
@@ -101,7 +103,11 @@ class Comparison:
             self._at = segment
             self._left = list(reversed(self._changes.pop(segment.file.shown, ())))
             self._before, self._inside, self._count = 0, [], 0
-        if starts is None or not self._left:
+        if starts is None:
+            return
+        if len(starts):
+            self.last = segment.base + int(starts[-1])
+        if not self._left:
             return
         while self._left:
             change = self._left[-1]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rmqtool.check.account import Account, Accounting
 from rmqtool.check.findings import Severity
-from rmqtool.check.log_reading import LogReader
+from rmqtool.check.log_reading import CheckedLog
 from rmqtool.check.verify import Verification
 from rmqtool.scan.multi import LMQ_PREFIX
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rmqtool.check.findings import Finding
     from rmqtool.check.reading import Reading
     from rmqtool.check.verify import LogEvent
+    from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import Segment, SegmentSet
 
@@ -34,25 +35,35 @@ _MOST = 10_000
 class Errors:
     """What a verification calls an error. listed: by what it is about; by_code: how many of each.
 
-    spoiled: files that are not as brokers write them. Units of a light queue in front of the place that their
-    records state are: 5.x gives such offsets to records without a unit (`LmqDispatch#updateLmqOffsets`).
+    spoiled: bytes of queues, by directory, that are not as brokers write them. Units of a light queue in
+    front of the place that their records state are: 5.x gives such offsets to records without a unit
+    (`LmqDispatch#updateLmqOffsets`).
     """
 
     listed: dict[tuple[object, ...], tuple[str | None, str]] = field(default_factory=dict)
     by_code: dict[str, int] = field(default_factory=dict)
-    spoiled: set[str | None] = field(default_factory=set)
+    spoiled: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
     def add(self, one: Finding) -> None:
         """Takes one finding of any severity."""
         if one.severity is Severity.NOTE or _counted(one):
             return
-        self.spoiled.add(one.path)
+        directory, _, name = (one.path or "").rpartition("/")
+        if name.isdecimal():  # what was found may go on in the next file
+            start = int(name) + (one.position or 0)
+            self.spoiled.setdefault(directory, []).append((start, start + max(one.length or 0, 1)))
         if one.severity is not Severity.ERROR:
             return
         self.by_code[one.code] = self.by_code.get(one.code, 0) + 1
         if len(self.listed) < _MOST:
             about = one.code, one.path, one.position, one.physical_offset, one.part, one.queue_id
             self.listed[about] = one.path, f"{one.path or '.'}: {one.message} ({one.code})"
+
+    def spoils(self, file: StoreFile) -> bool:
+        """Whether something was found in a queue file."""
+        begin = file.base_offset or 0
+        found = self.spoiled.get(file.shown.rpartition("/")[0], ())
+        return any(start < begin + file.size and begin < end for start, end in found)
 
     def beyond(self, before: Errors) -> list[tuple[str | None, str]]:
         """Those that a store before did not have: path and words."""
@@ -74,11 +85,11 @@ def errors_of(store: Store, reading: Reading, kernels: ModuleType, see: See | No
     """All that `verify` finds wrong in a store at rest. see: told every record of its log, in order."""
     store = replace(store, at_rest=True)
     found = Errors()
-    access = reading.access(live=False)
+    options = reading.options(reading.access(live=False), live=False)
 
     def watched(segments: SegmentSet) -> Iterator[LogEvent]:
         account = replace(Accounting.of(store, kernels, reading), starts=see is not None)
-        for segment, event in LogReader(segments, reading, access, kernels, account).events():
+        for segment, event in CheckedLog(segments, options, kernels, account).events():
             if see is not None:
                 see(segment, event.starts if isinstance(event, Account) else None)
             yield segment, event

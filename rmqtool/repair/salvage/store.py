@@ -18,7 +18,7 @@ from rmqtool.broker.index_files import IndexFiles, IndexNames
 from rmqtool.broker.traits import behaviours
 from rmqtool.build.builder import Builder, QueueBuilder
 from rmqtool.build.files import DerivedFiles
-from rmqtool.build.log import LogReading, build_log
+from rmqtool.build.log import build_log
 from rmqtool.errors import StoreIOError
 from rmqtool.repair.salvage.arrange import Arrangement
 from rmqtool.repair.salvage.copies import copies
@@ -31,6 +31,7 @@ from rmqtool.repair.salvage.topics import topics_json
 from rmqtool.repair.salvage.write import Written, write_log
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.log import data_bytes
+from rmqtool.scan.reader import ReadOptions
 from rmqtool.store.layout import Store
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def _derive(root: str, release: str, config: StoreConfig | None, jobs: int) -> N
     derived = DerivedFiles(Path(root))
     queues = QueueBuilder(rules, derived, kernels)
     index = IndexFiles(rules, derived, kernels, IndexNames([], None).next_name)
-    build_log(store.segments, Builder(queues, index), kernels, LogReading(jobs=jobs))
+    build_log(store.segments, Builder(queues, index), kernels, ReadOptions(jobs=jobs))
     for path, last in derived.times.items():
         if last is not None:
             os.utime(os.path.join(root, path), ns=(last * 1_000_000, last * 1_000_000))

@@ -123,7 +123,7 @@ def _starts(
 ) -> None:
     """A broker starts, deletes nothing, and gives the next queue offsets; also after a crash."""
     checkpoint = root / "checkpoint"
-    before = checkpoint.read_bytes()
+    before = checkpoint.read_bytes() if checkpoint.exists() else b""
     if crash:
         (root / "abort").touch()
         checkpoint.write_bytes(bytes(24) + before[24:])
@@ -132,7 +132,9 @@ def _starts(
     gone = [one for one in gone if not (crash and one.startswith("index/"))]
     if crash:
         (root / "abort").unlink()
-        checkpoint.write_bytes(before)
+        checkpoint.unlink()
+        if before:
+            checkpoint.write_bytes(before)
     when = "after a crash" if crash else "normally"
     if not outcome.starts or gone or outcome.loss.messages or outcome.safe_to_start is False:
         found.append(f"a start {when}: {outcome.refusal}, deletes {gone}, loses {outcome.loss.messages}")

@@ -97,6 +97,22 @@ def test_units_of_further_queues_say_where_records_were(tmp_path: Path) -> None:
     assert light[1] == light[0]
 
 
+def test_units_behind_the_end_of_the_log_go(tmp_path: Path) -> None:
+    """Seed 10750: they lead to no message, also in files in front of which the range of them begins."""
+    store = LightStore()
+    for _ in range(45):
+        store.light(A)
+    store.write(tmp_path / "store")
+    was = strict.entries(store.root)
+    lost = store.stored[-8:]
+    for one in lost:
+        store.patch(*store.segment(one.offset), bytes(one.size))
+    now = strict.entries(recovered(store, tmp_path))
+    left = {key: one for key, one in was.items() if one.offset < lost[0].offset}
+    assert [key for key in left if not left[key].same(now.get(key))] == []
+    assert now.keys() == left.keys()
+
+
 def expire(store: HandmadeStore) -> int:
     """The first segment is gone, with a prepared record; where the log begins."""
     store.remove(f"commitlog/{0:020d}")

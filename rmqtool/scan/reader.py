@@ -1,0 +1,277 @@
+"""The reader of a log: segments, and parts of large ones, side by side; what they hold in physical order.
+
+Bytes are copied, never mapped: what is made of a run of records looks at it more than once, and must see the
+same bytes each time, whatever happens to the file. It is no slower: reading 1 GiB of a file in the page cache
+takes as long as the page faults of a new mapping, and giving that back takes time as well.
+
+With several jobs a large segment is cut. A part begins at the first whole record at its own place behind a
+cut. That may lie in the body of another record, or behind the end of the data: so a part counts only if the
+one before it ends just there, as a scan of the whole segment would, and is dropped otherwise; the one before
+it then goes on to the next part that begins where it has come to.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+
+from formats.commitlog import END_FILE_MIN_BLANK_LENGTH
+from rmqtool.errors import RmqtoolError, VanishedError
+from rmqtool.scan.events import End, Records, Unreadable
+from rmqtool.scan.fields import Check, Field, Stop
+from rmqtool.scan.log import before, open_patched
+from rmqtool.scan.parallel import Lane, in_order
+from rmqtool.scan.segment import SegmentScan
+from rmqtool.store.access import Access
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import ModuleType
+
+    from rmqtool.scan.events import Event
+    from rmqtool.store.patched import PatchedSource
+    from rmqtool.store.segments import Segment, SegmentSet
+
+PART_BYTES = 16 << 20
+"""bytes of a segment between two cuts"""
+
+BATCH_ROWS = 8192
+"""records in a run at most"""
+
+WINDOW_BYTES = 4 << 20
+"""bytes that are read at once: a run of records has them still in a cache"""
+
+_NEAR = 1 << 20
+"""bytes behind a cut in which the record must begin that a part begins with"""
+
+_SEARCHED = 64 << 10
+"""bytes that are read at once to find it"""
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a log is read. live: a broker may be writing. advance: told how many bytes are done.
+
+    jobs: parts read at once; memory depends neither on them nor on the log.
+    """
+
+    access: Access = field(default_factory=Access)
+    jobs: int = 1
+    live: bool = False
+    advance: Callable[[int], object] | None = None
+
+
+class Sized(Protocol):
+    """Anything of known size."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory, about."""
+
+
+Made = TypeVar("Made", bound=Sized)
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """A segment of a live store that was deleted after it was listed."""
+
+
+class _Parts:
+    """Where the parts of positions [low, high) of a segment begin.
+
+    due: where the next part begins that counts, and told: up to where bytes are done; set by one thread.
+    """
+
+    def __init__(self, segment: Segment, low: int, high: int, count: int, reader: LogReader[Any]) -> None:
+        self.segment = segment
+        self.low, self.high = low, high
+        self.due = self.told = low
+        self.count = count
+        self._reader = reader
+        self._starts: dict[int, int | None] = {0: low}
+        self._lock = Lock()
+
+    def start(self, number: int) -> int | None:
+        """Position at which a part begins; None for one that has no beginning."""
+        with self._lock:
+            if number not in self._starts:
+                self._starts[number] = self._found(number)
+            return self._starts[number]
+
+    def behind(self, number: int, position: int) -> int:
+        """Where the next part behind `number` begins from `position` on, or the end of what is read."""
+        for following in range(number + 1, self.count):
+            start = self.start(following)
+            if start is not None and start >= position:
+                return min(start, self.high)
+        return self.high
+
+    def _found(self, number: int) -> int | None:
+        how = self._reader
+        cut = number * how.part_bytes
+        if not self.low < cut < self.high:
+            return None
+        try:
+            source, _ = open_patched(self.segment, how.access, Lane())
+            with source:
+                scan = SegmentScan(
+                    source, self.segment.base, batch_rows=1, kernels=how.kernels, window_bytes=_SEARCHED
+                )
+                return scan.record_from(cut, cut + _NEAR)
+        except RmqtoolError:
+            return None
+
+
+class _Part(NamedTuple):
+    parts: _Parts
+    number: int
+
+
+class _Told(NamedTuple):
+    """start: of the part. now: position up to which it has come. event: None at its end."""
+
+    parts: _Parts
+    start: int
+    now: int
+    event: object
+
+
+@dataclass(frozen=True)
+class LogReader(Generic[Made]):
+    """made: gives, for each part of a segment, what takes its runs of records.
+
+    chosen: the segments that are read, all unless given. checks, batch_rows, false_blanks: of `SegmentScan`.
+    part_bytes: of a segment between two cuts.
+    """
+
+    segments: SegmentSet
+    options: ReadOptions
+    kernels: ModuleType
+    made: Callable[[Segment], Callable[[Records], Made]]
+    chosen: Sequence[Segment] | None = None
+    checks: Check = Check.ALL
+    batch_rows: int = BATCH_ROWS
+    false_blanks: bool = False
+    part_bytes: int = PART_BYTES
+
+    @property
+    def access(self) -> Access:
+        """How segments are opened."""
+        return replace(self.options.access, mode="pread")
+
+    def events(self) -> Iterator[tuple[Segment, Any]]:
+        """Everything in the segments: what `made` makes of runs of records, and `told` of other events.
+
+        What cannot be read of a segment is `Unreadable`, or the segment `Expired`.
+        """
+        advance = self.options.advance or _nothing
+        with closing(in_order(self._cut(), self._read, self.options.jobs, size=_size)) as found:
+            for parts, start, now, event in found:
+                if start != parts.due:
+                    continue
+                advance(now - parts.told)
+                parts.told = now
+                if event is None:
+                    parts.due = now
+                else:
+                    yield parts.segment, event
+
+    def _cut(self) -> list[_Part]:
+        low, high = self.segments.span
+        found: list[_Part] = []
+        for one in self.segments if self.chosen is None else self.chosen:
+            start, end = max(low - one.base, 0), min(high - one.base, one.size)
+            whole = self.options.jobs <= 1 or self.options.live
+            count = 1 if whole else max(-(-end // self.part_bytes), 1)
+            parts = _Parts(one, start, end, count, self)
+            found += [_Part(parts, number) for number in range(count)]
+        return found
+
+    def _read(self, part: _Part, lane: Lane) -> Iterator[_Told]:
+        """One part, for one thread."""
+        parts, number = part
+        start = parts.start(number)
+        if start is None or start < parts.due:
+            return
+        now = start
+        for now, event in self._events(parts, number, start, lane):
+            if start < parts.due:
+                return
+            yield _Told(parts, start, now, event)
+        yield _Told(parts, start, now, None)
+
+    def _events(self, parts: _Parts, number: int, start: int, lane: Lane) -> Iterator[tuple[int, object]]:
+        """Where the part has come to, and what was read; at the end where it ends."""
+        segment = parts.segment
+        live = self.options.live
+        if not (segment.size or live):
+            yield 0, End(0, Stop.END, END_FILE_MIN_BLANK_LENGTH, 0)
+            return
+        done = start
+        made = self.made(segment)
+        try:
+            source, changed = open_patched(segment, self.access, lane)
+            with source:
+                stop = parts.behind(number, start + 1)
+                scan = SegmentScan(
+                    source,
+                    segment.base,
+                    checks=self.checks,
+                    active=self.segments.is_active(segment),
+                    false_blanks=self.false_blanks,
+                    start=start,
+                    until=stop,
+                    window_bytes=WINDOW_BYTES,
+                    batch_rows=self.batch_rows,
+                    kernels=self.kernels,
+                    moving=live or changed,
+                    stop=lane.stop,
+                )
+                for event in scan:
+                    rest: Event | None = event
+                    while rest is not None:
+                        if isinstance(rest, Records):
+                            run, rest = _divided(rest, stop)
+                            last = run.rows[-1]
+                            done = int(last[Field.POSITION] + last[Field.STORE_SIZE])
+                            of_run = made(run)
+                            lane.take(of_run.nbytes)
+                            yield done, of_run
+                        else:
+                            done = done if isinstance(rest, End) else max(done, rest.position + rest.length)
+                            yield done, self.told(source, rest)
+                            rest = None
+                        if done >= stop:
+                            stop = parts.behind(number, done)
+                        if done >= stop < segment.size:
+                            return
+        except VanishedError as error:
+            yield segment.size, Expired() if live else Unreadable(0, segment.size, str(error))
+            return
+        except RmqtoolError as error:
+            yield segment.size, Unreadable(done, max(parts.high - done, 0), str(error))
+            return
+        yield segment.size, None
+
+    def told(self, source: PatchedSource, event: Event) -> Any:  # noqa: ARG002 - for who looks closer
+        """What becomes of an event of `SegmentScan` that is no run of records."""
+        return event
+
+
+def _divided(run: Records, stop: int) -> tuple[Records, Records | None]:
+    """The records that begin in front of a position, of which there are some, and the others."""
+    first = before(run, stop)
+    count = len(first.rows)
+    rest = Records(run.rows[count:], run.window, run.origin) if count < len(run.rows) else None
+    return first, rest
+
+
+def _size(part: _Part) -> int:
+    return part.parts.segment.size
+
+
+def _nothing(_: int) -> None:
+    """Nobody waits."""
