@@ -163,7 +163,7 @@ def traits_of(release: str) -> Traits:
     try:
         wanted = version_key(release)
     except ValueError:
-        raise UsageError(f"{release} is no release; known are {RELEASES[0]} to {RELEASES[-1]}") from None
+        raise UsageError(f"{release} is not a release; known are {RELEASES[0]} to {RELEASES[-1]}") from None
     return next((one for one in reversed(TABLE) if version_key(one.since) <= wanted), TABLE[0])
 
 

@@ -34,11 +34,11 @@ GROUPS: dict[str, str] = {
 """commands that have commands of their own, with their help in one line"""
 
 COMMANDS: dict[str, Entry] = {
-    "info": Entry("rmqtool.cli.info", "What lies in a store: files, topics, queues, release, state."),
+    "info": Entry("rmqtool.cli.info", "What a store contains: files, topics, queues, release, state."),
     "dump": Entry("rmqtool.cli.dump", "Decode every byte of a store, a folder in it or a single file."),
     "verify": Entry(
         "rmqtool.cli.verify",
-        "Is this store right? Every record, unit and index item, and each against the others.",
+        "Is this store right? Every record, queue entry and index entry, each against the others.",
     ),
     "doctor": Entry("rmqtool.cli.doctor", "Is it safe to start this broker, and what will it do?"),
     "show": Entry("rmqtool.cli.show", "One record in full, with an annotated hex view."),
@@ -49,7 +49,7 @@ COMMANDS: dict[str, Entry] = {
     ),
     "query-time": Entry("rmqtool.cli.query_time", "The queue offset that belongs to a point in time."),
     "tail": Entry("rmqtool.cli.tail", "The last messages, and with -f those that follow."),
-    "stats": Entry("rmqtool.cli.stats", "What the messages of a store add up to."),
+    "stats": Entry("rmqtool.cli.stats", "Message counts, sizes and rates of a store."),
     "export": Entry(
         "rmqtool.cli.export",
         "Messages into a file: NDJSON, CSV, Parquet, raw records, or one to send them again from.",
@@ -67,7 +67,7 @@ COMMANDS: dict[str, Entry] = {
         "rmqtool.cli.explain",
         "RocketMQ log lines: their meaning, normal or not, what to look at, the next command.",
     ),
-    "rebuild": Entry("rmqtool.cli.rebuild", "Consume queues and index anew from the commit log."),
+    "rebuild": Entry("rmqtool.cli.rebuild", "Rebuild consume queues and index from the commit log."),
     "undo": Entry("rmqtool.cli.undo", "Puts back what an in-place command changed, from its journal."),
     "checkpoint show": Entry(
         "rmqtool.cli.checkpoint_show", "The checkpoint, and what the data proves about it."
@@ -78,14 +78,14 @@ COMMANDS: dict[str, Entry] = {
         "rmqtool.cli.pipeline.export", "Messages of many stores into one directory, on Spark."
     ),
     "pipeline rebuild": Entry(
-        "rmqtool.cli.pipeline.rebuild", "Consume queues and index of many stores anew, on Spark."
+        "rmqtool.cli.pipeline.rebuild", "Rebuild consume queues and index of many stores, on Spark."
     ),
     "pipeline query-key": Entry(
         "rmqtool.cli.pipeline.query_key", "Messages by any number of keys in many stores, on Spark."
     ),
     "pipeline sql": Entry("rmqtool.cli.pipeline.sql", "Spark's SQL over many stores."),
     "pipeline stats": Entry(
-        "rmqtool.cli.pipeline.stats", "What the messages of many stores add up to, on Spark."
+        "rmqtool.cli.pipeline.stats", "Message counts, sizes and rates of many stores, on Spark."
     ),
     "pipeline stream": Entry(
         "rmqtool.cli.pipeline.stream", "Messages of live stores into files as they come, on Spark."

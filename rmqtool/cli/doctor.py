@@ -131,7 +131,7 @@ def _seconds(text: str) -> float:
         try:
             value = float(text)
         except ValueError:
-            raise UsageError(f"{text} is no number of seconds") from None
+            raise UsageError(f"{text} is not a valid number of seconds") from None
         if not 0 < value < float("inf"):
             raise UsageError("must be more than 0")
         return value

@@ -85,9 +85,9 @@ def refuse_options(context: Context, bodies: BodyOptions, *, unwrap: bool) -> No
     if unwrap:
         raise UsageError(f"--unwrap and {form} exclude each other")
     if bodies.redacted:
-        raise UsageError(f"--redact means nothing with {form}, which shows whole records")
+        raise UsageError(f"--redact cannot be combined with {form}, which shows whole records")
     if bodies.body or bodies.body_sha256:
-        raise UsageError(f"--body and --body-sha256 mean nothing with {form}, which shows records")
+        raise UsageError(f"--body and --body-sha256 cannot be combined with {form}, which shows records")
 
 
 class Dump:

@@ -116,7 +116,7 @@ def _evidence(
 ) -> Callable[[Cause], list[str]] | None:
     if path is None:
         if options.store_config or options.commitlog:
-            raise UsageError("--store-config and --commitlog mean nothing without --store")
+            raise UsageError("--store-config and --commitlog need --store")
         return None
     from rmqtool.cli.opened import open_store
     from rmqtool.explain.evidence import StoreEvidence

@@ -155,7 +155,7 @@ def _target(given: list[str] | None, output: OutputOptions, partition: str | Non
     _refuse_time(to, output)
     path = Path(to)
     if not path.name or path.name in {".", ".."}:
-        raise UsageError(f"--to: {to} is no name for a file")
+        raise UsageError(f"--to: {to} is not a valid file name")
     form = output.format or SUFFIXES.get(path.suffix.lower()) or ("parquet" if partition else None)
     if form is None:
         raise UsageError(
@@ -230,15 +230,17 @@ def partition_keys(text: str | None) -> tuple[str, ...]:
     """What `--partition` names, none without it."""
     keys = tuple(part.strip() for part in text.split(",")) if text is not None else ()
     if not set(keys) <= set(_PARTITIONS) or len(set(keys)) != len(keys):
-        raise UsageError(f"--partition: '{text}' is none of topic, day, topic,day")
+        raise UsageError(f"--partition: '{text}' must be one of: topic; day; topic,day")
     return keys
 
 
 def _refuse_shaping(form: str, bodies: BodyOptions) -> None:
     if bodies.redacted:
-        raise UsageError(f"--redact means nothing with --format {form}, which has whole records")
+        raise UsageError(f"--redact cannot be combined with --format {form}, which has whole records")
     if bodies.body or bodies.body_sha256:
-        raise UsageError(f"--body and --body-sha256 mean nothing with --format {form}, which has records")
+        raise UsageError(
+            f"--body and --body-sha256 cannot be combined with --format {form}, which has records"
+        )
 
 
 def _outside(store: Store, path: Path) -> None:

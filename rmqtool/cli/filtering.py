@@ -104,7 +104,7 @@ def _each(option: str, texts: list[str] | None, parse: Callable[[str], T]) -> li
 
 def _in_order(first: str, low: int | None, second: str, high: int | None) -> None:
     if low is not None and high is not None and low > high:
-        raise UsageError(f"{first} lies behind {second}")
+        raise UsageError(f"{first} is later than {second}")
 
 
 def _queue_number(text: str) -> int | None:

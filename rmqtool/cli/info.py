@@ -45,7 +45,7 @@ CSV_COLUMNS = (
     ]
 )
 def command(path: StoreArgument = None, *, store: StoreOptions, output: OutputOptions) -> ExitCode:
-    """What lies in a store: files, topics, queues, release, state.
+    """What a store contains: files, topics, queues, release, state.
 
     Every file is listed with its kind, size and real disk blocks, also the unknown ones; segments with the
     range of their offsets and times, queues with min and max offset as their files hold them. Release and

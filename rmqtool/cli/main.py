@@ -24,7 +24,7 @@ _LONGEST = 16384
 """characters of an error, more than two paths have"""
 
 _BARE = """\
-rmqtool doctor STORE   may this broker be started, and what would it do?
+rmqtool doctor STORE   is it safe to start this broker, and what will it do?
 rmqtool recover STORE  keeps every intact message; a plan only, without --apply
 rmqtool --help         see, query, mend, many stores at once; each with examples
 """

@@ -35,7 +35,8 @@ StoreArgument = Annotated[
     str | None,
     typer.Argument(
         metavar="STORE",
-        help="Store root, commitlog directory or DLedger directory; absent or -: $RMQTOOL_STORE.",
+        help="Store root, commitlog directory or DLedger directory; "
+        "if omitted or '-', $RMQTOOL_STORE is used.",
         show_default=False,
     ),
 ]
@@ -45,7 +46,8 @@ PathArgument = Annotated[
     str | None,
     typer.Argument(
         metavar="PATH",
-        help="A store, a folder inside one, or a single file, also copied away; absent or -: $RMQTOOL_STORE.",
+        help="A store, a folder inside one, or a single file, also copied away; "
+        "if omitted or '-', $RMQTOOL_STORE is used.",
         show_default=False,
     ),
 ]
@@ -239,7 +241,7 @@ class VersionOptions:
         typer.Option(
             "--as-version",
             metavar="X.Y.Z",
-            help="RocketMQ release to answer for; otherwise inferred from the disk, and said.",
+            help="RocketMQ release to answer for; otherwise inferred from the store and reported.",
             show_default=False,
             rich_help_panel=_READING,
         ),

@@ -46,7 +46,7 @@ def named(option: str) -> Iterator[None]:
 def parse_int(text: str, *, minimum: int = INT64_MIN, maximum: int = INT64_MAX) -> int:
     """A whole number, decimal or 0x…, between `minimum` and `maximum`."""
     if not re.fullmatch(r"[+-]?(?:[0-9]+|0[xX][0-9a-fA-F]+)", text):
-        raise UsageError(f"'{text}' is no whole number")
+        raise UsageError(f"'{text}' is not a whole number")
     digits = text.lstrip("+-")
     if len(digits) > MAX_DIGITS:
         raise UsageError(f"a number of {len(digits)} digits is not between {minimum} and {maximum}")
@@ -88,7 +88,7 @@ def _moment(iso: str, text: str, zone: Zone) -> int:
     try:
         return zone.millis(datetime.fromisoformat(iso))
     except (ValueError, OverflowError) as error:
-        raise UsageError(f"'{text}' is no time; give {_TIME_FORMS}") from error
+        raise UsageError(f"'{text}' is not a valid time; give {_TIME_FORMS}") from error
 
 
 def parse_offset(text: str, resolve: Callable[[int, int], int] | None = None) -> int:
@@ -105,7 +105,9 @@ def parse_offset(text: str, resolve: Callable[[int, int], int] | None = None) ->
         base = parse_int(segment, minimum=0)
         place = parse_int(position, minimum=0)
     except UsageError as error:
-        raise UsageError(f"'{text}' is no offset; give a decimal, 0x… or SEGMENT:POSITION") from error
+        raise UsageError(
+            f"'{text}' is not a valid offset; give a decimal, 0x… or SEGMENT:POSITION"
+        ) from error
     return resolve(base, place) if resolve else parse_int(str(base + place), minimum=0)
 
 
@@ -113,7 +115,7 @@ def parse_size(text: str) -> int:
     """A number of bytes: `4096`, `64KiB`, `1.5MB`, `1GiB`; `64K` is 64 KiB. A rate may end with `/s`."""
     match = _SIZE.fullmatch(text.strip().removesuffix("/s"))
     if not match or (match[3] and not match[2]):
-        raise UsageError(f"'{text}' is no size; give bytes, 64KiB, 1.5MB or 1GiB")
+        raise UsageError(f"'{text}' is not a valid size; give bytes, 64KiB, 1.5MB or 1GiB")
     number, unit, binary, byte = match.groups()
     base = 1000 if byte and not binary else 1024
     whole, _, fraction = number.partition(".")
@@ -154,7 +156,7 @@ def _offset_sides(text: str) -> tuple[str, str]:
             cut = 2 if first else 1
             return ":".join(parts[:cut]), ":".join(parts[cut:])
     hint = "with SEGMENT:POSITION on one side write SEGMENT as the 20-digit file name"
-    raise UsageError(f"'{text}' is no offset range; give A:B, A: or :B ({hint})")
+    raise UsageError(f"'{text}' is not a valid offset range; give A:B, A: or :B ({hint})")
 
 
 def _ordered(text: str, low: T | None, high: T | None) -> tuple[T | None, T | None]:
@@ -190,5 +192,5 @@ def parse_names(text: str, allowed: tuple[str, ...]) -> frozenset[str]:
     names = frozenset(part.strip() for part in text.split(","))
     unknown = sorted(names - set(allowed))
     if unknown:
-        raise UsageError(f"'{unknown[0]}' is none of {', '.join(allowed)}")
+        raise UsageError(f"'{unknown[0]}' must be one of: {', '.join(allowed)}")
     return names

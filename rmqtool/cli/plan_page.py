@@ -168,8 +168,8 @@ def _takes(outcome: Outcome) -> str:
 
 def _line(change: Change) -> str:
     where = "" if change.position is None else f" at {change.position}"
-    length = "" if change.length is None else f", {change.length} bytes"
-    size = "" if change.size is None or change.action == "write" else f" to {change.size} bytes"
+    length = "" if change.length is None else f", {change.length:,} bytes"
+    size = f" to {change.size:,} bytes" if change.action == "resize" and change.size is not None else ""
     return f"{change.action}{size}{where}{length} ({change.why}): {change.message}"
 
 

@@ -42,7 +42,7 @@ def command(
         str | None,
         typer.Argument(
             metavar="[TOPIC]",
-            help="Topic, also as a glob; absent or -: all topics that queues or topics.json name.",
+            help="Topic, also as a glob; if omitted or '-', all topics that queues or topics.json name.",
             show_default=False,
         ),
     ] = None,

@@ -58,7 +58,7 @@ def command(
     version: VersionOptions,
     output: OutputOptions,
 ) -> ExitCode:
-    """Consume queues and index anew from the commit log.
+    """Rebuild consume queues and index from the commit log.
 
     The bytes are those that a broker of the release writes when it starts without queues and index. They are
     compared with the files that lie there, and the plan lists what differs. Index files keep the names that

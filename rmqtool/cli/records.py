@@ -123,9 +123,9 @@ def refuse_shaping(context: Context, bodies: BodyOptions) -> None:
     """What means nothing for whole records is said, not ignored."""
     form = f"--format {context.format}"
     if bodies.redacted:
-        raise UsageError(f"--redact means nothing with {form}, which shows whole records")
+        raise UsageError(f"--redact cannot be combined with {form}, which shows whole records")
     if bodies.body or bodies.body_sha256:
-        raise UsageError(f"--body and --body-sha256 mean nothing with {form}, which shows records")
+        raise UsageError(f"--body and --body-sha256 cannot be combined with {form}, which shows records")
 
 
 def answer_code(listed: int, not_covered: Sequence[Mapping[str, Any]]) -> ExitCode:

@@ -62,10 +62,14 @@ def command(
     if not opened.segments and opened.dledger_segments:
         raise NewerFormatError(f"{opened.given}: DLedger data files are not decoded by this release")
     if context.format in {"raw", "hex"} and bodies.redacted:
-        raise UsageError(f"--redact means nothing with --format {context.format}, which shows whole records")
+        raise UsageError(
+            f"--redact cannot be combined with --format {context.format}, which shows whole records"
+        )
     if context.format in {"raw", "hex"} and (bodies.body or bodies.body_sha256):
         whole = "it shows whole records"
-        raise UsageError(f"--body and --body-sha256 mean nothing with --format {context.format}: {whole}")
+        raise UsageError(
+            f"--body and --body-sha256 cannot be combined with --format {context.format}: {whole}"
+        )
     answer = _find(context, opened, target, read)
     answer = _with_unread(context, opened, answer)
     return Shown(context, opened, answer, bodies).write()
@@ -106,7 +110,7 @@ def _require_form(target: str) -> None:
     number = r"(0[xX][0-9a-fA-F]+|[0-9]+)"
     if not re.fullmatch(f"{number}(:{number})?", target):
         forms = "a decimal, 0x… or SEGMENT:POSITION offset, or an id of 32 or 56 hexadecimal digits"
-        raise UsageError(f"'{target}' is none of the forms: give {forms}")
+        raise UsageError(f"'{target}' is not a valid OFFSET or ID: give {forms}")
 
 
 def _find(context: Context, opened: Store, target: str, read: ReadOptions) -> Answer:

@@ -68,7 +68,7 @@ def command(
     subscription: SubscriptionOptions,
     output: OutputOptions,
 ) -> ExitCode:
-    """What the messages of a store add up to.
+    """Message counts, sizes and rates of a store.
 
     Messages, bytes, rates and the largest message, by topic unless told otherwise; in the summary the share
     of internal topics, compression, and what the segments take on the disk. Messages that are there twice

@@ -60,7 +60,7 @@ def command(
     read: ReadOptions,
     output: OutputOptions,
 ) -> ExitCode:
-    """Is this store right? Every record, unit and index item, and each against the others."""
+    """Is this store right? Every record, queue entry and index entry, each against the others."""
     from rmqtool.check.levels import Level
     from rmqtool.check.reading import Reading
     from rmqtool.check.verify import Verification

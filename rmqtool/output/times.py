@@ -61,7 +61,7 @@ def zone_of(text: str) -> Zone:
         return Zone(text, ZoneInfo(text))
     except (OSError, ValueError, KeyError) as error:  # a name that zoneinfo does not know is a KeyError
         hint = "give local, UTC, +08:00 or a name such as Asia/Shanghai"
-        raise UsageError(f"--tz: '{text}' is no time zone; {hint}") from error
+        raise UsageError(f"--tz: '{text}' is not a valid time zone; {hint}") from error
 
 
 def _local_name() -> str:
@@ -71,7 +71,7 @@ def _local_name() -> str:
         name = given.removeprefix(":")
         if not name:
             return "UTC"
-        return name if _is_zone(name) else f"UTC (TZ={name} is no time zone)"
+        return name if _is_zone(name) else f"UTC (TZ={name} is not a valid time zone)"
     _, mark, name = os.path.realpath("/etc/localtime").partition("/zoneinfo/")
     if mark and Path("/etc/localtime").exists():
         return name

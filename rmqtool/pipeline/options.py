@@ -78,9 +78,9 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
         raise UsageError(f"table {table}: it is one of {', '.join(TABLES)}")
     for name in _OF_MESSAGES:
         if name in options and table != "messages":
-            raise UsageError(f"option {name} means nothing for the table {table}")
+            raise UsageError(f"option {name} does not apply to the table {table}")
     if "topic" in options and table not in _OF_TOPICS:
-        raise UsageError(f"option topic means nothing for the table {table}")
+        raise UsageError(f"option topic does not apply to the table {table}")
     unreadable = options.get("unreadable", "fail")
     if unreadable not in UNREADABLE:
         raise UsageError(f"option unreadable: {unreadable} is neither of {', '.join(UNREADABLE)}")
@@ -204,7 +204,7 @@ def _number(name: str, text: str | None) -> int | None:
     if text is None:
         return None
     if not text.isdecimal():
-        raise UsageError(f"option {name}: '{text}' is no number of bytes")
+        raise UsageError(f"option {name}: '{text}' is not a valid number of bytes")
     return int(text)
 
 

@@ -19,6 +19,7 @@ from rmqtool.broker.file_rules import rules_of
 from rmqtool.build.index_cut import cut_index
 from rmqtool.errors import (
     ExitCode,
+    LockedError,
     PlanRefusedError,
     RmqtoolError,
     UnreadableError,
@@ -38,6 +39,7 @@ from rmqtool.repair.rebuild import rebuild, refuse_unfit
 from rmqtool.repair.rebuild_report import exit_code_of, summary_of
 from rmqtool.scan.log import data_bytes
 from rmqtool.store.coverage import coverage
+from rmqtool.store.holding import refuse_if_held
 from rmqtool.store.writing import Folder, way_to
 
 if TYPE_CHECKING:
@@ -104,10 +106,14 @@ class RebuildJob:
         self.done: list[StoreRebuilt] = []
 
     def begin(self, stores: Mapping[str, Store]) -> None:
-        """Makes the directory that is written to. Raises `UsageError` for an unfit output or store."""
+        """Makes the directory that is written to.
+
+        Raises `UsageError` for an unfit output or store, `LockedError` for one with a running broker.
+        """
         refuse_inside(stores, self._to, "--output")
         for path, store in stores.items():
             refuse_unfit(store, self._options[path])
+            refuse_if_held(store.root)
         if os.path.lexists(self._to) and (not self._to.is_dir() or any(self._to.iterdir())):
             raise UsageError(f"--output {self._to}: exists and is not empty")
         if not self._to.parent.is_dir():
@@ -161,7 +167,12 @@ class RebuildJob:
             apply_alone(store, found.planned, str(target))
         except LostError as error:
             return StoreRebuilt(path, None, [lost_store(error.lost)])
-        except (PlanRefusedError, UnreadableError, VanishedError) as error:  # it changed meanwhile
+        except (
+            LockedError,
+            PlanRefusedError,
+            UnreadableError,
+            VanishedError,
+        ) as error:  # meanwhile
             return StoreRebuilt(path, None, [lost_store(Lost(str(error)))])
         with Folder.open(f"{self._staging.here}/{place}") as done:
             done.clear()

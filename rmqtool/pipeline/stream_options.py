@@ -42,7 +42,7 @@ def parse_stream_options(given: Mapping[str, str]) -> StreamOptions:
         raise UsageError(f"option expired: {expired} is neither of {', '.join(EXPIRED)}")
     most = own.get("max_bytes_per_trigger")
     if most is not None and not (most.isdecimal() and int(most)):
-        raise UsageError(f"option max_bytes_per_trigger: '{most}' is no number of bytes")
+        raise UsageError(f"option max_bytes_per_trigger: '{most}' is not a valid number of bytes")
     return StreamOptions(source, start, is_time, expired, None if most is None else int(most))
 
 
@@ -56,4 +56,4 @@ def parse_start(text: str) -> tuple[str | int, bool]:
         return moment("start", text), True
     except UsageError as error:
         known = "earliest, latest, a physical offset, an ISO 8601 time"
-        raise UsageError(f"start: '{text}' is none of {known}") from error
+        raise UsageError(f"start: '{text}' must be one of: {known}") from error

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rmqtool.store.segments import Segment, SegmentSet
 
 PART_BYTES = 16 << 20
-"""bytes of a segment between two cuts"""
+"""bytes of a segment between two cuts, holes left out"""
 
 BATCH_ROWS = 8192
 """records in a run at most"""
@@ -90,6 +90,7 @@ class _Parts:
         self.low, self.high = low, high
         self.due = self.told = low
         self.count = count
+        self._step = -(-high // count)
         self._reader = reader
         self._starts: dict[int, int | None] = {0: low}
         self._lock = Lock()
@@ -111,7 +112,7 @@ class _Parts:
 
     def _found(self, number: int) -> int | None:
         how = self._reader
-        cut = number * how.part_bytes
+        cut = number * self._step
         if not self.low < cut < self.high:
             return None
         try:
@@ -185,7 +186,9 @@ class LogReader(Generic[Made]):
         for one in self.segments if self.chosen is None else self.chosen:
             start, end = max(low - one.base, 0), min(high - one.base, one.size)
             whole = self.options.jobs <= 1 or self.options.live
-            count = 1 if whole else max(-(-end // self.part_bytes), 1)
+            # holes are no work: a sparse file may have any length
+            data = min(end, one.file.disk_bytes)
+            count = 1 if whole else max(-(-data // self.part_bytes), 1)
             parts = _Parts(one, start, end, count, self)
             found += [_Part(parts, number) for number in range(count)]
         return found

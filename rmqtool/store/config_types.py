@@ -45,10 +45,18 @@ class _Map:
 
 @dataclass(frozen=True, slots=True)
 class _Object:
-    """An object of a class, by its fields; `later`: those that releases before 5.0 do not know."""
+    """An object of a class, by its fields; `later`: those that releases before 5.0 do not know.
+
+    needed: fields that `ConfigManager#decode` goes into without a look: null in them throws. The same of
+    `needed_later` from 5.0 on.
+    """
 
     fields: Mapping[str, _Shape]
     later: Mapping[str, _Shape] = field(default_factory=dict)
+    needed: frozenset[str] = frozenset()
+    needed_later: frozenset[str] = frozenset()
+    always: str | None = None
+    """a field that the class does not fill by itself, from 5.0 on"""
 
 
 _Shape = _Scalar | _Map | _Object
@@ -83,22 +91,37 @@ _GROUP = _Object(
         **dict.fromkeys(("brokerId", "whichBrokerWhenConsumeSlowly"), _Scalar.LONG),
     }
 )
+_OF_OFFSETS: dict[str, _Shape] = {"dataVersion": _VERSION, "groupTopicMap": _Map(_Scalar.LIST)}
 _FILTERS = _Object({"groupFilterData": _Map(_Object({}))})
 
 _TABLES: dict[str, _Object] = {
-    "topics.json": _Object({"topicConfigTable": _Map(_TOPIC), "dataVersion": _VERSION}),
+    "topics.json": _Object(
+        {"topicConfigTable": _Map(_TOPIC), "dataVersion": _VERSION},
+        needed=frozenset({"topicConfigTable", "dataVersion"}),
+    ),
     "subscriptionGroup.json": _Object(
         {"subscriptionGroupTable": _Map(_GROUP), "dataVersion": _VERSION},
         {"forbiddenTable": _Map(_Map(_Scalar.INT))},
+        needed=frozenset({"subscriptionGroupTable"}),
+        needed_later=frozenset({"dataVersion"}),
     ),
     "consumerOffset.json": _Object(
-        {"offsetTable": _OFFSETS}, {"dataVersion": _VERSION, "groupTopicMap": _Map(_Scalar.LIST)}
+        {"offsetTable": _OFFSETS}, _OF_OFFSETS, needed_later=frozenset({"groupTopicMap"})
     ),
-    "lmqConsumerOffset.json": _Object({"offsetTable": _OFFSETS, "lmqOffsetTable": _Map(_Scalar.LONG)}),
+    "lmqConsumerOffset.json": _Object(
+        {"offsetTable": _OFFSETS, "lmqOffsetTable": _Map(_Scalar.LONG)},
+        _OF_OFFSETS,
+        needed_later=frozenset({"groupTopicMap"}),
+    ),
     "delayOffset.json": _Object({"offsetTable": _Map(_Scalar.LONG, numbered=True)}),
     "consumerFilter.json": _Object({"filterDataByTopic": _Map(_FILTERS)}),
     "consumerOrderInfo.json": _Object({"table": _Map(_Map(_Object({}), numbered=True))}),
-    "topicQueueMapping.json": _Object({"topicQueueMappingInfoMap": _Map(_Object({}))}),
+    "topicQueueMapping.json": _Object(
+        {"topicQueueMappingInfoMap": _Map(_Object({}))},
+        {"dataVersion": _VERSION},
+        needed_later=frozenset({"topicQueueMappingInfoMap", "dataVersion"}),
+        always="topicQueueMappingInfoMap",
+    ),
 }
 
 
@@ -158,6 +181,8 @@ def _misfits(
         yield Misfit(keys, _why(value))
         return
     is_map = isinstance(shape, _Map)
+    if isinstance(shape, _Object) and shape.always not in (None, *value) and not before_5:
+        yield Misfit(keys, f"lacks {shape.always}, without which brokers cannot read it")
     for key, held in value.items():
         if isinstance(shape, _Map):
             inner: _Shape | None = shape.values
@@ -166,6 +191,10 @@ def _misfits(
                 continue
         else:
             inner = shape.fields.get(key) or (None if before_5 else shape.later.get(key))
+            needed = shape.needed if before_5 else shape.needed | shape.needed_later
+            if key in needed and held in (None, "", []):
+                yield Misfit((*keys, key), _why(held))
+                continue
         if inner is not None:
             yield from _misfits(inner, held, (*keys, key), before_5=before_5, in_map=is_map)
 

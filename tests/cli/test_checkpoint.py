@@ -116,3 +116,14 @@ def test_a_store_that_a_broker_refuses_has_no_proof(store):
 def test_a_folder_with_segments_has_no_checkpoint_to_show(store):
     done = rmq("checkpoint", "show", store.path / "commitlog")
     assert (done.exit_code, "not a store root" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("target", ["checkpoint", "nowhere"])
+def test_a_link_that_leads_to_no_file_is_one_line(store, target):
+    path = store.path / "checkpoint"
+    path.unlink()
+    path.symlink_to(target)
+    for verb in ("show", "set"):
+        done = rmq("checkpoint", verb, store.path)
+        assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+        assert "checkpoint is no regular file" in done.stderr

@@ -213,4 +213,4 @@ def test_what_is_no_release_is_refused(damaged: Callable[[str], Path]) -> None:
     case_id = "v533-none-healthy-clean"
     result = asked(damaged(case_id), case_id, "--as-version", "5.x")
     assert result.exit_code == 2
-    assert "5.x is no release" in result.stderr
+    assert "5.x is not a release" in result.stderr

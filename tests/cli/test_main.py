@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rmqtool.cli.main import run
+from tests.helpers import rmq
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -210,3 +211,10 @@ def test_completion_script_and_answers() -> None:
 def test_python_m_runs_the_program() -> None:
     done = subprocess.run([sys.executable, "-m", "rmqtool"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("rmqtool doctor STORE")
+
+
+def test_a_line_of_an_error_has_an_end() -> None:
+    done = rmq("info", "x" * 100_000)
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert len(done.stderr) < 20_000
+    assert done.stderr.endswith("…\n")

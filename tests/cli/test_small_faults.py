@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("given", "name"),
     [
-        ("Mars/Base", "UTC (TZ=Mars/Base is no time zone)"),
-        (":Mars/Base", "UTC (TZ=Mars/Base is no time zone)"),
+        ("Mars/Base", "UTC (TZ=Mars/Base is not a valid time zone)"),
+        (":Mars/Base", "UTC (TZ=Mars/Base is not a valid time zone)"),
         ("", "UTC"), ("UTC", "UTC"), ("CST-8", "CST-8"), ("<+08>-8", "<+08>-8"), (":UTC", "UTC"),
-        ("/nowhere", "UTC (TZ=/nowhere is no time zone)"),
+        ("/nowhere", "UTC (TZ=/nowhere is not a valid time zone)"),
     ],
 )  # fmt: skip
 def test_the_name_of_the_local_zone(monkeypatch: pytest.MonkeyPatch, given: str, name: str) -> None:

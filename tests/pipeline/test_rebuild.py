@@ -11,14 +11,16 @@ import pytest
 from rmqtool.errors import RmqtoolError
 from rmqtool.pipeline.rebuild import WORK
 from rmqtool.store.layout import Store
-from tests.helpers import rmq, snapshot
+from tests.helpers import held, rmq, snapshot
 from tests.pipeline.comparing import Differences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from fixtures import Golden
 
 SMALL = ("--part-size", "32768")
 TOLD = (
@@ -107,3 +109,13 @@ def test_a_store_whose_tasks_die_is_not_built(
     assert (done.exit_code, summary["complete"]) == (3, False)
     assert "not_covered" in summary
     assert not list(tmp_path.iterdir())
+
+
+def test_a_store_with_a_running_broker_is_refused_before_anything_is_read(
+    spark: SparkSession, goldens: dict[str, Path], fresh_golden: Callable[[str], Golden], tmp_path: Path
+) -> None:
+    live = fresh_golden("v498-edge").path
+    with held(live):
+        done = rmq("pipeline", "rebuild", goldens["v498-basic"], live, "--output", tmp_path / "out")
+    assert (done.exit_code, done.stderr.count("\n")) == (5, 1), done.stderr
+    assert not [one for one in tmp_path.iterdir() if one.name.startswith("out")]

@@ -125,7 +125,7 @@ def test_filters_of_spark_are_bounds_and_sets() -> None:
     [
         ({"path": "/nowhere"}, "no such file"), ({}, "no store given"), ({"table": "x"}, "it is one of"),
         ({"topics": "a"}, "option topics"), ({"from": "soon"}, "option from"), ({"offset_range": "1"}, "A:B"),
-        ({"table": "findings", "topic": "a"}, "means nothing"), ({"unreadable": "maybe"}, "neither"),
+        ({"table": "findings", "topic": "a"}, "does not apply"), ({"unreadable": "maybe"}, "neither"),
         ({"path": "/nowhere*"}, "matches nothing"),
     ],
 )  # fmt: skip

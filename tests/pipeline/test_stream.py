@@ -101,7 +101,7 @@ def test_lines_of_several_stores(spark: SparkSession, goldens: dict[str, Path], 
 def test_refusals(goldens: dict[str, Path], tmp_path: Path) -> None:
     root, to = goldens["v498-basic"], tmp_path / "never"
     for words, text in (
-        (("--to", to, "--start", "soon"), "'soon' is none of earliest"),
+        (("--to", to, "--start", "soon"), "'soon' must be one of: earliest"),
         (("--to", to, "--max-bytes", "0"), "a batch takes something"),
         (("--to", to, "--columns", "topics"), "no column topics"),
         (("--to", to, "--columns", "topic", "--partition", "day"), "needs the column store_time"),

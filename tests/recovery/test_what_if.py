@@ -201,7 +201,7 @@ def test_files_may_be_named_in_any_way(damaged: Callable[[str], Path]) -> None:
         ("remove-file", 'quoted: "remove-file …"'),
         ("remove-file commitlog/1", "the store has no such file"),
         ("remove-file ../x", "the store has no such file"),
-        ("release x", "x is no release"),
+        ("release x", "x is not a release"),
         ("remove-abort+", "unknown workaround remove-abort+"),
         ("", "unknown workaround"),
     ],

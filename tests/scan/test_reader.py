@@ -145,3 +145,14 @@ def test_a_log_is_read_side_by_side(whole: Path) -> None:
     reader = LogReader(segments, ReadOptions(jobs=2), kernels_python, made, part_bytes=PART)
     assert sum(len(event.rows) for _, event in reader.events() if isinstance(event, Run)) == 2 * (SIZE // 300)
     assert begun.count(0) == SIZE // PART
+
+
+def test_a_hole_is_not_cut(tmp_path: Path) -> None:
+    """The work goes with the bytes that are there, whatever length a file has."""
+    logs.write_log(tmp_path / "commitlog", SIZE, body_size=logs.BODY_OF_300, segment_size=SIZE)
+    (path,) = (tmp_path / "commitlog").iterdir()
+    with path.open("r+b") as file:
+        file.truncate(1 << 42)
+    expected, done = read(tmp_path)
+    assert done == 1 << 42
+    assert read(tmp_path, jobs=2, part_bytes=PART) == (expected, 1 << 42)

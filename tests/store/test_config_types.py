@@ -18,8 +18,10 @@ ENTRY = VALUES[:9] + VALUES[11:]
 FIELD = ['"x"', "[]", "[1]", "{}", '{"a":1}', "99999999999", *BEYOND]
 SWITCH = ['"x"', '"5"', *FIELD[1:]]
 
+NO_OBJECT = [one for one in VALUES if not one.startswith("{")]
+
 SEEN = {
-    ("topics.json", '{"topicConfigTable":%s}'): (NO_TABLE[1:], NO_TABLE[1:]),
+    ("topics.json", '{"topicConfigTable":%s}'): (NO_TABLE, NO_TABLE),
     ("topics.json", '{"topicConfigTable":{"T":%s}}'): (ENTRY, ENTRY),
     ("topics.json", '{"topicConfigTable":{"T":{"perm":%s}}}'): (FIELD, FIELD),
     ("topics.json", '{"topicConfigTable":{"T":{"order":%s}}}'): (SWITCH, SWITCH),
@@ -39,6 +41,11 @@ SEEN = {
         [one for one in NUMBER if one != "true"],
     ),
     ("consumerFilter.json", '{"filterDataByTopic":{"T":{"groupFilterData":{"G":%s}}}}'): (ENTRY, ENTRY),
+    ("topics.json", '{"dataVersion":%s}'): (NO_OBJECT, NO_OBJECT),
+    ("topics.json", '{"topicConfigTable":%s,"dataVersion":{}}'): (NO_TABLE, NO_TABLE),
+    ("subscriptionGroup.json", '{"subscriptionGroupTable":%s}'): (NO_TABLE, NO_TABLE),
+    ("consumerOffset.json", '{"groupTopicMap":%s}'): ([], [*NO_TABLE, '{"a":1}']),
+    ("topicQueueMapping.json", '{"topicQueueMappingInfoMap":{},"dataVersion":%s}'): ([], NO_OBJECT),
     ("consumerOffset.json", '{"dataVersion":{"counter":%s}}'): (
         [],
         ['"x"', "[]", "[1]", "{}", '{"a":1}', *BEYOND],
@@ -63,6 +70,13 @@ def test_a_table_that_every_release_refuses_has_no_data() -> None:
     why = 'offsetTable.T@G.1 is "x", which brokers cannot read there'
     assert parsed == (None, ParseState.UNPARSABLE, why)
     assert parse_table(raw, "other.json").data["offsetTable"]["T@G"] == {"0": 5, "1": "x"}
+
+
+def test_a_mapping_without_its_map() -> None:
+    assert parse_table(b"{}", "topicQueueMapping.json", before_5=True).state.has_data
+    found = parse_table(b"{}", "topicQueueMapping.json", before_5=False)
+    assert (found.data, found.state) == (None, ParseState.UNPARSABLE)
+    assert found.detail == "it lacks topicQueueMappingInfoMap, without which brokers cannot read it"
 
 
 def test_without_what_does_not_fit() -> None:

@@ -141,7 +141,7 @@ ENTRIES = (
     Code(
         "X-GHOST",
         Severity.WARNING,
-        "{found} records have no unit at their slot: they are stored and no consumer gets them",
+        "{found} messages have no consume queue entry: consumers will not receive them",
         SHOW,
     ),
     Code(

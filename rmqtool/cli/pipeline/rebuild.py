@@ -45,7 +45,7 @@ def command(
     cut: CutOptions,
     output: OutputOptions,
 ) -> ExitCode:
-    """Consume queues and index of many stores anew, on Spark.
+    """Rebuild consume queues and index of many stores, on Spark.
 
     The files are those that rebuild --output writes, byte for byte. With several stores each has a directory
     store=…. The directory gets its name when all of it is written; what a killed run left is built anew. A

@@ -31,7 +31,7 @@ StoresArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="STORE…",
-        help="Stores, also as patterns such as '/backup/*/store'; absent or -: $RMQTOOL_STORE.",
+        help="Stores, also as patterns such as '/backup/*/store'; if omitted or '-', $RMQTOOL_STORE is used.",
         show_default=False,
     ),
 ]

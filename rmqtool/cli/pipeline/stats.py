@@ -62,7 +62,7 @@ def command(
     subscription: SubscriptionOptions,
     output: OutputOptions,
 ) -> ExitCode:
-    """What the messages of many stores add up to, on Spark.
+    """Message counts, sizes and rates of many stores, on Spark.
 
     Rows and sums are those of stats, store by store: a message that two stores have is there once in each.
     Parts of logs are added up where they are read; only sums come back, and the duplicates that are listed.

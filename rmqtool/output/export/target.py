@@ -60,7 +60,7 @@ class Target:
             return self._continued(options)
         if begun and not force:
             raise UsageError(
-                f"{self.part} is what an interrupted export left: --resume goes on, --force starts anew"
+                f"{self.part} is what an interrupted export left: --resume goes on, --force starts over"
             )
         if begun:
             self.discard()
@@ -108,9 +108,9 @@ class Target:
         except FileNotFoundError:
             state = {"schema": STATE_SCHEMA, "options": options, "position": None}
         except (OSError, ValueError) as error:
-            raise UsageError(f"{self.part}.json cannot be read ({error}); --force starts anew") from error
+            raise UsageError(f"{self.part}.json cannot be read ({error}); --force starts over") from error
         if not isinstance(state, dict) or state.get("schema") != STATE_SCHEMA:
-            raise UsageError(f"{self.part}.json is of another release; --force starts anew")
+            raise UsageError(f"{self.part}.json is of another release; --force starts over")
         before = state["options"]
         differing = sorted(
             name for name in options.keys() | before.keys() if options.get(name) != before.get(name)

@@ -46,7 +46,7 @@ def to_double(text: str) -> float:
     if _HEX_DOUBLE.fullmatch(trimmed):
         return float.fromhex(trimmed.rstrip("fFdD"))
     if not _DOUBLE.fullmatch(trimmed):
-        raise UnevaluableError(f"'{text}' is no number")
+        raise UnevaluableError(f"'{text}' is not a number")
     if trimmed.endswith(("NaN", "Infinity")):
         return float(trimmed)
     return float(trimmed.rstrip("fFdD"))
@@ -56,7 +56,7 @@ def to_int(text: str, bits: int) -> int:
     """`Integer#valueOf`, `Long#valueOf`: digits of any script of the first plane. `UnevaluableError`."""
     value = java_parse_int(text, bits)
     if value is None:
-        raise UnevaluableError(f"'{text}' is no whole number of {bits} bits")
+        raise UnevaluableError(f"'{text}' is not a whole number of {bits} bits")
     return value
 
 

@@ -88,7 +88,7 @@ REFUSALS = (
         "DR-REFUSE-TIMER-WHEEL",
         E,
         "the broker does not start: {reason}",
-        "move it out of the store: it is built anew from the timer log",
+        "move it out of the store: it is rebuilt from the timer log",
         "5.0.0 and later",
     ),
     Entry(

@@ -185,7 +185,7 @@ class DerivedMender:
                 size=size,
                 mtime_ns=None if not time or time < 0 else time * 1_000_000,
                 why="index",
-                message=f"{path} is built anew from the log",
+                message=f"{path} is rebuilt from the log",
             )
             yield Edit(change, FromFile(os.fspath(built), 0, size, movable=True))
         for file in store.index_files():

@@ -55,7 +55,7 @@ def refusal_edits(store: Store, release: str) -> list[Edit]:
     edits += _timer_log(start.start)
     wheel = refused_by_wheel(start.store, start.start.traits, start.start.settings)
     if wheel is not None and wheel.path is not None:
-        message = "of another length than brokers take: it is built anew from the timer log"
+        message = "of another length than brokers take: it is rebuilt from the timer log"
         edits.append(Edit(Change(action=Action.REMOVE, path=wheel.path, why="timer-wheel", message=message)))
     listing = store.listing
     if listing.is_directory("lock"):
