@@ -44,8 +44,9 @@ def samples() -> dict[str, list[DamageCase]]:
 def crashed(root: Path) -> None:
     """As after a power cut, with a checkpoint that says nothing."""
     (root / "abort").touch()
-    data = (root / "checkpoint").read_bytes()
-    (root / "checkpoint").write_bytes(bytes(24) + data[24:])
+    checkpoint = root / "checkpoint"
+    data = checkpoint.read_bytes() if checkpoint.exists() else b""
+    checkpoint.write_bytes(bytes(24) + data[24:])
 
 
 def held_against(
