@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -59,17 +59,19 @@ def delete_below(files: MappedFiles, address: int) -> None:
         files.files = [one for one in files.files if one not in gone]
 
 
-def count_cut(queue: Sequence[MappedFile], first: int, files: MappedFiles, mode: OpenMode) -> int:
+def count_cut(queue: Sequence[MappedFile], first: int, floor: int, files: MappedFiles, mode: OpenMode) -> int:
     """Entries from the byte `first` of a queue on whose unit the start took away, or will be another.
 
-    What lies at or behind the end of the units is written over by those of the next messages.
+    What lies at or behind the end of the units is written over by those of the next messages. Entries that
+    lead below `floor`, where the log begins, are of expired messages.
     """
     bases = np.array([one.base for one in files.files], np.int64)
     count = 0
     for one in queue:
-        for number, codes in _codes(one, mode):
-            addresses = codes[max((first - one.base) // UNIT.itemsize - number, 0) :]
-            places = addresses[addresses <= EXT_MAX_ADDRESS].astype(np.int64) - _LOWEST
+        for number, units in _units(one, mode):
+            told = units[max((first - one.base) // UNIT.itemsize - number, 0) :]
+            told = told[(told["tags_code"] <= EXT_MAX_ADDRESS) & (told["physical_offset"] >= floor)]
+            places = told["tags_code"].astype(np.int64) - _LOWEST
             left = np.isin(places // files.size * files.size, bases) & (places < files.max_offset)
             count += int((~left).sum())
     return count
@@ -97,8 +99,8 @@ def codes_at(addresses: Ints, files: MappedFiles, mode: OpenMode) -> Ints:
     return found
 
 
-def _codes(one: MappedFile, mode: OpenMode) -> Iterator[tuple[int, Ints]]:
-    """Tags codes of a queue file in pieces, each with the number of its first entry."""
+def _units(one: MappedFile, mode: OpenMode) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+    """Entries of a queue file in pieces, each with the number of its first one."""
     if one.file is None:
         return
     with one.file.open(mode) as source:
@@ -106,7 +108,7 @@ def _codes(one: MappedFile, mode: OpenMode) -> Iterator[tuple[int, Ints]]:
             raw = source.window(
                 start * UNIT.itemsize, min(_STEP * UNIT.itemsize, one.wrote - start * UNIT.itemsize)
             )
-            yield start, raw[: len(raw) // UNIT.itemsize * UNIT.itemsize].view(UNIT)["tags_code"]
+            yield start, raw[: len(raw) // UNIT.itemsize * UNIT.itemsize].view(UNIT)
 
 
 def last_address(taken: Sequence[tuple[MappedFile, int]], mode: OpenMode) -> int | None:

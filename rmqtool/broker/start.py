@@ -354,7 +354,9 @@ class Start:
             queue = self.queues[key]
             if not isinstance(queue, ConsumeQueue):
                 continue
-            count = count_cut(queue.files.files, queue.min_logical, files, "pread")
+            count = count_cut(
+                queue.files.files, queue.min_logical, max(self.log.min_offset, 0), files, "pread"
+            )
             if count:
                 self.extension_cuts[key] = count
 

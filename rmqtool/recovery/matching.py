@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from formats.consumequeue import EXT_MAX_ADDRESS, PRE_BLANK_SIZE
 from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
-from rmqtool.broker.consume_queue import BYTES
+from rmqtool.broker.consume_queue import BYTES, ConsumeQueue
 from rmqtool.broker.dispatch import Dispatcher, MultiDispatchError
 from rmqtool.broker.extension import codes_at
 from rmqtool.broker.queue_records import NO_CODE
@@ -25,7 +26,7 @@ from rmqtool.scan.units import BATCH_UNIT, UNIT, data_end
 from rmqtool.store.holes import STEP, data_windows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     import numpy.typing as npt
@@ -108,11 +109,20 @@ def _span(run: QueueRecords) -> tuple[int, int] | None:
 
 
 class _Queue:
-    """The entries of one queue as they lie on disk. size: bytes of its files."""
+    """The entries of one queue as they lie on disk.
+
+    size: bytes of its files. begin: tells the first byte that its owner answers for (`minLogicOffset`).
+    """
 
     def __init__(
-        self, files: tuple[MappedFile, ...], end: int, size: int, extension: MappedFiles | None
+        self,
+        files: tuple[MappedFile, ...],
+        end: int,
+        size: int,
+        begin: Callable[[], int],
+        extension: MappedFiles | None,
     ) -> None:
+        self._begin = begin
         self._files = [one for one in files if one.file is not None]
         self._bases = np.array([one.base for one in self._files], np.int64)
         self._end, self._size = end, size
@@ -131,11 +141,12 @@ class _Queue:
         known = (run.slots >= 0) & (run.slots < self._end)
         places = np.where(known, run.slots, 0) * BYTES
         numbers = np.searchsorted(self._bases, places, side="right") - 1
-        begin = int(self._bases[0])
-        cut = known & (places < begin) & (places >= begin // self._size * self._size)
+        base = int(self._bases[0])
+        begin = max(base, self._begin()) if base % self._size else base
+        cut = known & (places < begin) & (places >= base // self._size * self._size)
         if cut.any():
             self.found.add(Matches(wrong=int(cut.sum()), first=int(run.slots[cut].min())))
-        reached = known & (numbers >= 0)
+        reached = known & (numbers >= 0) & ~cut
         self.found.add(Matches(beyond=int((~reached & ~cut).sum())))
         apart = reached & (places - self._bases[numbers] >= self._size)
         self.found.add(Matches(missed=int(apart.sum())))
@@ -238,6 +249,10 @@ def _units(one: MappedFile, numbers: Ints) -> npt.NDArray[Any]:
     return found
 
 
+def _begin_of(queue: AnyQueue) -> int:
+    return queue.min_logical if isinstance(queue, ConsumeQueue) else 0
+
+
 class UnitMatcher:
     """Make it once the queues are loaded, feed it with runs of the log, then ask for the `result`."""
 
@@ -248,6 +263,7 @@ class UnitMatcher:
                 tuple(queue.files.files),
                 queue.recovered_max,
                 queue.files.size,
+                partial(_begin_of, queue),
             )
             for key, queue in start.queues.items()
         }
@@ -268,9 +284,9 @@ class UnitMatcher:
     def _queue(self, topic: str, queue_id: int) -> _Queue | _BatchQueue:
         found = self._queues.get((topic, queue_id))
         if found is None:
-            batch, files, end, size = self._known.get((topic, queue_id), (False, (), 0, 0))
+            batch, files, end, size, begin = self._known.get((topic, queue_id), (False, (), 0, 0, int))
             extension = self._extension(topic, queue_id)
-            found = _BatchQueue(files, end) if batch else _Queue(files, end, size, extension)
+            found = _BatchQueue(files, end) if batch else _Queue(files, end, size, begin, extension)
             self._queues[topic, queue_id] = found
         return found
 

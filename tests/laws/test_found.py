@@ -575,10 +575,15 @@ def test_a_topic_that_is_not_utf8_is_damage_to_everybody(tmp_path: Path, kind: s
     assert rmq("doctor", out).exit_code == 0
 
 
+@pytest.mark.parametrize("expired", [False, True])
 @pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
-def test_a_queue_file_that_does_not_reach_its_first_entry(tmp_path: Path, release: str) -> None:
-    """Seed 10630: a broker looks for an entry in the file whose name covers its place, and finds none."""
+def test_a_queue_file_that_does_not_reach_its_first_entry(
+    tmp_path: Path, release: str, expired: bool
+) -> None:
+    """Seeds 10630, 10807: a broker looks for an entry where the file's name says, and finds none."""
     store = orders(tmp_path / "store")
+    if expired:
+        store.remove(f"commitlog/{0:020d}")
     path = store.root / "consumequeue/Orders/0"
     (path / f"{0:020d}").rename(path / f"{1:020d}")
     told = json.loads(rmq("doctor", store.root, "--json", "--as-version", release).stdout)

@@ -267,6 +267,26 @@ def test_extension_files_whose_units_all_stay(
     assert tags.facts["count"] == found.already_damaged.messages == 1
 
 
+def test_entries_of_expired_messages_need_no_extension_unit(
+    golden: Callable[[str], Golden], tmp_path: Path
+) -> None:
+    """Seed 10775: a copy of a queue, of which nothing but entries of expired messages is left."""
+    root = extended(golden, tmp_path / "store", "4.9.8")
+    first, second = sorted((root / "commitlog").iterdir())[:2]
+    units = (root / QUEUE_0 / f"{0:020d}").read_bytes()
+    kept = [
+        units[at : at + 20]
+        for at in range(0, len(units), 20)
+        if int.from_bytes(units[at : at + 8], "big") < int(second.name)
+    ]
+    copy = root / "consumequeue/TopicExt/35"
+    copy.mkdir()
+    (copy / f"{0:020d}").write_bytes(b"".join(kept).ljust(len(units), b"\0"))
+    assert "DR-EXTENSION-CUT" in codes(foretell(Store.open(root), "4.9.8"))
+    first.unlink()
+    assert "DR-EXTENSION-CUT" not in codes(foretell(Store.open(root), "4.9.8"))
+
+
 @shows("DR-WRONG-TAGS")
 @pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
 def test_tags_codes_of_units_and_of_extension_units(
