@@ -132,6 +132,15 @@ class CutOptions:
             return parse_size(self.part_size)
 
 
+def refuse_no_utf8(**given: str | None) -> None:
+    """Raises `UsageError` for an option, by its name, whose text Java would not take."""
+    for name, text in given.items():
+        try:
+            (text or "").encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"{name} is no UTF-8 text") from None
+
+
 def check_installed() -> None:
     """Raises `MissingExtraError` without pyspark, before anything else is looked at."""
     from importlib.util import find_spec

@@ -48,7 +48,7 @@ def command(
     outside of the times and offsets in the condition are not read. Nothing but the stores is read, and
     nothing is written.
     """
-    from rmqtool.cli.pipeline.spark import check_installed, opened, source_options
+    from rmqtool.cli.pipeline.spark import check_installed, opened, refuse_no_utf8, source_options
     from rmqtool.cli.records import answer_code
     from rmqtool.query.message_filter import MessageFilter
 
@@ -57,6 +57,7 @@ def command(
     options = source_options(list(stores), spark, MessageFilter(), cut)
     if not statement.strip():
         raise UsageError("SQL is empty")
+    refuse_no_utf8(SQL=statement, store_config=spark.store_config)
     options, every = opened(context, options)
     answer = _Answer(context, every, options)
     try:

@@ -109,7 +109,7 @@ def command(
     the directory with Spark; a stream that is started again goes on where its checkpoint is. Runs until
     Ctrl-C, with --once until all is written that is there. Stores are only read.
     """
-    from rmqtool.cli.pipeline.spark import check_installed, opened_logs, source_options
+    from rmqtool.cli.pipeline.spark import check_installed, opened_logs, refuse_no_utf8, source_options
     from rmqtool.cli.records import listing_code
     from rmqtool.pipeline.export import refuse_inside
     from rmqtool.pipeline.follow import refuse_unfollowed
@@ -135,6 +135,7 @@ def command(
         asked["max_bytes_per_trigger"] = str(most)
     given = {"topic": ",".join(topic or ()), "columns": columns, "store_config": spark.store_config}
     asked |= {name: value for name, value in given.items() if value}
+    refuse_no_utf8(**asked, to=to, checkpoint=checkpoint)
     _check(asked, partition)
     form.refuse_mixture()
     sources = source_options(stores, spark, MessageFilter(), cut)
