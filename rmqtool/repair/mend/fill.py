@@ -179,7 +179,12 @@ class Filling:
         found = self.lights.of(*key, place.physical_offset, raw, min(room, MAX_PROPERTIES_LENGTH))
         if raw is None:
             return pairs_of(found) or None
-        raw = props.without(props.without(raw, props.INNER_NUM), props.INNER_BASE)
+        for name in (
+            props.INNER_NUM,
+            props.INNER_BASE,
+            props.CRC32,
+        ):  # the tombstone has a CRC of its own, or none
+            raw = props.without(raw, name)
         if found == self.lights.stated(key[1], raw):
             return raw
         raw = without_further(raw)
