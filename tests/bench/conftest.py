@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bench.data import EACH_SIZE, LOG_BYTES, BenchLog, make_log
+from tests.bench.data import EACH_SIZE, LEAST_BYTES, LOG_BYTES, BenchLog, make_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +26,14 @@ def bench_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def log(request: pytest.FixtureRequest, bench_directory: Path) -> Iterator[BenchLog]:
     """A log of full size, of each kind in turn."""
     made = make_log(bench_directory, request.param)
+    yield made
+    shutil.rmtree(made.root, ignore_errors=True)
+
+
+@pytest.fixture(scope="module", params=EACH_SIZE)
+def long_log(request: pytest.FixtureRequest, bench_directory: Path) -> Iterator[BenchLog]:
+    """A log beside which what a run costs whatever its length is little."""
+    made = make_log(bench_directory, request.param, max(LOG_BYTES, LEAST_BYTES))
     yield made
     shutil.rmtree(made.root, ignore_errors=True)
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 LOG_BYTES = int(os.environ.get("RMQTOOL_BENCH_BYTES", str(1 << 30)))
 """bytes of each log"""
 
+LEAST_BYTES = 384 << 20
+
 BODY_SIZES = {"1 KiB": logs.BODY_1_KIB, "300 B": logs.BODY_OF_300}
 """records with a body of 1 KiB, and records of 300 bytes in all"""
 

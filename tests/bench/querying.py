@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from fixtures import logs
 from fixtures.derived import write_full_index
-from rmqtool.check.account import BATCH_ROWS
 from rmqtool.check.log import RecordCheck
-from rmqtool.check.times import TimeCheck
+from rmqtool.check.times import DAY_MS, TimeCheck, times_of
 from rmqtool.query.by_key import KeySource
 from rmqtool.query.key_query import KeyQuery
 from rmqtool.query.reading import Reading
@@ -21,6 +20,8 @@ from rmqtool.query.wanted_keys import WantedKeys
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check
+from rmqtool.scan.keys import key_hashes
+from rmqtool.scan.reader import BATCH_ROWS
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.layout import Store
 from tests.bench.measure import Figure, in_turn
@@ -116,7 +117,7 @@ def _scan(log: BenchLog) -> float:
 
 
 def _verify(log: BenchLog) -> float:
-    """The pass of `verify` over the log alone: frames, texts and times of all records."""
+    """The pass of `verify` over the log alone: frames, texts, times and key hashes of all records."""
     began = time.process_time()
     kernels, times = choose_kernels(), TimeCheck()
     for segment in Store.open(log.root).segments:
@@ -127,6 +128,8 @@ def _verify(log: BenchLog) -> float:
             )
             for event in scan:
                 if isinstance(event, Records):
-                    assert list(check.records(event)) == []
-                    assert list(times.records(event.rows, segment)) == []
+                    odd, even = kernels.dispatch.outline(event.rows, DAY_MS)
+                    assert not check.wants(odd)
+                    assert list(times.records(times_of(event.rows, even=bool(even)), segment)) == []
+                    key_hashes(kernels.hashes, event)
     return time.process_time() - began

@@ -23,6 +23,6 @@ def test_the_first_lookup_in_a_full_index_file_takes_no_time_to_speak_of(bench_d
     assert figure.held(), figure.cells()
 
 
-def test_a_scan_for_a_key_goes_at_the_speed_of_verify_without_crc(log: BenchLog) -> None:
-    figure = scan_figure(log)
+def test_a_scan_for_a_key_goes_at_the_speed_of_verify_without_crc(long_log: BenchLog) -> None:
+    figure = scan_figure(long_log)
     assert figure.held(), figure.cells()
