@@ -36,7 +36,7 @@ BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def output(command: str, place: str, **extra: str) -> str:
-    """What a person sees who is in the directory `place`: standard output and standard error."""
+    """What a person sees who is in the directory `place`, here called /data: standard output and error."""
     settings = {"COLUMNS": "80", "TZ": "UTC", "TERM": "dumb", "LC_ALL": "C.UTF-8", "NO_COLOR": "1"}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
@@ -48,7 +48,7 @@ def output(command: str, place: str, **extra: str) -> str:
         text=True,
         check=False,
     )
-    return done.stdout
+    return done.stdout.replace(f"{place}/", "/data/")
 
 
 def refreshed(block: re.Match[str], place: str) -> str:
