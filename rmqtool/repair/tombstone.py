@@ -63,6 +63,10 @@ def tombstone(
     return None
 
 
+LONGEST_TIME = -(1 << 63)
+"""a store timestamp (ms) for `smallest` while it is not known: some tombstones have it in their properties"""
+
+
 def smallest(place: Place, *, kept: Mapping[str, str] | None = None, crc_trailer: bool = False) -> int:
     """The least length for which `tombstone` has a record for this place, with the pairs in `kept` in it."""
     return min(fitted.least for fitted in _fitted(place, "", kept, crc_trailer))

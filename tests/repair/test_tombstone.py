@@ -23,7 +23,7 @@ from formats.commitlog import (
 from formats.errors import FormatError
 from formats.tags_code import deliver_time, tags_code_of
 from rmqtool.repair.place import Place
-from rmqtool.repair.tombstone import smallest, tombstone
+from rmqtool.repair.tombstone import LONGEST_TIME, smallest, tombstone
 from tests.scan.conftest import KERNELS
 from tests.scan.tools import HOSTS, I32, check_property, declared_row, walk
 
@@ -131,6 +131,19 @@ def test_every_length_from_the_smallest_on_is_an_intact_record(kernels: str) -> 
 
     more = st.integers(0, 40) | st.integers(0, 3000)
     check_property(prop, places(), more, st.booleans(), st.none() | KEPT | WHOLE, examples=200)
+
+
+def test_room_that_is_kept_before_the_place_is_known_is_enough() -> None:
+    """Positions are given to holes before it is known where in them they lie (law seed 10806)."""
+
+    def prop(topic: str, at: int, time: int, trailer: bool, batch: int | None) -> None:
+        known = Place(topic, 3, 12, 0, LONGEST_TIME, batch_size=batch)
+        where = replace(known, physical_offset=at, store_timestamp=time)
+        assert tombstone(where, smallest(known, crc_trailer=trailer), PLAN, crc_trailer=trailer) is not None
+
+    topics, offsets = st.sampled_from(INTERNAL + ORDINARY), st.integers(0, (1 << 63) - 1)
+    times = st.integers(-(1 << 63), (1 << 63) - 1)
+    check_property(prop, topics, offsets, times, st.booleans(), st.none() | st.integers(1, 40), examples=100)
 
 
 def test_below_the_smallest_length_there_is_none() -> None:

@@ -12,7 +12,7 @@ from rmqtool.repair.filler import SMALLEST_FILLER
 from rmqtool.repair.mend.chain import BATCH
 from rmqtool.repair.mend.first_fit import FirstFit
 from rmqtool.repair.place import Place
-from rmqtool.repair.tombstone import smallest
+from rmqtool.repair.tombstone import LONGEST_TIME, smallest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -172,7 +172,8 @@ class _Allotment:
         low, taken = gap.low, list[int]()
         for slot in range(gap.first, gap.last + 1, most):
             count = min(gap.last + 1 - slot, most)
-            place = Place(gap.key[0], gap.key[1], slot, 0, 0, batch_size=count if most > 1 else None)
+            batch_size = count if most > 1 else None
+            place = Place(gap.key[0], gap.key[1], slot, 0, LONGEST_TIME, batch_size=batch_size)
             needs = smallest(place), smallest(place, crc_trailer=True)
             records = -(-(gap.last + 1 - slot) // most)
             number = self._cell_for(needs, bisect_left(self._starts, low), gap.high, records)

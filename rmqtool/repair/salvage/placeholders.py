@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rmqtool.repair.filler import SMALLEST_FILLER, filler, split
 from rmqtool.repair.place import Place
-from rmqtool.repair.tombstone import smallest, tombstone
+from rmqtool.repair.tombstone import LONGEST_TIME, smallest, tombstone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,7 @@ class Placeholders:
         known = self._sizes.get(lane)
         if known is None:
             step = _BATCH if self._names.lanes[lane][0] in self._names.batch_topics else 1
-            place = self._place(lane, _LONGEST_OFFSET, step, 0, 0)
+            place = self._place(lane, _LONGEST_OFFSET, step, 0, LONGEST_TIME)
             least = smallest(place, crc_trailer=self._trailer)
             known = self._sizes[lane] = (least, least + _MARK, step)
         return known
