@@ -18,7 +18,8 @@ from tests.bench.measure import Figure, in_turn
 if TYPE_CHECKING:
     from tests.bench.data import BenchLog
 
-VERIFY_TARGET = 0.7
+VERIFY_TARGET = 0.4
+"""of a `verify` whose checks are made in the kernel: a start asks for topics and queues of every record"""
 
 
 def against_verify(log: BenchLog) -> Figure:
