@@ -12,7 +12,7 @@ from rmqtool.broker.java import file_name, rem
 
 if TYPE_CHECKING:
     from rmqtool.broker.appended_units import AppendedUnits
-    from rmqtool.broker.files import Disk
+    from rmqtool.broker.files import Bytes, Disk
     from rmqtool.store.files import StoreFile
 
 
@@ -35,7 +35,8 @@ class MappedFile:
 class MappedFiles:
     """The files of one directory in the order of their names; `size` is the length of each in bytes.
 
-    deleted: paths of those that are gone. disk: where files that are made or deleted here are so at once.
+    deleted: paths of those that are gone. disk: where files are deleted and written; one that is new is made
+    with its first bytes.
     """
 
     size: int
@@ -92,9 +93,20 @@ class MappedFiles:
     def _create(self, base: int, *, first: bool) -> MappedFile:
         made = MappedFile(base, 0, f"{self.directory}/{file_name(base)}", None, first)
         self.files.append(made)
-        if self.disk is not None:
-            self.disk.write(made.path, self.size, 0, b"")
         return made
+
+    def make_last(self, start: int) -> MappedFile:
+        """As `last_for`, and a new file is there even if nothing is written to it."""
+        last = self.last_for(start)
+        if not last.wrote and self.disk is not None:
+            self.disk.write(last.path, self.size, 0, b"")
+        return last
+
+    def write(self, file: MappedFile, data: Bytes, time: int | None = None) -> None:
+        """Bytes behind those of a file (`MappedFile#appendMessage`); time: see `FileWriter.write`."""
+        if self.disk is not None:
+            self.disk.write(file.path, self.size, file.wrote, data, time)
+        file.wrote += len(data)
 
     def at(self, offset: int, *, or_first: bool = False) -> MappedFile | None:
         """`#findMappedFileByOffset`."""
