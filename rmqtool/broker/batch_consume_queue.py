@@ -105,8 +105,9 @@ class BatchConsumeQueue(QueueState):
         """
         del lost
         offsets, bases, counts = run.offsets, run.bases, run.messages
-        before = np.maximum.accumulate(np.concatenate(([self.max_physical], offsets)))[:-1]
-        fresh = np.flatnonzero((offsets > before) & (bases >= 0) & (counts >= 0))
+        sound = np.flatnonzero((bases >= 0) & (counts >= 0))
+        before = np.maximum.accumulate(np.concatenate(([self.max_physical], offsets[sound])))[:-1]
+        fresh = sound[offsets[sound] > before]
         self.skipped += len(run) - len(fresh)
         if not len(fresh):
             return
