@@ -477,6 +477,26 @@ def test_a_lock_that_cannot_be_known(tmp_path: Path) -> None:
     assert "DR-LOCK-UNKNOWN" not in codes(start(root))
 
 
+@shows("DR-END-DOUBTED")
+def test_an_end_that_only_the_checkpoint_knows(tmp_path: Path) -> None:
+    """A backup of the log that is older than the rest: brokers start and go on from there."""
+    store = HandmadeStore()
+    for _ in range(60):
+        store.put("Orders", b"body")
+    store.write(tmp_path / "store")
+    shutil.rmtree(store.root / "index")
+    assert foretell(Store.open(store.root), "5.3.3").verdict is Verdict.SAFE
+    last, before = store.stored[-1], store.stored[-2]
+    store.patch(*store.segment(last.offset), bytes(last.size))
+    store.patch(*(last.unit or ("", 0)), bytes(20))
+    for release in ("4.9.8", "5.3.3"):
+        outcome = foretell(Store.open(store.root), release)
+        (found,) = of(outcome, "DR-END-DOUBTED")
+        assert found.facts == {"until": last.time, "latest": before.time, "end": last.offset}
+        assert outcome.verdict is Verdict.DAMAGED
+        assert outcome.already_damaged.paths == ("checkpoint",)
+
+
 @shows("DR-HEAP")
 def test_a_large_record_where_recovery_stops(tmp_path: Path) -> None:
     log = filled()

@@ -146,6 +146,7 @@ BEHAVIOURS = (
         (
             "DR-GAP",
             "DR-END-LOST",
+            "DR-END-DOUBTED",
             "DR-BAD-BODIES",
             "DR-WRONG-ENTRIES",
             "DR-WRONG-TAGS",

@@ -67,6 +67,13 @@ LOG = (
         "look for the lost end in replicas",
     ),
     Entry(
+        "DR-END-DOUBTED",
+        W,
+        "the checkpoint knows of a message stored at {until}, later than every message of the log, ending at "
+        "{end}: the last messages may be missing, and the broker does not notice",
+        "look for the lost end in replicas; rmqtool recover STORE sets the checkpoint by the log",
+    ),
+    Entry(
         "DR-BAD-BODIES",
         W,
         "{count} records have a body that does not match its CRC, first at {offset}: recovery does not reach "
