@@ -90,6 +90,8 @@ def _mendable(one: Outcome) -> bool:
     """Whether `recover` keeps what a start costs, mends what refuses it, or what is damaged already."""
     if one.refusal is not None:
         return one.refusal.code != "lock-held" and one.refusal.setting is None
+    if any(found.code == "DR-BATCH-TOPICS-UNKNOWN" for found in one.consequences):
+        return True
     harmed = any(
         queue.lost or queue.misplaced or queue.repeated or queue.hidden or queue.doubled
         for queue in one.queues

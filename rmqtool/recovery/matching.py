@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rmqtool.broker.mapped_files import MappedFile, MappedFiles
     from rmqtool.broker.queue_records import QueueRecords
     from rmqtool.broker.start import AnyQueue, Start
+    from rmqtool.recovery.observed_start import ObservedStart
     from rmqtool.recovery.spans import Key
     from rmqtool.scan.events import Records
 
@@ -308,12 +309,15 @@ class UnitMatcher:
         return found
 
 
-def wrong_entries(start: Start, matches: Mapping[Key, Matches], *, whole: bool) -> tuple[WrongEntries, ...]:
+def wrong_entries(
+    start: ObservedStart, matches: Mapping[Key, Matches], *, whole: bool
+) -> tuple[WrongEntries, ...]:
     """Queue by queue the entries that do not lead to their message.
 
     matches: of all records that were read. whole: that was the whole log, so that an entry without a record
     leads to none. Of a light queue with such entries nothing tells the end (`queue_ends`), so messages behind
-    it that the start does not append are counted here.
+    it that the start does not append are counted here. A record whose topic no queue can have is counted
+    where it was seen (`Witness.harmed`), not once more with the entry that leads to it.
     """
     found = []
     for key, queue in sorted(start.queues.items()):
@@ -322,11 +326,13 @@ def wrong_entries(start: Start, matches: Mapping[Key, Matches], *, whole: bool) 
         seen = matches.get(key, Matches())
         light = key[0].startswith(LMQ_PREFIX)
         known = whole and (start.settings.multi_dispatch or not light)
-        astray = max(_into_log(start, queue, seen) - seen.matched, 0) if known else 0
+        inside, counted = _into_log(start, queue, seen) if known else (0, 0)
+        astray = max(inside - seen.matched, 0)
         count = max(seen.wrong, astray)
         if count:
             behind = max(seen.beyond - queue.appended, 0) if light else 0
-            messages = max(count, seen.wrong + seen.missed + behind if light else 0)
+            own = max(seen.wrong, astray - counted)
+            messages = max(own, seen.wrong + seen.missed + behind if light else 0)
             found.append(WrongEntries(*key, queue.files.directory, count, seen.first, messages))
     return tuple(found)
 
@@ -342,22 +348,34 @@ def wrong_tags(start: Start, matches: Mapping[Key, Matches]) -> tuple[WrongEntri
     )
 
 
-def _into_log(start: Start, queue: AnyQueue, seen: Matches) -> int:
-    """Entries that lead into the log; 0 without counting where as many records were matched as can be."""
+def _into_log(start: ObservedStart, queue: AnyQueue, seen: Matches) -> tuple[int, int]:
+    """Entries that lead into the log, and those of them that lead to a record whose topic no queue can have.
+
+    Not counted (0) where as many records were matched as can be.
+    """
+    unnamed = np.concatenate([*start.witness.unnamed, np.zeros(0, np.int64)])
     low, high = start.log.min_offset, start.log.max_offset
-    if isinstance(queue, BatchConsumeQueue):
+    if not isinstance(queue, BatchConsumeQueue):
+        end = min(queue.recovered_max, queue.max_offset)
+        if seen.matched >= end - max(queue.min_offset, 0):
+            return 0, 0
+        parts = _plain_offsets(queue, end)
+    else:
         parts = (units["physical_offset"] for one in queue.files.files for units in batch_entries(one))
-        return sum(int(((offsets >= low) & (offsets < high)).sum()) for offsets in parts)
-    end = min(queue.recovered_max, queue.max_offset)
-    if seen.matched >= end - max(queue.min_offset, 0):
-        return 0
-    count = 0
+    count = counted = 0
+    for offsets in parts:
+        inside = offsets[(offsets >= low) & (offsets < high)]
+        count += len(inside)
+        counted += int(np.isin(inside, unnamed).sum()) if len(unnamed) else 0
+    return count, counted
+
+
+def _plain_offsets(queue: ConsumeQueue, end: int) -> Iterator[Ints]:
+    """Physical offsets in the entries of a plain queue in front of slot `end`, but in blank and zero ones."""
     for one in queue.files.files:
         stop = min(one.wrote // BYTES, end - one.base // BYTES)
         if one.file is None or stop <= 0:
             continue
         for chunk in chunks(one, "pread", stop, -1):
             blank = (chunk.offsets == 0) & (chunk.sizes == PRE_BLANK_SIZE)
-            inside = (chunk.offsets >= low) & (chunk.offsets < high)
-            count += int((inside & (chunk.sizes > 0) & ~blank).sum())
-    return count
+            yield chunk.offsets[(chunk.sizes > 0) & ~blank]

@@ -61,7 +61,14 @@ BEHAVIOURS = (
     Behaviour(
         "start-8",
         "a configuration file that is empty or no JSON: its .bak, an empty table, or no start",
-        ("DR-CONFIG-EMPTY", "DR-CONFIG-BAK", "DR-CONFIG-BAK-ONLY", "DR-REFUSE-CONFIG", "DR-TOPICS-UNKNOWN"),
+        (
+            "DR-CONFIG-EMPTY",
+            "DR-CONFIG-BAK",
+            "DR-CONFIG-BAK-ONLY",
+            "DR-REFUSE-CONFIG",
+            "DR-TOPICS-UNKNOWN",
+            "DR-BATCH-TOPICS-UNKNOWN",
+        ),
     ),
     Behaviour("start-9", "a timer wheel of another length: no start", ("DR-REFUSE-TIMER-WHEEL",)),
     Behaviour(
@@ -187,6 +194,11 @@ BEHAVIOURS = (
         ("DR-EXPIRED-QUEUE",),
     ),
     Behaviour("seen-18", "names of files in the digits or calendar of a locale", ("DR-LOCALE-NAMES",)),
+    Behaviour(
+        "seen-19",
+        "4.9.8: recovery after a crash dispatches delayed messages before the delay levels are loaded",
+        ("DR-DELAYED-AT-ONCE",),
+    ),
     Behaviour(
         "more-1",
         "settings that do not fit the store: a CRC or DUP_INFO demanded of records that have none",

@@ -90,6 +90,14 @@ QUEUES = (
         "copy the store before the start; rmqtool recover STORE writes the extension units again",
     ),
     Entry(
+        "DR-DELAYED-AT-ONCE",
+        W,
+        "{topic}/{queue_id}: {count} delayed messages from queue offset {start} on get consume queue entries "
+        "without their delivery time: they are delivered at once",
+        "rmqtool recover STORE writes the entries with their delivery times",
+        "4.9.2 to 4.9.8",
+    ),
+    Entry(
         "DR-TIMERS-LOST",
         E,
         "up to {count} timers that are not due yet are never delivered: their entries in the timer log are "
