@@ -66,7 +66,8 @@ def command(
 def _unproven(store: Store, version: VersionOptions, reason: str) -> dict[str, Any]:
     """What is known of a checkpoint where a broker refuses the store."""
     from rmqtool.cli.proving import release_of
-    from rmqtool.repair.checkpoint import FIELDS, PATH, stored_values
+    from rmqtool.repair.checkpoint import PATH, stored_values
+    from rmqtool.repair.proof import FIELDS
 
     stored: dict[str, int] | dict[str, None] = dict.fromkeys(FIELDS)
     with suppress(PlanRefusedError):  # which is the reason then

@@ -116,7 +116,7 @@ def _page(context: Context, options: ChangeOptions, planned: Planned, outcome: O
     if plan.refusal is not None:
         page.line(f"A broker {plan.release} refuses this store: {plan.refusal}", "bold red")
     if not plan.changes:
-        page.line("Nothing to change.", None if plan.refusal else "bold green")
+        page.line("Nothing to change.", "" if plan.refusal else "bold green")
     else:
         count = len(plan.changes)
         page.heading(f"{count} {'change' if count == 1 else 'changes'}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from formats.checkpoint import CHECKPOINT_HEAD_SIZE, CHECKPOINT_SIZE, parse_checkpoint
+from formats.checkpoint import CHECKPOINT_HEAD_SIZE, CHECKPOINT_SIZE, TIMES, parse_checkpoint
 from rmqtool.errors import PlanRefusedError
 from rmqtool.repair.content import Inline
 from rmqtool.repair.plan import Action, Change, Edit, Planned, Told, make_planned
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
 
 PATH = "checkpoint"
-_TIMES = FIELDS[:3]
 
 
 def stored_values(store: Store) -> dict[str, int]:
@@ -98,6 +97,6 @@ def _notes(proof: Proof, safe: Mapping[str, int], values: Mapping[str, int]) -> 
         )
     if proof.lacking:
         found.append(f"{proof.lacking} messages have no unit in their queue yet")
-    late = [name for name in _TIMES if values[name] > safe[name]]
+    late = [name for name in TIMES if values[name] > safe[name]]
     found += [f"{name} {values[name]} is later than the data proves ({safe[name]})" for name in late]
     return found
