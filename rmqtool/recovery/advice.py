@@ -80,7 +80,8 @@ def _all(outcomes: Sequence[Outcome], verdict: Verdict, asked: Asked) -> Iterato
         )
     yield Advice(
         asked.line("verify"),
-        "a start does not look at everything: whether every record, unit and index item is right"
+        "a start does not look at everything: whether every record, consume queue entry and index "
+        "entry is right"
         if verdict is Verdict.SAFE
         else "all that is wrong in this store, with what to do about each finding",
     )

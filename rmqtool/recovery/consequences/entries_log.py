@@ -111,14 +111,14 @@ LOG = (
     Entry(
         "DR-SKIPPED",
         E,
-        "dispatching passes over {bytes} bytes from {offset} on for good: messages there get no unit and no "
-        "index item",
+        "dispatching passes over {bytes} bytes from {offset} on for good: messages there get no "
+        "consume queue entry and no index entry",
         "rmqtool verify STORE says what lies there",
     ),
     Entry(
         "DR-DISPATCH-AHEAD",
         E,
-        "dispatching begins at {offset}, behind the end of the log at {end}: no message gets a unit until "
+        "dispatching begins at {offset}, behind the end of the log at {end}: no message gets an entry until "
         "the log has grown that far, and abort stays when the broker stops",
         "rmqtool verify STORE names the queue that points too far",
         "before 5.0.0",
@@ -126,15 +126,16 @@ LOG = (
     Entry(
         "DR-BORDER-RECORD",
         E,
-        "the record at {offset} begins exactly where the queues end: it gets no unit, and units of its queue "
-        "that follow lie one slot too low",
+        "the record at {offset} begins exactly where the queues end: it gets no consume queue entry, "
+        "and entries of its queue that follow lie one slot too low",
         "releases before 5.3.2 build it",
         "5.3.2 and later",
     ),
     Entry(
         "DR-DISPATCHED",
         N,
-        "{messages} messages are handed to queues and index during the start, and {units} units are built",
+        "{messages} messages are handed to queues and index during the start, and {units} consume "
+        "queue entries are built",
         "nothing to do",
     ),
     Entry(
@@ -175,7 +176,7 @@ INDEX = (
     Entry(
         "DR-INDEX-ITEMS-MISSING",
         W,
-        "index items ({items}) for messages before {offset} are in the files that are deleted, and are not "
+        "index entries ({items}) for messages before {offset} are in the files that are deleted, and are not "
         "built again: queries by key miss them",
         "with the checkpoint moved away the whole log is indexed again",
     ),

@@ -152,7 +152,7 @@ START = (
     Entry(
         "DR-CHECKPOINT-FUTURE",
         W,
-        "the checkpoint is younger than every message: recovery begins at the last file, units that are "
+        "the checkpoint is younger than every message: recovery begins at the last file, entries that are "
         "missing before it are never built",
         "move the checkpoint away, then the whole log is gone through",
     ),
