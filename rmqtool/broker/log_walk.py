@@ -17,8 +17,8 @@ from rmqtool.store.access import Access
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import ModuleType
 
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.bytes import ByteSource
     from rmqtool.store.files import StoreFile
 
@@ -42,7 +42,7 @@ class Reading:
     advance: told how many bytes are done; it raises `BudgetEndedError` to end the work.
     """
 
-    kernels: ModuleType
+    kernels: Kernels
     access: Access = COPIED
     jobs: int = 1
     advance: Callable[[int], object] | None = None
@@ -81,7 +81,7 @@ class FileWalk:
     base: int
     limit: int
     rules: Rules
-    kernels: ModuleType
+    kernels: Kernels
     lane: Lane = field(default_factory=Lane)
     _windows: Windows = field(init=False)
 

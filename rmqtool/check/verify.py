@@ -45,11 +45,11 @@ from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from types import ModuleType
 
     from rmqtool.check.findings import Finding
     from rmqtool.check.queue_files import QueueUnits
     from rmqtool.check.topics import Times
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.access import Access
     from rmqtool.store.coverage import Incomplete, Row
     from rmqtool.store.layout import Store
@@ -172,7 +172,7 @@ class Verification:
             known = IndexedLog(self._first_offset, end)
         yield from index.finish(known, self.causes.lost)
 
-    def _log(self, kernels: ModuleType, cross: CrossCheck, index: IndexCheck) -> Iterator[Finding]:
+    def _log(self, kernels: Kernels, cross: CrossCheck, index: IndexCheck) -> Iterator[Finding]:
         """What segments hold, read side by side, is checked in the order of the log."""
         times = TimeCheck()
         bare = False
@@ -197,7 +197,7 @@ class Verification:
                 yield from self._other(event, segment)
         yield from times.close(self._dispatched_timestamp())
 
-    def _read(self, kernels: ModuleType, cross: CrossCheck, index: IndexCheck) -> Iterator[LogEvent]:
+    def _read(self, kernels: Kernels, cross: CrossCheck, index: IndexCheck) -> Iterator[LogEvent]:
         """The log as it was read elsewhere, or as it is read here."""
         if self.elsewhere is not None:
             return self.elsewhere(self.store.segments)

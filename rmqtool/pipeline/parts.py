@@ -87,9 +87,7 @@ class LogPart:
             low, high = max(low, base + found[0]), min(high, base + found[1])
         if low >= high and self.segment.size:
             return None
-        part = replace(self.store)
-        vars(part)["segments"] = PartOfLog(self, (low, high))
-        return part
+        return self.store.with_segments(PartOfLog(self, (low, high)))
 
     def _between_records(self, origin: int) -> tuple[int, int] | None:
         """Positions of the first record of this part and of the next one, by a scan from `origin` on."""

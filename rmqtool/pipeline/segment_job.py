@@ -7,7 +7,7 @@ against each other in the order of the log, by one task that is sent the account
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -95,11 +95,11 @@ class Check:
 
     def __call__(self, found: Iterable[Package]) -> Iterator[tuple[list[Row], Row] | None]:
         """One result: findings and summary; None for a store that a broker has opened by now."""
-        store = replace(open_any(self.path, config=self.options.config))
+        store = open_any(self.path, config=self.options.config)
         if is_live(store):
             yield None
             return
-        vars(store)["segments"] = SegmentSet(self.segments)
+        store = store.with_segments(SegmentSet(self.segments))
         run = Verification(store, Reading(1, self.level), elsewhere=partial(opened, found=found))
         rows = [one.row() for one in run.findings()]
         yield rows, run.summary()

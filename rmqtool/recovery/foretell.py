@@ -31,10 +31,10 @@ from rmqtool.store.live import lock_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
     from rmqtool.broker.start import StartPlan
     from rmqtool.recovery.config_tables import ConfigOutcome
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.layout import Store
     from rmqtool.store.lock import LockState
 
@@ -51,7 +51,7 @@ DELAY_TABLE = "delayOffset.json"
 """loaded behind the store's recovery"""
 
 
-def reading_for(store: Store, kernels: ModuleType | None = None) -> Reading:
+def reading_for(store: Store, kernels: Kernels | None = None) -> Reading:
     """The usual way to read a store: kernels by its size, mapped."""
     return Reading(kernels or choose_kernels(data_bytes(store.segments)))
 

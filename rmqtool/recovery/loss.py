@@ -18,12 +18,11 @@ from rmqtool.scan.fields import Check, CrcState, Field, Issue
 from rmqtool.scan.segment import SegmentScan
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import numpy.typing as npt
 
     from rmqtool.broker.log_walk import Reading
     from rmqtool.broker.mapped_files import MappedFile
+    from rmqtool.scan.kernel_types import Kernels
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +162,7 @@ def _add(loss: Loss, part: LostPart, reading: Reading, claimed: _Claimed | None)
     return own, displaced
 
 
-def _count(loss: Loss, run: Records, base: int, kernels: ModuleType) -> None:
+def _count(loss: Loss, run: Records, base: int, kernels: Kernels) -> None:
     rows = run.rows
     starts = rows[:, Field.POSITION] + base
     ends = starts + rows[:, Field.STORE_SIZE]
@@ -187,7 +186,7 @@ def _stretches(starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> li
     return [(int(starts[a]), int(ends[b])) for a, b in zip(firsts, lasts, strict=True)]
 
 
-def _topics(loss: Loss, run: Records, kernels: ModuleType) -> None:
+def _topics(loss: Loss, run: Records, kernels: Kernels) -> None:
     rows = run.rows
     places = np.ascontiguousarray(rows[:, Field.TOPIC_POSITION]) - run.origin
     lengths = np.ascontiguousarray(rows[:, Field.TOPIC_LENGTH])

@@ -17,13 +17,13 @@ from rmqtool.store.patched import PatchedSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-    from types import ModuleType
 
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
 
     from rmqtool.scan.events import Blank, Gap, Tail
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.scan.parallel import Lane
     from rmqtool.store.segments import Segment, SegmentSet
 
@@ -106,7 +106,7 @@ def open_patched(segment: Segment, access: Access, lane: Lane) -> tuple[PatchedS
 def _scan_one(
     segment: Segment,
     how: LogScan,
-    kernels: ModuleType,
+    kernels: Kernels,
     access: Access,
     lane: Lane,
     within: tuple[int, int],
@@ -188,7 +188,7 @@ class _Batches:
 
     segment: Segment
     how: LogScan
-    kernels: ModuleType
+    kernels: Kernels
     source: PatchedSource
     scan: SegmentScan
     lane: Lane

@@ -28,9 +28,9 @@ from rmqtool.store.access import Access
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from types import ModuleType
 
     from rmqtool.scan.events import Event
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.patched import PatchedSource
     from rmqtool.store.segments import Segment, SegmentSet
 
@@ -150,7 +150,7 @@ class LogReader(Generic[Made]):
 
     segments: SegmentSet
     options: ReadOptions
-    kernels: ModuleType
+    kernels: Kernels
     made: Callable[[Segment], Callable[[Records], Made]]
     chosen: Sequence[Segment] | None = None
     checks: Check = Check.ALL

@@ -30,9 +30,9 @@ from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
     from rmqtool.repair.plan import Edit
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.files import StoreFile
 
 COMMAND = "recover"
@@ -179,7 +179,7 @@ def _read(store: Store) -> list[StoreFile]:
     return [one for one in store.of_kind(*kinds) if one.regular]
 
 
-def _saved(store: Store, options: KeepOptions, kernels: ModuleType) -> Cost:
+def _saved(store: Store, options: KeepOptions, kernels: Kernels) -> Cost:
     """What a broker would give up that starts on the store as it is."""
     nobody = LockState(False, None, "")
     reading = Reading(kernels, options.access, options.jobs, options.advance)

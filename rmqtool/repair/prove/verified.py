@@ -13,7 +13,6 @@ from rmqtool.scan.multi import LMQ_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import ModuleType
 
     import numpy as np
     import numpy.typing as npt
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from rmqtool.check.findings import Finding
     from rmqtool.check.reading import Reading
     from rmqtool.check.verify import LogEvent
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import Segment, SegmentSet
@@ -81,7 +81,7 @@ def _counted(one: Finding) -> bool:
     return light and isinstance(one.found, int) and isinstance(one.expected, int) and one.found < one.expected
 
 
-def errors_of(store: Store, reading: Reading, kernels: ModuleType, see: See | None = None) -> Errors:
+def errors_of(store: Store, reading: Reading, kernels: Kernels, see: See | None = None) -> Errors:
     """All that `verify` finds wrong in a store at rest. see: told every record of its log, in order."""
     store = replace(store, at_rest=True)
     found = Errors()
