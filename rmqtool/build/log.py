@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rmqtool.build.builder import Builder
     from rmqtool.scan.events import Event, Records
     from rmqtool.scan.kernel_types import Kernels
-    from rmqtool.scan.reader import ReadOptions
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.segments import Segment, SegmentSet
 
 BATCH_ROWS = 2048

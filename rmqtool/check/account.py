@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from rmqtool.check.findings import Finding
     from rmqtool.check.index_keys import Keys, Unindexed
-    from rmqtool.check.reading import Reading
     from rmqtool.check.times import Times
     from rmqtool.scan.events import Records
     from rmqtool.scan.kernel_types import Kernels
@@ -83,10 +82,10 @@ class Accounting:
     starts: bool = False
 
     @classmethod
-    def of(cls, store: Store, kernels: Kernels, reading: Reading, until: int | None = None) -> Accounting:
+    def of(cls, store: Store, kernels: Kernels, level: Level, until: int | None = None) -> Accounting:
         """As the settings of a store want it."""
         forced = store.config is not None and store.config.force_verify_prop_crc
-        return cls(kernels, reading.level, until, forced)
+        return cls(kernels, level, until, forced)
 
     def __call__(self, segment: Segment) -> Callable[[Records], Account]:
         """For the runs of one segment, in their order."""

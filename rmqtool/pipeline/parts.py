@@ -16,12 +16,9 @@ from typing import TYPE_CHECKING
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check, Field
-from rmqtool.scan.log import open_patched
 from rmqtool.scan.log_end import end_of_data
-from rmqtool.scan.parallel import Lane
-from rmqtool.scan.segment import SegmentScan
-from rmqtool.store.access import Access
-from rmqtool.store.live import is_live
+from rmqtool.scan.opened import opened
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.remote.address import is_remote
 from rmqtool.store.segments import SegmentSet
 
@@ -96,18 +93,15 @@ class LogPart:
         start = origin if first <= origin < behind else None
         if origin >= behind or (start is not None and last):
             return None if start is None else (start, behind)
-        live = is_live(self.store)
-        source, changed = open_patched(self.segment, Access.of(None, careful=False, live=live), Lane())
-        with source:
-            for event in SegmentScan(
-                source,
-                self.segment.base,
-                checks=Check.FRAME,
-                active=self.active,
-                false_blanks=True,
-                start=origin,
-                moving=live or changed,
-            ):
+        with opened(
+            self.segment,
+            ReadOptions.of(self.store),
+            active=self.active,
+            checks=Check.FRAME,
+            false_blanks=True,
+            start=origin,
+        ) as (_, scan):
+            for event in scan:
                 if not isinstance(event, Records):
                     continue
                 positions = event.rows[:, Field.POSITION]

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.check.reading import Reading
 from rmqtool.check.verify import Verification
 from rmqtool.errors import RmqtoolError
 from rmqtool.pipeline.accounts import opened, packages
@@ -20,7 +19,7 @@ from rmqtool.pipeline.parts import log_parts
 from rmqtool.pipeline.runner import Lost, spark_errors
 from rmqtool.pipeline.session import first_line
 from rmqtool.pipeline.workers import refuse_workers
-from rmqtool.scan.log import data_bytes
+from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.store.live import is_live
 from rmqtool.store.segments import SegmentSet
 
@@ -100,6 +99,6 @@ class Check:
             yield None
             return
         store = store.with_segments(SegmentSet(self.segments))
-        run = Verification(store, Reading(1, self.level), elsewhere=partial(opened, found=found))
+        run = Verification(store, ReadOptions.of(store), self.level, elsewhere=partial(opened, found=found))
         rows = [one.row() for one in run.findings()]
         yield rows, run.summary()

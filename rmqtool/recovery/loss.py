@@ -20,9 +20,9 @@ from rmqtool.scan.segment import SegmentScan
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from rmqtool.broker.log_walk import Reading
     from rmqtool.broker.mapped_files import MappedFile
     from rmqtool.scan.kernel_types import Kernels
+    from rmqtool.scan.options import ReadOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,9 @@ class LostPart:
     since: int | None = None
 
 
-def measure_loss(parts: list[LostPart], kept: tuple[int, int], reading: Reading) -> tuple[Loss, list[str]]:
+def measure_loss(
+    parts: list[LostPart], kept: tuple[int, int], reading: ReadOptions
+) -> tuple[Loss, list[str]]:
     """What is intact in the parts, and the paths that could not be read.
 
     kept: physical offsets [low, high) of the log that stays. Records at their own place count first. Those at
@@ -123,7 +125,7 @@ class _Claimed:
         return found | again
 
 
-def _add(loss: Loss, part: LostPart, reading: Reading, claimed: _Claimed | None) -> tuple[bool, bool]:
+def _add(loss: Loss, part: LostPart, reading: ReadOptions, claimed: _Claimed | None) -> tuple[bool, bool]:
     """Counts the intact records at their own place, or, with `claimed`, those at another one.
 
     Returns whether the part has records at their own place, and at another.
@@ -141,7 +143,7 @@ def _add(loss: Loss, part: LostPart, reading: Reading, claimed: _Claimed | None)
             kernels=reading.kernels,
         )
         for event in scan:
-            reading.told(0)
+            reading.done(0)
             if not isinstance(event, Records):
                 continue
             rows = event.rows

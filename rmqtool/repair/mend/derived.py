@@ -29,7 +29,8 @@ from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.repair.same_bytes import same_bytes
 from rmqtool.scan.events import Gap, Records, Unreadable
 from rmqtool.scan.fields import Column
-from rmqtool.scan.reader import LogReader, ReadOptions
+from rmqtool.scan.options import ReadOptions
+from rmqtool.scan.reader import LogReader
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
