@@ -134,7 +134,7 @@ class DerivedMender:
     def _read(self, store: Store, builder: QueueBuilder | None) -> bool:
         """One pass over the log: units are built, items compared. Whether the index is right."""
         access = self.access
-        # A mended index lags behind nothing, not after a crash either; it belongs to whatever becomes a store.
+        # A mended index lags behind nothing, and belongs to whatever becomes a store.
         index = IndexCheck(store, self.kernels, access, unclean=False, complete=True)
         hashing = self.kernels.hashes
         log = LogReader(
