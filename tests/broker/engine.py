@@ -76,7 +76,8 @@ class Engine:
         self.start.recover()
         self.start.catch_up()
         self.clock, self._crashed = 0, False
-        (root / "abort").touch()
+        self.files.write("abort", 0, 0, b"")
+        self.files.sync()
 
     def __enter__(self) -> Self:
         return self
@@ -100,6 +101,7 @@ class Engine:
         self.files.write("checkpoint", CHECKPOINT_SIZE, 0, checkpoint)
         self.files.sync()
         self.files.remove("abort")
+        self.files.sync()
 
     def put(self, messages: Sequence[Message], stored: int = 1_700_000_001_000) -> list[int]:
         """Appends and dispatches them; their queue offsets."""
