@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from formats import crc_trailer
-from formats.commitlog import END_FILE_MIN_BLANK_LENGTH, fits
+from formats.commitlog import fits
 from rmqtool.broker.encoder import encode_record, roll
 from rmqtool.errors import StoreIOError
 from rmqtool.messagestore.messages import PutStatus
@@ -107,7 +107,9 @@ class Appender:
     ) -> None:
         file = self._file_for(records[len(places)][2].size)
         at, end, now = file.wrote, self._log.log.size, self._clock()
-        parts, found, offsets = [], [], {}
+        parts: list[bytes] = []
+        found: list[Place] = []
+        offsets: dict[Key, int] = {}
         for topic, queue_id, record in records[len(places) :]:
             if parts and not fits(record.size, end - at):
                 break
@@ -175,9 +177,6 @@ class Appender:
         return count
 
     def _file_for(self, size: int) -> MappedFile:
-        if size + END_FILE_MIN_BLANK_LENGTH > self._log.log.size:
-            why = f"a record of {size} bytes has no room in a segment of {self._log.log.size}"
-            raise NotAppendedError(PutStatus.MESSAGE_ILLEGAL, why)
         try:
             return self._log.place_for(size)
         except (OSError, StoreIOError) as error:

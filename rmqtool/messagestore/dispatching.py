@@ -59,10 +59,10 @@ class Index:
 
 
 class Dispatching:
-    """offset: physical offset up to which everything is dispatched. timestamp: store time (ms) of the last
-    record in front of it. error: why it cannot go on.
+    """Makes queues and index follow the log.
 
-    limit: up to where records may be dispatched now.
+    offset: physical offset up to which everything is dispatched. timestamp: store time (ms) of the last
+    record in front of it. error: why it cannot go on. limit: up to where records may be dispatched now.
     """
 
     def __init__(

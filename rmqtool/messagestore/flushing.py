@@ -1,7 +1,7 @@
 """When what was appended reaches the medium: group commit, and the service that flushes by time.
 
-`CommitLog$GroupCommitService`, `CommitLog$FlushRealTimeService`. One flush at a time runs, without a lock over
-it that an append would need; whoever waits for a place in the log becomes the one that flushes, for all.
+`CommitLog$GroupCommitService`, `CommitLog$FlushRealTimeService`. One flush at a time runs, without a lock
+that an append would need; whoever waits for a place in the log becomes the one that flushes, for all.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ _PAGE = 4096
 
 
 class Flusher:
-    """flushed: physical offset up to which all is on the medium. timestamp: store time (ms) of the last record
-    in front of it. error: why nothing can be flushed any more; it never comes back.
+    """Puts the log onto the medium. on_flush: called behind each flush.
+
+    flushed: physical offset up to which all is there. timestamp: store time (ms) of the last record in front
+    of it. error: why nothing can be flushed any more; that never changes again.
     """
 
     def __init__(self, log: LogFiles, *, on_flush: Callable[[], object] = int) -> None:

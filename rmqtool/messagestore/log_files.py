@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rmqtool.broker.files import Bytes
     from rmqtool.broker.mapped_files import MappedFile, MappedFiles
 
-    Data = bytes | bytearray | memoryview | npt.NDArray[np.uint8]
+    Data = bytes | npt.NDArray[np.uint8]
 
 AHEAD = 2
 """segments that exist behind the one in use (`AllocateMappedFileService#putRequestAndReturnMappedFile`)"""
@@ -88,9 +88,9 @@ class LogFiles:
         descriptor = self._descriptors.get(file.base)
         if descriptor is None:
             descriptor = self._open(file)
-        done = os.pwrite(descriptor, data, file.wrote)
+        view = memoryview(data)  # type: ignore[arg-type]
+        done = os.pwrite(descriptor, view, file.wrote)
         if done < len(data):
-            view = memoryview(data)
             while done < len(data):
                 more = os.pwrite(descriptor, view[done:], file.wrote + done)
                 if not more:

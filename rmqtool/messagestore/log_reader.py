@@ -111,4 +111,3 @@ class LogReader:
             for source in self._sources.values():
                 source.close()
             self._sources.clear()
-

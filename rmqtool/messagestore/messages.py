@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -13,10 +12,12 @@ from formats.java import java_utf8_decode
 from formats.message_id import OffsetIdV4, OffsetIdV6
 from formats.primitives import host_text
 from formats.properties import KEYS, TAGS, UNIQ_KEY, decode, split_keys
-from rmqtool.broker.get_message import GetMessageStatus
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from typing import Any
+
+    from rmqtool.broker.get_message import GetMessageStatus
 
 Host = tuple[bytes, int]
 """4 or 16 bytes of an address, and the port"""
@@ -223,8 +224,10 @@ class StoredMessage:
 
 
 class GetResult(NamedTuple):
-    """Answer to a get. next_begin_offset: where to go on. min_offset, max_offset: of the queue; max is the
-    offset of the next message.
+    """Answer to a get.
+
+    next_begin_offset: where to go on. min_offset, max_offset: of the queue; max is the offset of the next
+    message.
     """
 
     status: GetMessageStatus

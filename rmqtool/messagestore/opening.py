@@ -7,7 +7,6 @@ records that are intact.
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -30,6 +29,8 @@ from rmqtool.store.names import escape_name
 from rmqtool.store.releases import RELEASES
 
 if TYPE_CHECKING:
+    from contextlib import ExitStack
+
     from rmqtool.messagestore.settings import StoreSettings
     from rmqtool.recovery.loss import Loss
 
@@ -148,5 +149,3 @@ def _is_torn_tail(start: Start, parts: list[LostPart], loss: Loss) -> bool:
 def _holds(part: LostPart, loss: Loss) -> bool:
     size = part.file.wrote
     return any(one.start < part.file.base + size and one.end > part.file.base for one in loss.ranges)
-
-

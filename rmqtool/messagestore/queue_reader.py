@@ -1,4 +1,4 @@
-"""A consume queue as readers in the writer's process see it: its state in memory, its units from the files."""
+"""A consume queue as readers in the writer's process see it: state in memory, units from the files."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class QueueReader:
         return np.frombuffer(self._files.read(file.path, start * width, count * width), self.dtype)
 
     def slice_from(self, offset: int, most: int) -> tuple[int, Units] | None:
-        """Up to `most` units of one file from a queue offset on, and the queue offset of the first of them."""
+        """Up to `most` units of one file from a queue offset on, and the offset of the first of them."""
         if isinstance(self.queue, ConsumeQueue):
             at = offset * self.width
             file = self.queue.files.at(at) if at >= self.queue.min_logical else None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -117,8 +118,8 @@ class Reader:
         if wanted is None:
             return None
         if wanted.type is FilterType.TAG:
-            return lambda code, offset, size: wanted.passes_unit(code)
-        return lambda code, offset, size: self._matches(wanted, offset, size)
+            return lambda code, _offset, _size: wanted.passes_unit(code)
+        return lambda _code, offset, size: self._matches(wanted, offset, size)
 
     def _matches(self, wanted: Subscription, offset: int, size: int) -> bool:
         """`ExpressionMessageFilter#isMatchedByCommitLog`; what is not there is for the pull to find out."""
@@ -145,9 +146,7 @@ class Reader:
         self._kernels.walk(window, 0, 0, len(window), physical_offset, int(Check.FRAME), rows, status)
         return StoredMessage(window.tobytes()) if status[Status.COUNT] else None
 
-    def table(
-        self, topic: str, queue_id: int, offset: int, limit: int, columns: Sequence[str]
-    ) -> pa.Table:
+    def table(self, topic: str, queue_id: int, offset: int, limit: int, columns: Sequence[str]) -> pa.Table:
         """Messages of a queue from `offset` on as rows of the record table, at most `limit`.
 
         Nothing is left out for its size or its age, as a pull would.
@@ -159,14 +158,10 @@ class Reader:
         batches = []
         view = self.queue(topic, queue_id)
         for records, base, path in () if view is None else self._stretches(view, offset, limit):
-            batches.append(
-                to_batch(records, base=base, path=path, kernels=self._kernels, columns=columns)
-            )
+            batches.append(to_batch(records, base=base, path=path, kernels=self._kernels, columns=columns))
         return pa.Table.from_batches(batches, table_schema(columns))
 
-    def _stretches(
-        self, view: QueueReader, offset: int, limit: int
-    ) -> Iterator[tuple[Records, int, str]]:
+    def _stretches(self, view: QueueReader, offset: int, limit: int) -> Iterator[tuple[Records, int, str]]:
         at, end = max(offset, view.min_offset), min(view.max_offset, offset + limit)
         while at < end:
             found = view.slice_from(at, end - at)
@@ -185,12 +180,13 @@ class Reader:
         apart = (offsets[1:] - ends[:-1] > _NEAR) | (offsets[1:] // size != offsets[:-1] // size)
         apart |= offsets[1:] < ends[:-1]
         borders = [0, *(np.flatnonzero(apart) + 1).tolist(), len(offsets)]
-        for start, stop in zip(borders, borders[1:], strict=False):
-            while start < stop:
-                reach = int(offsets[start]) + _WINDOW
-                until = max(int(np.searchsorted(ends[start:stop], reach, "right")) + start, start + 1)
-                yield from self._near(offsets[start:until], int(ends[until - 1]))
-                start = until
+        for start, stop in pairwise(borders):
+            at = start
+            while at < stop:
+                reach = int(offsets[at]) + _WINDOW
+                until = max(int(np.searchsorted(ends[at:stop], reach, "right")) + at, at + 1)
+                yield from self._near(offsets[at:until], int(ends[until - 1]))
+                at = until
 
     def _near(self, offsets: Ints, end: int) -> Iterator[tuple[Records, int, str]]:
         size = self._log.segment_size
@@ -208,5 +204,3 @@ class Reader:
             if wanted.any():
                 yield Records(rows[:count][wanted], window, position), base, self._log.path_of(base)
             at = reached - position
-
-

@@ -13,6 +13,7 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from formats.commitlog import (
+    END_FILE_MIN_BLANK_LENGTH,
     FLAT_HEADERS,
     MAX_PROPERTIES_LENGTH,
     MESSAGE_MAGIC_CODE,
@@ -45,7 +46,10 @@ _SIZE_OF_BODY = (4, 9, 5)
 """since then `maxMessageSize` is that of the body, before that of the record"""
 _NAMES_OWN = frozenset({KEYS, TAGS, UNIQ_KEY})
 _WIDE_HOSTS = int(SysFlag.BORNHOST_V6 | SysFlag.STOREHOST_V6)
-_HEADER_SIZE = {flags: FLAT_HEADERS[is_v6(flags)].size for flags in (0, int(SysFlag.BORNHOST_V6), int(SysFlag.STOREHOST_V6), _WIDE_HOSTS)}
+_HEADER_SIZE = {
+    flags: FLAT_HEADERS[is_v6(flags)].size
+    for flags in (0, int(SysFlag.BORNHOST_V6), int(SysFlag.STOREHOST_V6), _WIDE_HOSTS)
+}
 _TRANSACTION = int(SysFlag.TRANSACTION_MASK)
 _WITHOUT_UNIT = frozenset({int(SysFlag.PREPARED), int(SysFlag.ROLLBACK)})
 _SHORT = struct.Struct(">h")
@@ -65,8 +69,8 @@ class IllegalMessageError(Exception):
 class Prepared(NamedTuple):
     """A record without what is only known in the log.
 
-    size: of the whole record, bytes. fields, tail: as `broker.encoder.encode_record` takes them. born, stored:
-    time (ms, None for that of the append), address, port. waits: `WAIT` is not false.
+    size: of the whole record, bytes. fields, tail: as `broker.encoder.encode_record` takes them.
+    born_timestamp, store_timestamp: ms, None for the time of the append. waits: `WAIT` is not false.
     """
 
     size: int
@@ -79,7 +83,7 @@ class Prepared(NamedTuple):
     store_host: Host
     body: bytes
     tail: bytes
-    uniq_key: str | None
+    uniq_key: str
     waits: bool
 
 
@@ -119,9 +123,8 @@ class RecordMaker:
         self.long_topics = version >= (5, 1, 0) and config.auto_message_version_on_topic_len
         self.trailer = version >= (5, 2, 0) and config.enabled_append_prop_crc
         self._most_body = config.max_message_size if version >= _SIZE_OF_BODY else 0x7FFFFFFF
-        self.most_record = config.max_message_size + (
-            _ROOM_BESIDE_BODY if version >= _SIZE_OF_BODY else 0
-        )
+        room = config.max_message_size + (_ROOM_BESIDE_BODY if version >= _SIZE_OF_BODY else 0)
+        self._most_record = min(room, config.mapped_file_size_commit_log - END_FILE_MIN_BLANK_LENGTH)
         self.host = host
         self.uniq_keys = UniqueKeys(host[0] if len(host[0]) == len(bytes(4)) else host[0][:4])
         self._topics: dict[str, tuple[int, bytes]] = {}
@@ -151,7 +154,7 @@ class RecordMaker:
         """The stored properties of a message, its id, and whether a put of it waits for the medium."""
         uniq_key = message.uniq_key or self.uniq_keys.next_key()
         others = message.properties
-        pairs = {UNIQ_KEY: uniq_key}
+        pairs: dict[str, str] = {UNIQ_KEY: uniq_key}
         if message.keys:
             keys = message.keys
             pairs[KEYS] = keys if isinstance(keys, str) else " ".join(keys)
@@ -183,7 +186,8 @@ class RecordMaker:
         if context.properties is None:
             raw, uniq_key, waits = self.properties(message)
         else:
-            raw, uniq_key, waits = context.properties, message.uniq_key, True
+            raw, waits = context.properties, True
+            uniq_key = message.uniq_key or ""
         if self.trailer:
             raw = reserve(raw)
         if len(raw) > MAX_PROPERTIES_LENGTH:
@@ -199,7 +203,7 @@ class RecordMaker:
             flags |= int(SysFlag.STOREHOST_V6)
         tail = topic + _SHORT.pack(len(raw)) + raw
         size = _HEADER_SIZE[flags & _WIDE_HOSTS] + len(body) + len(tail)
-        if size > self.most_record:
+        if size > self._most_record:
             raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"a record of {size} bytes")
         prepared = context.prepared_transaction_offset
         return Prepared(
@@ -218,7 +222,7 @@ class RecordMaker:
 
 
 def local_host(port: int) -> Host:
-    """The address of this machine in its network, 127.0.0.1 where it has none; nothing is sent to learn it."""
+    """The address of this machine in its network, else 127.0.0.1; nothing is sent to learn it."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(_ELSEWHERE)

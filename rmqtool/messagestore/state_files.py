@@ -65,7 +65,7 @@ class StateFiles:
             raise StoreIOError(f"checkpoint: {error.strerror}") from error
 
     def table(self, name: str, data: dict[str, Any]) -> None:
-        """A table of `config` in place of the one before, which becomes its `.bak` (`ConfigManager#persist`)."""
+        """A table of `config`; the one before becomes its `.bak` (`ConfigManager#persist`)."""
         text = json.dumps(data, indent="\t", separators=(",", ":"), ensure_ascii=False)
         with suppress(FileExistsError):
             os.mkdir("config", dir_fd=self._held.folder.descriptor)

@@ -50,7 +50,9 @@ class MessageStore:
     raises `StoreClosedError`.
     """
 
-    def __init__(self, opened: Opened, settings: StoreSettings, stack: ExitStack, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, opened: Opened, settings: StoreSettings, stack: ExitStack, clock: Callable[[], int]
+    ) -> None:
         """Call `open`."""
         self._stack, self._settings, self._opened = stack, settings, opened
         self._start, self.root, self.release = opened.start, str(opened.store.root), opened.release
@@ -93,11 +95,15 @@ class MessageStore:
 
     def _begin(self, config: Any) -> None:
         """Starts what works in the background."""
-        self._flushing = None if self._sync else FlushService(
-            self._flusher,
-            config.flush_interval_commit_log / 1000,
-            config.flush_commit_log_least_pages,
-            config.flush_commit_log_thorough_interval / 1000,
+        self._flushing = (
+            None
+            if self._sync
+            else FlushService(
+                self._flusher,
+                config.flush_interval_commit_log / 1000,
+                config.flush_commit_log_least_pages,
+                config.flush_commit_log_thorough_interval / 1000,
+            )
         )
         self._queues_synced = time.monotonic()
         self._logical = int(self._start.checkpoint.logics_msg_timestamp)
@@ -193,7 +199,9 @@ class MessageStore:
         places = self._appender.append_each(todo)
         self._wake()
         ends = [place.end for place in places if isinstance(place, Place)]
-        flushed = not self._sync or not ends or self._flusher.flush_to(ends[-1], self._settings.sync_flush_timeout)
+        flushed = (
+            not self._sync or not ends or self._flusher.flush_to(ends[-1], self._settings.sync_flush_timeout)
+        )
         status = PutStatus.PUT_OK if flushed else PutStatus.FLUSH_DISK_TIMEOUT
         for number, (_, queue_id, record), place in zip(numbers, todo, places, strict=True):
             message = given[number]
@@ -203,9 +211,7 @@ class MessageStore:
                 acks[number] = self._failed(message, place.status, str(place))
         return [ack for ack in acks if ack is not None]
 
-    def _append(
-        self, message: Message, context: AppendContext | None
-    ) -> Ack | tuple[int, Prepared, Place]:
+    def _append(self, message: Message, context: AppendContext | None) -> Ack | tuple[int, Prepared, Place]:
         try:
             refused = self._refusal()
             if refused is not None:
@@ -261,7 +267,7 @@ class MessageStore:
             queue_id,
             place.queue_offset,
             place.physical_offset,
-            record.uniq_key,
+            record.uniq_key or None,
             record.store_host,
         )
 
@@ -408,7 +414,10 @@ class MessageStore:
     def _write_checkpoint(self) -> None:
         index = self._opened.index
         self._state.checkpoint(
-            self._physical, self._logical, 0 if index is None else index.timestamp, max(self._start.confirm, 0)
+            self._physical,
+            self._logical,
+            0 if index is None else index.timestamp,
+            max(self._start.confirm, 0),
         )
 
     def close(self) -> None:
@@ -438,13 +447,14 @@ class MessageStore:
             if flushed and not self._dispatching.behind:
                 self._state.end()
 
-    def _forked(self) -> None:
+    def disown(self) -> None:
+        """Closes it to a process that was forked; nothing is touched."""
         self._why_closed = f"the message store {self.root} belongs to the process that opened it"
 
 
 def _after_fork() -> None:
     for store in list(_open_stores):
-        store._forked()
+        store.disown()
 
 
 os.register_at_fork(after_in_child=_after_fork)
