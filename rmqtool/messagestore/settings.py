@@ -66,6 +66,19 @@ WITHOUT_EFFECT = frozenset(
     }
 )  # fmt: skip
 """settings of a broker around its store"""
+_WARNED = frozenset(
+    {
+        "deleteWhen", "fileReservedTime", "diskMaxUsedSpaceRatio", "diskSpaceWarningLevelRatio",
+        "diskSpaceCleanForciblyRatio", "cleanResourceInterval", "deleteCommitLogFilesInterval",
+        "deleteConsumeQueueFilesInterval", "destroyMapedFileIntervalForcibly", "redeleteHangedFileInterval",
+        "deleteFileBatchMax", "cleanFileForciblyEnable", "flushIntervalConsumeQueue",
+        "flushConsumeQueueLeastPages", "haListenPort", "haSendHeartbeatInterval", "haHousekeepingInterval",
+        "haTransferBatchSize", "maxMsgsNumBatch", "defaultQueryMaxNum", "topicQueueLockNum",
+        "useReentrantLockWhenPutMessage", "flushCommitLogTimed", "putConsumeQueueDataByFileChannel",
+    }
+)  # fmt: skip
+"""settings of a store that change nothing here: nothing expires, queues are synced at the thorough interval,
+nobody replicates, and there is one lock"""
 _LIKENESS = 0.85
 
 
@@ -144,6 +157,8 @@ def _refuse_unsupported(config: StoreConfig, extra: dict[str, Any]) -> None:
         StoreConfig.model_fields[name].alias or name: getattr(config, name)
         for name in config.model_fields_set & StoreConfig.model_fields.keys()
     } | extra
+    for name in sorted(_WARNED & given.keys()):
+        _LOG.warning("%s has no effect here", name)
     for name, only in _UNSUPPORTED.items():
         if name in given and _text(given[name]) != only:
             raise UsageError(f"{name}={given[name]} is not supported here")
