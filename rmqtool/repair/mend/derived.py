@@ -134,8 +134,8 @@ class DerivedMender:
     def _read(self, store: Store, builder: QueueBuilder | None) -> bool:
         """One pass over the log: units are built, items compared. Whether the index is right."""
         access = self.access
-        # A mended index lags behind nothing: not after a crash, and not while this process has the lock.
-        index = IndexCheck(store, self.kernels, access, unclean=False)
+        # A mended index lags behind nothing, and belongs to whatever becomes a store.
+        index = IndexCheck(store, self.kernels, access, unclean=False, complete=True)
         hashing = self.kernels.hashes
         log = LogReader(
             store.segments,
