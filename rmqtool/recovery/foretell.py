@@ -130,7 +130,9 @@ class Foretelling:
             for found in (seen, self.start.matcher.result()):
                 self._looked.match(found)
             whole = not self._looked.unread
-            self._wrong = wrong_entries(self.start, self._looked.matches, whole=whole)
+            self._wrong = wrong_entries(
+                self.start, self._looked.matches, self.start.witness.unnamed, whole=whole
+            )
             self._wrong_tags = wrong_tags(self.start, self._looked.matches)
         return self._outcome(refusal, loss)
 

@@ -26,7 +26,7 @@ from rmqtool.scan.units import BATCH_UNIT, UNIT, data_end
 from rmqtool.store.holes import STEP, data_windows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
     import numpy.typing as npt
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from rmqtool.broker.mapped_files import MappedFile, MappedFiles
     from rmqtool.broker.queue_records import QueueRecords
     from rmqtool.broker.start import AnyQueue, Start
-    from rmqtool.recovery.observed_start import ObservedStart
     from rmqtool.recovery.spans import Key
     from rmqtool.scan.events import Records
 
@@ -310,15 +309,17 @@ class UnitMatcher:
 
 
 def wrong_entries(
-    start: ObservedStart, matches: Mapping[Key, Matches], *, whole: bool
+    start: Start, matches: Mapping[Key, Matches], unnamed: Iterable[Ints], *, whole: bool
 ) -> tuple[WrongEntries, ...]:
     """Queue by queue the entries that do not lead to their message.
 
     matches: of all records that were read. whole: that was the whole log, so that an entry without a record
     leads to none. Of a light queue with such entries nothing tells the end (`queue_ends`), so messages behind
     it that the start does not append are counted here. A record whose topic no queue can have is counted
-    where it was seen (`Witness.harmed`), not once more with the entry that leads to it.
+    where it was seen (`Witness.harmed`), not once more with the entry that leads to it; `unnamed`: where such
+    records lie.
     """
+    elsewhere = np.concatenate([*unnamed, np.zeros(0, np.int64)])
     found = []
     for key, queue in sorted(start.queues.items()):
         if not queue.recovered_max:
@@ -326,7 +327,7 @@ def wrong_entries(
         seen = matches.get(key, Matches())
         light = key[0].startswith(LMQ_PREFIX)
         known = whole and (start.settings.multi_dispatch or not light)
-        inside, counted = _into_log(start, queue, seen) if known else (0, 0)
+        inside, counted = _into_log(start, queue, seen, elsewhere) if known else (0, 0)
         astray = max(inside - seen.matched, 0)
         count = max(seen.wrong, astray)
         if count:
@@ -348,12 +349,11 @@ def wrong_tags(start: Start, matches: Mapping[Key, Matches]) -> tuple[WrongEntri
     )
 
 
-def _into_log(start: ObservedStart, queue: AnyQueue, seen: Matches) -> tuple[int, int]:
+def _into_log(start: Start, queue: AnyQueue, seen: Matches, unnamed: Ints) -> tuple[int, int]:
     """Entries that lead into the log, and those of them that lead to a record whose topic no queue can have.
 
     Not counted (0) where as many records were matched as can be.
     """
-    unnamed = np.concatenate([*start.witness.unnamed, np.zeros(0, np.int64)])
     low, high = start.log.min_offset, start.log.max_offset
     if not isinstance(queue, BatchConsumeQueue):
         end = min(queue.recovered_max, queue.max_offset)

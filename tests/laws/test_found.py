@@ -509,6 +509,21 @@ def test_a_record_whose_topic_is_no_utf8_is_counted_once(tmp_path: Path) -> None
         assert told["already_damaged"]["messages"] == 1
 
 
+def test_a_key_that_an_index_file_knows_whose_last_record_is_lost_too(tmp_path: Path) -> None:
+    """The file is not used then, and still knows where the message was."""
+    store = orders(tmp_path / "store")
+    end = int.from_bytes((store.root / store.index.files[0].name).read_bytes()[24:32], "big")
+    path, _ = store.segment(end)
+    lost = next(one for one in store.stored if store.segment(one.offset)[0] == path)
+    (store.root / path).unlink()
+    unique = f"0A000001{store.stored.index(lost):024X}"
+    told = rmq("query-key", store.root, "Orders", unique, "--json")
+    assert told.exit_code == 3
+    summary = json.loads(told.stdout)["summary"]
+    assert [one["physical_offset"] for one in summary["index_knew"]] == [lost.offset]
+    assert f"not found, but the index knew it: offset {lost.offset}" in told.stderr
+
+
 def test_a_queue_file_whose_name_is_no_place_of_one_is_damage_to_a_query(tmp_path: Path) -> None:
     store = orders(tmp_path / "store")
     path = store.root / store.queues["Orders", 0].place(0)[0]
