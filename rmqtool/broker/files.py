@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections import OrderedDict
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
 from rmqtool.errors import StoreIOError
-from rmqtool.store.writing import open_directory
+from rmqtool.store.writing import Folder, create, open_for_writing, parent_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Self
 
     import numpy as np
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 
     Bytes = bytes | npt.NDArray[np.uint8]
 
-_MOST_OPEN = 512
+MOST_OPEN = 512
 
 
 class FileWriter(Protocol):
@@ -43,13 +46,20 @@ class Disk(FileWriter, Protocol):
 class StoreFiles:
     """Writes files of a store, by path relative to its root. A context manager; nothing is synced by itself.
 
-    No link is followed. Files stay open, the `_MOST_OPEN` used last of them.
+    No link is followed, neither to the root nor below it. Files stay open, the `most_open` used last of
+    them. Raises `StoreIOError`.
     """
 
-    def __init__(self, root: str) -> None:
-        self._root = root
+    def __init__(self, root: str, most_open: int = MOST_OPEN) -> None:
+        try:
+            self._root = Folder.open(root)
+        except OSError as error:
+            raise StoreIOError(f"{root}: {error.strerror}") from error
+        self._most_open = most_open
         self._open: OrderedDict[str, int] = OrderedDict()
         self._written: set[str] = set()
+        self._renamed: set[str] = set()
+        """directories in which names came or went"""
 
     def __enter__(self) -> Self:
         return self
@@ -60,69 +70,73 @@ class StoreFiles:
     def write(self, path: str, size: int, position: int, data: Bytes, time: int | None = None) -> None:
         """See `FileWriter.write`; the time of the file is that of the writing, as with a broker."""
         del time
-        try:
+        with _named(path):
             descriptor = self._descriptor(path, size)
             view = memoryview(data)  # type: ignore[arg-type]
             while view:
                 done = os.pwrite(descriptor, view, position)
                 view, position = view[done:], position + done
-        except OSError as error:
-            raise StoreIOError(f"{path}: {error.strerror}") from error
         self._written.add(path)
 
     def remove(self, path: str) -> None:
         """A file goes (`MappedFile#destroy`), if it is there. Raises `StoreIOError`."""
         self._let_go(path)
         self._written.discard(path)
-        try:
-            with self._directory(path) as (folder, name):
-                os.unlink(name, dir_fd=folder)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise StoreIOError(f"{path}: {error.strerror}") from error
+        with _named(path), suppress(FileNotFoundError), parent_of(self._at(path)) as (folder, name):
+            os.unlink(name, dir_fd=folder)
+            self._renamed.add(os.path.dirname(path))
 
     def sync(self) -> None:
-        """All that was written is on the medium. Raises `StoreIOError`."""
+        """All that was written is on the medium, and the names that came or went."""
         for path in sorted(self._written):
-            try:
+            with _named(path):
                 os.fsync(self._descriptor(path, 0))
-            except OSError as error:
-                raise StoreIOError(f"{path}: {error.strerror}") from error
         self._written.clear()
+        for path in sorted(self._renamed):
+            with _named(path), Folder.open(self._at(path)) as folder:
+                folder.sync()
+        self._renamed.clear()
 
     def close(self) -> None:
         """Lets go of all files."""
         for path in list(self._open):
             self._let_go(path)
+        self._root.close()
+
+    def _at(self, path: str) -> str:
+        return f"{self._root.here}/{path}"
 
     def _descriptor(self, path: str, size: int) -> int:
         if path in self._open:
             self._open.move_to_end(path)
             return self._open[path]
-        with self._directory(path, make=True) as (folder, name):
-            flags = os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
-            descriptor = os.open(name, flags | os.O_CREAT, 0o644, dir_fd=folder)
-        if os.fstat(descriptor).st_size < size:
-            os.ftruncate(descriptor, size)
+        try:
+            descriptor = open_for_writing(self._at(path))
+        except FileNotFoundError:
+            descriptor = self._create(path)
         self._open[path] = descriptor
-        while len(self._open) > _MOST_OPEN:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            self._let_go(path)
+            raise OSError(errno.EINVAL, "is no regular file", path)
+        if found.st_size < size:
+            os.ftruncate(descriptor, size)
+        while len(self._open) > self._most_open:
             os.close(self._open.popitem(last=False)[1])
         return descriptor
 
-    def _directory(self, path: str, *, make: bool = False) -> _Held:
-        *names, name = path.split("/")
-        folder = open_directory(self._root)
-        for one in names:
-            if make:
-                with suppress(FileExistsError):
-                    os.mkdir(one, 0o755, dir_fd=folder)
-            try:
-                inner = os.open(one, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-            finally:
-                os.close(folder)
-            folder = inner
-        return _Held(folder, name)
+    def _create(self, path: str) -> int:
+        folders = path.split("/")[:-1]
+        for depth in range(1, len(folders) + 1):
+            with (
+                suppress(FileExistsError),
+                parent_of(self._at("/".join(folders[:depth]))) as (folder, name),
+            ):
+                os.mkdir(name, dir_fd=folder)
+                self._renamed.add("/".join(folders[: depth - 1]))
+        descriptor = create(self._at(path))
+        self._renamed.add("/".join(folders))
+        return descriptor
 
     def _let_go(self, path: str) -> None:
         descriptor = self._open.pop(path, None)
@@ -130,14 +144,10 @@ class StoreFiles:
             os.close(descriptor)
 
 
-class _Held:
-    """A directory's descriptor and a name in it, for the length of a `with`."""
-
-    def __init__(self, folder: int, name: str) -> None:
-        self._folder, self._name = folder, name
-
-    def __enter__(self) -> tuple[int, str]:
-        return self._folder, self._name
-
-    def __exit__(self, *error: object) -> None:
-        os.close(self._folder)
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    """Errors of the system have the path of the store's file."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreIOError(f"{path}: {error.strerror}") from error

@@ -158,16 +158,11 @@ def _as_broker(
     read: ReadOptions,
     advance: Callable[[int], object],
 ) -> Planned:
-    from rmqtool.broker.log_walk import Reading
     from rmqtool.broker.settings import settings_of
     from rmqtool.repair.broker.policy import plan_broker_policy
-    from rmqtool.scan.engine import choose_kernels
-    from rmqtool.scan.log import data_bytes
-    from rmqtool.store.access import Access
 
     given = [name for name, value in _KEEPS.items() if chosen[name] != value]
     if given:
         raise UsageError(f"--policy broker leaves damage as a broker does: no --{_OPTIONS[given[0]]}")
-    access = Access.of(read.bytes_per_second, careful=read.safe_io, live=False)
-    reading = Reading(choose_kernels(data_bytes(opened.segments)), access, read.job_count, advance)
+    reading = read.of_log(opened, advance, live=False)
     return plan_broker_policy(opened, release, settings_of(opened), reading, chosen)

@@ -14,8 +14,8 @@ import pytest
 
 from fixtures.builder import FIRST_TIME, HandmadeLog
 from fixtures.stores import HandmadeStore
-from rmqtool.query.reading import Reading
 from rmqtool.query.sql.session import SqlSession
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.layout import Store
 from tests.cli.dumping import assert_one_line, keys_of, records
 from tests.helpers import ROOT, rmq
@@ -64,7 +64,7 @@ def answers(store: Path, sql: str) -> list[tuple[Any, ...]]:
 
 
 def session(store: Path) -> SqlSession:
-    return SqlSession(Store.open(store), Reading())
+    return SqlSession(Store.open(store), ReadOptions())
 
 
 def ask(open_session: SqlSession, sql: str) -> list[dict[str, Any]]:

@@ -613,3 +613,19 @@ def test_delayed_messages_that_recovery_dispatches(tmp_path: Path, release: str,
     for one in now.values():
         time = records[one.offset].store_timestamp + 7000
         assert one.tags == (time if delayed else tags_hash("TagA"))
+
+
+def test_a_log_that_was_sent_alone_becomes_a_store_with_an_index(tmp_path: Path) -> None:
+    """Seed 10910: a second `recover` built the index that the first one had left out."""
+    store = HandmadeStore()
+    for number in range(3):
+        store.put("Orders", b"body", keys=f"order-{number}")
+    store.write(tmp_path / "whole")
+    sent = tmp_path / "sent"
+    sent.mkdir()
+    shutil.copytree(tmp_path / "whole/commitlog", sent / "commitlog")
+    out = tmp_path / "out"
+    assert rmq("recover", sent, "--output", out, "--apply").exit_code == 0
+    assert len(list((out / "index").iterdir())) == 1
+    again = json.loads(rmq("recover", out, "--json").stdout)
+    assert again["rows"] == []
