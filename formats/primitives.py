@@ -243,6 +243,8 @@ class Flat:
         self.names: list[str] = []
         self._struct = struct.Struct(">" + self._letters(dtype_of(schema), ""))
         self.size = self._struct.size
+        self.pack_ordered = self._struct.pack
+        """as `pack`, of the values in the order of `names`"""
 
     def _letters(self, dtype: np.dtype[Any], prefix: str) -> str:
         letters, at = "", 0

@@ -8,8 +8,9 @@ From Python, the records of a store as Arrow:
     for batch in rmqtool.scan(store, columns=["topic", "queue_id", "store_timestamp"]):
         ...  # pyarrow.RecordBatch
 
-These functions read and never write into a store; it is mended from the command line. Names are loaded when
-they are used, so that importing the package costs nothing.
+These functions read and never write into a store; it is mended from the command line. `MessageStore` is the
+store itself, to put messages and get them (docs/message-store.md). Names are loaded when they are used, so
+that importing the package costs nothing.
 """
 
 from __future__ import annotations
@@ -18,15 +19,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rmqtool.api import open_store, scan, scan_events, table_schema
+    from rmqtool.messagestore.messages import Message
+    from rmqtool.messagestore.store import MessageStore
 
-__all__ = ["open_store", "scan", "scan_events", "table_schema"]
+__all__ = ["Message", "MessageStore", "open_store", "scan", "scan_events", "table_schema"]
+
+_WHERE = {
+    "Message": "rmqtool.messagestore.messages",
+    "MessageStore": "rmqtool.messagestore.store",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        from rmqtool import api
+        from importlib import import_module
 
-        return getattr(api, name)
+        return getattr(import_module(_WHERE.get(name, "rmqtool.api")), name)
     raise AttributeError(f"module 'rmqtool' has no attribute '{name}'")
 
 

@@ -110,6 +110,24 @@ class UnfitStoreError(RmqtoolError):
     exit_code = ExitCode.DAMAGE
 
 
+class RecoveryLossError(RmqtoolError):
+    """Opening the store as a broker does would give up intact records; nothing was changed.
+
+    messages: how many. ranges: their physical offsets, [start, end).
+    """
+
+    exit_code = ExitCode.DAMAGE
+
+    def __init__(self, message: str, messages: int, ranges: list[tuple[int, int]]) -> None:
+        super().__init__(message)
+        self.messages = messages
+        self.ranges = ranges
+
+
+class StoreClosedError(UsageError):
+    """The message store was closed, or belongs to the process that forked this one."""
+
+
 class LockedError(RmqtoolError):
     """A running broker holds the store."""
 

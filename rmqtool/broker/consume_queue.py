@@ -19,13 +19,12 @@ from rmqtool.scan.fields import Column, Queue
 from rmqtool.scan.units import UNIT
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import numpy.typing as npt
 
     from rmqtool.broker.extension_files import ExtensionFiles
     from rmqtool.broker.mapped_files import MappedFile, MappedFiles
     from rmqtool.broker.queue_records import QueueRecords
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.access import OpenMode
 
     Bytes = npt.NDArray[np.uint8]
@@ -62,7 +61,7 @@ class ConsumeQueue(QueueState):
         files: MappedFiles,
         mode: OpenMode,
         floor: int | None,
-        kernels: ModuleType = kernels_python,
+        kernels: Kernels = kernels_python,
         *,
         keep_units: bool = False,
         extension: ExtensionFiles | None = None,

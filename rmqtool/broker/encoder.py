@@ -6,6 +6,7 @@ what tests hold this against.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from formats.commitlog import (
     BLANK_MAGIC_CODE,
+    FLAT_HEADERS,
     MAX_PROPERTIES_LENGTH,
     MAX_TOPIC_LENGTH_V1,
     MESSAGE_MAGIC_CODE,
@@ -20,6 +22,7 @@ from formats.commitlog import (
     Blank,
     SysFlag,
     fits,
+    is_v6,
     record_size,
 )
 from formats.crc_trailer import TRAILER_SIZE
@@ -28,14 +31,15 @@ from formats.primitives import HostV4, HostV6, sizeof
 from rmqtool.scan.fields import ROW_WIDTH, Field
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import numpy.typing as npt
+
+    from rmqtool.scan.kernel_types import Kernels
 
     Bytes = npt.NDArray[np.uint8]
     Ints = npt.NDArray[np.int64]
 
 _V6 = int(SysFlag.BORNHOST_V6), int(SysFlag.STOREHOST_V6)
+_HEADER_OF = {flags: FLAT_HEADERS[is_v6(flags)].pack_ordered for flags in (0, *_V6, _V6[0] | _V6[1])}
 _LONGEST_V2 = (1 << 15) - 1
 _SIZES = {
     (magic, flags): record_size(magic, flags, 0, 0, 0)
@@ -98,7 +102,7 @@ class MessageColumns:
         rows[:, Field.STORE_SIZE] = sizes
         return sizes
 
-    def write(self, places: Ints, out: Bytes, kernels: ModuleType, *, crc_trailer: bool = False) -> None:
+    def write(self, places: Ints, out: Bytes, kernels: Kernels, *, crc_trailer: bool = False) -> None:
         """Writes the records to their places (bytes) of `out`, which must have room for them.
 
         crc_trailer: the properties end with the bytes that `formats.crc_trailer.reserve` keeps free.
@@ -125,6 +129,49 @@ def _within(name: str, source: Bytes, positions: Ints, lengths: Ints) -> None:
 def _refuse(wrong: Any, field: str, why: str) -> None:
     if wrong.any():
         raise FormatError(f"message {int(np.argmax(wrong))}: {why}", field)
+
+
+def encode_record(
+    fields: tuple[int, ...],
+    queue_id: int,
+    queue_offset: int,
+    physical_offset: int,
+    born: tuple[int, bytes, int],
+    stored: tuple[int, bytes, int],
+    body: bytes,
+    tail: bytes,
+) -> bytes:
+    """One record, for a writer that has one at a time: no columns are made.
+
+    fields: total size, magic, body CRC, sys_flag, flag, reconsume times, prepared transaction offset. born,
+    stored: time (ms), address and port; the addresses are as wide as sys_flag says. tail: length and bytes of
+    the topic, length and bytes of the properties. Raises `FormatError` for what has no room in its field.
+    """
+    size, magic, crc, flags, flag, reconsume_times, prepared = fields
+    pack = _HEADER_OF[flags & (_V6[0] | _V6[1])]
+    try:
+        header = pack(
+            size,
+            magic,
+            crc,
+            queue_id,
+            flag,
+            queue_offset,
+            physical_offset,
+            flags,
+            born[0],
+            born[1],
+            born[2],
+            stored[0],
+            stored[1],
+            stored[2],
+            reconsume_times,
+            prepared,
+            len(body),
+        )
+    except struct.error as error:
+        raise FormatError(f"a field has no room: {error}") from error
+    return b"".join((header, body, tail))
 
 
 def roll(sizes: Ints, free: int) -> int:

@@ -8,15 +8,17 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING, Any, Protocol
 
 from formats.consumequeue import PRE_BLANK_SIZE
 from rmqtool.broker.queue_view import slots_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator
 
-    from rmqtool.broker.queue_view import QueueView, Units
+    from rmqtool.broker.queue_view import Units
+    from rmqtool.broker.traits import Traits
 
     Passes = Callable[[int, int, int], bool]
 
@@ -34,13 +36,90 @@ class GetMessageStatus(StrEnum):
     NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
 
 
-_MAX_FILTER_MESSAGE_SIZE = 16000
 _MAX_PULL_BYTES = 128 << 20
-_IN_MEMORY = (262_144, 32)
-_ON_DISK = (65_536, 8)
-"""bytes and messages of one pull: `maxTransferBytesOnMessageInMemory` and its relatives"""
-_MEMORY_RATIO = 40
-"""per cent of the machine's memory that counts as hot (`accessMessageInMemoryMaxRatio`)"""
+_TOGETHER = 64
+"""units that are looked at together"""
+
+
+@dataclass(frozen=True, slots=True)
+class PullLimits:
+    """in_memory, on_disk: bytes and messages of one pull (`maxTransferBytesOnMessageInMemory` and its kin).
+
+    memory_ratio: per cent of the machine's memory that counts as hot (`accessMessageInMemoryMaxRatio`).
+    filtered: bytes of units that one pull looks at (`maxFilterMessageSize`).
+    """
+
+    in_memory: tuple[int, int] = (262_144, 32)
+    on_disk: tuple[int, int] = (65_536, 8)
+    memory_ratio: int = 40
+    filtered: int = 16_000
+
+    @property
+    def hot(self) -> int:
+        """Bytes at the end of the log that a broker takes to be in memory."""
+        return physical_memory() * self.memory_ratio // 100
+
+
+_LIMITS = PullLimits()
+
+
+class ServedLog(Protocol):
+    """What a pull asks of the log; `broker.log_view.LogView` says what each answers."""
+
+    @property
+    def low(self) -> int:
+        """Lowest physical offset, -1 without files."""
+        ...
+
+    @property
+    def high(self) -> int:
+        """Physical offset behind the last record."""
+        ...
+
+    def holds(self, physical_offset: int, size: int) -> bool:
+        """Whether so many bytes from there on lie in one file."""
+        ...
+
+    def file_behind(self, physical_offset: int) -> int:
+        """Physical offset at which the next file begins."""
+        ...
+
+
+class ServedQueue(Protocol):
+    """What a pull asks of a queue; `broker.queue_view.QueueView` says what each answers."""
+
+    @property
+    def log(self) -> ServedLog:
+        """The log that units lead to."""
+        ...
+
+    @property
+    def traits(self) -> Traits:
+        """What the release does."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """Bytes of a unit."""
+        ...
+
+    @property
+    def min_offset(self) -> int:
+        """Queue offset of the first message that is served."""
+        ...
+
+    @property
+    def max_offset(self) -> int:
+        """Queue offset of the next message."""
+        ...
+
+    def slice_from(self, offset: int, most: int) -> tuple[int, Units] | None:
+        """Up to `most` units of one file, and the queue offset of the first of them."""
+        ...
+
+    def next_file_offset(self, offset: int) -> int:
+        """Queue offset at which the next file begins."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +150,19 @@ class Pull:
     skipped: int = 0
     """units that lead to no record, or are skipped with one that does, where the log reaches back so far"""
     first_skipped: int | None = None
+    suggest_pulling_from_slave: bool = False
+    """the unit looked at last leads further back than what a broker takes to be in memory"""
 
 
+@cache
 def physical_memory() -> int:
     """Bytes of memory of this machine, by which a broker estimates what is hot."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def pull(view: QueueView, offset: int, count: int, passes: Passes | None = None) -> Pull:
+def pull(
+    view: ServedQueue, offset: int, count: int, passes: Passes | None = None, limits: PullLimits = _LIMITS
+) -> Pull:
     """Plays one pull of at most `count` messages from `offset`.
 
     passes: the broker's filter: (tags code, physical offset, size) → delivered or not; None delivers all.
@@ -95,26 +179,34 @@ def pull(view: QueueView, offset: int, count: int, passes: Passes | None = None)
         answer.status = GetMessageStatus.OFFSET_OVERFLOW_BADLY
         answer.next_begin_offset = 0 if view.traits.overflow_to_zero and low == 0 else high
     else:
-        _Scan(view, answer, offset, count, passes).run()
+        _Scan(view, answer, offset, count, passes, limits).run()
     return answer
 
 
 class _Scan:
     """The loop over the units of one queue file."""
 
-    def __init__(self, view: QueueView, answer: Pull, offset: int, count: int, passes: Passes | None) -> None:
+    def __init__(
+        self,
+        view: ServedQueue,
+        answer: Pull,
+        offset: int,
+        count: int,
+        passes: Passes | None,
+        limits: PullLimits,
+    ) -> None:
         self.view, self.answer, self.offset, self.count = view, answer, offset, count
-        self.passes = passes
+        self.passes, self.limits = passes, limits
         self.bytes = 0
         self.messages = 0
         self.removed_until: int | None = None
         self.damaged = False
-        self.hot = physical_memory() * _MEMORY_RATIO // 100
+        self.hot, self.high = limits.hot, view.log.high
 
     def run(self) -> None:
         """Fills the answer."""
         answer, view = self.answer, self.view
-        reach = max(_MAX_FILTER_MESSAGE_SIZE, self.count * view.width)
+        reach = max(self.limits.filtered, self.count * view.width)
         found = view.slice_from(self.offset, reach // view.width + 1)
         if found is None:
             answer.status = GetMessageStatus.OFFSET_FOUND_NULL
@@ -128,6 +220,7 @@ class _Scan:
             if self.is_full(physical_offset, size, number):
                 break
             answer.next_begin_offset = slot + number
+            answer.suggest_pulling_from_slave = self.high - physical_offset > self.hot
             self.take(slot, physical_offset, size, tags_code, number)
 
     def take(self, slot: int, physical_offset: int, size: int, tags_code: int, number: int) -> None:
@@ -166,16 +259,19 @@ class _Scan:
         traits = self.view.traits
         if self.messages + number > self.count if traits.pull_counts_batches else self.messages >= self.count:
             return True
-        in_memory = self.view.log.high - physical_offset <= self.hot
-        most_bytes, most_messages = _IN_MEMORY if in_memory else _ON_DISK
+        in_memory = self.high - physical_offset <= self.hot
+        most_bytes, most_messages = self.limits.in_memory if in_memory else self.limits.on_disk
         too_long = max(self.bytes + size, self.bytes + 1) > _MAX_PULL_BYTES
         if traits.pull_counts_batches and too_long:
             return True
         return self.bytes + size > most_bytes or self.messages > most_messages - 1
 
 
-def _plain(units: Units) -> Sequence[tuple[int, int, int, int]]:
+def _plain(units: Units) -> Iterator[tuple[int, int, int, int]]:
     """(physical offset, size, tags code, messages) of each unit."""
-    columns: list[list[Any]] = [units[name].tolist() for name in ("physical_offset", "size", "tags_code")]
-    numbers = units["batch_size"].tolist() if "batch_size" in (units.dtype.names or ()) else [1] * len(units)
-    return list(zip(*columns, numbers, strict=True))
+    batches = "batch_size" in (units.dtype.names or ())
+    for start in range(0, len(units), _TOGETHER):
+        part = units[start : start + _TOGETHER]
+        columns: list[list[Any]] = [part[name].tolist() for name in ("physical_offset", "size", "tags_code")]
+        numbers = part["batch_size"].tolist() if batches else [1] * len(part)
+        yield from zip(*columns, numbers, strict=True)

@@ -17,7 +17,6 @@ from rmqtool.scan.multi import MultiDispatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
     import numpy.typing as npt
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from rmqtool.build.run import Run
     from rmqtool.build.spool import KeySpool
     from rmqtool.scan.events import Records
+    from rmqtool.scan.kernel_types import Kernels
 
     Ints = npt.NDArray[np.int64]
     Key = tuple[str, int]
@@ -66,7 +66,7 @@ class QueueBuilder:
         self,
         rules: FileRules,
         files: DerivedFiles,
-        kernels: ModuleType,
+        kernels: Kernels,
         wanted: Callable[[str, int], bool] | None = None,
         sink: QueueSink | None = None,
     ) -> None:

@@ -13,11 +13,10 @@ from rmqtool.broker.extension_files import ExtensionFiles
 from rmqtool.broker.mapped_files import MappedFiles
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from rmqtool.broker.file_rules import FileRules
     from rmqtool.broker.queue_records import QueueRecords
     from rmqtool.build.files import DerivedFiles
+    from rmqtool.scan.kernel_types import Kernels
 
     Key = tuple[str, int]
 
@@ -69,7 +68,7 @@ class QueueSink(Protocol):
 class Queues:
     """Queues by topic and number, each made when its first record comes, with `disk` to write to."""
 
-    def __init__(self, rules: FileRules, files: DerivedFiles, kernels: ModuleType) -> None:
+    def __init__(self, rules: FileRules, files: DerivedFiles, kernels: Kernels) -> None:
         self._rules = rules
         self._files = files
         self._kernels = kernels

@@ -27,13 +27,13 @@ from rmqtool.store.layout import StoreForm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import ModuleType
 
     from rmqtool.check.findings import Finding
     from rmqtool.check.index_keys import Keys
     from rmqtool.check.index_match import Loose
     from rmqtool.check.index_reading import IndexFile
     from rmqtool.check.ranges import Ranges
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.access import OpenMode
     from rmqtool.store.layout import Store
 
@@ -51,19 +51,22 @@ class IndexCheck:
 
     Without a log only the files themselves are checked: `finish(None, Ranges())`. until: of a live store, the
     offset from which on items are not looked at (`check.live`). unclean: whether files may lag behind, as
-    after a crash; asked of the store when it is None.
+    after a crash; complete: whether an index belongs to the store, as it does unless only segments were sent;
+    both are asked of the store when they are None.
     """
 
     def __init__(
         self,
         store: Store,
-        kernels: ModuleType,
+        kernels: Kernels,
         mode: OpenMode = "auto",
         until: int | None = None,
         *,
         unclean: bool | None = None,
+        complete: bool | None = None,
     ) -> None:
         self._store = store
+        self._complete = not _only_log(store) if complete is None else complete
         self._hashes = kernels.hashes
         self._mode: OpenMode = mode
         self._until = until
@@ -252,7 +255,7 @@ class IndexCheck:
         config = self._store.config
         if config is not None and not config.message_index_enable:
             return
-        if self._store.form is not StoreForm.STORE or _only_log(self._store):
+        if self._store.form is not StoreForm.STORE or not self._complete:
             return
         if any(one.code == "IDX-GEOMETRY" for one in self._remarks):
             return  # what a file that cannot be checked holds is not missing

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 RELEASES = ("4.9.8", "5.3.3")
 SECONDS = 120
+MOST_STORES = 60
+"""a store that was shut down keeps timers, and these its buffers: the heap is full after some 120"""
 _NUMBERS = itertools.count()
 
 
@@ -47,6 +49,7 @@ class JavaProcess:
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
         self.pid = self._process.pid
+        self.stores = 0
         try:
             self.call(
                 "start_jvm",
@@ -125,14 +128,11 @@ class JavaStore:
         name = f"{root.name}-{next(_NUMBERS)}"
         self._process = idle.pop() if idle else JavaProcess(release, home or root.parent, name)
         self.pid, self.call = self._process.pid, self._process.call
+        self._process.stores += 1
         try:
             opened = self.call("open", root=str(root), start=start, settings=settings)
         except BaseException:
-            if idle is None or not self._process.alive:
-                self.kill()
-            else:
-                self.ended = True
-                idle.append(self._process)
+            self._end()
             raise
         self.loaded: bool = opened["loaded"]
         self.load_seconds: float = opened["seconds"]
@@ -177,7 +177,12 @@ class JavaStore:
         except BaseException:
             self.kill()
             raise
-        if self._idle is None:
+        self._end()
+
+    def _end(self) -> None:
+        """The process takes the next store, unless nobody wants it or it has had enough."""
+        usable = self._process.alive and self._process.stores < MOST_STORES
+        if self._idle is None or not usable:
             self.kill()
         else:
             self.ended = True

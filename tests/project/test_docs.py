@@ -20,7 +20,7 @@ PAGES = [
 ]
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
-COMMAND = re.compile(r"(?:^|[\s`/])rmqtool ([a-z][a-z-]*)((?: [^`|\n]*)?)")
+COMMAND = re.compile(r"(?:^|(?<!from)[\s`/])rmqtool ([a-z][a-z-]*)((?: [^`|\n]*)?)")
 IN_GROUP = re.compile(r" ([a-z][a-z-]*)(.*)")
 
 

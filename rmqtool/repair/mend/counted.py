@@ -36,10 +36,12 @@ if TYPE_CHECKING:
 class Ahead:
     """By how much records state more than the place of their unit.
 
-    by_queue: physical offsets, ascending, and the difference from each of them on.
+    by_queue: physical offsets, ascending, and the difference from each of them on. blank: physical offsets of
+    records whose units lie behind blank ones, for which the log has no room, and how many these are.
     """
 
     by_queue: dict[QueueKey, tuple[list[int], list[int]]] = field(default_factory=dict)
+    blank: dict[QueueKey, dict[int, int]] = field(default_factory=dict)
 
     def at(self, key: QueueKey, offset: int) -> int:
         """Of a record of the queue at a physical offset."""
@@ -60,7 +62,10 @@ def by_units(store: Store, survey: Survey, room: Room) -> Ahead:
     try:
         for key, queue in queues_there(store, files):
             runs = [] if key in survey.runs or queue.batch else survey.light.get(key, [])
-            ahead = _ahead(queue, runs, room) if runs and queue.files else None
+            told = _told(queue, runs) if runs and queue.files else []
+            if blank := _blank(told, runs, room):
+                found.blank[key] = blank
+            ahead = _ahead(told, runs, room)
             if ahead is not None and any(ahead):
                 found.by_queue[key] = [one.start for one in runs], ahead
                 survey.light[key] = [_moved(one, -by) for one, by in zip(runs, ahead, strict=True)]
@@ -73,9 +78,17 @@ def _moved(run: Run, by: int) -> Run:
     return replace(run, first=run.first + by, last=run.last + by)
 
 
-def _ahead(queue: QueueUnits, runs: Sequence[Run], room: Room) -> list[int] | None:
+def _blank(told: Sequence[int | None], runs: Sequence[Run], room: Room) -> dict[int, int]:
+    """Positions between units of neighbouring runs for which the log has no room, by the run behind them."""
+    return {
+        b.start: b.first - a.last - 1
+        for (a, b), (left, right) in zip(pairwise(runs), pairwise(told), strict=True)
+        if left is not None and left == right and b.first > a.last + 1 and not room.between(a.end, b.start)
+    }
+
+
+def _ahead(told: Sequence[int | None], runs: Sequence[Run], room: Room) -> list[int] | None:
     """By how much each run states more; None where units say nothing, or nothing that can be."""
-    told = _told(queue, runs)
     known = next((number for number, by in enumerate(told) if by is not None), None)
     if known is None:
         return None

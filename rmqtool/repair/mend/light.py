@@ -41,7 +41,7 @@ class Lights:
         self._taken: dict[QueueKey, set[int]] = defaultdict(set)
         self._highest: dict[QueueKey, int] = {}
         self._ends = {key: runs[-1] for key, runs in survey.light.items() if runs}
-        missing, self._apart = light_missing(survey)
+        missing, self._apart = light_missing(survey, self._ahead.blank)
         self._gaps = Gaps(missing)
         for frame in units if rules.multi_dispatch is not MultiDispatch.NONE else ():
             if frame.key is not None and frame.slot is not None:
@@ -136,6 +136,8 @@ class Lights:
         found: Counter[QueueKey] = Counter()
         for key, count in self._gaps.untaken(self._apart, self._taken):
             found[key] += count
+        for key, blank in self._ahead.blank.items():
+            found[key] += 0 if key in self._apart else sum(blank.values())
         return +found
 
 

@@ -362,12 +362,15 @@ def _find_missing(order: Order, key: QueueKey, fronts: Fronts, begin: int, *, ba
             order.missing.append(Missing(key, left.last + 1, right.first - 1, left.end, right.start))
 
 
-def light_missing(survey: Survey) -> tuple[dict[QueueKey, list[Missing]], set[QueueKey]]:
+def light_missing(
+    survey: Survey, blank: Mapping[QueueKey, Mapping[int, int]]
+) -> tuple[dict[QueueKey, list[Missing]], set[QueueKey]]:
     """Positions that queues of other topics' records miss where the log has a hole, by queue.
 
     And queues whose records count differently from their units: those that miss positions that no hole has
     room for (5.x names queues of other names than LMQ's, and then gives none of that record's positions),
-    those whose positions do not ascend, and those that have records of their own.
+    those whose positions do not ascend, and those that have records of their own. blank: of each queue the
+    physical offsets of records that lie behind blank units, which stay.
     """
     room = Room(survey.holes, ())
     found: dict[QueueKey, list[Missing]] = {}
@@ -376,7 +379,7 @@ def light_missing(survey: Survey) -> tuple[dict[QueueKey, list[Missing]], set[Qu
         gaps = [
             Missing(key, a.last + 1, b.first - 1, a.end, b.start)
             for a, b in pairwise(runs)
-            if b.first != a.last + 1
+            if b.first != a.last + 1 and b.start not in blank.get(key, ())
         ]
         if runs and survey.slabs[0].base == 0 and runs[0].first:
             gaps.insert(0, Missing(key, 0, runs[0].first - 1, 0, runs[0].start))

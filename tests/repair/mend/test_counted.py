@@ -149,3 +149,19 @@ def test_another_queue_s_file_says_nothing(tmp_path: Path) -> None:
     store.patch(f"consumequeue/{A}/0/{400:020d}", 0, store.read(f"consumequeue/{B}/0/{400:020d}"))
     now = strict.entries(recovered(store, tmp_path))
     assert now == was
+
+
+def test_blank_units_that_no_record_claims_stay(tmp_path: Path) -> None:
+    """Seed 10985: a record whose torn properties were cut names light queues and no offsets in them."""
+    store = LightStore()
+    for number in range(30):
+        if number == 12:
+            store.put("Orders", b"body", properties={"INNER_MULTI_DISPATCH": A})
+            store._queue(A, 0).append(plain_unit(0, 2**31 - 1, 0))
+            store.offsets[A] += 1
+        store.light(A)
+    store.write(tmp_path / "store")
+    store.patch(*store.segment(store.stored[-3].offset), bytes(8))
+    was, now = strict.entries(store.root), strict.entries(recovered(store, tmp_path))
+    gone = store.stored[-3].offset
+    assert {key: one for key, one in was.items() if one.offset != gone}.items() <= now.items()

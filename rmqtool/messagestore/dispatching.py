@@ -1,0 +1,172 @@
+"""New records to queues and index, in bulk: `DefaultMessageStore$ReputMessageService`.
+
+A thread does it; whoever reads and finds the queues behind does it himself, so that a get sees every message
+whose put has returned.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rmqtool.broker.index_files import IndexFile, IndexFiles, IndexNames
+from rmqtool.errors import RmqtoolError, StoreIOError
+from rmqtool.scan.events import Records
+from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status, Stop
+from rmqtool.scan.keys import key_hashes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rmqtool.broker.file_rules import FileRules
+    from rmqtool.broker.files import StoreFiles
+    from rmqtool.broker.start import Start
+    from rmqtool.messagestore.log_reader import LogReader
+    from rmqtool.scan.kernel_types import Kernels
+    from rmqtool.store.layout import Store
+
+_ROWS = 1 << 14
+_WINDOW = 8 << 20
+_BUSY, _IDLE = 0.01, 1.0
+"""seconds between two passes: while records keep coming, and until somebody wakes it"""
+
+
+class Index:
+    """The index of a store that is written. names: of new files by the clock, as brokers name them."""
+
+    def __init__(self, store: Store, start: Start, rules: FileRules, files: StoreFiles) -> None:
+        kernels = start.reading.kernels
+        kept = [one for one in map(store.file, start.index.kept) if one is not None]
+        last = IndexFile(kept[-1].path, rules, files, kernels, kept=kept[-1]) if kept else None
+        names = IndexNames(behind=kept[-1].name if kept else "")
+        self._files = IndexFiles(rules, files, kernels, names.next_name, last)
+        self._kernels = kernels
+        self.timestamp = int(start.checkpoint.index_msg_timestamp)
+        """store time (ms) of the last record in the last file that is full"""
+
+    def take(self, run: Records, base: int) -> None:
+        """A run of records that are dispatched."""
+        hashes, owners = key_hashes(self._kernels.hashes, run)
+        offsets = run.rows[:, Field.POSITION] + base
+        self._files.put(hashes, owners, offsets, run.rows[:, Field.STORE_TIMESTAMP].copy())
+
+    def close(self) -> None:
+        """Writes what is in memory only."""
+        self._files.close()
+
+
+class Dispatching:
+    """Makes queues and index follow the log.
+
+    offset: physical offset up to which everything is dispatched. timestamp: store time (ms) of the last
+    record in front of it. error: why it cannot go on. limit: up to where records may be dispatched now.
+    """
+
+    def __init__(
+        self, start: Start, log: LogReader, files: StoreFiles, index: Index | None, limit: Callable[[], int]
+    ) -> None:
+        self._start, self._log, self._index, self._limit = start, log, index, limit
+        self._kernels: Kernels = start.reading.kernels
+        self.files = files
+        self.lock = threading.RLock()
+        """over queues and index, in memory and as files"""
+        self.offset = start.log.max_offset
+        self.timestamp = 0
+        self.error: RmqtoolError | None = None
+        self._rows = np.empty((_ROWS, ROW_WIDTH), np.int64)
+        self._status = np.zeros(STATUS_WIDTH, np.int64)
+        self._need = 0
+        self.arrived = threading.Condition()
+        """told when queues have grown"""
+        self._wake = threading.Event()
+        self.idle = False
+        """the thread sleeps until `wake`"""
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name="rmqtool-reput", daemon=True)
+        if index is not None:
+            start.dispatcher.watch = index.take
+
+    def begin(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    @property
+    def behind(self) -> int:
+        """Bytes that wait."""
+        return max(self._limit() - self.offset, 0)
+
+    def wake(self) -> None:
+        """There is something to do; cheap, and only needed when it is `idle`."""
+        self._wake.set()
+
+    def catch_up(self) -> None:
+        """Dispatches everything up to the limit. Raises the error that stopped it."""
+        end = self._limit()
+        if self.offset < end:
+            with self.lock:
+                self._pass(end)
+        if self.error is not None:
+            raise self.error
+
+    def _run(self) -> None:
+        while not self._stopped:
+            if self.offset >= self._limit():
+                self.idle = True
+                if self.offset >= self._limit():
+                    self._wake.wait(_IDLE)
+                self._wake.clear()
+                self.idle = False
+                continue
+            try:
+                self.catch_up()
+            except RmqtoolError:
+                return
+            time.sleep(_BUSY)
+
+    def _pass(self, end: int) -> None:
+        try:
+            while self.offset < end and self.error is None:
+                self._some(end)
+            self._start.dispatcher.flush()
+        except RmqtoolError as error:
+            self.error = error
+        except OSError as error:
+            self.error = StoreIOError(f"dispatching: {error.strerror}")
+        with self.arrived:
+            self.arrived.notify_all()
+
+    def _some(self, end: int) -> None:
+        """Records from `offset` on, up to `end` or as many as there is room for."""
+        size = self._start.log.size
+        position = self.offset % size
+        base = self.offset - position
+        window = self._log.read(self.offset, min(end - self.offset, max(self._need, _WINDOW)))
+        rows, status = self._rows, self._status
+        self._kernels.walk(window, 0, position, size, base, int(Check.TEXT), rows, status)
+        count, at, stop, expected = status[: Status.EXPECTED + 1].tolist()
+        if count:
+            self._start.dispatcher.take(Records(rows[:count], window, position), base)
+            self.timestamp = int(rows[count - 1, Field.STORE_TIMESTAMP])
+        self.offset, self._need = base + at, 0
+        if stop in {Stop.BLANK, Stop.END, Stop.SHORT}:
+            self.offset = base + size
+        elif stop == Stop.NEED_MORE and not count and expected > len(window):
+            self._need = expected
+        elif not count and stop != Stop.ROWS_FULL:
+            self.error = StoreIOError(f"at {self.offset} lies no record: {Stop(stop).name.lower()}")
+
+    def stop(self) -> None:
+        """Ends the thread behind what it does."""
+        self._stopped = True
+        self._wake.set()
+        self._thread.join()
+
+    def close(self) -> None:
+        """Writes and syncs what is in memory only. Raises `StoreIOError`."""
+        with self.lock:
+            if self._index is not None:
+                self._index.close()
+            self.files.sync()

@@ -1,0 +1,163 @@
+"""When what was appended reaches the medium: group commit, and the service that flushes by time.
+
+`CommitLog$GroupCommitService`, `CommitLog$FlushRealTimeService`. One flush at a time runs, without a lock
+that an append would need; whoever waits for a place in the log becomes the one that flushes, for all.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rmqtool.messagestore.log_files import LogFiles
+
+_PAGE = 4096
+
+
+class Flusher:
+    """Puts the log onto the medium. on_flush: called behind each flush.
+
+    flushed: physical offset up to which all is there. timestamp: store time (ms) of the last record in front
+    of it. error: why nothing can be flushed any more; that never changes again.
+    """
+
+    def __init__(self, log: LogFiles, *, on_flush: Callable[[], object] = int) -> None:
+        self._log = log
+        self._on_flush = on_flush
+        self._turn = threading.Condition()
+        self._busy = False
+        self.flushed = log.end
+        self.timestamp = 0
+        self.error: OSError | None = None
+
+    def flush_to(self, end: int, timeout: float | None = None) -> bool:
+        """Waits until everything in front of physical offset `end` is on the medium; False when it is not.
+
+        timeout: seconds.
+        """
+        until = None if timeout is None else time.monotonic() + timeout
+        while True:
+            with self._turn:
+                while self._busy and self.flushed < end and self.error is None:
+                    left = None if until is None else until - time.monotonic()
+                    if left is not None and (left <= 0 or not self._turn.wait(left)):
+                        return self.flushed >= end
+                    if left is None:
+                        self._turn.wait()
+                if self.flushed >= end:
+                    return True
+                if self.error is not None:
+                    return False
+                self._busy = True
+            self._flush()
+
+    def _flush(self) -> None:
+        """One flush of all that is there; this thread has the turn."""
+        stamp, error, reached = self._log.last_timestamp, None, self.flushed
+        try:
+            reached = self._log.sync(self.flushed)
+        except OSError as one:
+            error = one
+        with self._turn:
+            self._busy = False
+            if error is None:
+                self.flushed, self.timestamp = max(self.flushed, reached), stamp
+            else:
+                self.error = error
+            self._turn.notify_all()
+        self._on_flush()
+
+    def flush_all(self) -> bool:
+        """Everything that was written by now; False when it cannot be."""
+        return self.flush_to(self._log.end)
+
+    @property
+    def dirty_pages(self) -> int:
+        """Pages between what was written and what is flushed (`MappedFile#isAbleToFlush`)."""
+        return self._log.end // _PAGE - self.flushed // _PAGE
+
+
+class Periodic:
+    """A thread that does something again and again. interval: seconds; work must not raise."""
+
+    def __init__(self, name: str, interval: float, work: Callable[[], object]) -> None:
+        self._interval, self._work = interval, work
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._interval):
+            self._work()
+
+    def close(self) -> None:
+        """Ends it behind the work that it does."""
+        self._stop.set()
+        self._thread.join()
+
+
+class FlushService:
+    """Flushes when enough pages wait, and all of it once in a while."""
+
+    def __init__(self, flusher: Flusher, interval: float, least_pages: int, thorough: float) -> None:
+        """Interval and thorough: seconds."""
+        self._flusher, self._least, self._thorough = flusher, least_pages, thorough
+        self._last = time.monotonic()
+        self._periodic = Periodic("rmqtool-flush", interval, self._flush)
+
+    def _flush(self) -> None:
+        flusher, now = self._flusher, time.monotonic()
+        due = now - self._last >= self._thorough
+        if due or flusher.dirty_pages >= max(self._least, 1):
+            flusher.flush_all()
+        if due:
+            self._last = now
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._periodic.close()
+
+
+class FutureAcks:
+    """Answers in the background what waits for a flush, many with one. timeout: seconds."""
+
+    def __init__(self, flusher: Flusher, timeout: float) -> None:
+        self._flusher, self._timeout = flusher, timeout
+        self._waiting: list[tuple[int, Callable[[bool], object]]] = []
+        self._wake = threading.Condition()
+        self._stopped = False
+        self._thread: threading.Thread | None = None
+
+    def add(self, end: int, answer: Callable[[bool], object]) -> None:
+        """Calls `answer` once all in front of physical offset `end` is flushed, with False if it is not."""
+        with self._wake:
+            self._waiting.append((end, answer))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="rmqtool-group-commit", daemon=True)
+                self._thread.start()
+            self._wake.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._wake:
+                while not self._waiting and not self._stopped:
+                    self._wake.wait()
+                waiting, self._waiting = self._waiting, []
+            if not waiting:
+                return
+            self._flusher.flush_to(max(end for end, _ in waiting), self._timeout)
+            flushed = self._flusher.flushed
+            for end, answer in waiting:
+                answer(flushed >= end)
+
+    def close(self) -> None:
+        """Ends it behind what waits."""
+        with self._wake:
+            self._stopped = True
+            self._wake.notify()
+        if self._thread is not None:
+            self._thread.join()

@@ -1,0 +1,113 @@
+"""The commit log as readers in the writer's process see it: mapped, up to what was written."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formats.commitlog import HEADERS, is_v6
+from formats.primitives import offset_of
+from rmqtool.broker.java import file_name
+from rmqtool.store.access import open_source
+
+if TYPE_CHECKING:
+    from rmqtool.broker.mapped_files import MappedFile, MappedFiles
+    from rmqtool.store.bytes import ByteSource, Window
+    from rmqtool.store.writing import Folder
+
+_MAPPED = 64
+"""segments that stay mapped, those used last"""
+_SYS_FLAG = offset_of(HEADERS[False, False], "sys_flag")
+_STORE_TIME = {v6: offset_of(HEADERS[v6, False], "store_timestamp") for v6 in (False, True)}
+
+
+class LogReader:
+    """What `broker.get_message` asks of a log, of one that grows.
+
+    Windows stay good as long as they are referenced, whatever becomes of their segment.
+    """
+
+    def __init__(self, root: Folder, log: MappedFiles) -> None:
+        self._root, self._log = root, log
+        self._sources: OrderedDict[int, ByteSource] = OrderedDict()
+        self._guard = threading.Lock()
+
+    @property
+    def low(self) -> int:
+        """Lowest physical offset (`CommitLog#getMinOffset`), -1 without files."""
+        return self._log.min_offset
+
+    @property
+    def high(self) -> int:
+        """Physical offset behind the last record (`CommitLog#getMaxOffset`)."""
+        return self._log.max_offset
+
+    @property
+    def segment_size(self) -> int:
+        """Bytes of a segment."""
+        return self._log.size
+
+    def path_of(self, base: int) -> str:
+        """The segment that begins at `base`, below the store."""
+        return f"{self._log.directory}/{file_name(base)}"
+
+    def _file(self, physical_offset: int) -> MappedFile | None:
+        return self._log.at(physical_offset) if physical_offset >= 0 else None
+
+    def holds(self, physical_offset: int, size: int) -> bool:
+        """Whether `CommitLog#getMessage` would return that many bytes: all of them in one file."""
+        file = self._file(physical_offset)
+        return file is not None and size >= 0 and physical_offset - file.base + size <= file.wrote
+
+    def file_behind(self, physical_offset: int) -> int:
+        """Physical offset of the next file's first byte (`CommitLog#rollNextFile`)."""
+        return physical_offset + self._log.size - physical_offset % self._log.size
+
+    def read(self, physical_offset: int, size: int) -> Window:
+        """Bytes of one file, nothing copied; fewer where it has not so many.
+
+        Raises `UnreadableError` or `StoreIOError`.
+        """
+        file = self._file(physical_offset)
+        if file is None:
+            return np.empty(0, np.uint8)
+        return self._source(file).window(physical_offset - file.base, size)
+
+    def store_timestamp(self, physical_offset: int, size: int) -> int:
+        """Store time of a record (ms), -1 where a broker says so too (`CommitLog#pickupStoreTimestamp`)."""
+        if physical_offset < self.low or physical_offset + size > self.high:
+            return -1
+        head = self.read(physical_offset, _STORE_TIME[True] + 8).tobytes()
+        if len(head) < _STORE_TIME[True] + 8:
+            return -1
+        at = _STORE_TIME[is_v6(int.from_bytes(head[_SYS_FLAG : _SYS_FLAG + 4], "big"))[0]]
+        return int.from_bytes(head[at : at + 8], "big", signed=True)
+
+    def _source(self, file: MappedFile) -> ByteSource:
+        with self._guard:
+            found = self._sources.get(file.base)
+            if found is None:
+                found = open_source(f"{self._root.here}/{file.path}", "auto", name=file.path)
+                self._sources[file.base] = found
+                while len(self._sources) > _MAPPED:
+                    self._sources.popitem(last=False)[1].close()
+            else:
+                self._sources.move_to_end(file.base)
+            return found
+
+    def release(self, base: int) -> None:
+        """Lets go of a segment that is gone; windows of it stay good."""
+        with self._guard:
+            source = self._sources.pop(base, None)
+        if source is not None:
+            source.close()
+
+    def close(self) -> None:
+        """Lets go of all segments; windows stay good."""
+        with self._guard:
+            for source in self._sources.values():
+                source.close()
+            self._sources.clear()

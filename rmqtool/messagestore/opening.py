@@ -1,0 +1,151 @@
+"""A store is opened: found or made, locked, recovered by the broker's rules, its queues at the log's end.
+
+What a recovery would take away is computed first, on what lies there: a store is not opened at the price of
+records that are intact.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from rmqtool.broker.file_rules import rules_of
+from rmqtool.broker.files import StoreFiles
+from rmqtool.broker.load import RefusedError
+from rmqtool.broker.settings import settings_of
+from rmqtool.broker.start import Start
+from rmqtool.broker.traits import traits_of
+from rmqtool.errors import NotAStoreError, RecoveryLossError, StoreIOError, UnfitStoreError, UsageError
+from rmqtool.messagestore.dispatching import Index
+from rmqtool.recovery.loss import LostPart, measure_loss
+from rmqtool.recovery.taken import lost_parts
+from rmqtool.scan.options import ReadOptions
+from rmqtool.store.access import Access
+from rmqtool.store.holding import Held, hold
+from rmqtool.store.layout import Store
+from rmqtool.store.names import escape_name
+from rmqtool.store.releases import RELEASES
+
+if TYPE_CHECKING:
+    from contextlib import ExitStack
+
+    from rmqtool.messagestore.settings import StoreSettings
+    from rmqtool.recovery.loss import Loss
+
+Recovery = Literal["refuse", "broker"]
+_TORN_SEGMENTS = 2
+"""a torn tail lies in the last so many"""
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A store that was started: its state in memory, and what holds its files."""
+
+    store: Store
+    release: str
+    start: Start
+    files: StoreFiles
+    index: Index | None
+    held: Held
+
+
+def find(path: str | os.PathLike[str], *, create: bool) -> Path:
+    """The root of a store, made if it may be. Raises `NotAStoreError`, `UsageError`, `StoreIOError`."""
+    root = Path(os.path.realpath(path))
+    shown = escape_name(os.fspath(path))
+    if root.exists() and not root.is_dir():
+        raise UsageError(f"{shown} is not a directory")
+    if not (root / "commitlog").is_dir():
+        if not create:
+            raise NotAStoreError(f"{shown} has no commit log: create makes a store")
+        try:
+            (root / "commitlog").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreIOError(f"{shown}: {error.strerror}") from error
+    return root
+
+
+def start_store(
+    root: Path, settings: StoreSettings, release: str | None, recovery: Recovery, stack: ExitStack
+) -> Opened:
+    """Takes the lock and starts. stack: gets what is to be let go of.
+
+    Raises `LockedError`, `RecoveryLossError`, `UnfitStoreError` where a broker refuses, `StoreIOError`.
+    """
+    held = stack.enter_context(hold(root))
+    store = Store.open(root, config=settings.config)
+    version = release or _release_of(store)
+    refuse_loss(store, version, recovery)
+    files = stack.enter_context(StoreFiles(str(root)))
+    start = Start(store, traits_of(version), settings_of(store), ReadOptions(Access("pread")), files=files)
+    try:
+        start.load()
+        index = Index(store, start, rules_of(store, version), files) if start.settings.index_enabled else None
+        if index is not None:
+            start.dispatcher.watch = index.take
+        start.recover()
+        start.catch_up()
+    except RefusedError as error:
+        where = f" ({escape_name(error.refusal.path)})" if error.refusal.path else ""
+        raise UnfitStoreError(f"a broker {version} does not start: {error}{where}") from error
+    return Opened(store, version, start, files, index, held)
+
+
+def _release_of(store: Store) -> str:
+    """The last release that may have written the store."""
+    return store.release.last if store.segments and store.release.known else RELEASES[-1]
+
+
+def refuse_loss(store: Store, release: str, recovery: Recovery) -> None:
+    """Raises `RecoveryLossError` when a start would give up intact records; reads only."""
+    if recovery == "broker" or not len(store.segments):
+        return
+    start = Start(store, traits_of(release), settings_of(store), ReadOptions(Access("pread")))
+    try:
+        start.load()
+        start.recover()
+    except RefusedError:
+        return  # and the start itself says why
+    loss = _loss(start)
+    if not loss.messages:
+        return
+    ranges = [(one.start, one.end) for one in loss.ranges]
+    places = ", ".join(f"{begin} to {end}" for begin, end in ranges[:_SHOWN])
+    more = f" and {len(ranges) - _SHOWN} more" if len(ranges) > _SHOWN else ""
+    raise RecoveryLossError(
+        f"a broker's recovery would give up {loss.messages} intact messages at offsets {places}{more}: "
+        f"rmqtool recover {escape_name(str(store.root))} keeps them; recovery 'broker' opens all the same",
+        loss.messages,
+        ranges,
+    )
+
+
+def _loss(start: Start) -> Loss:
+    """Intact records that the start gives up, but for a torn tail."""
+    parts = lost_parts(start)
+    kept = start.log.min_offset, start.log.max_offset
+    loss, _ = measure_loss(parts, kept, start.reading)
+    if loss.messages and _is_torn_tail(start, parts, loss):
+        return type(loss)()
+    return loss
+
+
+def _is_torn_tail(start: Start, parts: list[LostPart], loss: Loss) -> bool:
+    """Records behind the first hole, all stored after what the checkpoint says to be flushed.
+
+    In the last segments with data only: elsewhere the hole is damage.
+    """
+    flushed = int(start.checkpoint.physic_msg_timestamp)
+    if start.clean or loss.first_timestamp is None or loss.first_timestamp <= flushed:
+        return False
+    filled = [one for one in start.loaded if one.file is not None and one.file.disk_bytes]
+    last = [one.path for one in filled[-_TORN_SEGMENTS:]]
+    return all(part.file.path in last or not _holds(part, loss) for part in parts)
+
+
+def _holds(part: LostPart, loss: Loss) -> bool:
+    size = part.file.wrote
+    return any(one.start < part.file.base + size and one.end > part.file.base for one in loss.ranges)

@@ -1,0 +1,206 @@
+"""What is read from a store that is open: pulls, records by place, whole stretches of a queue as columns."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formats.commitlog import MESSAGE_MAGIC_CODES
+from rmqtool.broker.get_message import GetMessageStatus, Pull, pull
+from rmqtool.errors import UsageError
+from rmqtool.messagestore.messages import GetResult, RawResult, StoredMessage
+from rmqtool.messagestore.queue_reader import QueueReader
+from rmqtool.query.subscription import FilterType, Subscription
+from rmqtool.scan.events import Records
+from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from rmqtool.broker.get_message import Passes, PullLimits
+    from rmqtool.broker.start import AnyQueue, Key
+    from rmqtool.broker.traits import Traits
+    from rmqtool.messagestore.log_reader import LogReader
+    from rmqtool.messagestore.queue_reader import UnitFiles
+    from rmqtool.scan.kernel_types import Kernels
+
+    Ints = npt.NDArray[np.int64]
+
+_NEAR = 16 << 10
+"""bytes between two records up to which those between them are read, too"""
+_ROWS = 1 << 14
+_WINDOW = 16 << 20
+_HEAD = 8
+
+
+@lru_cache(maxsize=256)
+def subscription_of(tags: str | None, sql92: str | None) -> Subscription | None:
+    """The filter of a get, None without one. Raises `UsageError` for what no broker takes."""
+    if tags is not None and sql92 is not None:
+        raise UsageError("tags and sql92 exclude each other")
+    if sql92 is not None:
+        return Subscription.of(sql92, FilterType.SQL92)
+    made = None if tags is None else Subscription.of(tags)
+    return None if made is None or made.takes_all else made
+
+
+class Reader:
+    """Reads what is dispatched. queues: by topic and queue id."""
+
+    def __init__(
+        self,
+        log: LogReader,
+        files: UnitFiles,
+        queues: Mapping[Key, AnyQueue],
+        traits: Traits,
+        limits: PullLimits,
+        kernels: Kernels,
+    ) -> None:
+        self._log, self._files, self._queues = log, files, queues
+        self._traits, self._limits, self._kernels = traits, limits, kernels
+
+    def queue(self, topic: str, queue_id: int) -> QueueReader | None:
+        """A queue, None where there is none."""
+        found = self._queues.get((topic, queue_id))
+        return None if found is None else QueueReader(found, self._log, self._traits, self._files)
+
+    def pull(
+        self, topic: str, queue_id: int, offset: int, limit: int, wanted: Subscription | None
+    ) -> tuple[Pull, list[memoryview]]:
+        """One pull as a broker answers it, and its records as they lie in the mapping."""
+        view = self.queue(topic, queue_id)
+        if view is None:  # a broker makes the queue (`ConsumeQueueStore#findOrCreateConsumeQueue`)
+            return Pull(GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0), []
+        answer = pull(view, offset, limit, self._passes(wanted), self._limits)
+        windows = [self._log.read(one.physical_offset, one.size) for one in answer.delivered]
+        return answer, [one.data for one in windows]
+
+    def get(
+        self, topic: str, queue_id: int, offset: int, limit: int, wanted: Subscription | None, *, exact: bool
+    ) -> GetResult:
+        """One pull, its messages by themselves. exact: compare the tags, not their hashes alone."""
+        answer, records = self.pull(topic, queue_id, offset, limit, wanted)
+        messages = [StoredMessage(bytes(one)) for one in records]
+        if exact and wanted is not None and wanted.type is FilterType.TAG:
+            messages = [one for one in messages if one.tags in wanted.tags]
+            if not messages and answer.status is GetMessageStatus.FOUND:
+                answer.status = GetMessageStatus.NO_MATCHED_MESSAGE
+        return GetResult(
+            answer.status,
+            messages,
+            answer.next_begin_offset,
+            answer.min_offset,
+            answer.max_offset,
+            answer.suggest_pulling_from_slave,
+        )
+
+    def raw(
+        self, topic: str, queue_id: int, offset: int, limit: int, wanted: Subscription | None
+    ) -> RawResult:
+        """One pull without a copy."""
+        answer, records = self.pull(topic, queue_id, offset, limit, wanted)
+        return RawResult(
+            answer.status,
+            records,
+            answer.next_begin_offset,
+            answer.min_offset,
+            answer.max_offset,
+            answer.suggest_pulling_from_slave,
+        )
+
+    def _passes(self, wanted: Subscription | None) -> Passes | None:
+        if wanted is None:
+            return None
+        if wanted.type is FilterType.TAG:
+            return lambda code, _offset, _size: wanted.passes_unit(code)
+        return lambda _code, offset, size: self._matches(wanted, offset, size)
+
+    def _matches(self, wanted: Subscription, offset: int, size: int) -> bool:
+        """`ExpressionMessageFilter#isMatchedByCommitLog`; what is not there is for the pull to find out."""
+        import pyarrow as pa
+
+        from rmqtool.scan.table import PROPERTIES
+
+        raw = self._log.read(offset, size).tobytes()
+        if len(raw) < size:
+            return True
+        properties = pa.array([list(StoredMessage(raw).properties.items())], PROPERTIES)
+        return bool(wanted.sql92.passes(properties)[0])
+
+    def message_at(self, physical_offset: int) -> StoredMessage | None:
+        """The record that begins there (`DefaultMessageStore#lookMessageByOffset`); None where none does."""
+        head = self._log.read(physical_offset, _HEAD).tobytes()
+        size, magic = (int.from_bytes(head[at : at + 4], "big", signed=True) for at in (0, 4))
+        if len(head) < _HEAD or magic not in MESSAGE_MAGIC_CODES:
+            return None
+        if not self._log.holds(physical_offset, size):
+            return None
+        window = self._log.read(physical_offset, size)
+        rows, status = np.zeros((1, ROW_WIDTH), np.int64), np.zeros(STATUS_WIDTH, np.int64)
+        self._kernels.walk(window, 0, 0, len(window), physical_offset, int(Check.FRAME), rows, status)
+        return StoredMessage(window.tobytes()) if status[Status.COUNT] else None
+
+    def table(self, topic: str, queue_id: int, offset: int, limit: int, columns: Sequence[str]) -> pa.Table:
+        """Messages of a queue from `offset` on as rows of the record table, at most `limit`.
+
+        Nothing is left out for its size or its age, as a pull would.
+        """
+        import pyarrow as pa
+
+        from rmqtool.scan.table import table_schema, to_batch
+
+        batches = []
+        view = self.queue(topic, queue_id)
+        for records, base, path in () if view is None else self._stretches(view, offset, limit):
+            batches.append(to_batch(records, base=base, path=path, kernels=self._kernels, columns=columns))
+        return pa.Table.from_batches(batches, table_schema(columns))
+
+    def _stretches(self, view: QueueReader, offset: int, limit: int) -> Iterator[tuple[Records, int, str]]:
+        at, end = max(offset, view.min_offset), min(view.max_offset, offset + limit)
+        while at < end:
+            found = view.slice_from(at, end - at)
+            if found is None or not len(found[1]):
+                return
+            first, units = found
+            yield from self._records(
+                units["physical_offset"].astype(np.int64), units["size"].astype(np.int64)
+            )
+            at = int(units["base_offset"][-1] + units["batch_size"][-1]) if view.batch else first + len(units)
+
+    def _records(self, offsets: Ints, sizes: Ints) -> Iterator[tuple[Records, int, str]]:
+        """Records of units, those that lie near each other together."""
+        size = self._log.segment_size
+        ends = offsets + sizes
+        apart = (offsets[1:] - ends[:-1] > _NEAR) | (offsets[1:] // size != offsets[:-1] // size)
+        apart |= offsets[1:] < ends[:-1]
+        borders = [0, *(np.flatnonzero(apart) + 1).tolist(), len(offsets)]
+        for start, stop in pairwise(borders):
+            at = start
+            while at < stop:
+                reach = int(offsets[at]) + _WINDOW
+                until = max(int(np.searchsorted(ends[at:stop], reach, "right")) + at, at + 1)
+                yield from self._near(offsets[at:until], int(ends[until - 1]))
+                at = until
+
+    def _near(self, offsets: Ints, end: int) -> Iterator[tuple[Records, int, str]]:
+        size = self._log.segment_size
+        first = int(offsets[0])
+        position, base = first % size, first - first % size
+        window = self._log.read(first, end - first)
+        at, status = 0, np.zeros(STATUS_WIDTH, np.int64)
+        while at < len(window):
+            rows = np.empty((_ROWS, ROW_WIDTH), np.int64)
+            self._kernels.walk(window, at, position, size, base, int(Check.ALL), rows, status)
+            count, reached = status[: Status.POSITION + 1].tolist()
+            if not count:
+                return
+            wanted = np.isin(rows[:count, Field.POSITION], offsets - base)
+            if wanted.any():
+                yield Records(rows[:count][wanted], window, position), base, self._log.path_of(base)
+            at = reached - position

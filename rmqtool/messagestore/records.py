@@ -1,0 +1,231 @@
+"""Messages to the records that are appended: one by one as bytes, many as columns for the encoder.
+
+Queue offsets, physical offsets and store times are put in where the log is locked; all else is done before.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import time
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
+
+from formats.commitlog import (
+    END_FILE_MIN_BLANK_LENGTH,
+    FLAT_HEADERS,
+    MAX_PROPERTIES_LENGTH,
+    MESSAGE_MAGIC_CODE,
+    MESSAGE_MAGIC_CODE_V2,
+    SysFlag,
+    is_v6,
+    magic_of,
+)
+from formats.crc_trailer import reserve
+from formats.java import java_utf8_encode, utf16_length
+from formats.message_id import UniqueClientId
+from formats.properties import KEYS, TAGS, UNIQ_KEY, WAIT, encode
+from rmqtool.messagestore.messages import AppendContext, PutStatus
+from rmqtool.scan.crc import crc32
+from rmqtool.store.releases import version_key
+
+if TYPE_CHECKING:
+    from rmqtool.messagestore.messages import Host, Message
+    from rmqtool.store.config import StoreConfig
+
+_PLAIN = AppendContext()
+_RETRY = "%RETRY%"
+_LONGEST_TOPIC = 127
+_LONGEST_TOPIC_V2 = 255
+_ROOM_BESIDE_BODY = 64 << 10
+_SEPARATED = (4, 9, 1), (5, 2, 0)
+"""releases from the first to in front of the second store properties without the last separator"""
+_WAIT_REMOVED = (4, 9, 1), (5, 0, 0)
+_SIZE_OF_BODY = (4, 9, 5)
+"""since then `maxMessageSize` is that of the body, before that of the record"""
+_NAMES_OWN = frozenset({KEYS, TAGS, UNIQ_KEY})
+_WIDE_HOSTS = int(SysFlag.BORNHOST_V6 | SysFlag.STOREHOST_V6)
+_HEADER_SIZE = {
+    flags: FLAT_HEADERS[is_v6(flags)].size
+    for flags in (0, int(SysFlag.BORNHOST_V6), int(SysFlag.STOREHOST_V6), _WIDE_HOSTS)
+}
+_TRANSACTION = int(SysFlag.TRANSACTION_MASK)
+_WITHOUT_UNIT = frozenset({int(SysFlag.PREPARED), int(SysFlag.ROLLBACK)})
+_SHORT = struct.Struct(">h")
+_V6 = 16
+_ELSEWHERE = ("192.0.2.1", 9)
+"""an address of no machine (RFC 5737)"""
+
+
+class IllegalMessageError(Exception):
+    """A message that no store takes; `status` is what a put answers."""
+
+    def __init__(self, status: PutStatus, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class Prepared(NamedTuple):
+    """A record without what is only known in the log.
+
+    size: of the whole record, bytes. fields, tail: as `broker.encoder.encode_record` takes them.
+    born_timestamp, store_timestamp: ms, None for the time of the append. waits: `WAIT` is not false.
+    """
+
+    size: int
+    fields: tuple[int, ...]
+    counted: bool
+    """it has a place in its queue; half and rolled back transactions have none"""
+    born_timestamp: int | None
+    born_host: Host
+    store_timestamp: int | None
+    store_host: Host
+    body: bytes
+    tail: bytes
+    uniq_key: str
+    waits: bool
+
+
+class UniqueKeys:
+    """Ids for messages that have none (`MessageClientIDSetter#createUniqID`)."""
+
+    def __init__(self, ip: bytes) -> None:
+        self._ip = ip
+        self._count = count(int.from_bytes(os.urandom(2), "big"))
+        self._until, self._head = 0.0, ""
+
+    def next_key(self) -> str:
+        """32 hexadecimal digits, another one at each call of this process."""
+        number = next(self._count)
+        if not number & 0xFFFF or not self._head:
+            self._renew()
+        return f"{self._head}{number & 0xFFFF:04X}"
+
+    def _renew(self) -> None:
+        """The time is that at which the counter began, as one id a moment is enough."""
+        now = time.time()
+        month = time.mktime((*time.localtime(now)[:2], 1, 0, 0, 0, 0, 0, -1))
+        whole = UniqueClientId(
+            self._ip, os.getpid() & 0xFFFF, id(self) >> 4 & 0x7FFFFFFF, int((now - month) * 1000), 0
+        ).build()
+        self._head = whole[:-4]
+
+
+class RecordMaker:
+    """What a broker of a release makes of messages. host: of the store, where messages do not name it."""
+
+    def __init__(self, release: str, config: StoreConfig, host: Host) -> None:
+        version = version_key(release)
+        self._separated = not _SEPARATED[0] <= version < _SEPARATED[1]
+        self._keeps_wait = not _WAIT_REMOVED[0] <= version < _WAIT_REMOVED[1]
+        self._of_5 = version >= (5, 0, 0)
+        self.long_topics = version >= (5, 1, 0) and config.auto_message_version_on_topic_len
+        self.trailer = version >= (5, 2, 0) and config.enabled_append_prop_crc
+        self._most_body = config.max_message_size if version >= _SIZE_OF_BODY else 0x7FFFFFFF
+        room = config.max_message_size + (_ROOM_BESIDE_BODY if version >= _SIZE_OF_BODY else 0)
+        self._most_record = min(room, config.mapped_file_size_commit_log - END_FILE_MIN_BLANK_LENGTH)
+        self.host = host
+        self.uniq_keys = UniqueKeys(host[0] if len(host[0]) == len(bytes(4)) else host[0][:4])
+        self._topics: dict[str, tuple[int, bytes]] = {}
+
+    def topic(self, name: str) -> tuple[int, bytes]:
+        """Magic of a topic's records, and the name with its length as it stands in them.
+
+        Raises `IllegalMessageError` (`HookUtils#checkBeforePutMessage`, `DefaultMessageStore#checkMessage`).
+        """
+        found = self._topics.get(name)
+        if found is None:
+            raw = java_utf8_encode(name)
+            length = len(raw) if self._of_5 else utf16_length(name)
+            if not raw:
+                raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, "the topic is empty")
+            retried = self._of_5 and name.startswith(_RETRY)
+            if (length > _LONGEST_TOPIC and not retried) or len(raw) > _LONGEST_TOPIC_V2:
+                raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"the topic has {length} characters")
+            magic = magic_of(name) if self.long_topics else MESSAGE_MAGIC_CODE
+            wide = 2 if magic == MESSAGE_MAGIC_CODE_V2 else 1
+            if wide == 1 and len(raw) > _LONGEST_TOPIC:
+                raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"the topic has {len(raw)} bytes")
+            found = self._topics[name] = magic, len(raw).to_bytes(wide, "big") + raw
+        return found
+
+    def properties(self, message: Message) -> tuple[bytes, str, bool]:
+        """The stored properties of a message, its id, and whether a put of it waits for the medium."""
+        uniq_key = message.uniq_key or self.uniq_keys.next_key()
+        others = message.properties
+        pairs: dict[str, str] = {UNIQ_KEY: uniq_key}
+        if message.keys:
+            keys = message.keys
+            pairs[KEYS] = keys if isinstance(keys, str) else " ".join(keys)
+        if message.tags:
+            pairs[TAGS] = message.tags
+        waits = True
+        if others:
+            if not _NAMES_OWN.isdisjoint(others):
+                raise IllegalMessageError(
+                    PutStatus.MESSAGE_ILLEGAL, "KEYS, TAGS and UNIQ_KEY have arguments of their own"
+                )
+            waits = others.get(WAIT, "true").lower() != "false"
+            pairs.update(others)
+            if not self._keeps_wait:
+                pairs.pop(WAIT, None)
+        text = "\x02".join([f"{name}\x01{value}" for name, value in pairs.items()])
+        if self._separated:
+            text += "\x02"
+        try:
+            raw = text.encode()
+        except UnicodeEncodeError:
+            raw = encode(pairs, self._separated)
+        return raw, uniq_key, waits
+
+    def prepare(self, message: Message, context: AppendContext = _PLAIN) -> Prepared:
+        """All of a record that does not depend on its place. Raises `IllegalMessageError`."""
+        magic, topic = self.topic(message.topic)
+        body = message.body
+        if context.properties is None:
+            raw, uniq_key, waits = self.properties(message)
+        else:
+            raw, waits = context.properties, True
+            uniq_key = message.uniq_key or ""
+        if self.trailer:
+            raw = reserve(raw)
+        if len(raw) > MAX_PROPERTIES_LENGTH:
+            why = f"{len(raw)} bytes of properties"
+            raise IllegalMessageError(PutStatus.PROPERTIES_SIZE_EXCEEDED, why)
+        if len(body) > self._most_body:
+            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"a body of {len(body)} bytes")
+        born, store = message.born_host or self.host, context.store_host or self.host
+        flags = context.sys_flag & ~_WIDE_HOSTS
+        if len(born[0]) == _V6:
+            flags |= int(SysFlag.BORNHOST_V6)
+        if len(store[0]) == _V6:
+            flags |= int(SysFlag.STOREHOST_V6)
+        tail = topic + _SHORT.pack(len(raw)) + raw
+        size = _HEADER_SIZE[flags & _WIDE_HOSTS] + len(body) + len(tail)
+        if size > self._most_record:
+            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"a record of {size} bytes")
+        prepared = context.prepared_transaction_offset
+        return Prepared(
+            size,
+            (size, magic, crc32(body), flags, message.flag, context.reconsume_times, prepared),
+            flags & _TRANSACTION not in _WITHOUT_UNIT,
+            message.born_timestamp,
+            born,
+            context.store_timestamp,
+            store,
+            body,
+            tail,
+            uniq_key,
+            waits,
+        )
+
+
+def local_host(port: int) -> Host:
+    """The address of this machine in its network, else 127.0.0.1; nothing is sent to learn it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(_ELSEWHERE)
+            return socket.inet_aton(probe.getsockname()[0]), port
+        except OSError:
+            return bytes([127, 0, 0, 1]), port

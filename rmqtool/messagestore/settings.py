@@ -1,0 +1,197 @@
+"""Settings of a store that is written, under RocketMQ's names: which count, and which are refused."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from formats.errors import FormatError
+from formats.index import FIRST_ITEM
+from formats.tags_code import parse_delay_levels
+from rmqtool.broker.get_message import PullLimits
+from rmqtool.errors import UsageError
+from rmqtool.messagestore.records import local_host
+from rmqtool.store.config import StoreConfig, config_of, load_broker_conf
+
+if TYPE_CHECKING:
+    from rmqtool.messagestore.messages import Host
+
+Given = StoreConfig | Mapping[str, Any] | str | os.PathLike[str] | None
+
+_LOG = logging.getLogger(__name__)
+
+_UNSUPPORTED: dict[str, str] = {
+    "storeType": "default",
+    "rocksdbCQDoubleWriteEnable": "false",
+    "enableDLegerCommitLog": "false",
+    "enableControllerMode": "false",
+    "duplicationEnable": "false",
+    "timerWheelEnable": "false",
+    "enableCompaction": "false",
+    "transientStorePoolEnable": "false",
+    "warmMapedFileEnable": "false",
+    "slaveReadEnable": "false",
+    "enableMultiDispatch": "false",
+    "enableLmq": "false",
+}
+"""settings with the one value that they may be given"""
+_ROLES = ("ASYNC_MASTER", "SYNC_MASTER")
+_FLUSH_TYPES = ("ASYNC_FLUSH", "SYNC_FLUSH")
+_EXTRA: dict[str, Any] = {
+    "syncFlushTimeout": 5_000,
+    "autoCreateTopicEnable": True,
+    "defaultTopicQueueNums": 8,
+    "brokerIP1": "",
+    "listenPort": 10_911,
+}
+"""settings beside those of `StoreConfig` that count, with their defaults"""
+WITHOUT_EFFECT = frozenset(
+    {
+        "brokerClusterName", "brokerId", "brokerIP2", "brokerName", "brokerPermission", "namesrvAddr",
+        "autoCreateSubscriptionGroup", "brokerTopicEnable", "clusterTopicEnable", "messageRequestMode",
+        "sendMessageThreadPoolNums", "pullMessageThreadPoolNums", "queryMessageThreadPoolNums",
+        "adminBrokerThreadPoolNums", "clientManageThreadPoolNums", "consumerManageThreadPoolNums",
+        "flushConsumerOffsetInterval", "flushConsumerOffsetHistoryInterval", "rejectTransactionMessage",
+        "fetchNamesrvAddrByAddressServer", "sendThreadPoolQueueCapacity", "pullThreadPoolQueueCapacity",
+        "enableCalcFilterBitMap", "filterSupportRetry", "enablePropertyFilter", "traceTopicEnable",
+        "aclEnable", "longPollingEnable", "shortPollingTimeMills", "notifyConsumerIdsChangedEnable",
+        "waitTimeMillsInSendQueue", "waitTimeMillsInPullQueue", "regionId", "registerBrokerTimeoutMills",
+        "compressedRegister", "forceRegister", "transactionTimeOut", "transactionCheckMax",
+        "transactionCheckInterval", "useEpollNativeSelector", "rmqAddressServerDomain", "msgTraceTopicName",
+    }
+)  # fmt: skip
+"""settings of a broker around its store"""
+_WARNED = frozenset(
+    {
+        "deleteWhen", "fileReservedTime", "diskMaxUsedSpaceRatio", "diskSpaceWarningLevelRatio",
+        "diskSpaceCleanForciblyRatio", "cleanResourceInterval", "deleteCommitLogFilesInterval",
+        "deleteConsumeQueueFilesInterval", "destroyMapedFileIntervalForcibly", "redeleteHangedFileInterval",
+        "deleteFileBatchMax", "cleanFileForciblyEnable", "flushIntervalConsumeQueue",
+        "flushConsumeQueueLeastPages", "haListenPort", "haSendHeartbeatInterval", "haHousekeepingInterval",
+        "haTransferBatchSize", "maxMsgsNumBatch", "defaultQueryMaxNum", "topicQueueLockNum",
+        "useReentrantLockWhenPutMessage", "flushCommitLogTimed", "putConsumeQueueDataByFileChannel",
+    }
+)  # fmt: skip
+"""settings of a store that change nothing here: nothing expires, queues are synced at the thorough interval,
+nobody replicates, and there is one lock"""
+_LIKENESS = 0.85
+
+
+@dataclass(frozen=True)
+class StoreSettings:
+    """What was asked for. Make it with `settings_from`. Intervals are seconds."""
+
+    config: StoreConfig
+    sync_flush: bool
+    sync_flush_timeout: float
+    create_topics: bool
+    default_queues: int
+    host: Host
+
+    @property
+    def limits(self) -> PullLimits:
+        """Those of a pull."""
+        one = self.config
+        return PullLimits(
+            (one.max_transfer_bytes_on_message_in_memory, one.max_transfer_count_on_message_in_memory),
+            (one.max_transfer_bytes_on_message_in_disk, one.max_transfer_count_on_message_in_disk),
+            one.access_message_in_memory_max_ratio,
+            one.max_filter_message_size,
+        )
+
+
+def settings_from(given: Given) -> StoreSettings:
+    """Settings from a mapping of RocketMQ's names, a `broker.conf` or nothing.
+
+    Raises `UsageError` for what is unsupported, impossible, or looks like a misspelling; other unknown names
+    are logged as a warning.
+    """
+    config = _config(given)
+    extra = dict(config.model_extra or {})
+    _refuse_unknown(extra)
+    _refuse_unsupported(config, extra)
+    values = {name: _value(name, extra.get(name, default), default) for name, default in _EXTRA.items()}
+    return StoreSettings(
+        config,
+        config.flush_disk_type == "SYNC_FLUSH",
+        values["syncFlushTimeout"] / 1000,
+        values["autoCreateTopicEnable"],
+        values["defaultTopicQueueNums"],
+        _host(values["brokerIP1"], values["listenPort"]),
+    )
+
+
+def _config(given: Given) -> StoreConfig:
+    if given is None:
+        return config_of({})
+    if isinstance(given, StoreConfig):
+        return given
+    if isinstance(given, Mapping):
+        return config_of({name: _text(value) for name, value in given.items()})
+    return load_broker_conf(given)
+
+
+def _text(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _refuse_unknown(extra: dict[str, Any]) -> None:
+    known = [field.alias or name for name, field in StoreConfig.model_fields.items()]
+    known += [*_EXTRA, *_UNSUPPORTED, *WITHOUT_EFFECT]
+    for name in extra:
+        if name in known:
+            continue
+        near = get_close_matches(name, known, 1, _LIKENESS)
+        if near:
+            raise UsageError(f"{name} is no setting: {near[0]} is")
+        _LOG.warning("%s is not known and has no effect", name)
+
+
+def _refuse_unsupported(config: StoreConfig, extra: dict[str, Any]) -> None:
+    given = {
+        StoreConfig.model_fields[name].alias or name: getattr(config, name)
+        for name in config.model_fields_set & StoreConfig.model_fields.keys()
+    } | extra
+    for name in sorted(_WARNED & given.keys()):
+        _LOG.warning("%s has no effect here", name)
+    for name, only in _UNSUPPORTED.items():
+        if name in given and _text(given[name]) != only:
+            raise UsageError(f"{name}={given[name]} is not supported here")
+    if config.broker_role not in _ROLES:
+        raise UsageError(f"brokerRole={config.broker_role} is not supported here: {' or '.join(_ROLES)}")
+    if config.flush_disk_type not in _FLUSH_TYPES:
+        raise UsageError(f"flushDiskType={config.flush_disk_type} is not {' or '.join(_FLUSH_TYPES)}")
+    if config.max_index_num <= FIRST_ITEM:
+        raise UsageError(f"maxIndexNum={config.max_index_num}: no index file has room for a key")
+    if config.is_set("store_path_commit_log") or config.is_set("read_only_commit_log_store_paths"):
+        raise UsageError("storePathCommitLog is not supported here: the log lies in the store")
+    try:
+        parse_delay_levels(config.message_delay_level)
+    except FormatError as error:
+        raise UsageError(f"messageDelayLevel: {error}") from error
+
+
+def _value(name: str, given: Any, default: Any) -> Any:
+    if isinstance(default, bool):
+        return _text(given).strip().lower() == "true"
+    if isinstance(default, int):
+        try:
+            return int(given)
+        except ValueError:
+            raise UsageError(f"{name} is no integer") from None
+    return str(given)
+
+
+def _host(ip: str, port: int) -> Host:
+    if not ip:
+        return local_host(port)
+    family = socket.AF_INET6 if ":" in ip else socket.AF_INET
+    try:
+        return socket.inet_pton(family, ip), port
+    except OSError:
+        raise UsageError(f"brokerIP1={ip} is no address") from None

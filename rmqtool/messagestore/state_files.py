@@ -1,0 +1,94 @@
+"""The small files of a store that is written: `checkpoint`, `abort`, `lock`, tables in `config`."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any
+
+from formats.checkpoint import CHECKPOINT_SIZE, Abort, Checkpoint, Lock
+from rmqtool.errors import StoreIOError
+from rmqtool.store.writing import Folder, create, open_for_writing, parent_of
+
+if TYPE_CHECKING:
+    from rmqtool.store.holding import Held
+
+
+class StateFiles:
+    """Below the root that a `Held` holds. of_5: content as of 5.x. Methods raise `StoreIOError`."""
+
+    def __init__(self, held: Held, *, of_5: bool) -> None:
+        self._held, self._of_5 = held, of_5
+
+    def mark_lock(self) -> None:
+        """The content that brokers give their lock file."""
+        os.pwrite(self._held.descriptor, Lock.build(None), 0)
+
+    def begin(self) -> None:
+        """`abort` says from now on that the store is in use."""
+        if not self._held.folder.has("abort"):
+            self._put("abort", Abort.build(os.getpid() if self._of_5 else None))
+
+    def end(self) -> None:
+        """The store was closed in order."""
+        try:
+            self._held.folder.remove("abort")
+            self._held.folder.sync()
+        except OSError as error:
+            raise StoreIOError(f"abort: {error.strerror}") from error
+
+    def checkpoint(self, physical: int, logical: int, index: int, confirm: int) -> None:
+        """Writes the checkpoint in its place and syncs it. Times are ms."""
+        values = {
+            "physic_msg_timestamp": physical,
+            "logics_msg_timestamp": logical,
+            "index_msg_timestamp": index,
+            "master_flushed_offset": 0,
+            "confirm_physical_offset": confirm if self._of_5 else 0,
+        }
+        try:
+            path = f"{self._held.folder.here}/checkpoint"
+            try:
+                descriptor = open_for_writing(path)
+            except FileNotFoundError:
+                descriptor = create(path, 0o644)
+            try:
+                if os.fstat(descriptor).st_size < CHECKPOINT_SIZE:
+                    os.ftruncate(descriptor, CHECKPOINT_SIZE)
+                os.pwrite(descriptor, Checkpoint.build(values), 0)
+                os.fdatasync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise StoreIOError(f"checkpoint: {error.strerror}") from error
+
+    def table(self, name: str, data: dict[str, Any]) -> None:
+        """A table of `config`; the one before becomes its `.bak` (`ConfigManager#persist`)."""
+        text = json.dumps(data, indent="\t", separators=(",", ":"), ensure_ascii=False)
+        with suppress(FileExistsError):
+            os.mkdir("config", dir_fd=self._held.folder.descriptor)
+        self._put(f"config/{name}", text.encode(), keep=True)
+
+    def _put(self, path: str, data: bytes, *, keep: bool = False) -> None:
+        """A file with this content gets the name at once; keep: the one before stays as `.bak`."""
+        place = f"{self._held.folder.here}/{path}"
+        try:
+            with parent_of(place) as (at, name):
+                trial = f"{name}.{token_hex(4)}.tmp"
+                descriptor = os.open(
+                    trial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=at
+                )
+                with open(descriptor, "wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                if keep:
+                    with suppress(FileNotFoundError):
+                        os.rename(name, f"{name}.bak", src_dir_fd=at, dst_dir_fd=at)
+                os.rename(trial, name, src_dir_fd=at, dst_dir_fd=at)
+            with Folder.open(os.path.dirname(place)) as folder:
+                folder.sync()
+        except OSError as error:
+            raise StoreIOError(f"{path}: {error.strerror}") from error

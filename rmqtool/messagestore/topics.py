@@ -1,0 +1,128 @@
+"""The topics of a store that is written: `config/topics.json`, and topics made by the first message.
+
+`TopicConfigManager#createTopicInSendMessageMethod`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.errors import UsageError
+from rmqtool.store.config_json import TopicConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rmqtool.messagestore.state_files import StateFiles
+
+_FILE = "topics.json"
+_CLIENT_QUEUES = 4
+"""`defaultTopicQueueNums` of a producer"""
+READ, WRITE = 4, 2
+_PERMISSIONS = (WRITE, READ, READ | WRITE)
+
+
+class Topics:
+    """By name. create: whether a message for an unknown topic makes it. queues: of the topic made so.
+
+    Changes are on disk when a call returns.
+    """
+
+    def __init__(
+        self, known: Mapping[str, TopicConfig], files: StateFiles, *, create: bool, queues: int
+    ) -> None:
+        self._all = dict(known)
+        self._files, self._create, self._queues = files, create, min(queues, _CLIENT_QUEUES)
+        self._turns: dict[str, Iterator[int]] = {}
+        self._guard = threading.Lock()
+        self._version = 0
+
+    def __iter__(self) -> Iterator[TopicConfig]:
+        return iter(list(self._all.values()))
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._all
+
+    def get(self, name: str) -> TopicConfig | None:
+        """One topic."""
+        return self._all.get(name)
+
+    def set(
+        self,
+        name: str,
+        *,
+        read_queues: int | None = None,
+        write_queues: int | None = None,
+        perm: int | None = None,
+        attributes: Mapping[str, str] | None = None,
+    ) -> TopicConfig:
+        """Makes a topic or changes what is given of it. perm: 2 write, 4 read, 6 both.
+
+        Raises `UsageError` for what cannot be, `StoreIOError`.
+        """
+        if perm is not None and perm not in _PERMISSIONS:
+            raise UsageError(f"perm is {perm}, not 2, 4 or 6")
+        if any(one is not None and one < 0 for one in (read_queues, write_queues)):
+            raise UsageError("a topic cannot have fewer than 0 queues")
+        with self._guard:
+            before = self._all.get(name) or TopicConfig(name, READ | WRITE, self._queues, self._queues, {})
+            made = replace(
+                before,
+                perm=before.perm if perm is None else perm,
+                read_queue_nums=before.read_queue_nums if read_queues is None else read_queues,
+                write_queue_nums=before.write_queue_nums if write_queues is None else write_queues,
+                attributes=before.attributes if attributes is None else dict(attributes),
+            )
+            self._all[name] = made
+            self._save()
+        return made
+
+    def delete(self, name: str) -> bool:
+        """Takes a topic out of the table; its messages stay. Whether it was there. Raises `StoreIOError`."""
+        with self._guard:
+            gone = self._all.pop(name, None)
+            if gone is not None:
+                self._save()
+        return gone is not None
+
+    def for_message(self, name: str) -> TopicConfig | None:
+        """The topic of a message, made if that is allowed; None if it is not."""
+        found = self._all.get(name)
+        if found is None and self._create:
+            found = self.set(name)
+        return found
+
+    def next_queue(self, topic: TopicConfig) -> int:
+        """The write queues of a topic in turn."""
+        turn = self._turns.get(topic.name)
+        if turn is None:
+            turn = self._turns.setdefault(topic.name, count())
+        return next(turn) % max(topic.write_queue_nums, 1)
+
+    def _save(self) -> None:
+        self._version += 1
+        self._files.table(_FILE, self._document())
+
+    def _document(self) -> dict[str, Any]:
+        table = {
+            one.name: {
+                "attributes": dict(one.attributes),
+                "order": one.order,
+                "perm": one.perm,
+                "readQueueNums": one.read_queue_nums,
+                "topicFilterType": one.topic_filter_type,
+                "topicName": one.name,
+                "topicSysFlag": one.topic_sys_flag,
+                "writeQueueNums": one.write_queue_nums,
+            }
+            for one in self._all.values()
+        }
+        version = {"counter": self._version, "stateVersion": 0, "timestamp": int(time.time() * 1000)}
+        return {"dataVersion": version, "topicConfigTable": table}

@@ -1,0 +1,56 @@
+"""The message store in the hands of the real stores and back: both go on with what the other wrote."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rmqtool import MessageStore
+from tests.interop.test_engine_interop import QUEUES, java_settings, put_by_java, served_by_java
+from tests.messagestore.helpers import bodies, traffic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.interop.javastore import JavaStore
+
+    OpenStore = Callable[..., JavaStore]
+
+pytestmark = pytest.mark.interop
+
+SIZES = {
+    "mappedFileSizeCommitLog": 4096,
+    "mappedFileSizeConsumeQueue": 400,
+    "maxHashSlotNum": 13,
+    "maxIndexNum": 40,
+}
+
+
+def served_here(store: MessageStore) -> dict[tuple[str, int], list[str]]:
+    return {key: [hashlib.sha256(body).hexdigest() for body in bodies(store, *key)] for key in QUEUES}
+
+
+@pytest.mark.parametrize("settings", [{}, {"flushDiskType": "SYNC_FLUSH"}], ids=["async", "sync"])
+def test_both_go_on_with_what_the_other_wrote(
+    java_store: OpenStore, release: str, tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    root, sent = tmp_path / "store", 0
+    expected: dict[tuple[str, int], list[str]] = {key: [] for key in QUEUES}
+    for _ in range(3):
+        opened = MessageStore.open(root, create=True, release=release, config=SIZES | settings)
+        with opened as store:
+            assert served_here(store) == expected
+            store.put_many(traffic(sent, 40))
+            for one in traffic(sent + 40, 10):
+                store.put(one)
+            sent += 50
+            expected = served_here(store)
+        with java_store(root, **java_settings({})) as java:
+            assert served_by_java(java) == expected
+            put_by_java(java, sent, 40)
+            sent += 40
+            expected = served_by_java(java)
+    assert sum(map(len, expected.values())) == sent

@@ -1,0 +1,441 @@
+"""The engine by itself: what is put is got, across rolls, stops, crashes and threads."""
+
+from __future__ import annotations
+
+import errno
+import multiprocessing
+import os
+import shutil
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from formats.commitlog import encode_message
+from rmqtool import Message, MessageStore
+from rmqtool.broker.get_message import GetMessageStatus
+from rmqtool.errors import (
+    ExitCode,
+    LockedError,
+    NotAStoreError,
+    RecoveryLossError,
+    StoreClosedError,
+    UnfitStoreError,
+    UsageError,
+)
+from rmqtool.messagestore.messages import AppendContext, PutStatus
+from rmqtool.store import lock
+from tests.disks import refuse, replace
+from tests.helpers import rmq
+from tests.messagestore.helpers import RELEASES, SMALL, bodies, of_queue, open_small, traffic
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+QUEUES = [(f"Topic{topic}", queue_id) for topic in range(2) for queue_id in range(3)]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_what_is_put_is_got_across_rolls_and_stops(tmp_path: Path, release: str) -> None:
+    sent: list[Message] = []
+    for count in (1, 70, 40):
+        with open_small(tmp_path / "store", release) as store:
+            more = traffic(len(sent), count)
+            acks = [store.put(one) for one in more[: count // 2]] + store.put_many(more[count // 2 :])
+            assert {one.status for one in acks} == {PutStatus.PUT_OK}
+            sent += more
+            for topic, queue_id in QUEUES:
+                assert bodies(store, topic, queue_id) == of_queue(sent, topic, queue_id)
+    assert not (tmp_path / "store" / "abort").exists()
+    result = rmq("verify", tmp_path / "store")
+    assert result.exit_code == 0, result.output
+
+
+def test_an_answer_names_the_place(tmp_path: Path) -> None:
+    with open_small(tmp_path / "store") as store:
+        first = store.put(Message("T", b"one", tags="a"))
+        second = store.put(Message("T", b"two", queue_id=first.queue_id, uniq_key="ID"))
+        assert (first.queue_offset, second.queue_offset) == (0, 1)
+        assert second.uniq_key == "ID"
+        assert second.offset_msg_id == f"0A00000100002A9F{second.physical_offset:016X}"
+        found = store.message_at(second.physical_offset)
+        assert found is not None
+        assert (found.body, found.uniq_key, found.queue_offset) == (b"two", "ID", 1)
+        assert store.message_at(second.physical_offset + 1) is None
+        assert store.message_at(1 << 40) is None
+
+
+def test_all_fields_come_back(tmp_path: Path) -> None:
+    sent = Message(
+        "T\N{SNOWMAN}", b"body", tags="red", keys=["a", "b"], flag=-7, properties={"color": "\N{SNOWMAN}"},
+        born_timestamp=5, born_host=(bytes(range(16)), 77),
+    )  # fmt: skip
+    with open_small(tmp_path / "store") as store:
+        ack = store.put(sent)
+        (found,) = store.get(sent.topic, ack.queue_id, 0).messages
+    assert (found.topic, found.body, found.tags, found.keys) == (sent.topic, b"body", "red", ["a", "b"])
+    assert (found.flag, found.born_timestamp, found.born_host) == (
+        -7,
+        5,
+        "[1:203:405:607:809:a0b:c0d:e0f]:77",
+    )
+    assert found.properties["color"] == "\N{SNOWMAN}"
+    assert found.store_host == "10.0.0.1:10911"
+
+
+def test_queues_are_taken_in_turn_and_topics_made(tmp_path: Path) -> None:
+    with open_small(tmp_path / "store") as store:
+        acks = [store.put(Message("New", b"x")) for _ in range(5)]
+        assert [one.queue_id for one in acks] == [0, 1, 2, 3, 0]
+        store.topics.set("Two", write_queues=2)
+        assert [store.put(Message("Two", b"x")).queue_id for _ in range(3)] == [0, 1, 0]
+        store.topics.set("Closed", perm=4)
+        refused = store.put(Message("Closed", b"x"))
+        assert (refused.status, refused.physical_offset) == (PutStatus.MESSAGE_ILLEGAL, -1)
+    with open_small(tmp_path / "store", autoCreateTopicEnable=False) as store:
+        assert {one.name: one.write_queue_nums for one in store.topics} == {"New": 4, "Two": 2, "Closed": 4}
+        assert store.put(Message("Other", b"x")).status is PutStatus.MESSAGE_ILLEGAL
+        assert store.put(Message("Two", b"x", queue_id=2)).status is PutStatus.MESSAGE_ILLEGAL
+
+
+@pytest.mark.parametrize(
+    ("release", "message", "status"),
+    [
+        ("5.3.3", Message("", b""), PutStatus.MESSAGE_ILLEGAL),
+        ("5.3.3", Message("T" * 128, b""), PutStatus.MESSAGE_ILLEGAL),
+        ("5.3.3", Message("%RETRY%" + "T" * 120, b""), PutStatus.PUT_OK),
+        ("5.3.3", Message("%RETRY%" + "T" * 249, b""), PutStatus.MESSAGE_ILLEGAL),
+        ("4.9.8", Message("%RETRY%" + "T" * 121, b""), PutStatus.MESSAGE_ILLEGAL),
+        ("5.3.3", Message("T", bytes(101)), PutStatus.MESSAGE_ILLEGAL),
+        ("5.3.3", Message("T", bytes(100)), PutStatus.PUT_OK),
+        ("5.3.3", Message("T", b"", properties={"a": "v" * 40_000}), PutStatus.PROPERTIES_SIZE_EXCEEDED),
+        ("5.3.3", Message("T", b"", properties={"KEYS": "v"}), PutStatus.MESSAGE_ILLEGAL),
+        ("5.3.3", Message("T", b"", properties={"a": "v" * 4000}), PutStatus.MESSAGE_ILLEGAL),
+    ],
+)  # fmt: skip
+def test_messages_that_no_store_takes(
+    tmp_path: Path, release: str, message: Message, status: PutStatus
+) -> None:
+    with open_small(tmp_path / "store", release, maxMessageSize=100) as store:
+        ack = store.put(message)
+        assert ack.status is status
+        assert [one.status for one in store.put_many([message, Message("U", b"")])] == [
+            status,
+            PutStatus.PUT_OK,
+        ]
+        assert bool(ack.message) is (status is not PutStatus.PUT_OK)
+
+
+def test_statuses_of_a_get(tmp_path: Path) -> None:
+    with open_small(tmp_path / "store") as store:
+        assert store.get("T", 0, 0).status is GetMessageStatus.NO_MESSAGE_IN_QUEUE
+        store.put_many(
+            [Message("T", b"%d" % number, queue_id=0, tags=f"t{number % 2}") for number in range(40)]
+        )
+        assert store.get("T", 0, 40).status is GetMessageStatus.OFFSET_OVERFLOW_ONE
+        assert store.get("T", 0, 41).status is GetMessageStatus.OFFSET_OVERFLOW_BADLY
+        found = store.get("T", 0, 3, 5)
+        assert [one.body for one in found.messages] == [b"3", b"4", b"5", b"6", b"7"]
+        assert (found.next_begin_offset, found.min_offset, found.max_offset) == (8, 0, 40)
+        assert [one.body for one in store.get("T", 0, 0, 3, tags="t1 || t5").messages] == [b"1", b"3", b"5"]
+        assert store.get("T", 0, 0, tags="none").status is GetMessageStatus.NO_MATCHED_MESSAGE
+
+
+def test_tags_of_one_hash_are_told_apart(tmp_path: Path) -> None:
+    with open_small(tmp_path / "store") as store:
+        store.put_many([Message("T", tag.encode(), queue_id=0, tags=tag) for tag in ("Aa", "BB", "Aa")])
+        assert [one.body for one in store.get("T", 0, 0, tags="BB").messages] == [b"BB"]
+        assert len(store.get("T", 0, 0, tags="BB", exact=False).messages) == 3
+
+
+def test_a_filter_by_properties(tmp_path: Path) -> None:
+    with open_small(tmp_path / "store") as store:
+        store.put_many(
+            [Message("T", b"%d" % age, queue_id=0, properties={"age": str(age)}) for age in range(20)]
+        )
+        assert [one.body for one in store.get("T", 0, 0, sql92="age >= 17").messages] == [b"17", b"18", b"19"]
+        with pytest.raises(UsageError):
+            store.get("T", 0, 0, sql92="age >=")
+
+
+def test_records_are_served_without_a_copy(tmp_path: Path) -> None:
+    with open_small(tmp_path / "store") as store:
+        store.put_many(traffic(0, 12))
+        raw = store.get_raw("Topic0", 0, 0)
+        assert [one.raw for one in store.get("Topic0", 0, 0).messages] == [bytes(one) for one in raw.records]
+        assert all(one.readonly for one in raw.records)
+    assert raw.records[0][4:8].hex() == "daa320a7"
+
+
+def test_a_queue_as_a_table(tmp_path: Path) -> None:
+    sent = traffic(0, 200)
+    with open_small(tmp_path / "store") as store:
+        store.put_many(sent)
+        table = store.get_table("Topic1", 2, columns=["topic", "queue_id", "queue_offset", "tags", "body"])
+        wanted = of_queue(sent, "Topic1", 2)
+        assert [body or b"" for body in table["body"].to_pylist()] == wanted
+        assert table["queue_offset"].to_pylist() == list(range(len(wanted)))
+        assert set(table["topic"].to_pylist()) == {"Topic1"}
+        part = store.get_table("Topic1", 2, 7, 5, columns=["queue_offset"])
+        assert part["queue_offset"].to_pylist() == list(range(7, 12))
+        assert store.get_table("Nothing", 0).num_rows == 0
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("torn", [False, True])
+def test_after_a_crash_everything_is_there(tmp_path: Path, release: str, torn: bool) -> None:
+    root, copy, sent = tmp_path / "store", tmp_path / "copy", traffic(0, 90)
+    with open_small(root, release) as store:
+        store.put_many(sent)
+        store.get("Topic0", 0, 0)
+        shutil.copytree(root, copy)  # as the disk is when the process is killed now
+    if torn:
+        last = max(path for path in (copy / "commitlog").iterdir() if any(path.read_bytes()))
+        data = last.read_bytes()
+        end = len(data.rstrip(b"\0"))
+        last.write_bytes(data[: end - 150] + bytes(len(data) - end + 150))
+        sent = sent[:-1]
+    assert (copy / "abort").exists()
+    for _ in range(2):
+        with open_small(copy, release) as store:
+            for topic, queue_id in QUEUES:
+                assert bodies(store, topic, queue_id) == of_queue(sent, topic, queue_id)
+            more = traffic(len(sent), 10)
+            store.put_many(more)
+            sent = sent + more
+    assert rmq("verify", copy).exit_code == 0
+
+
+def test_a_store_is_not_opened_at_the_price_of_intact_records(tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    with open_small(root) as store:
+        acks = store.put_many(traffic(0, 90))
+        last = acks[-1].physical_offset // 4096 * 4096
+        hurt = next(one for one in acks if one.physical_offset >= last)
+        store.flush()
+    (root / "abort").touch()
+    path = root / "commitlog" / f"{last:020d}"
+    data = bytearray(path.read_bytes())
+    data[hurt.physical_offset - last + 90] ^= 1
+    path.write_bytes(data)
+    before = {one: one.read_bytes() for one in sorted(root.rglob("*")) if one.is_file()}
+    with pytest.raises(RecoveryLossError) as caught:
+        open_small(root)
+    kept = sum(one.physical_offset < hurt.physical_offset for one in acks)
+    assert caught.value.messages == len(acks) - kept - 1
+    assert "rmqtool recover" in str(caught.value)
+    assert caught.value.exit_code is ExitCode.DAMAGE
+    assert {one: one.read_bytes() for one in before} == before
+    with MessageStore.open(root, config=SMALL, recovery="broker") as store:
+        assert sum(store.offsets(*queue)[1] for queue in store.queues()) == kept
+
+
+def test_what_cannot_be_opened(tmp_path: Path) -> None:
+    with pytest.raises(NotAStoreError):
+        MessageStore.open(tmp_path / "none")
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError):
+        MessageStore.open(tmp_path / "file", create=True)
+    with open_small(tmp_path / "store") as store:
+        store.put(Message("T", b"x"))
+    (tmp_path / "store" / "commitlog" / "00000000000000004096").write_bytes(b"short")
+    with pytest.raises(UnfitStoreError):
+        MessageStore.open(tmp_path / "store", config=SMALL)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"storeType": "defaultRocksDB"}, "storeType"),
+        ({"enableDLegerCommitLog": True}, "enableDLegerCommitLog"),
+        ({"mappedFileSizeCommitLog": 1 << 31}, "mappedFileSizeCommitLog"),
+        ({"flushDiskType": "NEVER"}, "flushDiskType"),
+        ({"mappedFileSizeComitLog": 4096}, "mappedFileSizeCommitLog is"),
+        ({"messageDelayLevel": "1x"}, "messageDelayLevel"),
+        ({"storePathCommitLog": "/elsewhere"}, "storePathCommitLog"),
+        ({"brokerRole": "SLAVE"}, "brokerRole"),
+        ({"brokerIP1": "nowhere"}, "brokerIP1"),
+    ],
+)
+def test_settings_that_are_refused(tmp_path: Path, settings: dict[str, object], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        MessageStore.open(tmp_path / "store", create=True, config=settings)
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_broker_conf_and_unknown_settings(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text("brokerName=a\nmappedFileSizeCommitLog=4096\nsomethingOfOurOwn=1\ndeleteWhen=04\n")
+    with MessageStore.open(tmp_path / "store", create=True, config=conf) as store:
+        store.put(Message("T", b"x"))
+    assert (tmp_path / "store" / "commitlog" / ("0" * 20)).stat().st_size == 4096
+    assert "somethingOfOurOwn" in caplog.text
+    assert "deleteWhen has no effect" in caplog.text
+    assert "brokerName" not in caplog.text
+
+
+def test_the_lock_is_held_whatever_this_process_does(tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    with open_small(root) as store:
+        store.put(Message("T", b"x"))
+        with pytest.raises(LockedError):
+            open_small(root)
+        assert rmq("info", root).exit_code == 0
+        rmq("doctor", root)
+        child = multiprocessing.get_context("fork").Process(target=_closed_here, args=(store, root))
+        child.start()
+        child.join()
+        assert child.exitcode == 0
+        assert _held_for_others(root)
+        assert store.put(Message("T", b"y")).status is PutStatus.PUT_OK
+    assert (root / "lock").read_bytes() == b"lock"
+    assert not _held_for_others(root)
+
+
+def _closed_here(store: MessageStore, root: Path) -> None:
+    """In a child: the store is closed to it, and the lock is its parent's."""
+    with pytest.raises(StoreClosedError):
+        store.put(Message("T", b"z"))
+    store.close()
+    assert lock.probe(root).held
+    os._exit(0)
+
+
+def _held_for_others(root: Path) -> bool:
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        return bool(pool.apply(lock.probe, (root,)).held)
+
+
+def test_a_closed_store_says_so(tmp_path: Path) -> None:
+    store = open_small(tmp_path / "store")
+    store.close()
+    store.close()
+    for call in (
+        lambda: store.put(Message("T", b"")),
+        lambda: store.get("T", 0, 0),
+        store.flush,
+        store.queues,
+    ):
+        with pytest.raises(StoreClosedError):
+            call()
+
+
+def test_threads_share_a_store(tmp_path: Path) -> None:
+    with open_small(tmp_path / "store", mappedFileSizeCommitLog=1 << 16) as store:
+        store.topics.set("T", write_queues=2)
+
+        def put(number: int) -> None:
+            for count in range(50):
+                store.put(Message("T", b"%d-%d" % (number, count), queue_id=number % 2))
+
+        threads = [threading.Thread(target=put, args=(number,)) for number in range(8)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+        found = [body for queue in range(2) for body in bodies(store, "T", queue)]
+    assert len(found) == len(set(found)) == 400
+    for number in range(8):
+        own = [body for body in found if body.startswith(b"%d-" % number)]
+        assert own == [b"%d-%d" % (number, count) for count in range(50)]
+
+
+def test_a_get_waits_for_the_next_message(tmp_path: Path) -> None:
+    with open_small(tmp_path / "store") as store:
+        begin = time.monotonic()
+        assert store.get("T", 0, 0, wait=0.2).messages == []
+        assert time.monotonic() - begin >= 0.2
+        later = threading.Timer(0.2, store.put, [Message("T", b"late", queue_id=0)])
+        later.start()
+        assert [one.body for one in store.get("T", 0, 0, wait=30).messages] == [b"late"]
+        assert time.monotonic() - begin < 20
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_sync_flush_acknowledges_what_is_on_the_medium(
+    tmp_path: Path, release: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    whole = os.fdatasync
+
+    def fdatasync(descriptor: int) -> None:
+        whole(descriptor)
+        synced.append(descriptor)
+
+    replace(monkeypatch, "fdatasync", fdatasync)
+    with open_small(tmp_path / "store", release, flushDiskType="SYNC_FLUSH") as store:
+        for number in range(3):
+            before = len(synced)
+            assert store.put(Message("T", b"%d" % number, queue_id=0)).status is PutStatus.PUT_OK
+            assert len(synced) > before
+            assert store.flush_behind == 0
+        before = len(synced)
+        acks = store.put_many([Message("T", b"m", queue_id=0)] * 10)
+        assert {one.status for one in acks} == {PutStatus.PUT_OK}
+        assert len(synced) <= before + 2
+        futures = [store.put_async(Message("T", b"f", queue_id=0)) for _ in range(20)]
+        assert [one.result(10).queue_offset for one in futures] == list(range(13, 33))
+        assert len(synced) < before + 20
+        store.put(Message("T", b"w", queue_id=0, properties={"WAIT": "false"}))
+        assert store.flush()
+        assert len(bodies(store, "T", 0)) == 34
+
+
+@pytest.mark.parametrize("refused", [errno.EIO, errno.ENOSPC])
+def test_a_flush_that_fails_is_never_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: int
+) -> None:
+    root = tmp_path / "store"
+    store = open_small(root, flushDiskType="SYNC_FLUSH")
+    assert store.put(Message("T", b"safe", queue_id=0)).status is PutStatus.PUT_OK
+
+    with monkeypatch.context() as patched:
+        refuse(patched, "fdatasync", refused)
+        assert store.put(Message("T", b"lost", queue_id=0)).status is PutStatus.FLUSH_DISK_TIMEOUT
+    assert store.put(Message("T", b"more", queue_id=0)).status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert not store.flush()
+    store.close()
+    assert (root / "abort").exists()
+    with open_small(root) as again:
+        assert bodies(again, "T", 0)[0] == b"safe"
+
+
+def test_a_full_disk_is_a_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_small(tmp_path / "store") as store:
+        store.put(Message("T", b"one", queue_id=0))
+        whole = os.pwrite
+
+        def pwrite(descriptor: int, data: bytes, offset: int) -> int:
+            if b"two" in bytes(data):
+                whole(descriptor, bytes(data)[:10], offset)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return whole(descriptor, data, offset)
+
+        with monkeypatch.context() as patched:
+            replace(patched, "pwrite", pwrite)
+            ack = store.put(Message("T", b"two", queue_id=0))
+            assert (ack.status, ack.queue_offset) == (PutStatus.UNKNOWN_ERROR, -1)
+            many = store.put_many([Message("T", b"two", queue_id=0)] * 3)
+            assert {one.status for one in many} == {PutStatus.UNKNOWN_ERROR}
+        assert store.put(Message("T", b"three", queue_id=0)).queue_offset == 1
+        assert bodies(store, "T", 0) == [b"one", b"three"]
+    assert rmq("verify", tmp_path / "store").exit_code == 0
+
+
+def test_records_are_replayed_as_they_were_stored(tmp_path: Path) -> None:
+    context = AppendContext(
+        store_timestamp=1_700_000_000_123, store_host=(bytes(16), 1), reconsume_times=3,
+        prepared_transaction_offset=-5, sys_flag=2, properties=b"KEYS\x01k\x02",
+    )  # fmt: skip
+    message = Message("T", b"body", queue_id=9, flag=4, born_timestamp=7, born_host=(bytes([1, 2, 3, 4]), 5))
+    with open_small(tmp_path / "store") as store:
+        ack = store.put(message, context=context)
+        found = store.message_at(ack.physical_offset)
+    assert found is not None
+    assert found.raw == encode_message(
+        "T", b"body", b"KEYS\x01k\x02", queue_id=9, flag=4, sys_flag=2, born_timestamp=7,
+        born_host=(bytes([1, 2, 3, 4]), 5), store_timestamp=1_700_000_000_123, store_host=(bytes(16), 1),
+        reconsume_times=3, prepared_transaction_offset=-5,
+    )  # fmt: skip
