@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Field
+from rmqtool.scan.opened import behind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +38,9 @@ def cut(records: Records) -> Iterator[Records]:
     import numpy as np
 
     rows = records.rows
+    if len(rows) and behind(records) - rows[0, Field.POSITION] <= BATCH_BYTES:
+        yield records
+        return
     summed = np.cumsum(rows[:, Field.STORE_SIZE])
     start = 0
     while start < len(rows):
