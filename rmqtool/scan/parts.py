@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Field
-from rmqtool.scan.opened import behind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,10 +37,11 @@ def cut(records: Records) -> Iterator[Records]:
     import numpy as np
 
     rows = records.rows
-    if len(rows) and behind(records) - rows[0, Field.POSITION] <= BATCH_BYTES:
+    sizes = rows[:, Field.STORE_SIZE]
+    if len(rows) and sizes.sum() <= BATCH_BYTES:
         yield records
         return
-    summed = np.cumsum(rows[:, Field.STORE_SIZE])
+    summed = np.cumsum(sizes)
     start = 0
     while start < len(rows):
         before = int(summed[start - 1]) if start else 0
