@@ -60,7 +60,7 @@ class KeepOptions:
             "policy": "keep",
             "release": self.named_release,
             "damaged_body": body,
-            "donors": list(self.donors),
+            "donors": [escape_name(one) for one in self.donors],
         }
 
 

@@ -154,7 +154,7 @@ class QueueMender:
         ordered, latest = sorted(files.items()), -1
         for number, (base, file) in enumerate(ordered):
             if file.size != self.size:
-                yield from (removed(one, "its units cannot be told") for _, one in ordered[number:])
+                yield from (removed(one, "its entries cannot be read") for _, one in ordered[number:])
                 return
             units = units_of(file, UNIT, self.size)
             offsets = units["physical_offset"]
