@@ -83,7 +83,9 @@ class Appender:
         with self.lock:
             file = self._file_for(record.size)
             key = topic, queue_id
-            slot = self.offsets.get(key, 0) if record.counted else 0
+            slot = record.queue_offset
+            if slot is None:
+                slot = self.offsets.get(key, 0) if record.counted else 0
             physical = file.base + file.wrote
             now = self._clock() if record.store_timestamp is None else record.store_timestamp
             self._write(file, self._encoded(record, queue_id, slot, physical, now), now)
@@ -91,21 +93,28 @@ class Appender:
                 self.offsets[key] = slot + 1
             return Place(slot, physical, physical + record.size)
 
-    def append_each(self, records: Sequence[tuple[str, int, Prepared]]) -> list[Place | NotAppendedError]:
-        """Records one behind the other, as many as go into a segment with one write."""
+    def append_each(
+        self, records: Sequence[tuple[str, int, Prepared]], *, together: bool = False
+    ) -> list[Place | NotAppendedError]:
+        """Records one behind the other, as many as go into a segment with one write.
+
+        together: all of them into one segment, as a client's batch (`CommitLog#asyncPutMessages`).
+        """
+        room = sum(record.size for _, _, record in records) if together else 0
         places: list[Place | NotAppendedError] = []
         with self.lock:
             while len(places) < len(records):
                 try:
-                    self._append_run(records, places)
+                    self._append_run(records, places, room)
                 except NotAppendedError as error:
                     places += [error] * (len(records) - len(places))
         return places
 
     def _append_run(
-        self, records: Sequence[tuple[str, int, Prepared]], places: list[Place | NotAppendedError]
+        self, records: Sequence[tuple[str, int, Prepared]], places: list[Place | NotAppendedError], room: int
     ) -> None:
-        file = self._file_for(records[len(places)][2].size)
+        """As many records as go into one segment; room: bytes that it must have."""
+        file = self._file_for(max(records[len(places)][2].size, room))
         at, end, now = file.wrote, self._log.log.size, self._clock()
         parts: list[bytes] = []
         found: list[Place] = []
@@ -114,10 +123,13 @@ class Appender:
             if parts and not fits(record.size, end - at):
                 break
             key = topic, queue_id
-            slot = 0
-            if record.counted:
+            slot = record.queue_offset
+            if slot is None:
                 slot = offsets[key] if key in offsets else self.offsets.get(key, 0)
+            if record.counted:
                 offsets[key] = slot + 1
+            elif record.queue_offset is None:
+                slot = 0
             stamp = now if record.store_timestamp is None else record.store_timestamp
             parts.append(self._encoded(record, queue_id, slot, file.base + at, stamp))
             found.append(Place(slot, file.base + at, file.base + at + record.size))

@@ -81,6 +81,7 @@ class Prepared(NamedTuple):
     born_host: Host
     store_timestamp: int | None
     store_host: Host
+    queue_offset: int | None
     body: bytes
     tail: bytes
     uniq_key: str
@@ -125,6 +126,8 @@ class RecordMaker:
         self._most_body = config.max_message_size if version >= _SIZE_OF_BODY else 0x7FFFFFFF
         room = config.max_message_size + (_ROOM_BESIDE_BODY if version >= _SIZE_OF_BODY else 0)
         self._most_record = min(room, config.mapped_file_size_commit_log - END_FILE_MIN_BLANK_LENGTH)
+        self.most_batch = min(config.max_message_size, self._most_record)
+        """bytes of the records of a client's batch"""
         self.host = host
         self.uniq_keys = UniqueKeys(host[0] if len(host[0]) == len(bytes(4)) else host[0][:4])
         self._topics: dict[str, tuple[int, bytes]] = {}
@@ -214,6 +217,7 @@ class RecordMaker:
             born,
             context.store_timestamp,
             store,
+            context.queue_offset,
             body,
             tail,
             uniq_key,

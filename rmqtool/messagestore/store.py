@@ -179,6 +179,42 @@ class MessageStore:
         self._futures.add(place.end, answer)
         return future
 
+    def put_batch(
+        self, messages: Iterable[Message], *, contexts: Sequence[AppendContext] | None = None
+    ) -> list[Ack]:
+        """Stores a client's batch: messages of one topic, all of them one behind the other or none.
+
+        They go into one queue, that of the first, and into one segment. One that no store takes makes all be
+        refused. contexts: as for `put`, one a message.
+        """
+        given = list(messages)
+        if not given:
+            return []
+        try:
+            refused = self._refusal()
+            if refused is not None:
+                raise refused
+            todo = self._batch(given, contexts)
+        except IllegalMessageError as error:
+            return [self._failed(one, error.status, str(error)) for one in given]
+        return self._answers(given, todo, self._appender.append_each(todo, together=True))
+
+    def _batch(
+        self, given: list[Message], contexts: Sequence[AppendContext] | None
+    ) -> list[tuple[str, int, Prepared]]:
+        first = given[0]
+        if any(one.topic != first.topic for one in given):
+            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, "a batch has one topic")
+        queue_id = self._queue_of(first) if contexts is None else first.queue_id or 0
+        todo = [
+            (one.topic, queue_id, self._maker.prepare(one, _PLAIN if contexts is None else contexts[number]))
+            for number, one in enumerate(given)
+        ]
+        size = sum(record.size for _, _, record in todo)
+        if size > self._maker.most_batch:
+            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"a batch of {size} bytes")
+        return todo
+
     def put_many(self, messages: Iterable[Message]) -> list[Ack]:
         """Stores messages in their order, with few writes and one flush; an answer for each."""
         given = list(messages)
@@ -196,20 +232,29 @@ class MessageStore:
                 numbers.append(number)
             except IllegalMessageError as error:
                 acks[number] = self._failed(message, error.status, str(error))
-        places = self._appender.append_each(todo)
+        stored = self._answers([given[number] for number in numbers], todo, self._appender.append_each(todo))
+        for number, ack in zip(numbers, stored, strict=True):
+            acks[number] = ack
+        return [ack for ack in acks if ack is not None]
+
+    def _answers(
+        self,
+        messages: list[Message],
+        records: list[tuple[str, int, Prepared]],
+        places: list[Place | NotAppendedError],
+    ) -> list[Ack]:
+        """Answers for records that were appended together, behind one flush."""
         self._wake()
         ends = [place.end for place in places if isinstance(place, Place)]
-        flushed = (
-            not self._sync or not ends or self._flusher.flush_to(ends[-1], self._settings.sync_flush_timeout)
-        )
-        status = PutStatus.PUT_OK if flushed else PutStatus.FLUSH_DISK_TIMEOUT
-        for number, (_, queue_id, record), place in zip(numbers, todo, places, strict=True):
-            message = given[number]
-            if isinstance(place, Place):
-                acks[number] = self._ack(message, queue_id, record, place, status)
-            else:
-                acks[number] = self._failed(message, place.status, str(place))
-        return [ack for ack in acks if ack is not None]
+        status = PutStatus.PUT_OK
+        if self._sync and ends and not self._flusher.flush_to(ends[-1], self._settings.sync_flush_timeout):
+            status = PutStatus.FLUSH_DISK_TIMEOUT
+        return [
+            self._ack(message, queue_id, record, place, status)
+            if isinstance(place, Place)
+            else self._failed(message, place.status, str(place))
+            for message, (_, queue_id, record), place in zip(messages, records, places, strict=True)
+        ]
 
     def _append(self, message: Message, context: AppendContext | None) -> Ack | tuple[int, Prepared, Place]:
         try:
