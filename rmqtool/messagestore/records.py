@@ -9,8 +9,10 @@ import os
 import socket
 import struct
 import time
-from itertools import count
+from itertools import count as count_from
 from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from formats.commitlog import (
     END_FILE_MIN_BLANK_LENGTH,
@@ -31,6 +33,8 @@ from rmqtool.scan.crc import crc32
 from rmqtool.store.releases import version_key
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from rmqtool.messagestore.messages import Host, Message
     from rmqtool.store.config import StoreConfig
 
@@ -93,7 +97,7 @@ class UniqueKeys:
 
     def __init__(self, ip: bytes) -> None:
         self._ip = ip
-        self._count = count(int.from_bytes(os.urandom(2), "big"))
+        self._count = count_from(int.from_bytes(os.urandom(2), "big"))
         self._until, self._head = 0.0, ""
 
     def next_key(self) -> str:
@@ -102,6 +106,29 @@ class UniqueKeys:
         if not number & 0xFFFF or not self._head:
             self._renew()
         return f"{self._head}{number & 0xFFFF:04X}"
+
+    def next_keys(self, count: int) -> pa.Array:
+        """Many of them, as `large_binary`."""
+        import pyarrow as pa
+
+        digits = np.frombuffer(b"0123456789ABCDEF", np.uint8)
+        parts, left = [], count
+        while left:
+            first = self.next_key()
+            number = int(first[-4:], 16)
+            some = min(left, 0x10000 - number)
+            numbers = np.arange(number, number + some)
+            self._count = count_from(number + some)
+            rows = np.empty((some, len(first)), np.uint8)
+            rows[:] = np.frombuffer(first.encode(), np.uint8)
+            for place in range(4):
+                rows[:, -1 - place] = digits[numbers >> 4 * place & 15]
+            parts.append(rows)
+            left -= some
+        data = np.concatenate(parts) if parts else np.empty((0, 1), np.uint8)
+        offsets = np.arange(count + 1, dtype=np.int64) * data.shape[1]
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+        return pa.Array.from_buffers(pa.large_binary(), count, buffers)
 
     def _renew(self) -> None:
         """The time is that at which the counter began, as one id a moment is enough."""
@@ -118,15 +145,15 @@ class RecordMaker:
 
     def __init__(self, release: str, config: StoreConfig, host: Host) -> None:
         version = version_key(release)
-        self._separated = not _SEPARATED[0] <= version < _SEPARATED[1]
+        self.separated = not _SEPARATED[0] <= version < _SEPARATED[1]
         self._keeps_wait = not _WAIT_REMOVED[0] <= version < _WAIT_REMOVED[1]
         self._of_5 = version >= (5, 0, 0)
         self.long_topics = version >= (5, 1, 0) and config.auto_message_version_on_topic_len
         self.trailer = version >= (5, 2, 0) and config.enabled_append_prop_crc
-        self._most_body = config.max_message_size if version >= _SIZE_OF_BODY else 0x7FFFFFFF
+        self.most_body = config.max_message_size if version >= _SIZE_OF_BODY else 0x7FFFFFFF
         room = config.max_message_size + (_ROOM_BESIDE_BODY if version >= _SIZE_OF_BODY else 0)
-        self._most_record = min(room, config.mapped_file_size_commit_log - END_FILE_MIN_BLANK_LENGTH)
-        self.most_batch = min(config.max_message_size, self._most_record)
+        self.most_record = min(room, config.mapped_file_size_commit_log - END_FILE_MIN_BLANK_LENGTH)
+        self.most_batch = min(config.max_message_size, self.most_record)
         """bytes of the records of a client's batch"""
         self.host = host
         self.uniq_keys = UniqueKeys(host[0] if len(host[0]) == len(bytes(4)) else host[0][:4])
@@ -174,12 +201,12 @@ class RecordMaker:
             if not self._keeps_wait:
                 pairs.pop(WAIT, None)
         text = "\x02".join([f"{name}\x01{value}" for name, value in pairs.items()])
-        if self._separated:
+        if self.separated:
             text += "\x02"
         try:
             raw = text.encode()
         except UnicodeEncodeError:
-            raw = encode(pairs, self._separated)
+            raw = encode(pairs, self.separated)
         return raw, uniq_key, waits
 
     def prepare(self, message: Message, context: AppendContext = _PLAIN) -> Prepared:
@@ -196,7 +223,7 @@ class RecordMaker:
         if len(raw) > MAX_PROPERTIES_LENGTH:
             why = f"{len(raw)} bytes of properties"
             raise IllegalMessageError(PutStatus.PROPERTIES_SIZE_EXCEEDED, why)
-        if len(body) > self._most_body:
+        if len(body) > self.most_body:
             raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"a body of {len(body)} bytes")
         born, store = message.born_host or self.host, context.store_host or self.host
         flags = context.sys_flag & ~_WIDE_HOSTS
@@ -206,7 +233,7 @@ class RecordMaker:
             flags |= int(SysFlag.STOREHOST_V6)
         tail = topic + _SHORT.pack(len(raw)) + raw
         size = _HEADER_SIZE[flags & _WIDE_HOSTS] + len(body) + len(tail)
-        if size > self._most_record:
+        if size > self.most_record:
             raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"a record of {size} bytes")
         prepared = context.prepared_transaction_offset
         return Prepared(

@@ -10,6 +10,8 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rmqtool.errors import RmqtoolError, StoreClosedError
 from rmqtool.messagestore.appending import Appender, NotAppendedError, Place, milliseconds
 from rmqtool.messagestore.dispatching import Dispatching
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from rmqtool.messagestore.messages import StoredMessage
     from rmqtool.messagestore.opening import Opened, Recovery
     from rmqtool.messagestore.settings import Given, StoreSettings
+    from rmqtool.store.config_json import TopicConfig
 
 _PLAIN = AppendContext()
 _STORED = frozenset({PutStatus.PUT_OK, PutStatus.FLUSH_DISK_TIMEOUT})
@@ -215,8 +218,16 @@ class MessageStore:
             raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"a batch of {size} bytes")
         return todo
 
-    def put_many(self, messages: Iterable[Message]) -> list[Ack]:
-        """Stores messages in their order, with few writes and one flush; an answer for each."""
+    def put_many(self, messages: Iterable[Message] | pa.Table) -> list[Ack] | pa.Table:
+        """Stores messages in their order, with few writes and one flush; an answer for each.
+
+        An Arrow table has the columns `topic` and `body`, and as it likes `queue_id`, `tags`, `keys` (a list
+        or one text), `uniq_key`, `flag`, `properties` (a map) and `born_timestamp`; it is answered with a
+        table of `status`, `topic`, `queue_id`, `queue_offset`, `physical_offset`, `uniq_key`. Raises
+        `UsageError` for other columns or types.
+        """
+        if hasattr(messages, "to_batches"):
+            return self._put_table(messages)
         given = list(messages)
         if not given:
             return []
@@ -236,6 +247,33 @@ class MessageStore:
         for number, ack in zip(numbers, stored, strict=True):
             acks[number] = ack
         return [ack for ack in acks if ack is not None]
+
+    def _put_table(self, table: pa.Table) -> pa.Table:
+        import pyarrow as pa
+
+        from rmqtool.messagestore.columns import ANSWER, AT_ONCE, answer_of, batch_of, check_columns
+
+        check_columns(table)
+        done: list[tuple[Any, Any, str]] = []
+        for part in table.to_batches(AT_ONCE):
+            refused = self._refusal()
+            batch = batch_of(part, self._maker, self.topics, self._topic_of)
+            physical, failed = np.full(len(batch.columns), -1, np.int64), PutStatus.UNKNOWN_ERROR
+            if refused is not None:
+                failed = refused.status
+            else:
+                try:
+                    _, physical = self._appender.append_columns(batch.columns, batch.keys, batch.which)
+                except NotAppendedError as error:
+                    failed = error.status
+            self._wake()
+            done.append((batch, physical, failed.value))
+        status = PutStatus.PUT_OK
+        timeout = self._settings.sync_flush_timeout
+        if self._sync and done and not self._flusher.flush_to(self._log.end, timeout):
+            status = PutStatus.FLUSH_DISK_TIMEOUT
+        answers = [answer_of(batch, physical, status.value, failed) for batch, physical, failed in done]
+        return pa.Table.from_batches(answers, ANSWER)
 
     def _answers(
         self,
@@ -283,13 +321,18 @@ class MessageStore:
             return None
         return IllegalMessageError(PutStatus.SERVICE_NOT_AVAILABLE, f"the store is not writeable: {error}")
 
-    def _queue_of(self, message: Message) -> int:
-        topic = self.topics.for_message(message.topic) if message.topic else None
+    def _topic_of(self, name: str) -> TopicConfig:
+        """The topic of a message. Raises `IllegalMessageError` for one that takes none."""
+        self._maker.topic(name)
+        topic = self.topics.for_message(name)
         if topic is None:
-            self._maker.topic(message.topic)
-            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"there is no topic {message.topic}")
+            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"there is no topic {name}")
         if not topic.writeable:
-            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"topic {topic.name} is not writeable")
+            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"topic {name} is not writeable")
+        return topic
+
+    def _queue_of(self, message: Message) -> int:
+        topic = self._topic_of(message.topic)
         if message.queue_id is None:
             return self.topics.next_queue(topic)
         if not 0 <= message.queue_id < topic.write_queue_nums:

@@ -118,7 +118,7 @@ def check(root: Path, release: str, seed: int, found: dict[int, int]) -> None:
         for number, offset in found.items():
             assert queues[f"T{number % 2}", number % 3][offset] == f"key-{number}", number
     result = rmq("verify", root)
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 0, result.stdout
 
 
 def kill_again_and_again(root: Path, seed: int, times: int) -> None:

@@ -49,7 +49,7 @@ def test_what_is_put_is_got_across_rolls_and_stops(tmp_path: Path, release: str)
                 assert bodies(store, topic, queue_id) == of_queue(sent, topic, queue_id)
     assert not (tmp_path / "store" / "abort").exists()
     result = rmq("verify", tmp_path / "store")
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 0, result.stdout
 
 
 def test_an_answer_names_the_place(tmp_path: Path) -> None:
