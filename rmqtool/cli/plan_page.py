@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rmqtool.output.sizes import human_bytes
 from rmqtool.output.tablerows import Column
 from rmqtool.store.coverage import reason_of, unreadable
+from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,7 +85,7 @@ def _summary(planned: Planned, outcome: Outcome) -> dict[str, Any]:
         "type": "summary",
         "plan_id": plan.plan_id,
         "command": plan.command,
-        "store": plan.store,
+        "store": escape_name(plan.store),
         "release": plan.release,
         "parameters": plan.parameters,
         "changes": len(plan.changes),
@@ -133,7 +134,7 @@ def _page(context: Context, options: ChangeOptions, planned: Planned, outcome: O
     page.facts(
         [
             ("plan", plan.plan_id),
-            ("store", plan.store),
+            ("store", escape_name(plan.store)),
             ("release", plan.release),
             ("saved as", options.save_plan),
             ("takes", None if outcome.needed is None else _takes(outcome)),

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from rmqtool.query.index_coverage import IndexFileView
     from rmqtool.query.index_lookup import IndexItem, IndexReader
-    from rmqtool.query.reading import Reading
     from rmqtool.query.wanted_keys import WantedKeys
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.index_geometry import IndexGeometry
     from rmqtool.store.layout import Store
 
@@ -96,7 +96,7 @@ def find_keys(
     *,
     window: tuple[int | None, int | None] = (None, None),
     source: KeySource = KeySource.AUTO,
-    reading: Reading,
+    reading: ReadOptions,
 ) -> KeyAnswer:
     """All records of the store time `window` with one of the wanted keys.
 
@@ -285,7 +285,7 @@ def matching(
 
 
 def _by_scan(
-    store: Store, wanted: WantedKeys, answer: KeyAnswer, ranges: list[tuple[int, int]], reading: Reading
+    store: Store, wanted: WantedKeys, answer: KeyAnswer, ranges: list[tuple[int, int]], reading: ReadOptions
 ) -> None:
     scan = KeyScan(wanted, answer.window, reading)
     answer.not_covered += holes_in(store.segments, ranges)

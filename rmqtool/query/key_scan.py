@@ -14,7 +14,8 @@ from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import TORN, Check, Field, Issue
 from rmqtool.scan.keys import key_hashes
-from rmqtool.scan.log import LogScan, data_bytes, scan_log
+from rmqtool.scan.log import LogScan, scan_log
+from rmqtool.scan.options import data_bytes
 from rmqtool.scan.table import to_batch
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.query.reading import Reading
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.segments import SegmentSet
 
 COMPARED = ("physical_offset", "topic", "keys", "uniq_key", "store_timestamp")
@@ -51,7 +52,7 @@ class KeyScan:
         self,
         wanted: Hashed,
         window: tuple[int | None, int | None],
-        reading: Reading,
+        reading: ReadOptions,
         columns: Sequence[str] = COMPARED,
     ) -> None:
         self._wanted = wanted
@@ -70,7 +71,7 @@ class KeyScan:
             choose=self._choose,
             offsets=(start, end),
             checks=Check.TEXT,
-            **self._reading.as_scan(),
+            options=self._reading,
         )
         for piece in scan_log(segments, how):
             content = piece.content

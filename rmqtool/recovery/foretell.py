@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rmqtool.broker.load import Refusal, RefusedError, refused_by_wheel
-from rmqtool.broker.log_walk import BudgetEndedError, Reading
+from rmqtool.broker.log_walk import BudgetEndedError
 from rmqtool.broker.record_check import StopReason
 from rmqtool.broker.settings import StartSettings, settings_of
 from rmqtool.broker.start import Mode
@@ -24,17 +24,17 @@ from rmqtool.recovery.passed_over import PassedOver, behind_fillers
 from rmqtool.recovery.queue_ends import lags, queue_outcomes
 from rmqtool.recovery.taken import lost_parts, truncations
 from rmqtool.recovery.timers import load_timer_log
-from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.log import data_bytes
+from rmqtool.scan.options import ReadOptions, data_bytes
+from rmqtool.store.access import Access
 from rmqtool.store.consumer_offsets import offsets_file
 from rmqtool.store.live import lock_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
     from rmqtool.broker.start import StartPlan
     from rmqtool.recovery.config_tables import ConfigOutcome
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.layout import Store
     from rmqtool.store.lock import LockState
 
@@ -51,9 +51,9 @@ DELAY_TABLE = "delayOffset.json"
 """loaded behind the store's recovery"""
 
 
-def reading_for(store: Store, kernels: ModuleType | None = None) -> Reading:
-    """The usual way to read a store: kernels by its size, mapped."""
-    return Reading(kernels or choose_kernels(data_bytes(store.segments)))
+def reading_for(store: Store, kernels: Kernels | None = None) -> ReadOptions:
+    """The usual way to read a store at rest."""
+    return ReadOptions(Access("pread"), input_bytes=data_bytes(store.segments), given=kernels)
 
 
 def foretell(
@@ -61,7 +61,7 @@ def foretell(
     release: str,
     settings: StartSettings | None = None,
     *,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     lock: LockState | None = None,
     on_plan: Callable[[StartPlan], object] | None = None,
     look_back: LookBack | None = None,
@@ -84,7 +84,7 @@ class Foretelling:
         store: Store,
         release: str,
         settings: StartSettings | None = None,
-        reading: Reading | None = None,
+        reading: ReadOptions | None = None,
         lock: LockState | None = None,
         *,
         keep_units: bool = False,

@@ -14,11 +14,10 @@ from rmqtool.scan.fields import CrcState, Field, Issue
 from rmqtool.scan.torn import torn_properties
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import numpy.typing as npt
 
     from rmqtool.scan.events import Records
+    from rmqtool.scan.kernel_types import Kernels
 
     Flags = npt.NDArray[np.bool_]
 
@@ -68,7 +67,7 @@ class Witness:
     does not decompress or their real topic is gone. latest: youngest store time, ms.
     """
 
-    kernels: ModuleType
+    kernels: Kernels
     broken: Counted = field(default_factory=Counted)
     harmed: Counted = field(default_factory=Counted)
     displaced: Counted = field(default_factory=Counted)
@@ -109,7 +108,7 @@ class Witness:
         self.latest = youngest if self.latest is None else max(self.latest, youngest)
 
 
-def _poison(run: Records, kernels: ModuleType) -> Flags:
+def _poison(run: Records, kernels: Kernels) -> Flags:
     """Half messages on which `TransactionalMessageServiceImpl#check` gets stuck."""
     half = of_topic(run, HALF_TOPIC)
     if not half.any():

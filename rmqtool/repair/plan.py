@@ -10,9 +10,11 @@ import hashlib
 import os
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, ValidationInfo
+
+from rmqtool.store.names import escape_name, unescape_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,6 +46,16 @@ class Action(StrEnum):
 
 class _Data(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _read_location(value: Any, info: ValidationInfo) -> str:
+    if not isinstance(value, str):
+        raise ValueError("is no path")  # noqa: TRY004 - what pydantic expects
+    return unescape_name(value) if info.mode == "json" else value
+
+
+Location = Annotated[str, PlainValidator(_read_location), PlainSerializer(escape_name)]
+"""an absolute path; in JSON printable, as `escape_name` writes it"""
 
 
 class Input(_Data):
@@ -120,7 +132,7 @@ class Plan(_Data):
     command: str
     plan_id: str
     tool_version: str
-    store: str
+    store: Location
     release: str
     parameters: dict[str, Any]
     inputs: tuple[Input, ...]

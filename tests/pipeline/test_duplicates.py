@@ -15,8 +15,8 @@ from rmqtool.pipeline.duplicates import deal_out, judge_keys
 from rmqtool.pipeline.parts import log_parts
 from rmqtool.query.duplicates.hashes import Repeated, Room
 from rmqtool.query.message_filter import MessageFilter
-from rmqtool.query.reading import Reading
 from rmqtool.query.stats.report import LogStatistics
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.layout import Store
 from tests.helpers import rmq
 
@@ -33,7 +33,7 @@ SUMS = ("duplicate_keys", "duplicate_messages", "copies_explained")
 
 
 def locally(store: Store, wanted: MessageFilter, *, by_key: bool) -> Told:
-    found = LogStatistics(store, wanted, (), Reading(), repeated=Repeated(by_key))
+    found = LogStatistics(store, wanted, (), ReadOptions(), repeated=Repeated(by_key))
     found.read()
     rows = list(found.duplicates())
     summary = found.summary()

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rmqtool.broker.load import Refusal
-    from rmqtool.broker.log_walk import Reading
     from rmqtool.broker.settings import StartSettings
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
 _FREE = LockState(False, None, "this is no start")
@@ -49,7 +49,7 @@ def plan_broker_policy(
     store: Store,
     release: str,
     settings: StartSettings,
-    reading: Reading,
+    reading: ReadOptions,
     parameters: dict[str, Any],
     command: str = "recover",
 ) -> Planned:
@@ -94,7 +94,7 @@ def _demand_modelled(settings: StartSettings) -> None:
 
 
 def _load(
-    store: Store, release: str, settings: StartSettings, reading: Reading, start: Start
+    store: Store, release: str, settings: StartSettings, reading: ReadOptions, start: Start
 ) -> Refusal | None:
     """Goes through the load; why it ends early. Files that it deleted before stay deleted."""
     told = Foretelling(store, release, settings, reading, _FREE).refused_before()
@@ -197,7 +197,7 @@ def _folders(store: Store, made: set[str]) -> Iterator[Edit]:
                 )
 
 
-def _lost(start: Start, reading: Reading) -> Cost:
+def _lost(start: Start, reading: ReadOptions) -> Cost:
     ends = (start.log.min_offset, start.log.max_offset)
     loss, _ = measure_loss(lost_parts(start), ends, reading)
     return Cost(

@@ -10,15 +10,15 @@ from rmqtool.recovery.lookback import LookBack
 from rmqtool.store.lock import LockState
 
 if TYPE_CHECKING:
-    from rmqtool.broker.log_walk import Reading
     from rmqtool.broker.settings import StartSettings
     from rmqtool.recovery.outcome import Outcome
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
 _NOBODY = LockState(False, None, "this is no start")
 
 
-def start_of(store: Store, release: str, settings: StartSettings, reading: Reading) -> Outcome:
+def start_of(store: Store, release: str, settings: StartSettings, reading: ReadOptions) -> Outcome:
     """What a start would do; segments that it does not read are left to the verification."""
     return foretell(store, release, settings, reading=reading, lock=_NOBODY, look_back=LookBack(0))
 
