@@ -14,6 +14,7 @@ import numpy as np
 
 from formats import crc_trailer
 from formats.commitlog import fits
+from formats.errors import FormatError
 from rmqtool.broker.encoder import encode_record, roll
 from rmqtool.errors import StoreIOError
 from rmqtool.messagestore.messages import PutStatus
@@ -80,9 +81,9 @@ class Appender:
 
     def append(self, topic: str, queue_id: int, record: Prepared) -> Place:
         """One record. Raises `NotAppendedError`."""
+        key = topic, queue_id
         with self.lock:
             file = self._file_for(record.size)
-            key = topic, queue_id
             slot = record.queue_offset
             if slot is None:
                 slot = self.offsets.get(key, 0) if record.counted else 0
@@ -91,7 +92,7 @@ class Appender:
             self._write(file, self._encoded(record, queue_id, slot, physical, now), now)
             if record.counted:
                 self.offsets[key] = slot + 1
-            return Place(slot, physical, physical + record.size)
+        return Place._make((slot, physical, physical + record.size))
 
     def append_each(
         self, records: Sequence[tuple[str, int, Prepared]], *, together: bool = False
@@ -195,18 +196,20 @@ class Appender:
             raise NotAppendedError(PutStatus.CREATE_MAPPED_FILE_FAILED, str(error)) from error
 
     def _encoded(self, record: Prepared, queue_id: int, slot: int, physical: int, now: int) -> bytes:
-        born, store = record.born_host, record.store_host
         sent = now if record.born_timestamp is None else record.born_timestamp
-        raw = encode_record(
-            record.fields,
-            queue_id,
-            slot,
-            physical,
-            (sent, born[0], born[1]),
-            (now, store[0], store[1]),
-            record.body,
-            record.tail,
-        )
+        try:
+            raw = encode_record(
+                record.fields,
+                queue_id,
+                slot,
+                physical,
+                (sent, *record.born_host),
+                (now, *record.store_host),
+                record.body,
+                record.tail,
+            )
+        except FormatError as error:
+            raise NotAppendedError(PutStatus.MESSAGE_ILLEGAL, str(error)) from error
         return crc_trailer.seal(raw) if self._trailer else raw
 
     def _write(self, file: MappedFile, data: bytes | npt.NDArray[np.uint8], now: int) -> None:

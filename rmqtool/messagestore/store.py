@@ -323,8 +323,10 @@ class MessageStore:
 
     def _topic_of(self, name: str) -> TopicConfig:
         """The topic of a message. Raises `IllegalMessageError` for one that takes none."""
-        self._maker.topic(name)
-        topic = self.topics.for_message(name)
+        topic = self.topics.get(name)
+        if topic is None:
+            self._maker.topic(name)  # none is made for a name that no topic has
+            topic = self.topics.for_message(name)
         if topic is None:
             raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"there is no topic {name}")
         if not topic.writeable:
@@ -349,15 +351,9 @@ class MessageStore:
         return PutStatus.FLUSH_DISK_TIMEOUT
 
     def _ack(self, message: Message, queue_id: int, record: Prepared, place: Place, status: PutStatus) -> Ack:
-        return Ack(
-            status,
-            message.topic,
-            queue_id,
-            place.queue_offset,
-            place.physical_offset,
-            record.uniq_key or None,
-            record.store_host,
-        )
+        slot, physical, _ = place
+        uniq_key = record.uniq_key or None
+        return Ack._make((status, message.topic, queue_id, slot, physical, uniq_key, record.store_host, ""))
 
     def _failed(self, message: Message, status: PutStatus, why: str) -> Ack:
         queue_id = -1 if message.queue_id is None else message.queue_id
