@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmqtool.errors import RmqtoolError, StoreClosedError
+from rmqtool.broker.log_view import LogView
+from rmqtool.broker.offset_by_time import Boundary, broker_offset
+from rmqtool.broker.queue_view import QueueView
+from rmqtool.errors import RmqtoolError, StoreClosedError, UsageError
 from rmqtool.messagestore.appending import Appender, NotAppendedError, Place, milliseconds
 from rmqtool.messagestore.dispatching import Dispatching
 from rmqtool.messagestore.flushing import Flusher, FlushService, FutureAcks, Periodic
@@ -27,6 +30,8 @@ from rmqtool.messagestore.settings import settings_from
 from rmqtool.messagestore.state_files import StateFiles
 from rmqtool.messagestore.topics import Topics
 from rmqtool.scan.table import DEFAULT_COLUMNS
+from rmqtool.store.kinds import FileKind
+from rmqtool.store.layout import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -421,6 +426,24 @@ class MessageStore:
         self._demand_open()
         return self._reader.message_at(physical_offset)
 
+    def offset_by_time(self, topic: str, queue_id: int, timestamp: int, boundary: str = "lower") -> int:
+        """The queue offset that a broker answers for a point in time (ms): `lower` or `upper` boundary.
+
+        Lower: the first message stored then or later; upper: the last one stored by then. Releases before
+        5.1.1 know no boundary. 0 without such a queue.
+        """
+        if boundary not in set(Boundary):
+            raise UsageError(f"{boundary} is no boundary: {' or '.join(Boundary)}")
+        self._ready(topic, queue_id, 0, None)
+        store = Store.open(self.root, config=self._settings.config)
+        kinds = (FileKind.BATCHCONSUMEQUEUE, FileKind.CONSUMEQUEUE)
+        queues = [one for kind in kinds for one in store.queues(kind)]
+        queue = next((one for one in queues if (one.topic, one.queue_id) == (topic, queue_id)), None)
+        if queue is None:
+            return 0
+        with LogView(store.segments) as log, QueueView(queue, log, self._start.traits) as view:
+            return broker_offset(view, timestamp, Boundary(boundary))
+
     def offsets(self, topic: str, queue_id: int) -> tuple[int, int]:
         """Offset of the first message of a queue, and of the next one; 0 and 0 without such a queue."""
         self._ready(topic, queue_id, 0, None)
@@ -449,12 +472,17 @@ class MessageStore:
         if wait is None:
             return
         until = time.monotonic() + wait
-        with self._dispatching.arrived:
-            while self._end_of(topic, queue_id) <= offset and self._why_closed is None:
-                left = until - time.monotonic()
-                if left <= 0:
-                    break
-                self._dispatching.arrived.wait(left)
+        dispatching = self._dispatching
+        with dispatching.arrived:
+            dispatching.waiting += 1
+            try:
+                while self._end_of(topic, queue_id) <= offset and self._why_closed is None:
+                    left = until - time.monotonic()
+                    if left <= 0:
+                        break
+                    dispatching.arrived.wait(left)
+            finally:
+                dispatching.waiting -= 1
         self._demand_open()
 
     def _end_of(self, topic: str, queue_id: int) -> int:

@@ -163,6 +163,22 @@ def test_a_filter_by_properties(tmp_path: Path) -> None:
             store.get("T", 0, 0, sql92="age >=")
 
 
+@pytest.mark.parametrize("release", RELEASES)
+def test_offsets_by_time(tmp_path: Path, release: str) -> None:
+    with open_small(tmp_path / "store", release) as store:
+        for number in range(60):
+            context = AppendContext(store_timestamp=1_700_000_000_000 + number // 2 * 10)
+            store.put(Message("T", b"x" * 50, queue_id=0), context=context)
+        assert store.offset_by_time("T", 0, 1_700_000_000_000 + 100) in {19, 20}  # 4.x: by file times
+        assert store.offset_by_time("T", 0, 0) == 0
+        assert store.offset_by_time("None", 0, 0) == 0
+        if release == "5.3.3":
+            assert store.offset_by_time("T", 0, 1_700_000_000_000 + 95) == 20
+            assert store.offset_by_time("T", 0, 1_700_000_000_000 + 105, "upper") == 21
+        with pytest.raises(UsageError):
+            store.offset_by_time("T", 0, 0, "middle")
+
+
 def test_records_are_served_without_a_copy(tmp_path: Path) -> None:
     with open_small(tmp_path / "store") as store:
         store.put_many(traffic(0, 12))
