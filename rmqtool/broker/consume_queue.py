@@ -281,10 +281,7 @@ class ConsumeQueue(QueueState):
         if slot != 0:
             self.min_logical = wanted
             self._pre_blank(file, rem(wanted, self.files.size))
-        if wanted == file.base + file.wrote:
-            return True
-        self.files.make_last(wanted)
-        return False
+        return wanted == file.base + file.wrote
 
     def _next_slot(self) -> int:
         """The slot that is written next; a roll to a new file does not change it."""
@@ -330,7 +327,7 @@ class ConsumeQueue(QueueState):
             self._write(columns, taken[:count], out[: count * BYTES], in_place)
         if state[Queue.REPEATED]:
             # a full last file is followed by a new one before a slot is looked at
-            self.files.make_last(0)
+            self.files.last_for(0)
         return at
 
     def _write(self, columns: Ints, taken: Ints, units: Bytes, in_place: Flags | None) -> None:

@@ -35,8 +35,7 @@ class MappedFile:
 class MappedFiles:
     """The files of one directory in the order of their names; `size` is the length of each in bytes.
 
-    deleted: paths of those that are gone. disk: where files are deleted and written; one that is new is made
-    with its first bytes.
+    deleted: paths of those that are gone. disk: where files that are made or deleted here are so at once.
     """
 
     size: int
@@ -92,15 +91,10 @@ class MappedFiles:
 
     def _create(self, base: int, *, first: bool) -> MappedFile:
         made = MappedFile(base, 0, f"{self.directory}/{file_name(base)}", None, first)
+        if self.disk is not None:
+            self.disk.write(made.path, self.size, 0, b"")
         self.files.append(made)
         return made
-
-    def make_last(self, start: int) -> MappedFile:
-        """As `last_for`, and a new file is there even if nothing is written to it."""
-        last = self.last_for(start)
-        if not last.wrote and self.disk is not None:
-            self.disk.write(last.path, self.size, 0, b"")
-        return last
 
     def write(self, file: MappedFile, data: Bytes, time: int | None = None) -> None:
         """Bytes behind those of a file (`MappedFile#appendMessage`); time: see `FileWriter.write`."""
