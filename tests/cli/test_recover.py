@@ -249,6 +249,24 @@ def _no_checkpoint(root: Path) -> None:
     (root / "checkpoint").symlink_to("checkpoint")
 
 
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, lambda path: path.symlink_to("checkpoint")], ids=["fifo", "link"]
+)
+def test_what_is_no_file_in_the_place_of_the_checkpoint(
+    make: Callable[[Path], object], tmp_path: Path
+) -> None:
+    """Brokers refuse it; a copy gets a file in its place."""
+    store = HandmadeStore()
+    store.put("Orders", b"body")
+    store.write(tmp_path / "store")
+    (store.root / "checkpoint").unlink()
+    make(store.root / "checkpoint")
+    assert rmq("doctor", store.root).exit_code == 1
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
+    assert done.exit_code == 0, done.stdout
+    assert rmq("doctor", tmp_path / "out").exit_code == 0
+
+
 def test_as_a_broker_would(recover: Callable[..., tuple[Path, Result]], tmp_path: Path) -> None:
     root, done = recover(BODY, "--policy", "broker", "--output", tmp_path / "out", "--apply")
     assert done.exit_code == 0, done.stderr

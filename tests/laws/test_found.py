@@ -668,3 +668,18 @@ def test_a_log_that_was_sent_alone_becomes_a_store_with_an_index(tmp_path: Path)
     assert len(list((out / "index").iterdir())) == 1
     again = json.loads(rmq("recover", out, "--json").stdout)
     assert again["rows"] == []
+
+
+def test_an_expired_unit_with_a_senseless_size_does_not_stay(tmp_path: Path) -> None:
+    """Seed 11181: a broker takes its end for the end of what it has dispatched."""
+    store = HandmadeStore()
+    for number in range(3):
+        store.put("Old", b"body %d" % number)
+    for number in range(60):
+        store.put("Orders", b"body %d" % number * 4)
+    store.write(tmp_path / "store")
+    store.remove(f"commitlog/{0:020d}")
+    store.patch(f"consumequeue/Old/0/{0:020d}", 2 * 20 + 8, (2**25).to_bytes(4, "big"))
+    out = tmp_path / "out"
+    assert rmq("recover", store.root, "--output", out, "--apply").exit_code == 0
+    assert rmq("doctor", out).exit_code == 0
