@@ -10,7 +10,7 @@ import pytest
 from fixtures import copy_base, strict
 from formats.commitlog import encode_message
 from rmqtool.check.findings import Severity
-from rmqtool.check.verify import Verification
+from rmqtool.check.verify import ReadOptions, Verification
 from rmqtool.cli.main import run
 from rmqtool.repair.mend.torn import with_whole_properties
 from rmqtool.scan.torn import is_torn
@@ -128,7 +128,8 @@ def test_a_message_with_zeros_for_properties_stays(base: Path, tmp_path: Path, w
     now = strict.walk(tmp_path / "mended")[0]
     assert [now[at].body for at, _ in found[100:104]] == [one.body for _, one in found[100:104]]
     assert problems(tmp_path / "mended", must, RELEASE, SETTINGS) == []
-    findings = Verification(Store.open(tmp_path / "mended")).findings()
+    mended = Store.open(tmp_path / "mended")
+    findings = Verification(mended, ReadOptions.of(mended)).findings()
     assert [one.code for one in findings if one.severity is Severity.ERROR] == []
 
 
