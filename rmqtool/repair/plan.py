@@ -51,7 +51,10 @@ class _Data(BaseModel):
 def _read_location(value: Any, info: ValidationInfo) -> str:
     if not isinstance(value, str):
         raise ValueError("is no path")  # noqa: TRY004 - what pydantic expects
-    return unescape_name(value) if info.mode == "json" else value
+    place = unescape_name(value) if info.mode == "json" else value
+    if "\0" in place:
+        raise ValueError("is no path")
+    return place
 
 
 Location = Annotated[str, PlainValidator(_read_location), PlainSerializer(escape_name)]
