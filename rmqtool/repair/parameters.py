@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from rmqtool.errors import UsageError
 from rmqtool.repair.proof import FIELDS
-from rmqtool.store.names import unescape_name
+from rmqtool.store.names import may_be_path, unescape_name
 from rmqtool.store.releases import RELEASES
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def _field(name: str) -> str:
 
 
 def _path(shown: str) -> str:
-    if "\0" in unescape_name(shown):
+    if not may_be_path(unescape_name(shown)):
         raise ValueError("is no path")
     return shown
 
