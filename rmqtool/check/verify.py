@@ -18,7 +18,7 @@ from rmqtool.check.findings import Tally, finding
 from rmqtool.check.ghosts import Circumstances, ghosts, misplaced
 from rmqtool.check.index import IndexCheck
 from rmqtool.check.index import LogRange as IndexedLog
-from rmqtool.check.layout import check_layout
+from rmqtool.check.layout import blocked_topics, check_layout
 from rmqtool.check.levels import NOT_LOOKED_AT, Level, Phase
 from rmqtool.check.live import border, confirmed, listed_anew
 from rmqtool.check.log import blank_findings, gap_finding, tail_finding
@@ -257,6 +257,7 @@ class Verification:
         elif len(store.segments):
             yield from misplaced(cross, records)
             yield from ghosts(cross, Circumstances(is_unclean(store), frozenset(store.topics)))
+            yield from blocked_topics(store, {topic for topic, _ in cross.unplaced})
 
     def summary(self) -> dict[str, Any]:
         """What was found and covered."""

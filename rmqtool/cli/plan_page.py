@@ -92,6 +92,7 @@ def _summary(planned: Planned, outcome: Outcome) -> dict[str, Any]:
         "saved": _cost(plan.saved),
         "lost": _cost(plan.lost),
         "notes": list(plan.notes),
+        "refusal": plan.refusal,
         "checked": None if plan.checked is None else _checked(plan.checked),
         "applied": outcome.applied,
         "bytes_needed": outcome.needed,
@@ -113,8 +114,10 @@ def _covered(outcome: Outcome) -> dict[str, Any]:
 def _page(context: Context, options: ChangeOptions, planned: Planned, outcome: Outcome) -> None:
     plan = planned.plan
     page = context.page()
+    if plan.refusal is not None:
+        page.line(f"A broker {plan.release} refuses this store: {plan.refusal}", "bold red")
     if not plan.changes:
-        page.line("Nothing to change.", "bold green")
+        page.line("Nothing to change.", "" if plan.refusal else "bold green")
     else:
         count = len(plan.changes)
         page.heading(f"{count} {'change' if count == 1 else 'changes'}")

@@ -68,7 +68,7 @@ class StoreStatistics(LogStatistics):
         try:
             found = find_twice(session, self.parts, self.store.segments, self.wanted, messages, by_key=by_key)
         except spark_errors() as error:
-            self.not_covered.append(lost_store(Lost(f"no duplicates are told: {first_line(error)}")))
+            self.not_covered.append(lost_store(Lost(f"duplicates are not listed: {first_line(error)}")))
         else:
             self.twice, self.told = found, found.sums
 

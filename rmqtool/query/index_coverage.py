@@ -101,7 +101,7 @@ def _view(
 ) -> IndexFileView | str | None:
     """What the file answers for; None for an empty one, or why it is not to be trusted."""
     if reader is None:
-        return "its geometry cannot be told" if file.size else None
+        return "its geometry is unknown" if file.size else None
     header = reader.header
     count = int(header.index_count)
     if count <= FIRST_ITEM and not int(header.end_physical_offset):

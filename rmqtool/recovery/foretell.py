@@ -130,7 +130,9 @@ class Foretelling:
             for found in (seen, self.start.matcher.result()):
                 self._looked.match(found)
             whole = not self._looked.unread
-            self._wrong = wrong_entries(self.start, self._looked.matches, whole=whole)
+            self._wrong = wrong_entries(
+                self.start, self._looked.matches, self.start.witness.unnamed, whole=whole
+            )
             self._wrong_tags = wrong_tags(self.start, self._looked.matches)
         return self._outcome(refusal, loss)
 
@@ -146,8 +148,6 @@ class Foretelling:
         start = self.start
         if self.settings.dledger:
             return
-        if start.listing.is_directory("lock"):  # opened when the store is made (`DefaultMessageStore`)
-            raise RefusedError("lock-directory", "a directory of this name", "lock")
         start.load()
         if on_plan is not None and start.plan is not None:
             on_plan(start.plan)
@@ -176,8 +176,12 @@ class Foretelling:
         ]
 
     def refused_before(self) -> Refusal | None:
-        """Why the broker ends over a table that it loads before its store (`BrokerController#initialize`)."""
-        return self._refused_by_table((*_BROKER_TABLES, offsets_file(self.store)))
+        """Why the broker ends before it loads its store (`BrokerController#initialize`)."""
+        refusal = self._refused_by_table((*_BROKER_TABLES, offsets_file(self.store)))
+        if refusal is None and not self.settings.dledger and self.store.listing.is_directory("lock"):
+            # opened when the store is made (`DefaultMessageStore`)
+            return Refusal("lock-directory", "a directory of this name", "lock")
+        return refusal
 
     def _refused_by_table(self, names: tuple[str, ...]) -> Refusal | None:
         """Why the broker ends over one of these configuration files, None when it does not."""
@@ -257,7 +261,12 @@ class Foretelling:
             not_looked_at=(*self._left_out(), *self._looked.unread, *self._unreadable),
             unread_by_choice=self._by_choice,
             already_damaged=existing_damage(
-                start, self._looked, self._passed_over, (*self._wrong, *self._wrong_tags), self.config
+                start,
+                self._looked,
+                self._passed_over,
+                (*self._wrong, *self._wrong_tags),
+                self.config,
+                loss or Loss(),
             ),
             version_known=is_known(self.release),
         )

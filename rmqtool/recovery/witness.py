@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rmqtool.scan.kernel_types import Kernels
 
     Flags = npt.NDArray[np.bool_]
+    Offsets = npt.NDArray[np.int64]
 
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 _REAL_TOPIC = r"(?:^|\x02)REAL_TOPIC\x01"
@@ -74,6 +75,8 @@ class Witness:
     torn: Counted = field(default_factory=Counted)
     poison: Counted = field(default_factory=Counted)
     latest: int | None = None
+    unnamed: list[Offsets] = field(default_factory=list)
+    """where records lie whose topic has a zero byte or is not UTF-8: no entry of a queue matches them"""
 
     def take(self, run: Records, base: int) -> None:
         """A run of records whose topics and properties were looked at; `base` of their file."""
@@ -83,8 +86,10 @@ class Witness:
         places = rows[:, Field.POSITION] + base
         broken = rows[:, Field.CRC_STATE] == CrcState.BAD
         displaced = rows[:, Field.STORED_PHYSICAL_OFFSET] != places
-        torn = (rows[:, Field.ISSUES] & int(Issue.TOPIC_NUL | Issue.TOPIC_UTF8)) != 0
-        torn |= torn_properties(run)
+        unnamed = (rows[:, Field.ISSUES] & int(Issue.TOPIC_NUL | Issue.TOPIC_UTF8)) != 0
+        if unnamed.any():
+            self.unnamed.append(places[unnamed])
+        torn = unnamed | torn_properties(run)
         harmed = broken | displaced | torn
         if harmed.any():
             self.broken.add(places[broken])
@@ -101,6 +106,7 @@ class Witness:
         self.displaced = self.displaced.plus(other.displaced)
         self.torn = self.torn.plus(other.torn)
         self.poison = self.poison.plus(other.poison)
+        self.unnamed += other.unnamed
         if other.latest is not None:
             self._note_time(other.latest)
 

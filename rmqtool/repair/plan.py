@@ -128,7 +128,8 @@ class Plan(_Data):
 
     plan_id: 16 hex digits, a digest of command, parameters and inputs. parameters: all that the planning
     depends on beside the inputs, so that it can be repeated. saved, lost: against what a broker would leave.
-    checked: None where nothing would change, or nobody looked.
+    checked: None where nothing would change, or nobody looked. refusal: why a broker of the release does not
+    start here, of a plan that leaves the store as a broker does.
     """
 
     schema_: Literal["rmqtool.plan/1"] = Field(default=SCHEMA, alias="schema")
@@ -143,6 +144,7 @@ class Plan(_Data):
     saved: Cost = Cost()
     lost: Cost = Cost()
     notes: tuple[str, ...] = ()
+    refusal: str | None = None
     checked: Checked | None = None
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -196,6 +198,7 @@ def make_planned(
         saved=words.saved,
         lost=words.lost,
         notes=words.notes,
+        refusal=words.refusal,
     )
     return Planned(plan, ordered)
 
@@ -207,6 +210,7 @@ class Told:
     saved: Cost = field(default_factory=lambda: Cost(messages=0))
     lost: Cost = field(default_factory=lambda: Cost(messages=0))
     notes: tuple[str, ...] = ()
+    refusal: str | None = None
 
 
 def tool_version() -> str:

@@ -9,7 +9,7 @@ from rmqtool.errors import RmqtoolError
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Doubt, Doubtful, End, Records, Unreadable
 from rmqtool.scan.fields import TORN, Check, CrcState, Field, Issue
-from rmqtool.scan.opened import before, behind, opened, unread
+from rmqtool.scan.opened import before, behind, odd_rows, opened, unread
 from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.scan.parallel import in_order
 from rmqtool.scan.parts import Part, cut, parts
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from rmqtool.store.segments import Segment, SegmentSet
 
     Bad = npt.NDArray[np.int64] | None
+
+
+BATCH_ROWS = 8192
+"""records in a run at most: their rows stay in a cache while they are looked at"""
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,7 @@ def _scan_one(
             checks=how.checks,
             false_blanks=True,
             start=done,
+            batch_rows=BATCH_ROWS,
         ) as (source, scan):
             for event in scan:
                 if not isinstance(event, Records):
@@ -110,8 +115,11 @@ def _scan_one(
                 part = before(event, stop)
                 if len(part.rows):
                     end = behind(part)
-                    doubts = _doubts(segment, part, Doubt.MISPLACED)
-                    yield from _Batches(segment, how, kernels, source, scan, lane).of(part)
+                    batches = _Batches(
+                        segment, how, kernels, source, scan, lane, odd=odd_rows(kernels, part) > 0
+                    )
+                    doubts = _doubts(segment, part, Doubt.MISPLACED) if batches.odd else []
+                    yield from batches.of(part)
                     yield from doubts
                     options.done(end - done)
                     done = end
@@ -144,7 +152,10 @@ def _doubts(segment: Segment, records: Records, cause: Doubt) -> list[Piece]:
 
 @dataclass(frozen=True, slots=True)
 class _Batches:
-    """Makes the batches of one segment; what they are made from must have been readable to the end."""
+    """Makes the batches of a run; what they are made from must have been readable to the end.
+
+    odd: there may be a record with something to tell.
+    """
 
     segment: Segment
     how: LogScan
@@ -152,6 +163,7 @@ class _Batches:
     source: PatchedSource
     scan: SegmentScan
     lane: Lane
+    odd: bool
 
     def of(self, records: Records, *, counted: bool = False) -> Iterator[Piece]:
         """The records that are wanted, some at a time, with the places of bad bodies among all of them.
@@ -160,8 +172,8 @@ class _Batches:
         """
         from rmqtool.scan.table import bad_bodies
 
-        found = bad_bodies(records) + self.segment.base
-        bad = found if found.size and not counted else None
+        found = bad_bodies(records) + self.segment.base if self.odd and not counted else None
+        bad = found if found is not None and found.size else None
         mapped = self.source.zero_copy
         if self.how.choose is None:
             bad = yield from self._all(records, bad, mapped=mapped)
@@ -193,8 +205,9 @@ class _Batches:
                 continue
             yield Piece(self.segment, batch, bad)
             bad = None
-        yield from _doubts(self.segment, records, Doubt.BODY)
-        yield from _doubts(self.segment, records, Doubt.TORN)
+        if self.odd:
+            yield from _doubts(self.segment, records, Doubt.BODY)
+            yield from _doubts(self.segment, records, Doubt.TORN)
         return bad
 
     def _anew(self, records: Records) -> Iterator[Piece]:

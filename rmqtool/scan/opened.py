@@ -104,3 +104,8 @@ def before(records: Records, stop: int) -> Records:
     if rows[-1, Field.POSITION] < stop:
         return records
     return Records(rows[rows[:, Field.POSITION] < stop], records.window, records.origin)
+
+
+def odd_rows(kernels: Kernels, records: Records) -> int:
+    """How many records have something to tell (`fields.ODD`), or a body that fails its CRC."""
+    return kernels.dispatch.outline(records.rows, 0)[0]

@@ -163,6 +163,6 @@ def test_a_job_that_fails_is_named(
     done = rmq("pipeline", "stats", tmp_path, "--duplicates", "--format", "ndjson")
     summary = done.rows[-1]
     assert (done.exit_code, summary["incomplete_reason"]) == (3, "unreadable")
-    assert summary["not_covered"][-1]["error"].startswith("no duplicates are told: ")
+    assert summary["not_covered"][-1]["error"].startswith("duplicates are not listed: ")
     assert "duplicate_keys" not in summary
     assert summary["messages"] > 0

@@ -78,7 +78,7 @@ def plan_broker_policy(
     edits = [one for one in edits if not _is_there(store, one)]
     folders = _folders(store, made)
     inputs = [*store.of_kind(*_READ), *(one for one in map(store.file, _STATE) if one is not None)]
-    told = Told(lost=_lost(start, reading), notes=_notes(refusal))
+    told = Told(lost=_lost(start, reading), notes=_way_out(refusal), refusal=_why(refusal))
     return make_planned(command, store, release, parameters, [*folders, *edits], inputs=inputs, told=told)
 
 
@@ -208,8 +208,15 @@ def _lost(start: Start, reading: ReadOptions) -> Cost:
     )
 
 
-def _notes(refusal: Refusal | None) -> tuple[str, ...]:
+def _why(refusal: Refusal | None) -> str | None:
+    if refusal is None:
+        return None
+    return f"{refusal.message} ({refusal.path})" if refusal.path else refusal.message
+
+
+def _way_out(refusal: Refusal | None) -> tuple[str, ...]:
     if refusal is None:
         return ()
-    where = f" ({refusal.path})" if refusal.path else ""
-    return (f"a broker refuses to start here: {refusal.message}{where}",)
+    if refusal.setting is not None:
+        return (f"it starts with {refusal.setting} in its configuration",)
+    return ("recover without --policy broker plans a store that it starts on",)

@@ -160,21 +160,26 @@ def _new_errors(store: Store, after: Store, reading: ReadOptions) -> Iterator[tu
 
 def _new_harm(store: Store, after: Store, planned: Planned, reading: ReadOptions) -> Iterator[str]:
     start = _start(store, after, planned, reading)
+    if harm_of(start) or lost_by(start):
+        # only segments that a start does not read tell whether blank units hide messages of theirs
+        start = _start(store, after, planned, reading, whole=True)
     harm, lost = harm_of(start), lost_by(start)
     if not harm and not lost:
         return
-    before = _start(store, store, planned, reading)
+    before = _start(store, store, planned, reading, whole=True)
     known = harm_of(before)
     yield from (words for about, words in harm.items() if about not in known)
     if lost > lost_by(before):
         yield f"a start would take {lost} messages away from the result"
 
 
-def _start(store: Store, on: Store, planned: Planned, reading: ReadOptions) -> Outcome:
-    """A start with the settings of `store` on a store or a view."""
+def _start(
+    store: Store, on: Store, planned: Planned, reading: ReadOptions, *, whole: bool = False
+) -> Outcome:
+    """A start with the settings of `store` on a store or a view. whole: see `start_of`."""
     kernels = choose_kernels(data_bytes(on.segments))
     how = replace(reading, live=False, given=kernels)
-    return start_of(on, planned.plan.release, settings_of(store), how)
+    return start_of(on, planned.plan.release, settings_of(store), how, whole=whole)
 
 
 def _of_checkpoint(store: Store, planned: Planned, reading: ReadOptions) -> Iterator[str]:

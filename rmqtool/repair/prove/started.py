@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 _NOBODY = LockState(False, None, "this is no start")
 
 
-def start_of(store: Store, release: str, settings: StartSettings, reading: ReadOptions) -> Outcome:
-    """What a start would do; segments that it does not read are left to the verification."""
-    return foretell(store, release, settings, reading=reading, lock=_NOBODY, look_back=LookBack(0))
+def start_of(
+    store: Store, release: str, settings: StartSettings, reading: ReadOptions, *, whole: bool = False
+) -> Outcome:
+    """What a start would do. whole: with the segments in front of those that it reads."""
+    back = LookBack(None if whole else 0)
+    return foretell(store, release, settings, reading=reading, lock=_NOBODY, look_back=back)
 
 
 def harm_of(outcome: Outcome) -> dict[tuple[object, ...], str]:
