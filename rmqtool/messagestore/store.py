@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rmqtool.messagestore.messages import StoredMessage
     from rmqtool.messagestore.opening import Opened, Recovery
     from rmqtool.messagestore.settings import Given, StoreSettings
+    from rmqtool.store.config import StoreConfig
 
 _PLAIN = AppendContext()
 _STORED = frozenset({PutStatus.PUT_OK, PutStatus.FLUSH_DISK_TIMEOUT})
@@ -347,6 +348,11 @@ class MessageStore:
         """Topic and number of every queue."""
         self._ready("", 0, 0, None)
         return sorted(self._start.queues)
+
+    @property
+    def config(self) -> StoreConfig:
+        """Settings that were given, with the defaults of others."""
+        return self._settings.config
 
     @property
     def dispatch_behind(self) -> int:
