@@ -17,12 +17,12 @@ from rmqtool.scan.multi import extra_rows, inner_batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
     import numpy.typing as npt
 
     from rmqtool.broker.settings import StartSettings
     from rmqtool.broker.traits import Traits
+    from rmqtool.scan.kernel_types import Kernels
 
     Ints = npt.NDArray[np.int64]
 
@@ -70,7 +70,7 @@ class Dispatcher:
         self,
         queue_of: Callable[[str, int], QueueLike],
         is_batch: Callable[[str, bool], bool],
-        kernels: ModuleType,
+        kernels: Kernels,
         traits: Traits,
         settings: StartSettings,
         codes_of: Callable[[Records, int], Ints] | None = None,

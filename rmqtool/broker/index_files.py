@@ -20,12 +20,12 @@ from rmqtool.scan.index import ITEM, SLOT, read_header
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import tzinfo
-    from types import ModuleType
 
     import numpy.typing as npt
 
     from rmqtool.broker.file_rules import FileRules
     from rmqtool.broker.files import FileWriter
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.files import StoreFile
 
     Ints = npt.NDArray[np.int64]
@@ -98,7 +98,7 @@ class IndexFile:
         path: str,
         rules: FileRules,
         files: FileWriter,
-        kernels: ModuleType,
+        kernels: Kernels,
         after: FileEnd = FileEnd(),
         kept: StoreFile | None = None,
     ) -> None:
@@ -225,7 +225,7 @@ class IndexFiles:
         self,
         rules: FileRules,
         files: FileWriter,
-        kernels: ModuleType,
+        kernels: Kernels,
         next_name: Callable[[int], str],
         last: IndexFile | None = None,
     ) -> None:

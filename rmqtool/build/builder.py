@@ -16,7 +16,6 @@ from rmqtool.scan.multi import MultiDispatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
     import numpy.typing as npt
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from rmqtool.build.run import Run
     from rmqtool.build.spool import KeySpool
     from rmqtool.scan.events import Records
+    from rmqtool.scan.kernel_types import Kernels
 
     Ints = npt.NDArray[np.int64]
     Key = tuple[str, int]
@@ -44,7 +44,7 @@ _LONGEST_NAME = 255
 class Queues:
     """Queues by topic and number, each made when its first record comes."""
 
-    def __init__(self, rules: FileRules, files: DerivedFiles, kernels: ModuleType) -> None:
+    def __init__(self, rules: FileRules, files: DerivedFiles, kernels: Kernels) -> None:
         self._rules = rules
         self._files = files
         self._kernels = kernels
@@ -91,7 +91,7 @@ class QueueBuilder:
         self,
         rules: FileRules,
         files: DerivedFiles,
-        kernels: ModuleType,
+        kernels: Kernels,
         wanted: Callable[[str, int], bool] | None = None,
         sink: QueueSink | None = None,
     ) -> None:

@@ -18,12 +18,11 @@ from rmqtool.scan.fields import Column, Queue
 from rmqtool.scan.units import BATCH_UNIT, UNIT
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import numpy.typing as npt
 
     from rmqtool.broker.file_rules import FileRules
     from rmqtool.build.files import DerivedFiles
+    from rmqtool.scan.kernel_types import Kernels
 
     Ints = npt.NDArray[np.int64]
     Key = tuple[str, int]
@@ -63,7 +62,7 @@ class PlainQueue:
     directory = "consumequeue"
 
     def __init__(
-        self, topic: str, queue_id: int, rules: FileRules, files: DerivedFiles, kernels: ModuleType
+        self, topic: str, queue_id: int, rules: FileRules, files: DerivedFiles, kernels: Kernels
     ) -> None:
         self.topic, self.queue_id = topic, queue_id
         self._rules = rules

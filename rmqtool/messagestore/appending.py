@@ -21,7 +21,6 @@ from rmqtool.scan.fields import Field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import ModuleType
 
     import numpy.typing as npt
 
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from rmqtool.broker.mapped_files import MappedFile
     from rmqtool.messagestore.log_files import LogFiles
     from rmqtool.messagestore.records import Prepared
+    from rmqtool.scan.kernel_types import Kernels
 
     Ints = npt.NDArray[np.int64]
     Key = tuple[str, int]
@@ -69,7 +69,7 @@ class Appender:
         self,
         log: LogFiles,
         offsets: dict[Key, int],
-        kernels: ModuleType,
+        kernels: Kernels,
         *,
         trailer: bool,
         clock: Callable[[], int] = milliseconds,

@@ -20,12 +20,12 @@ from rmqtool.scan.keys import key_hashes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
     from rmqtool.broker.file_rules import FileRules
     from rmqtool.broker.files import StoreFiles
     from rmqtool.broker.start import Start
     from rmqtool.messagestore.log_reader import LogReader
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.layout import Store
 
 _ROWS = 1 << 14
@@ -69,7 +69,7 @@ class Dispatching:
         self, start: Start, log: LogReader, files: StoreFiles, index: Index | None, limit: Callable[[], int]
     ) -> None:
         self._start, self._log, self._index, self._limit = start, log, index, limit
-        self._kernels: ModuleType = start.reading.kernels
+        self._kernels: Kernels = start.reading.kernels
         self.files = files
         self.lock = threading.RLock()
         """over queues and index, in memory and as files"""

@@ -20,8 +20,7 @@ from rmqtool.pipeline.shared import new_attempt
 from rmqtool.repair.rebuild_files import Made
 from rmqtool.repair.rebuild_options import WantedQueues
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.log import data_bytes
-from rmqtool.scan.reader import ReadOptions
+from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.store.live import is_live
 
 if TYPE_CHECKING:

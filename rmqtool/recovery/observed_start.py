@@ -12,10 +12,10 @@ from rmqtool.recovery.spans import QueueSpans
 from rmqtool.recovery.witness import Witness
 
 if TYPE_CHECKING:
-    from rmqtool.broker.log_walk import Reading
     from rmqtool.broker.settings import StartSettings
     from rmqtool.broker.traits import Traits
     from rmqtool.scan.events import Records
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
 
@@ -27,7 +27,7 @@ class ObservedStart(Start):
         store: Store,
         traits: Traits,
         settings: StartSettings,
-        reading: Reading,
+        reading: ReadOptions,
         *,
         keep_units: bool = False,
     ) -> None:

@@ -21,7 +21,7 @@ from rmqtool.repair.plan import Action, Change, Edit, Planned, Told, make_planne
 from rmqtool.repair.rebuild_files import build_here
 from rmqtool.repair.rebuild_options import WantedQueues
 from rmqtool.repair.same_bytes import same_bytes
-from rmqtool.scan.reader import ReadOptions
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.kinds import QUEUE_KINDS, FileKind
 from rmqtool.store.names import escape_name
 

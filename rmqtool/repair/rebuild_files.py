@@ -14,11 +14,11 @@ from rmqtool.build.log import Heard, build_log
 from rmqtool.build.queues import QueueTold
 from rmqtool.repair.rebuild_options import WantedQueues
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.log import data_bytes
+from rmqtool.scan.options import data_bytes
 from rmqtool.store.layout import Store
 
 if TYPE_CHECKING:
-    from rmqtool.scan.reader import ReadOptions
+    from rmqtool.scan.options import ReadOptions
 
     Key = tuple[str, int]
 

@@ -17,7 +17,7 @@ from rmqtool.build.spool import KeySpool, QueueSpool, SpoolFile, feed, read_fram
 from rmqtool.pipeline.parts import log_parts
 from rmqtool.recovery.queue_ends import is_somebodys
 from rmqtool.scan import kernels_python
-from rmqtool.scan.reader import ReadOptions
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.layout import Store
 from tests.build.building import build, files_of
 from tests.tiers import sampled

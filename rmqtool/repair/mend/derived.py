@@ -29,12 +29,12 @@ from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.repair.same_bytes import same_bytes
 from rmqtool.scan.events import Gap, Records, Unreadable
 from rmqtool.scan.fields import Column
-from rmqtool.scan.reader import LogReader, ReadOptions
+from rmqtool.scan.options import ReadOptions
+from rmqtool.scan.reader import LogReader
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from types import ModuleType
 
     import numpy as np
     import numpy.typing as npt
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from rmqtool.broker.file_rules import FileRules
     from rmqtool.check.index_keys import Keys
     from rmqtool.repair.mend.counted import Ahead
+    from rmqtool.scan.kernel_types import Hashes, Kernels
     from rmqtool.store.access import Access
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import Segment
@@ -67,7 +68,7 @@ class _Run:
     keys: Keys
 
     @classmethod
-    def of(cls, hashing: ModuleType, segment: Segment, found: Records) -> _Run:
+    def of(cls, hashing: Hashes, segment: Segment, found: Records) -> _Run:
         """Takes the rows, which are overwritten when the scan goes on."""
         records = Records(found.rows.copy(), found.window, found.origin)
         return cls(records, keys_of(hashing, records, segment.base))
@@ -93,7 +94,7 @@ class DerivedMender:
     left: frozenset[Key]
     blanks: Mapping[Key, int]
     ahead: Ahead
-    kernels: ModuleType
+    kernels: Kernels
     work: str
     access: Access
     jobs: int = 1

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.broker.file_rules import rules_of
-from rmqtool.broker.log_walk import Reading
 from rmqtool.errors import NO_LOG, UnfitStoreError, UsageError
 from rmqtool.recovery.foretell import foretell
 from rmqtool.recovery.lookback import LookBack
@@ -21,7 +20,7 @@ from rmqtool.repair.mend.strays import stray_edits
 from rmqtool.repair.plan import Cost, Input, Planned, Told, make_planned, plan_id
 from rmqtool.repair.prove.result import store_with
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.log import data_bytes
+from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.store.access import Access
 from rmqtool.store.kinds import QUEUE_KINDS, FileKind
 from rmqtool.store.layout import Store
@@ -30,9 +29,9 @@ from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
     from rmqtool.repair.plan import Edit
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.files import StoreFile
 
 COMMAND = "recover"
@@ -61,7 +60,7 @@ class KeepOptions:
             "policy": "keep",
             "release": self.named_release,
             "damaged_body": body,
-            "donors": list(self.donors),
+            "donors": [escape_name(one) for one in self.donors],
         }
 
 
@@ -179,10 +178,10 @@ def _read(store: Store) -> list[StoreFile]:
     return [one for one in store.of_kind(*kinds) if one.regular]
 
 
-def _saved(store: Store, options: KeepOptions, kernels: ModuleType) -> Cost:
+def _saved(store: Store, options: KeepOptions, kernels: Kernels) -> Cost:
     """What a broker would give up that starts on the store as it is."""
     nobody = LockState(False, None, "")
-    reading = Reading(kernels, options.access, options.jobs, options.advance)
+    reading = ReadOptions(options.access, options.jobs, advance=options.advance, given=kernels)
     loss = foretell(store, options.release, reading=reading, lock=nobody, look_back=LookBack(0)).loss
     if loss is None:
         return Cost()

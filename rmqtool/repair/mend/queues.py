@@ -99,8 +99,11 @@ class QueueMender:
         blank = (
             (units["physical_offset"] == 0) & (units["size"] == PRE_BLANK_SIZE) & (units["tags_code"] == 0)
         )
-        offsets = units["physical_offset"]
-        expired = (offsets >= 0) & (units["size"] > 0) & (offsets < self.first_offset) & ~blank
+        offsets, sizes = units["physical_offset"], units["size"]
+        # a broker takes the end of the last one for the end of what it has dispatched
+        expired = (
+            (offsets >= 0) & (sizes > 0) & (offsets <= self.first_offset - sizes.astype(np.int64)) & ~blank
+        )
         expired[expired] = ascending(offsets[expired].astype(np.int64))
         return np.asarray(blank | expired, np.bool_)
 
@@ -151,7 +154,7 @@ class QueueMender:
         ordered, latest = sorted(files.items()), -1
         for number, (base, file) in enumerate(ordered):
             if file.size != self.size:
-                yield from (removed(one, "its units cannot be told") for _, one in ordered[number:])
+                yield from (removed(one, "its entries cannot be read") for _, one in ordered[number:])
                 return
             units = units_of(file, UNIT, self.size)
             offsets = units["physical_offset"]
