@@ -91,9 +91,9 @@ class MappedFiles:
 
     def _create(self, base: int, *, first: bool) -> MappedFile:
         made = MappedFile(base, 0, f"{self.directory}/{file_name(base)}", None, first)
-        self.files.append(made)
         if self.disk is not None:
             self.disk.write(made.path, self.size, 0, b"")
+        self.files.append(made)
         return made
 
     def at(self, offset: int, *, or_first: bool = False) -> MappedFile | None:
