@@ -49,7 +49,8 @@ class WantedKeys:
         """Which of these index hashes are of a wanted key in the topic."""
         wanted = self.in_topic(topic)
         if len(wanted) == 1:
-            return hashes == wanted[0]
+            same: npt.NDArray[np.bool_] = hashes == wanted[0]
+            return same
         places = np.minimum(wanted.searchsorted(hashes), max(len(wanted) - 1, 0))
         return wanted[places] == hashes if len(wanted) else np.zeros(len(hashes), bool)
 
