@@ -12,7 +12,7 @@ from rmqtool.broker.java import file_name, rem
 
 if TYPE_CHECKING:
     from rmqtool.broker.appended_units import AppendedUnits
-    from rmqtool.broker.files import Disk
+    from rmqtool.broker.files import Bytes, Disk
     from rmqtool.store.files import StoreFile
 
 
@@ -95,6 +95,12 @@ class MappedFiles:
             self.disk.write(made.path, self.size, 0, b"")
         self.files.append(made)
         return made
+
+    def write(self, file: MappedFile, data: Bytes, time: int | None = None) -> None:
+        """Bytes behind those of a file (`MappedFile#appendMessage`); time: see `FileWriter.write`."""
+        if self.disk is not None:
+            self.disk.write(file.path, self.size, file.wrote, data, time)
+        file.wrote += len(data)
 
     def at(self, offset: int, *, or_first: bool = False) -> MappedFile | None:
         """`#findMappedFileByOffset`."""

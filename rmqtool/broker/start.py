@@ -226,7 +226,8 @@ class Start:
         if kind == _KINDS[1]:
             return BatchConsumeQueue(topic, number, files, "pread")
         floor = max(self.log.min_offset, 0)
-        return ConsumeQueue(topic, number, files, "pread", floor, keep_units=self._keep_units)
+        kernels = self.reading.kernels
+        return ConsumeQueue(topic, number, files, "pread", floor, kernels, keep_units=self._keep_units)
 
     def _queue(self, topic: str, number: int) -> AnyQueue:
         found = self.queues.get((topic, number))

@@ -105,7 +105,7 @@ class WrongEntries:
 
 def _span(run: QueueRecords) -> tuple[int, int] | None:
     """Queue offsets [low, high) of a run."""
-    return (int(run.bases.min()), int((run.bases + run.counts).max())) if len(run) else None
+    return (int(run.bases.min()), int((run.bases + run.messages).max())) if len(run) else None
 
 
 class _Queue:
@@ -191,7 +191,7 @@ class _BatchQueue:
         """Holds records against the entries of their first messages."""
         self.found.add(Matches(span=_span(run)))
         reached = (run.bases >= 0) & (run.bases < self._end)
-        bases, counts = run.bases[reached], run.counts[reached]
+        bases, counts = run.bases[reached], run.messages[reached]
         offsets, sizes = run.offsets[reached], run.sizes[reached]
         right, there, tagged = (np.zeros(len(bases), np.bool_) for _ in range(3))
         codes = run.codes[reached]

@@ -9,10 +9,11 @@ import pytest
 import fixtures
 from rmqtool.broker.file_rules import rules_of
 from rmqtool.broker.index_files import IndexNames
-from rmqtool.build.builder import Builder, QueueBuilder, Queues
+from rmqtool.build.builder import Builder, QueueBuilder
 from rmqtool.build.files import DerivedFiles
 from rmqtool.build.index_cut import SpooledKeys, cut_index
 from rmqtool.build.log import build_log
+from rmqtool.build.queues import Queues
 from rmqtool.build.spool import KeySpool, QueueSpool, SpoolFile, feed, read_frames
 from rmqtool.pipeline.parts import log_parts
 from rmqtool.recovery.queue_ends import is_somebodys

@@ -88,8 +88,8 @@ def _bounds(one: QueueOutcome, path: str, facts: dict[str, object]) -> Iterator[
 def _states(scene: Scene, queue: AnyQueue, path: str, facts: dict[str, object]) -> Iterator[Consequence]:
     start = scene.start
     end = start.log.max_offset
-    if queue.astray:
-        yield consequence("DR-ASTRAY", path, **facts, count=queue.astray)
+    if queue.wrong_offsets:
+        yield consequence("DR-ASTRAY", path, **facts, count=queue.wrong_offsets)
     if queue.phantom is not None:
         yield consequence("DR-PHANTOM-UNIT", path, **facts, start=queue.phantom)
     if not isinstance(queue, ConsumeQueue) or not queue.files.files or start.plan is None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.build.files import DerivedFiles
-    from rmqtool.build.queues import BatchQueue, PlainQueue
+    from rmqtool.build.queues import BuiltQueue
     from rmqtool.scan.extension import ExtensionLookup
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
@@ -52,7 +52,7 @@ class QueueMender:
     files: DerivedFiles
     size: int
     first_offset: int
-    built: dict[Key, PlainQueue | BatchQueue]
+    built: dict[Key, BuiltQueue]
     left: frozenset[Key]
     lookup: Callable[[str, int], ExtensionLookup | None]
     highest: dict[Key, int] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class QueueMender:
             else:
                 yield from self._without_records(files)
 
-    def _built(self, key: Key, queue: PlainQueue | BatchQueue, files: dict[int, StoreFile]) -> Iterator[Edit]:
+    def _built(self, key: Key, queue: BuiltQueue, files: dict[int, StoreFile]) -> Iterator[Edit]:
         first = queue.first or 0
         low = first * UNIT.itemsize // self.size * self.size
         high = (queue.next_slot - 1) * UNIT.itemsize // self.size * self.size
