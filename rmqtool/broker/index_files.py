@@ -198,13 +198,14 @@ class IndexFile:
         if self._kept is not None and self._kept[0] == self.items:
             return
         self._flush()
-        for first, end in self._changed():
-            data = self._slots[first:end].astype(SLOT).tobytes()
-            self._files.write(self.path, self._size, slot_position(first), data)
         values = {place.name.lower(): int(self._state[place]) for place in Keys if place < Keys.EVERY_PUT}
         if not self.items and not self._rules.header_at_stop:
             values["index_count"] = 0
+        # in front of the slots: by its times a start after a kill in between gives the file up
         self._files.write(self.path, self._size, 0, Header.build(values))
+        for first, end in self._changed():
+            data = self._slots[first:end].astype(SLOT).tobytes()
+            self._files.write(self.path, self._size, slot_position(first), data)
 
     def _changed(self) -> Iterator[tuple[int, int]]:
         """Ranges of slots to write: all that changed in a kept file, the blocks in use of a new one."""

@@ -10,7 +10,7 @@ import typer.core
 from rmqtool.cli.filters import BODY_FORMS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 _OPTIONAL_VALUES: Mapping[str, tuple[str, tuple[str, ...]]] = {"--body": ("auto", BODY_FORMS)}
 """options that may stand alone: what they mean then, and the values that they take"""
@@ -30,7 +30,7 @@ class VerbCommand(typer.core.TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Moves positionals behind `--`, where the parser takes them as they are."""
         if not ctx.resilient_parsing:
-            args = split_arguments(args, self._options(ctx))
+            args = split_arguments(args, self._options(ctx), self._alone(ctx))
         try:
             return super().parse_args(ctx, args)
         except typer.TyperException as error:
@@ -51,13 +51,23 @@ class VerbCommand(typer.core.TyperCommand):
                     takes_value[name] = not (parameter.is_flag or parameter.count)
         return takes_value
 
+    def _alone(self, ctx: Any) -> set[str]:
+        """Options that may stand alone: those of `_OPTIONAL_VALUES` that choose, and take no text."""
+        found: set[str] = set()
+        for parameter in self.get_params(ctx):
+            if isinstance(parameter, typer.core.TyperOption) and parameter.type_descriptor.choices:
+                found.update(name for name in parameter.opts if name in _OPTIONAL_VALUES)
+        return found
 
-def split_arguments(args: Iterable[str], takes_value: Mapping[str, bool]) -> list[str]:
+
+def split_arguments(
+    args: Iterable[str], takes_value: Mapping[str, bool], alone: Collection[str]
+) -> list[str]:
     """`args` in the order options, `--`, positionals.
 
     What starts with `--` is an option, known or not, so that a mistyped one is reported. What starts with a
     single `-` is an option only when its first letter is one; otherwise it is a positional. An option of
-    `_OPTIONAL_VALUES` without one of its values gets its default.
+    `alone` without one of its values gets its default.
     """
     options: list[str] = []
     positionals: list[str] = []
@@ -70,7 +80,7 @@ def split_arguments(args: Iterable[str], takes_value: Mapping[str, bool]) -> lis
         if not _is_option(word, takes_value):
             positionals.append(word)
             continue
-        if word in _OPTIONAL_VALUES and word in takes_value:
+        if word in alone:
             default, values = _OPTIONAL_VALUES[word]
             options += [word, rest.pop(0) if rest and rest[0] in values else default]
         elif not _wants_value(word, takes_value):

@@ -10,13 +10,16 @@ import inspect
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 import typer.core
 import typer.main
 
 from rmqtool.cli.arguments import VerbCommand, flags_without_type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @dataclass(frozen=True)
@@ -27,11 +30,28 @@ class Entry:
     help: str
 
 
-GROUPS: dict[str, str] = {
-    "checkpoint": "The checkpoint: what it says, what the data proves, setting it.",
-    "pipeline": "The same work over many stores, on Spark: a laptop or a cluster.",
+@dataclass(frozen=True)
+class Group:
+    """Commands under one name: its help in one line, and examples."""
+
+    help: str
+    examples: tuple[str, ...] = ()
+
+
+GROUPS: dict[str, Group] = {
+    "checkpoint": Group("The checkpoint: what it says, what the data proves, setting it."),
+    "store": Group(
+        "The message store from the shell: put and get messages without a broker.",
+        (
+            "rmqtool store init /data/store",
+            "rmqtool store put /data/store OrderTopic --body hello",
+            "rmqtool store put /data/store --flush sync --format ndjson - < messages.ndjson",
+            "rmqtool store get /data/store OrderTopic 0 -f",
+        ),
+    ),
+    "pipeline": Group("The same work over many stores, on Spark: a laptop or a cluster."),
 }
-"""commands that have commands of their own, with their help in one line"""
+"""commands that have commands of their own"""
 
 COMMANDS: dict[str, Entry] = {
     "info": Entry("rmqtool.cli.info", "What a store contains: files, topics, queues, release, state."),
@@ -73,6 +93,17 @@ COMMANDS: dict[str, Entry] = {
         "rmqtool.cli.checkpoint_show", "The checkpoint, and what the data proves about it."
     ),
     "checkpoint set": Entry("rmqtool.cli.checkpoint_set", "A checkpoint whose times the data proves."),
+    "store init": Entry(
+        "rmqtool.cli.messagestore.init", "Make an empty store, which a broker or store put can fill."
+    ),
+    "store put": Entry(
+        "rmqtool.cli.messagestore.put",
+        "Put one message, or many from standard input, and say where each is.",
+    ),
+    "store get": Entry(
+        "rmqtool.cli.messagestore.get", "Get messages of a queue, and with -f those that follow."
+    ),
+    "store topic": Entry("rmqtool.cli.messagestore.topic", "Show a topic, make it, change it or delete it."),
     "pipeline verify": Entry("rmqtool.cli.pipeline.verify", "All checks over many stores, on Spark."),
     "pipeline export": Entry(
         "rmqtool.cli.pipeline.export", "Messages of many stores into one directory, on Spark."
@@ -123,29 +154,34 @@ def _members(prefix: str) -> dict[str, str]:
     for name, entry in COMMANDS.items():
         if name.startswith(prefix):
             first, blank, _ = name.removeprefix(prefix).partition(" ")
-            found[first] = GROUPS[prefix + first] if blank else entry.help
+            found[first] = GROUPS[prefix + first].help if blank else entry.help
     return found
 
 
 def _load(name: str) -> Any:
     if name in COMMANDS:
         return load_command(name)
-    return LazyGroup(f"{name} ", name=name, help=GROUPS[name])
+    group = GROUPS[name]
+    return LazyGroup(f"{name} ", name=name, help=group.help, epilog=_examples(group.examples))
 
 
 @cache
 def load_command(name: str) -> typer.core.TyperCommand:
     """Imports the module of `name` and builds its command, once a process."""
     function = import_module(COMMANDS[name].module).command
-    examples = "\n\n".join(f"$ {example}" for example in function.examples)
     app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
     app.command(
         name.rpartition(" ")[2],
         cls=VerbCommand,
         help=_flowing(function),
-        epilog=_no_markup(f"Examples:\n\n{examples}"),
+        epilog=_examples(function.examples),
     )(function)
     return cast("VerbCommand", typer.main.get_command(app))
+
+
+def _examples(lines: Sequence[str]) -> str | None:
+    listed = "\n\n".join(f"$ {line}" for line in lines)
+    return _no_markup(f"Examples:\n\n{listed}") if lines else None
 
 
 def _flowing(function: Any) -> str:

@@ -60,7 +60,9 @@ def find(path: str | os.PathLike[str], *, create: bool) -> Path:
         raise UsageError(f"{shown} is not a directory")
     if not (root / "commitlog").is_dir():
         if not create:
-            raise NotAStoreError(f"{shown} has no commit log: create makes a store")
+            raise NotAStoreError(
+                f"{shown} has no commit log: rmqtool store init, or create=True, makes a store"
+            )
         try:
             (root / "commitlog").mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from rmqtool.messagestore.messages import StoredMessage
     from rmqtool.messagestore.opening import Opened, Recovery
     from rmqtool.messagestore.settings import Given, StoreSettings
+    from rmqtool.store.config import StoreConfig
     from rmqtool.store.config_json import TopicConfig
 
 _PLAIN = AppendContext()
@@ -454,6 +455,11 @@ class MessageStore:
         """Topic and number of every queue."""
         self._ready("", 0, 0, None)
         return sorted(self._start.queues)
+
+    @property
+    def config(self) -> StoreConfig:
+        """Settings that were given, with the defaults of others."""
+        return self._settings.config
 
     @property
     def dispatch_behind(self) -> int:

@@ -12,6 +12,8 @@ from rmqtool.query.subscription import FilterType, Subscription
 from rmqtool.store.consumer_offsets import stored_offsets
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rmqtool.store.layout import Store
 
 
@@ -36,6 +38,21 @@ def committed_offset(store: Store, group: str, topic: str, queue_id: int) -> int
     wanted = (group, topic, queue_id)
     matches = (one for one in committed_offsets(store) if (one.group, one.topic, one.queue_id) == wanted)
     return next((one.offset for one in matches), None)
+
+
+def unconsumed_queues(store: Store, topic: str, queues: Mapping[int, tuple[int, int]]) -> list[int]:
+    """Numbers of the queues with messages that a group of the topic has in front of it, or nobody consumed.
+
+    queues: min and max offset by number.
+    """
+    committed = [one for one in stored_offsets(store) if one.topic == topic]
+    groups = {one.group for one in committed}
+    reached = {(one.group, one.queue_id): one.offset for one in committed}
+    return sorted(
+        number
+        for number, (low, high) in queues.items()
+        if low < high and (not groups or any(reached.get((group, number), low) < high for group in groups))
+    )
 
 
 def may_consume(store: Store, group: str) -> bool | None:

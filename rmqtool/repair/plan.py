@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, ValidationInfo
 
-from rmqtool.store.names import escape_name, unescape_name
+from rmqtool.store.names import escape_name, may_be_path, unescape_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,7 +51,10 @@ class _Data(BaseModel):
 def _read_location(value: Any, info: ValidationInfo) -> str:
     if not isinstance(value, str):
         raise ValueError("is no path")  # noqa: TRY004 - what pydantic expects
-    return unescape_name(value) if info.mode == "json" else value
+    place = unescape_name(value) if info.mode == "json" else value
+    if not may_be_path(place):
+        raise ValueError("is no path")
+    return place
 
 
 Location = Annotated[str, PlainValidator(_read_location), PlainSerializer(escape_name)]

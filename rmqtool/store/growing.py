@@ -1,4 +1,4 @@
-"""The commit log files of a store that a broker is writing, listed again without listing the whole store."""
+"""Files of a store that a broker is writing, listed again without listing the whole store."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rmqtool.errors import StoreIOError
+from rmqtool.store.contents import Queue
 from rmqtool.store.files import StoreFile
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import parse_base_offset
@@ -36,12 +37,20 @@ def segments_now(store: Store) -> SegmentSet:
     return SegmentSet.of_files(found)
 
 
+def queue_now(store: Store, kind: FileKind, topic: str, queue_id: int) -> Queue:
+    """One queue as it lies there now. Raises `StoreIOError` when its directory cannot be listed."""
+    path = f"{kind}/{topic}/{queue_id}/0"
+    place = os.path.join(store.root, kind, topic, str(queue_id))
+    like = StoreFile(path, os.path.join(place, "0"), kind, 0, 0, 0, topic=topic, queue_id=queue_id)
+    return Queue(kind, topic, queue_id, tuple(_files(place, like)))
+
+
 def _files(place: str, like: StoreFile) -> Iterator[StoreFile]:
     prefix = like.path.rpartition("/")[0]
     try:
         with os.scandir(place) as entries:
             bases = {entry.name: parse_base_offset(entry.name) for entry in entries if os.path.isfile(entry)}
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
         raise StoreIOError(f"{prefix or place}: cannot be listed: {error.strerror}") from error

@@ -30,7 +30,11 @@ OPTIONS = {"--limit": True, "-n": True, "--json": False, "-q": False, "-f": Fals
     ],
 )
 def test_options_go_before_positionals(words: str, expected: str) -> None:
-    assert split_arguments(words.split(), OPTIONS) == expected.split()
+    assert split_arguments(words.split(), OPTIONS, {"--body"}) == expected.split()
+
+
+def test_an_option_of_the_same_name_may_take_text() -> None:
+    assert split_arguments(["--body", "-x", "store"], OPTIONS, ()) == ["--body", "-x", "--", "store"]
 
 
 def test_dashed_positional_and_options_reach_the_command(

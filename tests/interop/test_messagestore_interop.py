@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from rmqtool import MessageStore
+from tests.helpers import rmq
 from tests.interop.test_engine_interop import QUEUES, java_settings, put_by_java, served_by_java
 from tests.messagestore.helpers import bodies, traffic
 
@@ -54,3 +56,24 @@ def test_both_go_on_with_what_the_other_wrote(
             sent += 40
             expected = served_by_java(java)
     assert sum(map(len, expected.values())) == sent
+
+
+def test_java_reads_what_the_shell_put(java_store: OpenStore, release: str, tmp_path: Path) -> None:
+    conf, root, messages = tmp_path / "broker.conf", tmp_path / "store", traffic(0, 150)
+    conf.write_text("".join(f"{name}={value}\n" for name, value in SIZES.items()))
+    lines = [
+        {"topic": one.topic, "queue_id": one.queue_id, "tags": one.tags, "keys": one.keys}
+        | {"uniq_key": one.uniq_key, "body_hex": one.body.hex()}
+        for one in messages
+    ]
+    assert rmq("store", "init", root, "--store-config", conf).exit_code == 0
+    more = ("--store-config", conf, "--as-version", release, "--flush", "sync", "--format", "ndjson")
+    result = rmq("store", "put", root, "-", *more, stdin="\n".join(map(json.dumps, lines)))
+    assert (result.exit_code, result.rows[-1]["messages"]) == (0, 150)
+    with java_store(root, **java_settings({})) as java:
+        found = served_by_java(java)
+        put_by_java(java, 150, 10)
+    for key in QUEUES:
+        sent = [hashlib.sha256(one.body).hexdigest() for one in messages if (one.topic, one.queue_id) == key]
+        assert found[key] == sent
+    assert rmq("verify", root, "--store-config", conf).exit_code == 0

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING, Any
 
+from tests.helpers import rmq
 from tests.project.files import ROOT
 
 if TYPE_CHECKING:
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
 
     import pytest
 
+CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
+INPUT = re.compile(r"^```json\n(.*?)^```", re.MULTILINE | re.DOTALL)
 EXAMPLE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -27,3 +31,22 @@ def test_the_examples_run(
     shown = capsys.readouterr().out
     lines = ("PUT_OK 0 0", "['OrderTopic', 'Ordered']", "1000 {'PUT_OK'}", "1099", "(0, 1110)", "b'4711'")
     assert [line for line in lines if line not in shown] == []
+
+
+def test_the_shell_shows_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "message-store.md").read_text(encoding="utf-8")
+    (shown,) = CONSOLE.findall(page)
+    (lines,) = INPUT.findall(page)
+    commands = re.split(r"^\$ rmqtool ", shown, flags=re.MULTILINE)[1:]
+    assert len(commands) == 5
+    for text in commands:
+        command, _, expected = text.partition("\n")
+        words = shlex.split(command)
+        stdin = ""
+        if "<" in words:
+            del words[words.index("<") :]
+            stdin = lines
+        result = rmq(*words, stdin=stdin)
+        assert result.exit_code == (1 if stdin else 0), result.stderr
+        assert not expected or result.stdout == expected

@@ -78,7 +78,9 @@ def plan_broker_policy(
     edits = [one for one in edits if not _is_there(store, one)]
     folders = _folders(store, made)
     inputs = [*store.of_kind(*_READ), *(one for one in map(store.file, _STATE) if one is not None)]
-    told = Told(lost=_lost(start, reading), notes=_way_out(refusal), refusal=_why(refusal))
+    told = Told(
+        lost=_lost(start, reading), notes=_way_out(refusal), refusal=None if refusal is None else str(refusal)
+    )
     return make_planned(command, store, release, parameters, [*folders, *edits], inputs=inputs, told=told)
 
 
@@ -206,12 +208,6 @@ def _lost(start: Start, reading: ReadOptions) -> Cost:
         first_timestamp=loss.first_timestamp,
         last_timestamp=loss.last_timestamp,
     )
-
-
-def _why(refusal: Refusal | None) -> str | None:
-    if refusal is None:
-        return None
-    return f"{refusal.message} ({refusal.path})" if refusal.path else refusal.message
 
 
 def _way_out(refusal: Refusal | None) -> tuple[str, ...]:

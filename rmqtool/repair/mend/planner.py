@@ -30,6 +30,7 @@ from rmqtool.store.names import escape_name
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rmqtool.recovery.outcome import Outcome
     from rmqtool.repair.plan import Edit
     from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.files import StoreFile
@@ -135,6 +136,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     told = Told(
         saved=_saved(store, options, kernels) if edits else Cost(),
         lost=_lost(log),
+        refusal=None if edits else _refusal(store, options, kernels),
         notes=(*_notes(log), *derived.notes, *(one.change.message for one in unblocked if _costs(one))),
     )
     planned = make_planned(COMMAND, store, options.release, parameters, edits, inputs=_read(store), told=told)
@@ -180,9 +182,7 @@ def _read(store: Store) -> list[StoreFile]:
 
 def _saved(store: Store, options: KeepOptions, kernels: Kernels) -> Cost:
     """What a broker would give up that starts on the store as it is."""
-    nobody = LockState(False, None, "")
-    reading = ReadOptions(options.access, options.jobs, advance=options.advance, given=kernels)
-    loss = foretell(store, options.release, reading=reading, lock=nobody, look_back=LookBack(0)).loss
+    loss = _started(store, options, kernels).loss
     if loss is None:
         return Cost()
     return Cost(
@@ -191,6 +191,18 @@ def _saved(store: Store, options: KeepOptions, kernels: Kernels) -> Cost:
         first_timestamp=loss.first_timestamp,
         last_timestamp=loss.last_timestamp,
     )
+
+
+def _refusal(store: Store, options: KeepOptions, kernels: Kernels) -> str | None:
+    """Why a broker does not start although nothing is to change."""
+    found = _started(store, options, kernels).refusal
+    return None if found is None else str(found)
+
+
+def _started(store: Store, options: KeepOptions, kernels: Kernels) -> Outcome:
+    nobody = LockState(False, None, "")
+    reading = ReadOptions(options.access, options.jobs, advance=options.advance, given=kernels)
+    return foretell(store, options.release, reading=reading, lock=nobody, look_back=LookBack(0))
 
 
 def _lost(log: MendedLog) -> Cost:

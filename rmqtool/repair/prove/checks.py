@@ -168,6 +168,8 @@ def _new_harm(store: Store, after: Store, planned: Planned, reading: ReadOptions
         return
     before = _start(store, store, planned, reading, whole=True)
     known = harm_of(before)
+    if start.refusal is not None:
+        known.pop((start.refusal.code, start.refusal.path), None)  # a result that nobody can start is none
     yield from (words for about, words in harm.items() if about not in known)
     if lost > lost_by(before):
         yield f"a start would take {lost} messages away from the result"

@@ -1,0 +1,1 @@
+"""`rmqtool store …`: the message store from the shell."""

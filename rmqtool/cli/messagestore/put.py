@@ -1,0 +1,214 @@
+"""`rmqtool store put`: one message, or many from standard input, acknowledged in their order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from rmqtool.cli.context import Context
+from rmqtool.cli.messagestore.engine import DirPositional, EngineOptions, Stop, open_engine
+from rmqtool.cli.options import OutputOptions, VersionOptions
+from rmqtool.cli.parse import named, parse_int, parse_text
+from rmqtool.cli.queue_arguments import INT32_MAX
+from rmqtool.cli.verb import verb
+from rmqtool.errors import ExitCode, StoreIOError, UsageError
+
+if TYPE_CHECKING:
+    from rmqtool.cli.messagestore.acks import Acks
+    from rmqtool.cli.messagestore.line_input import Line
+    from rmqtool.messagestore.lines import CsvHeader
+    from rmqtool.messagestore.messages import Message
+    from rmqtool.messagestore.store import MessageStore
+
+_FLUSH = {"sync": "SYNC_FLUSH", "async": "ASYNC_FLUSH"}
+_WIDEST = 6
+"""characters of JSON that a byte of a body may take: `\\u0000`"""
+_BESIDE_BODY = 1 << 20
+"""bytes of a line for all that is not the body"""
+_PANEL = "Message"
+
+
+def _option(flag: str, metavar: str, help_text: str) -> Any:
+    return typer.Option(flag, metavar=metavar, help=help_text, show_default=False, rich_help_panel=_PANEL)
+
+
+@dataclass(frozen=True)
+class MessageOptions:
+    """The one message of a put."""
+
+    body: Annotated[
+        str | None, _option("--body", "TEXT|@FILE", "Body: a text, or the content of a file.")
+    ] = None
+    tags: Annotated[str | None, _option("--tags", "TAGS", "Its tag.")] = None
+    keys: Annotated[list[str] | None, _option("--keys", "KEY", "A key, for the index; repeatable.")] = None
+    properties: Annotated[
+        list[str] | None, _option("--property", "NAME=VALUE", "A further property; repeatable.")
+    ] = None
+    queue: Annotated[
+        str | None, _option("--queue", "N", "Its queue; by default the write queues in turn.")
+    ] = None
+
+    def build(self, topic: str | None) -> Message | None:
+        """The message, None where standard input has them."""
+        if topic is None or topic == "-":
+            if any(given is not None for given in vars(self).values()):
+                raise UsageError("--body, --tags, --keys, --property and --queue need a TOPIC")
+            return None
+        from rmqtool.messagestore.lines import LineError, message_of
+
+        if self.body is None:
+            raise UsageError("--body is missing: a text, or @FILE")
+        row: dict[str, Any] = {"topic": topic, "tags": self.tags, "properties": {}}
+        row["keys"] = [key for one in self.keys or () for key in one.split()]
+        for name, text in (("TOPIC", topic), ("--tags", self.tags)):
+            with named(name):
+                parse_text("x" if text is None else text)
+        for one in self.properties or ():
+            name, equals, value = one.partition("=")
+            if not name or not equals:
+                raise UsageError(f"--property: '{one}' is not NAME=VALUE")
+            row["properties"][name] = value
+        if self.queue is not None:
+            with named("--queue"):
+                row["queue_id"] = parse_int(self.queue, minimum=0, maximum=INT32_MAX)
+        try:
+            return message_of(row, _content(self.body))
+        except LineError as error:
+            raise UsageError(str(error)) from None
+
+
+@verb(
+    examples=[
+        "rmqtool store put /data/store OrderTopic --body hello --tags TagA --keys order-4711",
+        "rmqtool store put /data/store OrderTopic --body @order.json --property REGION=eu --queue 0",
+        "rmqtool store put /data/store --flush sync --format ndjson - < messages.ndjson",
+        "rmqtool store put /data/store --input csv --format ndjson - < messages.csv",
+    ]
+)
+def command(
+    path: DirPositional,
+    topic: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TOPIC",
+            help="Topic of the one message; - or nothing: messages from standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    flush: Annotated[
+        Literal["sync", "async"] | None,
+        typer.Option(
+            "--flush",
+            help="sync: answer when it is on the medium; default: flushDiskType of --store-config, or async.",
+            show_default=False,
+        ),
+    ] = None,
+    lines: Annotated[
+        Literal["ndjson", "csv"] | None,
+        typer.Option("--input", help="Form of standard input; default ndjson.", show_default=False),
+    ] = None,
+    *,
+    message: MessageOptions,
+    engine: EngineOptions,
+    version: VersionOptions,
+    output: OutputOptions,
+) -> ExitCode:
+    """Put one message, or many from standard input, and say where each is.
+
+    A line of NDJSON is an object with topic, one of body_utf8, body_base64 and body_hex, and perhaps
+    queue_id, flag, tags, keys (a list), uniq_key, properties (an object), born_timestamp, born_host. CSV has
+    the same names as its header, keys separated by blanks, properties as JSON. Answers come in the order of
+    the lines; a line that is not a message is answered MESSAGE_ILLEGAL, and the rest goes on. What is at hand
+    is put at once and shares a flush. Exit code 1: some were refused; 4: the system did not write.
+    """
+    from rmqtool.cli.messagestore.acks import COLUMNS, CSV_COLUMNS, SCHEMA, Acks
+    from rmqtool.cli.messagestore.line_input import LineInput
+    from rmqtool.output.rows import cut_short
+    from rmqtool.store.coverage import Incomplete
+
+    context = Context(output)
+    one = message.build(topic)
+    if one is not None and lines is not None:
+        raise UsageError("--input is for messages from standard input, not for one TOPIC")
+    settings = {} if flush is None else {"flushDiskType": _FLUSH[flush]}
+    acks = Acks()
+    with (
+        Stop() as stop,
+        open_engine(context, path, engine, release=version.release, settings=settings) as store,
+        context.rows(SCHEMA, COLUMNS, csv_columns=CSV_COLUMNS) as rows,
+    ):
+        stop.defer()
+        if one is not None:
+            rows.write_rows([acks.row(store.put(one), None, len(one.body))])
+            rows.finish({**acks.summary(), "complete": True})
+            return acks.exit_code()
+        csv = lines == "csv"
+        source = LineInput(stop, store.config.max_message_size * _WIDEST + _BESIDE_BODY, quoted=csv)
+        putter = _Putter(store, acks, csv=csv)
+        with context.progress("putting", source.size) as progress:
+            for batch in source.batches():
+                rows.write_rows(putter.put(batch))
+                rows.flush()
+                progress.reach(source.read)
+        if stop.asked:
+            left = [{"path": "stdin", "position": source.read, "reason": Incomplete.INTERRUPTED.value}]
+            rows.finish(cut_short(acks.summary(), Incomplete.INTERRUPTED, left))
+            return ExitCode.INTERRUPTED
+        rows.finish({**acks.summary(), "complete": True})
+    return acks.exit_code()
+
+
+class _Putter:
+    """Puts what lines say. The first line of CSV is the header."""
+
+    def __init__(self, store: MessageStore, acks: Acks, *, csv: bool) -> None:
+        self._store, self._acks, self._csv = store, acks, csv
+        self._header: CsvHeader | None = None
+
+    def put(self, lines: list[Line]) -> list[dict[str, Any]]:
+        """Rows for these lines, in their order."""
+        from rmqtool.messagestore.lines import LineError
+
+        answers: list[dict[str, Any] | None] = []
+        numbers: list[int] = []
+        messages: list[Message] = []
+        for number, line in lines:
+            if line is not None and not line.strip():
+                continue
+            try:
+                message = self._message(line)
+            except LineError as error:
+                answers.append(self._acks.bad_line(number, str(error)))
+                continue
+            if message is not None:
+                answers.append(None)
+                messages.append(message)
+                numbers.append(number)
+        given = zip(self._store.put_many(messages), numbers, messages, strict=True)
+        stored = (self._acks.row(ack, number, len(message.body)) for ack, number, message in given)
+        return [next(stored) if answer is None else answer for answer in answers]
+
+    def _message(self, line: bytes | None) -> Message | None:
+        """None for the header of CSV."""
+        from rmqtool.messagestore.lines import CsvHeader, LineError, message_of_json
+
+        if line is None:
+            raise LineError("the line is longer than a message can be")
+        if not self._csv:
+            return message_of_json(line)
+        if self._header is None:
+            self._header = CsvHeader(line)
+            return None
+        return self._header.message(line)
+
+
+def _content(body: str) -> bytes:
+    if not body.startswith("@"):
+        return body.encode("utf-8", "surrogateescape")
+    try:
+        with open(body[1:], "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise StoreIOError(f"--body: {body[1:]}: {error.strerror}") from error

@@ -1,0 +1,156 @@
+"""Messages of one queue as they come: what `store get -f` lists."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from rmqtool.broker.get_message import pull
+from rmqtool.broker.log_view import LogView
+from rmqtool.broker.queue_view import QueueView
+from rmqtool.errors import StoreIOError, UnreadableError, VanishedError
+from rmqtool.query.subscription import FilterType
+from rmqtool.scan.picked import Damaged, Missing, pick
+from rmqtool.store.coverage import Incomplete, coverage
+from rmqtool.store.growing import queue_now, segments_now
+from rmqtool.store.kinds import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rmqtool.broker.get_message import Delivered, Passes
+    from rmqtool.broker.traits import Traits
+    from rmqtool.query.subscription import Subscription
+    from rmqtool.store.layout import Queue, Store
+    from rmqtool.store.segments import SegmentSet
+
+Row = dict[str, Any]
+
+POLL_SECONDS = 0.04
+_UNIT = 20
+"""bytes of a unit, of which some are not zero"""
+_AT_ONCE = 1024
+"""messages of one look at the queue's files"""
+
+
+@dataclass
+class QueueFollow:
+    """Messages from queue offset `at` on, at most `count` of them, without an end where that is None.
+
+    subscription: as a consumer's, by tags or SQL92. at: where it goes on. messages: how many were given.
+    """
+
+    store: Store
+    topic: str
+    queue_id: int
+    at: int
+    traits: Traits
+    count: int | None = None
+    subscription: Subscription | None = None
+    unread: Sequence[Row] = ()
+    messages: int = 0
+    interrupted: bool = False
+    missing: list[Missing] = field(default_factory=list)
+    damaged: list[Damaged] = field(default_factory=list)
+    _segments: SegmentSet | None = None
+
+    def batches(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, list[int]] | None]:
+        """Records with their queue offsets; None when everything there is has been given."""
+        subscription = self.subscription
+        wanted = tuple(dict.fromkeys((*columns, *(subscription.columns if subscription else ()))))
+        while self.count is None or self.messages < self.count:
+            queue, end = self._queue(), 0
+            with suppress(VanishedError):  # expired while it was opened
+                self._segments = segments_now(self.store)
+                with LogView(self._segments) as log, QueueView(queue, log, self.traits) as view:
+                    for batch, slots in self._there(view, wanted):
+                        yield batch.select(list(columns)), slots
+                    end = view.files[-1].base + view.files[-1].written if view.files else 0
+            yield None
+            while self.count is None or self.messages < self.count:
+                time.sleep(POLL_SECONDS)
+                if not queue.files or _has_more(queue, end):
+                    break
+
+    def summary(self) -> Row:
+        """The closing summary."""
+        return {
+            "topic": self.topic,
+            "queue_id": self.queue_id,
+            "next_begin_offset": self.at,
+            "messages": self.messages,
+            "followed": True,
+        } | coverage(self.not_covered())
+
+    def not_covered(self) -> list[Row]:
+        """Records that could not be shown, and what came later."""
+        rows: list[Row] = [*self.unread, *map(Missing.row, self.missing), *map(Damaged.row, self.damaged)]
+        path = f"{FileKind.CONSUMEQUEUE}/{self.topic}/{self.queue_id}"
+        if self.interrupted:
+            rows.append({"path": path, "queue_offset": self.at, "reason": Incomplete.INTERRUPTED})
+        elif self.count is not None and self.messages >= self.count:
+            rows.append({"path": path, "queue_offset": self.at, "reason": Incomplete.LIMIT})
+        return rows
+
+    def _queue(self) -> Queue:
+        batch = queue_now(self.store, FileKind.BATCHCONSUMEQUEUE, self.topic, self.queue_id)
+        if batch.files:
+            return batch
+        return queue_now(self.store, FileKind.CONSUMEQUEUE, self.topic, self.queue_id)
+
+    def _there(self, view: QueueView, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, list[int]]]:
+        """What lies between `at` and the end of the queue; `at` moves along."""
+        self.at = max(self.at, view.min_offset)
+        while self.at < view.max_offset:
+            left = _AT_ONCE if self.count is None else min(self.count - self.messages, _AT_ONCE)
+            if left <= 0:
+                return
+            answer = pull(view, self.at, left, self._passes())
+            yield from self._picked([one for one in answer.delivered if not one.foreign], columns)
+            if answer.next_begin_offset <= self.at:
+                return
+            self.at = answer.next_begin_offset
+
+    def _picked(
+        self, some: list[Delivered], columns: Sequence[str]
+    ) -> Iterator[tuple[pa.RecordBatch, list[int]]]:
+        lost: set[int] = set()
+        segments = self.store.segments if self._segments is None else self._segments
+        for part in pick(segments, [one.physical_offset for one in some], columns, damaged=self.damaged):
+            if isinstance(part, Missing):
+                lost.add(part.physical_offset)
+                self.missing.append(part)
+                continue
+            slots = [one.queue_offset for one in some if one.physical_offset not in lost]
+            batch = part
+            if self.subscription is not None:
+                good = self.subscription.passes(part)
+                batch = part.filter(pa.array(good))
+                slots = [slot for slot, passed in zip(slots, good, strict=True) if passed]
+            self.messages += batch.num_rows
+            yield batch, slots
+
+    def _passes(self) -> Passes | None:
+        """What a broker asks of a unit; of SQL92 the record is asked afterwards."""
+        wanted = self.subscription
+        if wanted is None or wanted.type is not FilterType.TAG:
+            return None
+        return lambda code, _offset, _size: wanted.passes_unit(code)
+
+
+def _has_more(queue: Queue, end: int) -> bool:
+    """Whether something lies at byte `end` of a queue, where the next unit goes; costs a few bytes read."""
+    size = queue.files[-1].mapped_size
+    for file in queue.files:
+        position = end - (file.base_offset or 0)
+        if 0 <= position < file.mapped_size:
+            try:
+                with file.open("pread") as source:
+                    return bool(source.window(position, min(_UNIT, source.size - position)).any())
+            except (VanishedError, StoreIOError, UnreadableError):
+                return True  # listing it again shows what became of it
+    return not size or queue.files[-1].absolute.with_name(f"{end:020d}").exists()

@@ -1,0 +1,157 @@
+"""`rmqtool store get|topic`: messages of a queue, those that follow, and the settings of topics."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rmqtool import Message, MessageStore
+from tests.cli.dumping import assert_one_line
+from tests.cli.test_interrupt import DRIVER
+from tests.helpers import ROOT, rmq
+from tests.messagestore.helpers import SMALL
+
+NDJSON = ("--format", "ndjson")
+
+
+def message(number: int, tags: str = "A") -> Message:
+    return Message("T", b"%d" % number, queue_id=0, tags=tags)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    with MessageStore.open(tmp_path / "store", create=True, config=SMALL) as store:
+        store.put_many([message(number, "AB"[number % 2]) for number in range(100)])
+    return tmp_path / "store"
+
+
+def test_from_an_offset_on(store: Path, store_unchanged: object) -> None:
+    store_unchanged(store)  # type: ignore[operator]
+    result = rmq("store", "get", store, "T", 0, *NDJSON)
+    assert (result.exit_code, [row["slot"] for row in result.of_type("message")]) == (0, list(range(32)))
+    assert (result.rows[-1]["schema"], result.rows[-1]["incomplete_reason"]) == (
+        "rmqtool.store-get/1",
+        "limit",
+    )
+    some = rmq("store", "get", store, "T", 0, 90, "-n", 50, "--filter", "B", *NDJSON)
+    assert [row["body_utf8"] for row in some.of_type("message")] == ["91", "93", "95", "97", "99"]
+    assert [row["slot"] for row in rmq("store", "get", store, "T", 0, "max", *NDJSON).rows[:-1]] == [99]
+
+
+def test_nothing_there_is_exit_1(store: Path) -> None:
+    assert rmq("store", "get", store, "T", 0, 100).exit_code == 1
+    assert rmq("store", "get", store, "Absent", 0).exit_code == 1
+    assert_one_line(rmq("store", "get", store, "../config", 0), 2)
+    assert_one_line(rmq("store", "get", store, "T", 0, "-n", 0), 2)
+
+
+def follow(root: Path, topic: str, *more: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", DRIVER, "store", "get", str(root), topic, "0", "-f", *NDJSON, *more],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+
+
+def test_what_is_put_follows_soon_across_files(store: Path) -> None:
+    """Also for a filter, and beyond the file of the queue that was there at first."""
+    process = follow(store, "T", "98", "--filter", "A")
+    assert process.stdout is not None
+    try:
+        assert json.loads(process.stdout.readline())["slot"] == 98
+        slowest = 0.0
+        with MessageStore.open(store, config=SMALL) as writer:
+            for number in range(100, 145):
+                time.sleep(0.01)
+                writer.put(message(number, "AB"[number % 2]))
+                began = time.monotonic()
+                if not number % 2:
+                    row = json.loads(process.stdout.readline())
+                    assert (row["slot"], row["body_utf8"]) == (number, str(number))
+                    slowest = max(slowest, time.monotonic() - began)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130, err
+    summary = json.loads(out.splitlines()[-1])
+    assert (summary["messages"], summary["incomplete_reason"]) == (24, "interrupted")
+    assert slowest < 2  # 50 ms and what a busy machine adds
+
+
+def test_a_queue_that_is_not_there_yet_and_a_limit(store: Path) -> None:
+    process = follow(store, "New", "-n", "2")
+    try:
+        with MessageStore.open(store, config=SMALL) as writer:
+            for number in range(4):
+                writer.put(Message("New", b"%d" % number, queue_id=0))
+            out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0, err
+    rows = [json.loads(one) for one in out.splitlines()]
+    assert [row.get("body_utf8") for row in rows] == ["0", "1", None]
+    assert rows[-1]["incomplete_reason"] == "limit"
+
+
+def test_waiting_costs_next_to_nothing(store: Path) -> None:
+    process = follow(store, "T", "max")
+    assert process.stdout is not None
+    try:
+        process.stdout.readline()
+        time.sleep(0.3)
+        before = cpu_seconds(process.pid)
+        time.sleep(2)
+        used = cpu_seconds(process.pid) - before
+    finally:
+        process.kill()
+        process.communicate()
+    assert used <= 0.06
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def topic(root: Path, *more: object) -> tuple[int, list[object]]:
+    result = rmq("store", "topic", root, "T", *more, *NDJSON)
+    rows = result.of_type("topic") if result.stdout else []
+    keys = ("read_queues", "write_queues", "perm", "state")
+    return result.exit_code, [row[key] for row in rows for key in keys]
+
+
+def test_topics_are_shown_changed_and_deleted(store: Path) -> None:
+    assert topic(store) == (0, [4, 4, 6, "shown"])
+    assert topic(store, "--write-queues", 8, "--read-queues", 8, "--perm", 4) == (0, [8, 8, 4, "changed"])
+    refused = rmq("store", "put", store, "T", "--body", "x", *NDJSON)
+    assert (refused.exit_code, refused.rows[0]["status"]) == (1, "MESSAGE_ILLEGAL")
+    assert topic(store, "--delete") == (0, [8, 8, 4, "deleted"])
+    assert topic(store) == (1, [])
+    assert topic(store, "--delete") == (1, [])
+    assert topic(store, "--perm", 6) == (0, [4, 4, 6, "made"])
+
+
+def test_read_queues_with_messages_in_them_stay(store: Path) -> None:
+    assert topic(store, "--read-queues", 1) == (0, [1, 4, 6, "changed"])
+    assert_one_line(rmq("store", "topic", store, "T", "--read-queues", 0), 2)
+    (store / "config" / "consumerOffset.json").write_text('{"offsetTable":{"T@g":{"0":99}}}')
+    assert topic(store, "--read-queues", 0)[0] == 2
+    (store / "config" / "consumerOffset.json").write_text('{"offsetTable":{"T@g":{"0":100}}}')
+    assert topic(store, "--read-queues", 0) == (0, [0, 4, 6, "changed"])
+    assert topic(store, "--read-queues", 1, "--force") == (0, [1, 4, 6, "changed"])
+    (store / "config" / "consumerOffset.json").unlink()
+    assert topic(store, "--read-queues", 0, "--force") == (0, [0, 4, 6, "changed"])
+
+
+@pytest.mark.parametrize(
+    "more", [("--perm", "5"), ("--delete", "--perm", "6"), ("--force",), ("--read-queues", "-1")]
+)
+def test_what_no_topic_can_be(store: Path, more: tuple[str, ...]) -> None:
+    assert_one_line(rmq("store", "topic", store, "T", *more), 2)
