@@ -220,7 +220,10 @@ class IndexFile:
 
 
 class IndexFiles:
-    """The index of a log, file after file. last: the newest of files that stay, to go on in."""
+    """The index of a log, file after file. last: the newest of files that stay, to go on in.
+
+    full_timestamp: end (store timestamp, ms) of the newest file that became full (`IndexService#flush`).
+    """
 
     def __init__(
         self,
@@ -236,6 +239,7 @@ class IndexFiles:
         self._next_name = next_name
         self._last = last
         self._behind, self._time = False, 0
+        self.full_timestamp = 0
         self.items = 0
         self.paths: list[str] = []
 
@@ -283,6 +287,7 @@ class IndexFiles:
             if self._last is not None:
                 after = self._last.end
                 self._last.close()
+                self.full_timestamp = after.timestamp
             path = f"index/{self._next_name(timestamp)}"
             self._last = IndexFile(path, self._rules, self._files, self._kernels, after)
             self.paths.append(path)

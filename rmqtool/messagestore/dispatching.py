@@ -45,8 +45,12 @@ class Index:
         names = IndexNames(behind=kept[-1].name if kept else "")
         self._files = IndexFiles(rules, files, kernels, names.next_name, last)
         self._kernels = kernels
-        self.timestamp = int(start.checkpoint.index_msg_timestamp)
-        """store time (ms) of the last record in the last file that is full"""
+        self._before = int(start.checkpoint.index_msg_timestamp)
+
+    @property
+    def timestamp(self) -> int:
+        """Store time (ms) of the last record in the last file that is full (`indexMsgTimestamp`)."""
+        return max(self._before, self._files.full_timestamp)
 
     def take(self, run: Records, base: int) -> None:
         """A run of records that are dispatched."""

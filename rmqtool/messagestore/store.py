@@ -117,6 +117,7 @@ class MessageStore:
         self._queues_synced = time.monotonic()
         self._logical = int(self._start.checkpoint.logics_msg_timestamp)
         self._physical = int(self._start.checkpoint.physic_msg_timestamp)
+        self._indexed = self._index_timestamp()
         self._checkpoints = Periodic("rmqtool-checkpoint", _CHECKPOINT, self._keep_checkpoint)
         self._dispatching.begin()
 
@@ -524,19 +525,18 @@ class MessageStore:
     def _sync_queues(self) -> None:
         dispatching = self._dispatching
         with dispatching.lock:
-            stamp = dispatching.timestamp
+            stamp, indexed = dispatching.timestamp, self._index_timestamp()
             dispatching.files.sync()
-        self._logical = max(self._logical, stamp)
+        self._logical, self._indexed = max(self._logical, stamp), indexed
         self._queues_synced = time.monotonic()
 
-    def _write_checkpoint(self) -> None:
+    def _index_timestamp(self) -> int:
         index = self._opened.index
-        self._state.checkpoint(
-            self._physical,
-            self._logical,
-            0 if index is None else index.timestamp,
-            max(self._start.confirm, 0),
-        )
+        return 0 if index is None else index.timestamp
+
+    def _write_checkpoint(self) -> None:
+        confirm = max(self._start.confirm, 0)
+        self._state.checkpoint(self._physical, self._logical, self._indexed, confirm)
 
     def close(self) -> None:
         """Stops in the broker's order (`DefaultMessageStore#shutdown`); again, nothing happens.
@@ -561,6 +561,7 @@ class MessageStore:
             self._dispatching.close()
             self._physical = max(self._physical, self._flusher.timestamp)
             self._logical = max(self._logical, self._dispatching.timestamp)
+            self._indexed = self._index_timestamp()
             self._write_checkpoint()
             if flushed and not self._dispatching.behind:
                 self._state.end()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import multiprocessing
 import os
 import shutil
@@ -12,7 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from formats.checkpoint import Checkpoint
 from formats.commitlog import encode_message
+from formats.index import Header
 from rmqtool import Message, MessageStore
 from rmqtool.broker.get_message import GetMessageStatus
 from rmqtool.errors import (
@@ -225,6 +228,17 @@ def test_after_a_crash_everything_is_there(tmp_path: Path, release: str, torn: b
             store.put_many(more)
             sent = sent + more
     assert rmq("verify", copy).exit_code == 0
+
+
+def test_the_checkpoint_knows_the_index_files_that_are_full(tmp_path: Path) -> None:
+    """A start after a crash deletes those that it does not know (`IndexService#load`)."""
+    root, times = tmp_path / "store", itertools.count(1_700_000_000_000)
+    with MessageStore.open(root, create=True, config=SMALL, clock=lambda: next(times)) as store:
+        for one in traffic(0, 90):
+            store.put(one)
+    full, _ = sorted((root / "index").iterdir())[-2:]
+    known = Checkpoint.parse((root / "checkpoint").read_bytes()).index_msg_timestamp
+    assert known == Header.parse(full.read_bytes()[: Header.sizeof()]).end_timestamp
 
 
 def test_a_store_is_not_opened_at_the_price_of_intact_records(tmp_path: Path) -> None:

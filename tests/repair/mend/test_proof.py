@@ -13,7 +13,6 @@ from rmqtool.check.findings import Severity
 from rmqtool.check.verify import ReadOptions, Verification
 from rmqtool.cli.main import run
 from rmqtool.repair.mend.torn import with_whole_properties
-from rmqtool.scan.options import ReadOptions
 from rmqtool.scan.torn import is_torn
 from rmqtool.store.layout import Store
 from tests.repair.mend.laws import mend, problems

@@ -12,7 +12,6 @@ from rmqtool.api import open_store, scan
 from rmqtool.check.verify import ReadOptions, Verification
 from rmqtool.errors import NotAStoreError, UnreadableError, UsageError, VanishedError
 from rmqtool.pipeline.options import expand
-from rmqtool.scan.options import ReadOptions
 from rmqtool.store.access import open_source
 from rmqtool.store.live import is_live
 from rmqtool.store.modes import readers_of
