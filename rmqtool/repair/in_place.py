@@ -101,14 +101,21 @@ def refuse_moved(store: Store, planned: Planned) -> None:
 
 
 def refuse_blocked(store: Store, planned: Planned) -> None:
-    """Raises `PlanRefusedError` naming what is no directory where the plan needs one, and stays there."""
+    """Raises `PlanRefusedError` naming what is no directory, or one, where the plan needs the other."""
     places = InStore(store)
     changes = planned.plan.changes
-    checked = {places.of(one.path) for one in changes if one.action is Action.REMOVE}
+    checked = {
+        places.of(one.path) for one in changes if one.action in {Action.REMOVE, Action.REMOVE_DIRECTORY}
+    }
     for change in changes:
         if change.action not in {Action.PUT, Action.MAKE_DIRECTORY}:
             continue
         place = places.of(change.path)
+        if change.action is Action.PUT and place not in checked and facts_of(place).kind == "directory":
+            raise PlanRefusedError(
+                f"{escape_name(place)} is a directory, where a file has to lie: "
+                "move it away and plan again; nothing was changed"
+            )
         folder = place if change.action is Action.MAKE_DIRECTORY else os.path.dirname(place)
         while folder not in checked and not os.path.isdir(folder):
             if os.path.lexists(folder):

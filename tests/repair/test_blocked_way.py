@@ -30,6 +30,19 @@ def test_what_is_in_the_way_is_named(fresh_golden: Any, folder: str, what: str) 
     assert not (root.parent / "backup" / "journal.json").exists()
 
 
+def test_a_directory_in_the_place_of_a_file_is_named(fresh_golden: Any) -> None:
+    root = fresh_golden("v533-preblank").path
+    queue_file = max((root / "consumequeue/TopicP/1").iterdir())
+    queue_file.unlink()
+    (queue_file / "kept").mkdir(parents=True)
+    before = tree(root, times=False)
+    words = ("--in-place", "--backup", root.parent / "backup", "--apply", "--apply-unproven")
+    result = rmq("rebuild", root, *words)
+    assert result.exit_code == 1, result.stderr
+    assert f"{queue_file.name} is a directory" in result.stderr
+    assert tree(root, times=False) == before
+
+
 @pytest.mark.parametrize("command", ["recover", "rebuild"])
 def test_a_commitlog_that_leads_to_itself(fresh_golden: Any, command: str) -> None:
     root = fresh_golden("v533-preblank").path
