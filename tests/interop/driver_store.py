@@ -184,7 +184,7 @@ class Store:
         return int(self.java.getCommitLog().deleteExpiredFile(0, 0, 0, False))
 
     def clean(self) -> None:
-        """One run of the broker's cleaning, triggered by hand; its schedule begins a minute after the start."""
+        """One run of the broker's cleaning, by hand: its schedule begins a minute after the start."""
         self.java.executeDeleteFilesManually()
         for method in self.java.getClass().getDeclaredMethods():
             if str(method.getName()) == "cleanFilesPeriodically":
