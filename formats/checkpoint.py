@@ -36,6 +36,9 @@ Checkpoint = Schema(
 )
 """Times in ms, offsets in bytes. The last two fields are 0 in 4.x; `reserved` is zero in every release."""
 
+TIMES = ("physic_msg_timestamp", "logics_msg_timestamp", "index_msg_timestamp")
+"""store times of messages, ms"""
+
 _CLOCK_MARGIN_MS = 3000
 _INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 _PID = re.compile(rb"0|[1-9][0-9]{0,18}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rmqtool.scan.log import LogScan, Piece, scan_log
+from rmqtool.scan.options import ReadOptions
 from rmqtool.scan.table import DEFAULT_COLUMNS, table_schema
 from rmqtool.store.layout import Store
 
@@ -39,7 +40,7 @@ def scan_events(store: Store, *, columns: Sequence[str] = DEFAULT_COLUMNS, jobs:
 
     columns: names of the record table (`table_schema`). jobs: threads over segments.
     """
-    return scan_log(store.segments, LogScan(columns=columns, jobs=jobs))
+    return scan_log(store.segments, LogScan(columns=columns, options=ReadOptions(jobs=jobs)))
 
 
 def scan(

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formats.consumequeue import COMPACTED_OFFSET
+from rmqtool.broker.java import wrap64
+from rmqtool.broker.queue_state import QueueState
 from rmqtool.broker.units import RECOVERED_FILES, valid_prefix
 from rmqtool.scan.units import BATCH_UNIT, data_end, valid_units
 
@@ -27,31 +29,21 @@ _TOGETHER = 1 << 14
 """units that are read together"""
 
 
-class BatchConsumeQueue:
-    """As `queues.ConsumeQueue`, for 46-byte units; max_physical is the *start* of the last record known."""
+class BatchConsumeQueue(QueueState):
+    """As `ConsumeQueue`, for 46-byte units; max_physical is the *start* of the last record known.
+
+    keep_units: what is appended can be asked for afterwards.
+    """
+
+    directory = "batchconsumequeue"
 
     def __init__(
-        self,
-        topic: str,
-        queue_id: int,
-        files: MappedFiles,
-        mode: OpenMode,
+        self, topic: str, queue_id: int, files: MappedFiles, mode: OpenMode, *, keep_units: bool = True
     ) -> None:
-        self.topic, self.queue_id = topic, queue_id
-        self.files = files
-        self.max_physical = -1
+        super().__init__(topic, queue_id, files, mode, BYTES)
         self.min_offset = -1
         self.max_offset = 0
-        self.appended = 0
-        self.misplaced = 0
-        self.blanked = 0
-        self.recovered_max = 0
-        self.phantom: int | None = None
-        self.astray = 0
-        self.doubled = 0
-        self.recovered: list[tuple[MappedFile, int]] = []
-        self._mode = mode
-        self._whole = files.size // BYTES
+        self._keep_units = keep_units
         self._fresh: dict[MappedFile, Units] = {}
 
     def destroy(self) -> None:
@@ -106,41 +98,38 @@ class BatchConsumeQueue:
         """Bytes of a file once the start is through."""
         return self._whole_file(one).tobytes().ljust(self.files.size, b"\0")
 
-    def append(self, run: QueueRecords) -> None:
-        """`#putBatchMessagePositionInfo` for each record that lies behind the last one known."""
-        before = np.maximum.accumulate(np.concatenate(([self.max_physical], run.offsets)))[:-1]
-        fresh = np.flatnonzero((run.offsets > before) & (run.bases >= 0) & (run.counts >= 0))
+    def append(self, run: QueueRecords, lost: int = 0) -> None:
+        """`#putBatchMessagePositionInfo` for each record that lies behind the last one known.
+
+        lost: see `ConsumeQueue.append`; units lie densely, whatever is missing.
+        """
+        del lost
+        offsets, bases, counts = run.offsets, run.bases, run.messages
+        sound = np.flatnonzero((bases >= 0) & (counts >= 0))
+        before = np.maximum.accumulate(np.concatenate(([self.max_physical], offsets[sound])))[:-1]
+        fresh = sound[offsets[sound] > before]
+        self.skipped += len(run) - len(fresh)
+        if not len(fresh):
+            return
+        units, times = _encoded(run, fresh), run.times[fresh]
         done = 0
         while done < len(fresh):
             file = self.files.last_for(self.files.max_offset)
             number = file.wrote // BYTES
-            part = fresh[done : done + self._whole - number]
-            units = self._whole_file(file)
-            here = slice(number, number + len(part))
-            units["physical_offset"][here] = run.offsets[part]
-            units["size"][here] = run.sizes[part]
-            units["base_offset"][here] = run.bases[part]
-            units["batch_size"][here] = run.counts[part]
-            units["tags_code"][here] = run.codes[part]
-            units["store_timestamp"][here] = run.times[part]
-            units["compacted_offset"][here] = COMPACTED_OFFSET
-            if self.files.disk is not None:
-                self.files.disk.write(
-                    file.path,
-                    self.files.size,
-                    number * BYTES,
-                    units[here].tobytes(),
-                    int(run.times[part[-1]]),
-                )
-            self._fresh[file] = units
-            file.wrote += len(part) * BYTES
+            part = units[done : done + self._whole - number]
+            if self._keep_units:
+                whole = self._whole_file(file)
+                whole[number : number + len(part)] = part
+                self._fresh[file] = whole
             done += len(part)
-            self.max_physical = int(run.offsets[part[-1]])
-            self.max_offset = int(run.bases[part[-1]] + run.counts[part[-1]])
+            self.files.write(file, part.tobytes(), int(times[done - 1]))
             if file.first_in_queue and self.min_offset == -1:
-                self._revise_min()
+                self.min_offset = int(part["base_offset"][0])
+        self.max_physical = int(offsets[fresh[-1]])
+        self.max_offset = wrap64(int(bases[fresh[-1]]) + int(counts[fresh[-1]]))
         self.appended += len(fresh)
-        self.astray += int((~run.ordinary[fresh]).sum())
+        if run.in_place is not None:
+            self.wrong_offsets += int((~run.in_place[run.chosen[fresh]]).sum())
 
     def correct_min(self, floor: int) -> bool:
         """`#correctMinOffset`: behind the first units of the first file that point below `floor`.
@@ -205,6 +194,15 @@ class BatchConsumeQueue:
                 there = raw[: len(raw) // BYTES * BYTES].view(BATCH_UNIT)
                 units[: len(there)] = there
         return units
+
+
+def _encoded(run: QueueRecords, fresh: npt.NDArray[np.intp]) -> Units:
+    units = np.zeros(len(fresh), BATCH_UNIT)
+    units["physical_offset"], units["size"] = run.offsets[fresh], run.sizes[fresh]
+    units["tags_code"], units["store_timestamp"] = run.codes[fresh], run.times[fresh]
+    units["base_offset"], units["batch_size"] = run.bases[fresh], run.messages[fresh]
+    units["compacted_offset"] = COMPACTED_OFFSET
+    return units
 
 
 def _end(unit: Any) -> int:

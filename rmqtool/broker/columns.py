@@ -10,11 +10,10 @@ from rmqtool.scan import text
 from rmqtool.scan.fields import Field
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import numpy.typing as npt
 
     from rmqtool.scan.events import Records
+    from rmqtool.scan.kernel_types import Kernels
 
     Flags = npt.NDArray[np.bool_]
 
@@ -34,7 +33,7 @@ def of_topic(run: Records, topic: str) -> Flags:
     return found
 
 
-def properties_match(run: Records, kernels: ModuleType, wanted: Flags, pattern: str) -> Flags:
+def properties_match(run: Records, kernels: Kernels, wanted: Flags, pattern: str) -> Flags:
     """Which of the wanted records have properties that match a regular expression."""
     import pyarrow.compute as pc
 

@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from formats.consumequeue import PRE_BLANK, PRE_BLANK_SIZE
 from rmqtool.broker.appended_units import AppendedUnits
 from rmqtool.broker.java import div, rem, wrap64
+from rmqtool.broker.queue_state import QueueState
 from rmqtool.broker.units import RECOVERED_FILES, chunks, valid_prefix
+from rmqtool.scan import kernels_python
+from rmqtool.scan.fields import Column, Queue
 from rmqtool.scan.units import UNIT
 
 if TYPE_CHECKING:
@@ -22,26 +24,35 @@ if TYPE_CHECKING:
     from rmqtool.broker.extension_files import ExtensionFiles
     from rmqtool.broker.mapped_files import MappedFile, MappedFiles
     from rmqtool.broker.queue_records import QueueRecords
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.access import OpenMode
 
+    Bytes = npt.NDArray[np.uint8]
     Ints = npt.NDArray[np.int64]
+    Flags = npt.NDArray[np.bool_]
 
 BYTES = UNIT.itemsize
-_LARGEST_SLOT = (1 << 63) // BYTES
+LARGEST_SLOT = (1 << 63) // BYTES
+"""places of greater ones overflow"""
+_BLANKS = 1 << 16
+"""blank units that are written together"""
 
 
 class NegativePositionError(Exception):
     """Correcting the minimum throws `IllegalArgumentException`: an empty last file behind a full one."""
 
 
-class ConsumeQueue:
+class ConsumeQueue(QueueState):
     """State of one plain queue in memory of the broker.
 
-    max_physical: end of the last message it knows, -1 at first. min_logical: first byte that counts.
-    floor: physical offset that every ordinary record lies behind (the log's first byte). keep_units: keep
-    every appended unit as it is, for who asks what the files hold afterwards (`aftermath`). extension:
-    takes the tags codes of units that are appended, where `files` has a disk to write them to.
+    max_physical: end of the last message it knows. min_logical: first byte that counts. floor: physical
+    offset that every ordinary record lies behind (the log's first byte); None where nothing is asked of what
+    is appended. keep_units: keep every appended unit as it is, for who asks what the files hold afterwards
+    (`aftermath`). extension: takes the tags codes of units that are appended, where `files` has a disk to
+    write them to.
     """
+
+    directory = "consumequeue"
 
     def __init__(
         self,
@@ -49,35 +60,19 @@ class ConsumeQueue:
         queue_id: int,
         files: MappedFiles,
         mode: OpenMode,
-        floor: int,
+        floor: int | None,
+        kernels: Kernels = kernels_python,
         *,
         keep_units: bool = False,
         extension: ExtensionFiles | None = None,
     ) -> None:
-        self.topic, self.queue_id = topic, queue_id
+        super().__init__(topic, queue_id, files, mode, BYTES)
+        self._kernels = kernels.building
         self._keep_units = keep_units
         self.extension = extension
-        self.files = files
-        self.max_physical = -1
         self.min_logical = 0
-        self.appended = 0
-        self.misplaced = 0
-        """units appended at another slot than that of their message"""
-        self.blanked = 0
-        """blank units that the start writes in front of the first"""
-        self.recovered_max = 0
-        """`max_offset` after the queue's own recovery"""
-        self.phantom: int | None = None
-        """queue offset of a unit of size 0 that truncation takes for a message"""
-        self.astray = 0
-        """units appended for records that lie elsewhere than they state"""
-        self.doubled = 0
-        """records that get no unit because their slot is taken"""
-        self.recovered: list[tuple[MappedFile, int]] = []
-        """files that `recover` read, with the units it took of each"""
-        self._mode = mode
-        self._ordinary = floor + 1
-        self._whole = files.size // BYTES
+        self._remembers = floor is not None
+        self._ordinary = (floor or 0) + 1
         self._first_is_zero = False
         self._last: tuple[int, int] | None = None
         """offset and size of the unit appended last"""
@@ -231,112 +226,141 @@ class ConsumeQueue:
             raw = source.window(self.min_logical - one.base, BYTES)
         return int(raw.view(UNIT)["tags_code"][0]) if len(raw) == BYTES else None
 
-    def append(self, run: QueueRecords) -> None:
+    def append(self, run: QueueRecords, lost: int = 0) -> None:
         """`#putMessagePositionInfo` for each record.
 
-        Where ends and slots only rise, one comparison with the queue decides for all records of a stretch.
+        lost: how many records may be missing from the log in front of these, which no broker reckons with; so
+        many slots at most are left to them as blank units.
         """
-        ends = run.offsets + run.sizes
-        falls = ~((np.diff(ends) > 0) & (np.diff(run.slots) > 0))
-        borders = [0, *(np.flatnonzero(falls) + 1).tolist(), len(run)]
-        for start, end in pairwise(borders):
-            self._append_rising(run[start:end])
-
-    def _append_rising(self, run: QueueRecords) -> None:
+        columns, chosen, in_place = self._with_extension(run)
         at = 0
-        while at < len(run):
-            slot = int(run.slots[at])
-            if self.files.files and slot > 0 and int(run.slots[-1]) < _LARGEST_SLOT:
-                self._append_many(run[at:])
-                return
-            self._append_one(run, at)
-            at += 1
+        while at < len(chosen):
+            end = len(chosen)
+            if self._is_empty():
+                at += self._skip_known(columns, chosen[at:])
+                if at == end:
+                    return
+                if not self._begin(int(columns[Column.SLOT, chosen[at]])):
+                    end = at + 1
+            at = self._put(columns, chosen[:end], at, lost, in_place)
+            if at < end:
+                self._leave_blank(int(columns[Column.SLOT, chosen[at]]))
 
-    def _append_many(self, run: QueueRecords) -> None:
-        ends = run.offsets + run.sizes
-        known = int(np.searchsorted(ends, self.max_physical, side="right"))
-        if known == len(run):
-            return
-        # a full last file is followed by a new one before the slot is looked at, even if nothing is written
-        self.files.last_for(0)
-        taken = int(np.searchsorted(run.slots[known:], self._next_slot(), side="left"))
-        self.doubled += taken
-        known += taken
-        if known < len(run):
-            self._extend(run[known:])
+    def _with_extension(self, run: QueueRecords) -> tuple[Ints, Ints, Flags | None]:
+        """Columns, places in them and `in_place`, with addresses of extension units as tags codes.
+
+        Each record gets such a unit, also one that then gets none here (`#putMessagePositionInfoWrapper`),
+        but for those that come by multi-dispatch.
+        """
+        if self.extension is None or not len(run):
+            return run.columns, run.chosen, run.in_place
+        columns = run.columns[:, run.chosen]
+        places = np.arange(len(run)) if run.own is None else np.flatnonzero(run.own)
+        columns[Column.CODE, places] = self.extension.put(
+            columns[Column.CODE, places], columns[Column.TIME, places]
+        )
+        in_place = None if run.in_place is None else run.in_place[run.chosen]
+        return columns, np.arange(len(run)), in_place
+
+    def _is_empty(self) -> bool:
+        """Whether it has no file, or one that it made and has not written to."""
+        files = self.files.files
+        return not files or (files[-1].first_in_queue and not files[-1].wrote)
+
+    def _skip_known(self, columns: Ints, chosen: Ints) -> int:
+        """How many records at the begin are known already."""
+        unknown = columns[Column.OFFSET, chosen] + columns[Column.SIZE, chosen] > self.max_physical
+        count = int(np.argmax(unknown)) if unknown.any() else len(chosen)
+        self.skipped += count
+        return count
+
+    def _begin(self, slot: int) -> bool:
+        """The first file, with blanks in front of the first unit. Whether that unit is written."""
+        wanted = wrap64(slot * BYTES)
+        file = self.files.last_for(wanted)
+        if slot != 0:
+            self.min_logical = wanted
+            self._pre_blank(file, rem(wanted, self.files.size))
+        return wanted == file.base + file.wrote
 
     def _next_slot(self) -> int:
         """The slot that is written next; a roll to a new file does not change it."""
         return div(self.files.max_offset, BYTES)
 
-    def _append_one(self, run: QueueRecords, at: int) -> None:
-        offset, size, slot = int(run.offsets[at]), int(run.sizes[at]), int(run.slots[at])
-        if wrap64(offset + size) <= self.max_physical:
-            return
-        wanted = wrap64(slot * BYTES)
-        file = self.files.last_for(wanted)
-        if file.first_in_queue and slot != 0 and file.wrote == 0:
-            self.min_logical = wanted
-            self._pre_blank(file, rem(wanted, self.files.size))
-        if slot != 0 and wanted < file.base + file.wrote:
-            self.doubled += 1
-            return
-        self._extend(run[at : at + 1])
-
     def _pre_blank(self, file: MappedFile, until: int) -> None:
         """`#fillPreBlank`: units that point to offset 0 and have the largest size."""
         count = max(until, 0) // BYTES
         self.blanked = count
-        if count:
-            numbers = np.arange(count, dtype=np.int64)
-            zeros = np.zeros(count, np.int64)
-            appended = _appended(file)
-            appended.add(0, count)
-            appended.keep(numbers, zeros, zeros + PRE_BLANK_SIZE)
-            if self.files.disk is not None:
-                self.files.disk.write(file.path, self.files.size, 0, PRE_BLANK * count)
-            file.wrote = count * BYTES
+        self._write_blanks(file, count)
 
-    def _extend(self, run: QueueRecords) -> None:
-        """Writes units one behind the other, into new files where one is full."""
-        slots = self._next_slot() + np.arange(len(run), dtype=np.int64)
-        self.misplaced += int((slots != run.slots).sum())
-        self.appended += len(run)
-        self.astray += int((~run.ordinary).sum())
-        kept = ~run.ordinary | (run.offsets < self._ordinary) | self._keep_units
+    def _leave_blank(self, slot: int) -> None:
+        """Blank units from the next slot up to this one."""
+        count = slot - self._next_slot()
+        self.filled += count
+        while count:
+            file = self.files.last_for(0)
+            part = min(count, self._whole - file.wrote // BYTES)
+            self._write_blanks(file, part)
+            count -= part
+
+    def _write_blanks(self, file: MappedFile, count: int) -> None:
+        if self._remembers and count:
+            zeros = np.zeros(count, np.int64)
+            appended, number = _appended(file), file.wrote // BYTES
+            appended.add(number, count)
+            appended.keep(number + np.arange(count, dtype=np.int64), zeros, zeros + PRE_BLANK_SIZE)
+        for done in range(0, count, _BLANKS):
+            self.files.write(file, PRE_BLANK * min(count - done, _BLANKS))
+
+    def _put(self, columns: Ints, chosen: Ints, at: int, lost: int, in_place: Flags | None) -> int:
+        """Units of the records from place `at` of `chosen` on, up to the place that is returned."""
+        state = np.zeros(len(Queue), np.int64)
+        state[Queue.NEXT], state[Queue.KNOWN] = self._next_slot(), self.max_physical
+        out = np.empty((len(chosen) - at) * BYTES, np.uint8)
+        taken = np.empty(len(chosen) - at, np.int64)
+        at, count = self._kernels.append_units(columns, chosen, at, lost, state, out, taken)
+        self.doubled += int(state[Queue.DOUBLED])
+        self.skipped += int(state[Queue.SKIPPED])
+        self.misplaced += int(state[Queue.MISPLACED])
+        if count:
+            self.max_physical = int(state[Queue.KNOWN])
+            self._write(columns, taken[:count], out[: count * BYTES], in_place)
+        if state[Queue.REPEATED]:
+            # a full last file is followed by a new one before a slot is looked at
+            self.files.last_for(0)
+        return at
+
+    def _write(self, columns: Ints, taken: Ints, units: Bytes, in_place: Flags | None) -> None:
+        """Units one behind the other, into new files where one is full."""
+        self.appended += len(taken)
+        if in_place is not None:
+            self.wrong_offsets += int((~in_place[taken]).sum())
+        remembered = self._to_remember(columns, taken, in_place) if self._remembers else None
+        done = 0
+        while done < len(taken):
+            file = self.files.last_for(0)
+            number = file.wrote // BYTES
+            part = slice(done, done + min(len(taken) - done, self._whole - number))
+            if remembered is not None:
+                appended, which = _appended(file), np.flatnonzero(remembered[part])
+                appended.add(number, part.stop - done)
+                offsets, sizes = columns[[Column.OFFSET, Column.SIZE]][:, taken[part][which]]
+                appended.keep(number + which, offsets, sizes)
+            time = int(columns[Column.TIME, taken[part.stop - 1]])
+            self.files.write(file, units[done * BYTES : part.stop * BYTES], time)
+            done = part.stop
+        last = taken[-1]
+        self._last = int(columns[Column.OFFSET, last]), int(columns[Column.SIZE, last])
+
+    def _to_remember(self, columns: Ints, taken: Ints, in_place: Flags | None) -> Flags:
+        """Which units are kept as they are, see `AppendedUnits`."""
+        kept: Flags = (columns[Column.OFFSET, taken] < self._ordinary) | self._keep_units
+        if in_place is not None:
+            kept |= ~in_place[taken]
         if kept[0]:
             self._keep_last()
         kept[:-1] |= kept[1:]
-        units = np.empty(0, UNIT) if self.files.disk is None else self._encoded(run)
-        done = 0
-        while done < len(run):
-            file = self.files.last_for(0)
-            number = file.wrote // BYTES
-            count = min(len(run) - done, self._whole - number)
-            part = slice(done, done + count)
-            appended = _appended(file)
-            appended.add(number, count)
-            which = np.flatnonzero(kept[part])
-            appended.keep(number + which, run.offsets[part][which], run.sizes[part][which])
-            if self.files.disk is not None:
-                self.files.disk.write(
-                    file.path,
-                    self.files.size,
-                    number * BYTES,
-                    units[part].tobytes(),
-                    int(run.times[part.stop - 1]),
-                )
-            file.wrote += count * BYTES
-            done += count
-        self._last = int(run.offsets[-1]), int(run.sizes[-1])
-        self.max_physical = wrap64(self._last[0] + self._last[1])
-
-    def _encoded(self, run: QueueRecords) -> npt.NDArray[Any]:
-        units = np.empty(len(run), UNIT)
-        units["physical_offset"], units["size"] = run.offsets, run.sizes
-        codes = run.codes if self.extension is None else self.extension.put(run.codes, run.times)
-        units["tags_code"] = codes
-        return units
+        return kept
 
     def _keep_last(self) -> None:
         """The unit in front of one that may be cut off is asked for its end."""

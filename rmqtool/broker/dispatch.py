@@ -12,20 +12,27 @@ from formats.commitlog import SysFlag
 from rmqtool.broker.queue_records import NO_CODE, QueueRecords
 from rmqtool.scan import text
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import Field, Issue
+from rmqtool.scan.fields import Column, Field, Issue
 from rmqtool.scan.multi import extra_rows, inner_batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
     import numpy.typing as npt
 
     from rmqtool.broker.settings import StartSettings
     from rmqtool.broker.traits import Traits
+    from rmqtool.scan.kernel_types import Kernels
 
+    Flags = npt.NDArray[np.bool_]
     Ints = npt.NDArray[np.int64]
 
+_FIELDS = (
+    (Column.SLOT, Field.QUEUE_OFFSET),
+    (Column.OFFSET, Field.STORED_PHYSICAL_OFFSET),
+    (Column.SIZE, Field.STORE_SIZE),
+    (Column.TIME, Field.STORE_TIMESTAMP),
+)
 CHUNK_ROWS = 1 << 18
 """records that are handed over together, so that many queues cost little; 10 MiB of columns"""
 
@@ -44,18 +51,15 @@ class QueueLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Columns of some records: topic code and queue id, and those of `queues.QueueRecords`."""
+    """Topic code and queue id of some records, `fields.Column` of them, and the rest of `QueueRecords`."""
 
     topics: Ints
     queue_ids: Ints
-    slots: Ints
-    offsets: Ints
-    sizes: Ints
-    ordinary: npt.NDArray[np.bool_]
-    bases: Ints
+    columns: Ints
+    in_place: Flags
+    first: Ints
     counts: Ints
-    codes: Ints
-    times: Ints
+    own: Flags
 
 
 class Dispatcher:
@@ -70,7 +74,7 @@ class Dispatcher:
         self,
         queue_of: Callable[[str, int], QueueLike],
         is_batch: Callable[[str, bool], bool],
-        kernels: ModuleType,
+        kernels: Kernels,
         traits: Traits,
         settings: StartSettings,
         codes_of: Callable[[Records, int], Ints] | None = None,
@@ -113,19 +117,16 @@ class Dispatcher:
     def _add(self, run: Records, base: int) -> None:
         rows = run.rows
         topics = self._topics(run)
-        slots = rows[:, Field.QUEUE_OFFSET].copy()
-        bases, counts = self._batches(run, topics, slots)
+        columns = np.zeros((len(Column), len(rows)), np.int64)
+        columns[[column for column, _ in _FIELDS]] = rows[:, [field for _, field in _FIELDS]].T
+        columns[Column.CODE] = NO_CODE if self._codes_of is None else self._codes_of(run, base)
         part = _Part(
             topics,
             rows[:, Field.QUEUE_ID].copy(),
-            slots,
-            rows[:, Field.STORED_PHYSICAL_OFFSET].copy(),
-            rows[:, Field.STORE_SIZE].copy(),
+            columns,
             rows[:, Field.STORED_PHYSICAL_OFFSET] == rows[:, Field.POSITION] + base,
-            bases,
-            counts,
-            np.full(len(rows), NO_CODE) if self._codes_of is None else self._codes_of(run, base),
-            rows[:, Field.STORE_TIMESTAMP].copy(),
+            *self._batches(run, topics, columns[Column.SLOT]),
+            np.ones(len(rows), np.bool_),
         )
         self._parts.append(part)
         self._waiting += len(rows)
@@ -146,18 +147,17 @@ class Dispatcher:
         if len(extra.records):
             codes = [self._codes.setdefault(name, len(self._codes)) for name in extra.names]
             which = extra.records
+            columns = part.columns[:, which]
+            columns[Column.SLOT] = extra.slots
             self._parts.append(
                 _Part(
                     np.array(codes, np.int64)[extra.name_of],
                     extra.queue_ids,
-                    extra.slots,
-                    part.offsets[which],
-                    part.sizes[which],
-                    part.ordinary[which],
+                    columns,
+                    part.in_place[which],
                     extra.slots,
                     np.ones(len(which), np.int64),
-                    part.codes[which],
-                    part.times[which],
+                    np.zeros(len(which), np.bool_),
                 )
             )
             self._waiting += len(which)
@@ -187,9 +187,10 @@ class Dispatcher:
         """Appends what was collected."""
         if not self._parts:
             return
-        columns = [np.concatenate([getattr(part, name) for part in self._parts]) for name in _Part.__slots__]
+        topics, queue_ids, columns, in_place, first, counts, own = (
+            np.concatenate([getattr(part, name) for part in self._parts], axis=-1) for name in _Part.__slots__
+        )
         self._parts, self._waiting = [], 0
-        topics, queue_ids, *rest = columns
         order = np.lexsort((queue_ids, topics))
         changes = (np.diff(topics[order]) != 0) | (np.diff(queue_ids[order]) != 0)
         borders = [0, *(np.flatnonzero(changes) + 1).tolist(), len(order)]
@@ -197,5 +198,4 @@ class Dispatcher:
         for start, end in pairwise(borders):
             which = order[start:end]
             queue = self._queue_of(names[topics[which[0]]], int(queue_ids[which[0]]))
-            slots, offsets, sizes, ordinary, bases, counts, codes, times = (column[which] for column in rest)
-            queue.append(QueueRecords(offsets, sizes, slots, ordinary, bases, counts, codes, times))
+            queue.append(QueueRecords(columns, which, in_place, first, counts, own[which]))

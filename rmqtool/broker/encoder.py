@@ -31,9 +31,9 @@ from formats.primitives import HostV4, HostV6, sizeof
 from rmqtool.scan.fields import ROW_WIDTH, Field
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import numpy.typing as npt
+
+    from rmqtool.scan.kernel_types import Kernels
 
     Bytes = npt.NDArray[np.uint8]
     Ints = npt.NDArray[np.int64]
@@ -102,7 +102,7 @@ class MessageColumns:
         rows[:, Field.STORE_SIZE] = sizes
         return sizes
 
-    def write(self, places: Ints, out: Bytes, kernels: ModuleType, *, crc_trailer: bool = False) -> None:
+    def write(self, places: Ints, out: Bytes, kernels: Kernels, *, crc_trailer: bool = False) -> None:
         """Writes the records to their places (bytes) of `out`, which must have room for them.
 
         crc_trailer: the properties end with the bytes that `formats.crc_trailer.reserve` keeps free.

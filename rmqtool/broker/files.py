@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
 from rmqtool.errors import StoreIOError
-from rmqtool.store.writing import Folder, create, open_for_writing, parent_of
+from rmqtool.store.writing import Folder, create_sized, open_for_writing, parent_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,7 +113,7 @@ class StoreFiles:
         try:
             descriptor = open_for_writing(self._at(path))
         except FileNotFoundError:
-            descriptor = self._create(path)
+            descriptor = self._create(path, size)
         self._open[path] = descriptor
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
@@ -125,7 +125,7 @@ class StoreFiles:
             os.close(self._open.popitem(last=False)[1])
         return descriptor
 
-    def _create(self, path: str) -> int:
+    def _create(self, path: str, size: int) -> int:
         folders = path.split("/")[:-1]
         for depth in range(1, len(folders) + 1):
             with (
@@ -134,7 +134,7 @@ class StoreFiles:
             ):
                 os.mkdir(name, dir_fd=folder)
                 self._renamed.add("/".join(folders[: depth - 1]))
-        descriptor = create(self._at(path))
+        descriptor = create_sized(self._at(path), size)
         self._renamed.add("/".join(folders))
         return descriptor
 

@@ -20,12 +20,12 @@ from rmqtool.scan.index import ITEM, SLOT, read_header
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import tzinfo
-    from types import ModuleType
 
     import numpy.typing as npt
 
     from rmqtool.broker.file_rules import FileRules
     from rmqtool.broker.files import FileWriter
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.files import StoreFile
 
     Ints = npt.NDArray[np.int64]
@@ -98,7 +98,7 @@ class IndexFile:
         path: str,
         rules: FileRules,
         files: FileWriter,
-        kernels: ModuleType,
+        kernels: Kernels,
         after: FileEnd = FileEnd(),
         kept: StoreFile | None = None,
     ) -> None:
@@ -198,13 +198,14 @@ class IndexFile:
         if self._kept is not None and self._kept[0] == self.items:
             return
         self._flush()
-        for first, end in self._changed():
-            data = self._slots[first:end].astype(SLOT).tobytes()
-            self._files.write(self.path, self._size, slot_position(first), data)
         values = {place.name.lower(): int(self._state[place]) for place in Keys if place < Keys.EVERY_PUT}
         if not self.items and not self._rules.header_at_stop:
             values["index_count"] = 0
+        # in front of the slots: by its times a start after a kill in between gives the file up
         self._files.write(self.path, self._size, 0, Header.build(values))
+        for first, end in self._changed():
+            data = self._slots[first:end].astype(SLOT).tobytes()
+            self._files.write(self.path, self._size, slot_position(first), data)
 
     def _changed(self) -> Iterator[tuple[int, int]]:
         """Ranges of slots to write: all that changed in a kept file, the blocks in use of a new one."""
@@ -225,7 +226,7 @@ class IndexFiles:
         self,
         rules: FileRules,
         files: FileWriter,
-        kernels: ModuleType,
+        kernels: Kernels,
         next_name: Callable[[int], str],
         last: IndexFile | None = None,
     ) -> None:

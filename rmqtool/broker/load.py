@@ -37,6 +37,9 @@ class Refusal:
     path: str | None = None
     setting: str | None = None
 
+    def __str__(self) -> str:
+        return f"{self.message} ({self.path})" if self.path else self.message
+
 
 class RefusedError(Exception):
     """The load ends here; what was deleted before stays deleted."""

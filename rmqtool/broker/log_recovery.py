@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from formats.checkpoint import min_timestamp, min_timestamp_index
 from formats.commitlog import MESSAGE_MAGIC_CODE, MESSAGE_MAGIC_CODE_V2, SysFlag
-from rmqtool.broker.log_walk import FileWalk, Halt, Reading
+from rmqtool.broker.log_walk import FileWalk, Halt
 from rmqtool.broker.record_check import Rules, StopReason
 from rmqtool.broker.traits import NormalStart
 from rmqtool.scan import fields as f
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rmqtool.broker.mapped_files import MappedFile
     from rmqtool.broker.settings import StartSettings
     from rmqtool.broker.traits import Traits
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.scan.parallel import Lane
 
 _SCANNED_FILES = 3
@@ -88,7 +89,7 @@ def recover_log(
     start: int,
     size: int,
     rules: Rules,
-    reading: Reading,
+    reading: ReadOptions,
     take: Callable[[Records, int], object],
 ) -> LogEnd:
     """Reads the files from `start` on as recovery does. size: bytes of a file. take: told every run.
@@ -120,7 +121,7 @@ def recover_log(
 
 
 def walk_file(
-    one: MappedFile, limit: int, rules: Rules, reading: Reading, lane: Lane
+    one: MappedFile, limit: int, rules: Rules, reading: ReadOptions, lane: Lane
 ) -> Iterator[Records | Halt]:
     """Everything from the first byte of a file on."""
     if one.file is None:
@@ -130,5 +131,5 @@ def walk_file(
         for item in FileWalk(source, one.base, limit, rules, reading.kernels, lane).walk(0):
             yield item
             end = int(item.rows[-1, Field.POSITION]) if isinstance(item, Records) else limit
-            reading.told(end - done)
+            reading.done(end - done)
             done = end

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,48 +13,18 @@ from rmqtool.scan.events import Records
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status, Stop
 from rmqtool.scan.parallel import Lane
 from rmqtool.scan.windows import Windows
-from rmqtool.store.access import Access
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import ModuleType
+    from collections.abc import Iterator
 
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.bytes import ByteSource
-    from rmqtool.store.files import StoreFile
 
 BATCH_ROWS = 16_384
 
-COPIED = Access("pread")
-
 
 class BudgetEndedError(Exception):
-    """The time given to the work is over; `Reading.advance` raises it."""
-
-
-ALONE = Lane()
-"""of work that has no other beside it"""
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How to read. access: how files are opened; what a mapping cannot give is read anew (`spoiled`).
-
-    advance: told how many bytes are done; it raises `BudgetEndedError` to end the work.
-    """
-
-    kernels: ModuleType
-    access: Access = COPIED
-    jobs: int = 1
-    advance: Callable[[int], object] | None = None
-
-    def told(self, count: int) -> None:
-        """`count` more bytes are done; with 0 only a chance to end the work."""
-        if self.advance is not None:
-            self.advance(count)
-
-    def open(self, file: StoreFile, lane: Lane = ALONE) -> ByteSource:
-        """A file of the log, for the thread of this lane."""
-        return file.open(replace(self.access, stop=lane.stop))
+    """The time given to the work is over; `ReadOptions.advance` raises it."""
 
 
 def copied_bytes(source: ByteSource, run: Records) -> int:
@@ -81,7 +51,7 @@ class FileWalk:
     base: int
     limit: int
     rules: Rules
-    kernels: ModuleType
+    kernels: Kernels
     lane: Lane = field(default_factory=Lane)
     _windows: Windows = field(init=False)
 

@@ -12,7 +12,7 @@ from rmqtool.broker.java import file_name, rem
 
 if TYPE_CHECKING:
     from rmqtool.broker.appended_units import AppendedUnits
-    from rmqtool.broker.files import Disk
+    from rmqtool.broker.files import Bytes, Disk
     from rmqtool.store.files import StoreFile
 
 
@@ -91,10 +91,16 @@ class MappedFiles:
 
     def _create(self, base: int, *, first: bool) -> MappedFile:
         made = MappedFile(base, 0, f"{self.directory}/{file_name(base)}", None, first)
-        self.files.append(made)
         if self.disk is not None:
             self.disk.write(made.path, self.size, 0, b"")
+        self.files.append(made)
         return made
+
+    def write(self, file: MappedFile, data: Bytes, time: int | None = None) -> None:
+        """Bytes behind those of a file (`MappedFile#appendMessage`); time: see `FileWriter.write`."""
+        if self.disk is not None:
+            self.disk.write(file.path, self.size, file.wrote, data, time)
+        file.wrote += len(data)
 
     def at(self, offset: int, *, or_first: bool = False) -> MappedFile | None:
         """`#findMappedFileByOffset`."""

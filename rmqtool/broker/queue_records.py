@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from rmqtool.scan.fields import Column
+
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     Ints = npt.NDArray[np.int64]
@@ -18,34 +21,65 @@ NO_CODE = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class QueueRecords:
-    """Records for one queue in the order of the log.
+    """Records for one queue.
 
-    offsets: physical offset fields. sizes: total sizes. slots: queue offsets. ordinary: whether the record
-    lies where its field says. bases, counts: first queue offset and number of the messages in it, which
-    only batch queues ask for. codes: tags codes of their entries, or `NO_CODE`. times: store timestamps (ms).
-    INT64 columns.
+    columns: `fields.Column`, of this queue's records and of others. chosen: the places of its own in them,
+    in the order of the log. By column: `in_place`, whether the record lies where its field says (None: all);
+    `first`, `counts`, the first queue offset and the number of the messages in it, which only batch queues
+    ask for (None: one message, at its slot). own: which of the chosen name this queue as their own, where
+    others came by multi-dispatch (None: all).
     """
 
-    offsets: Ints
-    sizes: Ints
-    slots: Ints
-    ordinary: Flags
-    bases: Ints
-    counts: Ints
-    codes: Ints
-    times: Ints
-
-    def __getitem__(self, part: slice) -> QueueRecords:
-        return QueueRecords(
-            self.offsets[part],
-            self.sizes[part],
-            self.slots[part],
-            self.ordinary[part],
-            self.bases[part],
-            self.counts[part],
-            self.codes[part],
-            self.times[part],
-        )
+    columns: Ints
+    chosen: Ints
+    in_place: Flags | None = None
+    first: Ints | None = None
+    counts: Ints | None = None
+    own: Flags | None = None
 
     def __len__(self) -> int:
-        return len(self.offsets)
+        return len(self.chosen)
+
+    def behind(self, count: int) -> QueueRecords:
+        """Without the first of them."""
+        own = None if self.own is None else self.own[count:]
+        return replace(self, chosen=self.chosen[count:], own=own)
+
+    @property
+    def slots(self) -> Ints:
+        """Queue offsets."""
+        return self._column(Column.SLOT)
+
+    @property
+    def offsets(self) -> Ints:
+        """Physical offsets."""
+        return self._column(Column.OFFSET)
+
+    @property
+    def sizes(self) -> Ints:
+        """Bytes of the whole records."""
+        return self._column(Column.SIZE)
+
+    @property
+    def codes(self) -> Ints:
+        """Tags codes, or `NO_CODE`."""
+        return self._column(Column.CODE)
+
+    @property
+    def times(self) -> Ints:
+        """Store timestamps (ms)."""
+        return self._column(Column.TIME)
+
+    @property
+    def bases(self) -> Ints:
+        """Queue offset of the first message in each."""
+        return self.slots if self.first is None else self.first[self.chosen]
+
+    @property
+    def messages(self) -> Ints:
+        """Number of messages in each."""
+        return np.ones(len(self), np.int64) if self.counts is None else self.counts[self.chosen]
+
+    def _column(self, row: Column) -> Ints:
+        found: Ints = self.columns[row, self.chosen]
+        return found

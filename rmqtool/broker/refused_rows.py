@@ -16,12 +16,11 @@ from rmqtool.broker.record_check import check_record
 from rmqtool.scan.fields import CrcState, Field
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import numpy.typing as npt
 
     from rmqtool.broker.record_check import Rules, Verdict
     from rmqtool.scan.events import Records
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.bytes import ByteSource
 
     Flags = npt.NDArray[np.bool_]
@@ -33,7 +32,7 @@ _INNER = (_INTEGER.format("INNER_NUM", 4), _INTEGER.format("INNER_BASE", 18))
 
 
 def first_refused(
-    run: Records, source: ByteSource, limit: int, rules: Rules, kernels: ModuleType
+    run: Records, source: ByteSource, limit: int, rules: Rules, kernels: Kernels
 ) -> tuple[int, Verdict] | None:
     """(index, verdict) of the first record of a run that the broker does not take."""
     for index in np.flatnonzero(_suspicious(run, rules, kernels)).tolist():
@@ -43,7 +42,7 @@ def first_refused(
     return None
 
 
-def _suspicious(run: Records, rules: Rules, kernels: ModuleType) -> Flags:
+def _suspicious(run: Records, rules: Rules, kernels: Kernels) -> Flags:
     rows = run.rows
     found: Flags = np.zeros(len(rows), np.bool_)
     if not rules.traits.long_topics:

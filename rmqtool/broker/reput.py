@@ -18,8 +18,8 @@ from rmqtool.scan.fields import Field
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rmqtool.broker.log_walk import Reading
     from rmqtool.broker.mapped_files import MappedFile, MappedFiles
+    from rmqtool.scan.options import ReadOptions
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Reput:
     offset: int
     end: int
     rules: Rules
-    reading: Reading
+    reading: ReadOptions
     take: Callable[[Records, int], object]
     bounded: bool
     """since 5.0 nothing is read that reaches beyond `end`"""

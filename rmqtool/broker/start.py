@@ -35,10 +35,10 @@ from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
     from rmqtool.broker.files import StoreFiles
-    from rmqtool.broker.log_walk import Reading
     from rmqtool.broker.settings import StartSettings
     from rmqtool.broker.traits import Traits
     from rmqtool.scan.events import Records
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
 AnyQueue: TypeAlias = ConsumeQueue | BatchConsumeQueue
@@ -82,7 +82,7 @@ class Start:
         store: Store,
         traits: Traits,
         settings: StartSettings,
-        reading: Reading,
+        reading: ReadOptions,
         *,
         keep_units: bool = False,
         files: StoreFiles | None = None,
@@ -171,7 +171,7 @@ class Start:
             for path in self.index.deleted:
                 self._files.remove(path)
         for queue in self.queues.values():
-            self.reading.told(0)
+            self.reading.done(0)
             queue.recover()
             if isinstance(queue, ConsumeQueue) and self.settings.extension and queue.recovered:
                 address = last_address(queue.recovered, "pread")
@@ -226,7 +226,8 @@ class Start:
         if kind == _KINDS[1]:
             return BatchConsumeQueue(topic, number, files, "pread")
         floor = max(self.log.min_offset, 0)
-        return ConsumeQueue(topic, number, files, "pread", floor, keep_units=self._keep_units)
+        kernels = self.reading.kernels
+        return ConsumeQueue(topic, number, files, "pread", floor, kernels, keep_units=self._keep_units)
 
     def _queue(self, topic: str, number: int) -> AnyQueue:
         found = self.queues.get((topic, number))

@@ -13,11 +13,11 @@ from rmqtool.scan.lanes import Lanes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import ModuleType
 
     import numpy.typing as npt
 
     from rmqtool.scan.events import Records
+    from rmqtool.scan.kernel_types import Kernels
 
     Ints = npt.NDArray[np.int64]
 
@@ -32,7 +32,7 @@ class TagsCodes:
     """
 
     def __init__(
-        self, kernels: ModuleType, levels: Mapping[int, int] | None = None, *, delayed: bool = True
+        self, kernels: Kernels, levels: Mapping[int, int] | None = None, *, delayed: bool = True
     ) -> None:
         self._lanes = Lanes(kernels, _ROOM, levels)
         self._delayed = delayed

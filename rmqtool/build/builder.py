@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formats.commitlog import SysFlag, transaction_of
+from rmqtool.broker.queue_records import QueueRecords
 from rmqtool.build.further import further_columns, set_batches
-from rmqtool.build.queues import BatchQueue, PlainQueue, QueueSink
+from rmqtool.build.queues import Queues, QueueSink
 from rmqtool.scan.fields import Column, Field, Issue
 from rmqtool.scan.lanes import Lanes
 from rmqtool.scan.multi import MultiDispatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
     import numpy.typing as npt
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rmqtool.build.run import Run
     from rmqtool.build.spool import KeySpool
     from rmqtool.scan.events import Records
+    from rmqtool.scan.kernel_types import Kernels
 
     Ints = npt.NDArray[np.int64]
     Key = tuple[str, int]
@@ -39,32 +40,6 @@ _LEAST_RECORD = 91
 
 _LONGEST_NAME = 255
 """bytes of a directory's name, on all usual file systems"""
-
-
-class Queues:
-    """Queues by topic and number, each made when its first record comes."""
-
-    def __init__(self, rules: FileRules, files: DerivedFiles, kernels: ModuleType) -> None:
-        self._rules = rules
-        self._files = files
-        self._kernels = kernels
-        self.made: dict[Key, PlainQueue | BatchQueue] = {}
-
-    def plain(self, key: Key, columns: Ints, chosen: Ints, lost: int, own: Ints | None = None) -> None:
-        """See `PlainQueue.append`."""
-        queue = self.made.get(key)
-        if queue is None:
-            queue = self.made[key] = PlainQueue(*key, self._rules, self._files, self._kernels)
-        if isinstance(queue, PlainQueue):
-            queue.append(columns, chosen, lost, own)
-
-    def batches(self, key: Key, columns: Ints, chosen: Ints, counts: Ints) -> None:
-        """See `BatchQueue.append`."""
-        queue = self.made.get(key)
-        if queue is None:
-            queue = self.made[key] = BatchQueue(*key, self._rules, self._files)
-        if isinstance(queue, BatchQueue):
-            queue.append(columns, chosen, counts)
 
 
 @dataclass
@@ -83,7 +58,7 @@ class QueueBuilder:
     """Takes runs of records in the order of the log and writes the files of their queues.
 
     wanted: whether the queue of a topic and number is built, None for all. sink: gets the columns in the
-    place of queues of its own. `queues` are those that were made, by topic and number. Memory: `CHUNK_ROWS`
+    place of queues of its own, which are `queues`. Memory: `CHUNK_ROWS`
     columns, and some hundred bytes for each queue.
     """
 
@@ -91,13 +66,12 @@ class QueueBuilder:
         self,
         rules: FileRules,
         files: DerivedFiles,
-        kernels: ModuleType,
+        kernels: Kernels,
         wanted: Callable[[str, int], bool] | None = None,
         sink: QueueSink | None = None,
     ) -> None:
-        made = Queues(rules, files, kernels)
-        self.queues = made.made
-        self._sink: QueueSink = made if sink is None else sink
+        self.queues = Queues(rules, files, kernels)
+        self._sink: QueueSink = self.queues if sink is None else sink
         self._rules = rules
         self._kernels = kernels
         self._wanted = wanted
@@ -140,11 +114,11 @@ class QueueBuilder:
             if not self._takes(key, len(chosen)):
                 continue
             if key[0] in self._rules.batch_topics:
-                self._sink.batches(key, columns, chosen, self._counts)
+                self._sink.append(key, QueueRecords(columns, chosen, counts=self._counts), self.lost)
             elif key in extra:
                 self._merge(key, columns[:, chosen], extra.pop(key))
             else:
-                self._sink.plain(key, columns, chosen, self.lost)
+                self._sink.append(key, QueueRecords(columns, chosen), self.lost)
         for key, parts in extra.items():
             if key[0] not in self._rules.batch_topics and self._takes(key, len(parts)):
                 self._merge(key, columns[:, :0], parts)
@@ -154,7 +128,7 @@ class QueueBuilder:
         """Records that name the queue as their own, and others, in the order of the log."""
         columns = np.concatenate([own, *parts], axis=1)
         order = np.argsort(columns[Column.OFFSET], kind="stable")
-        self._sink.plain(key, columns, order, self.lost, np.arange(own.shape[1]))
+        self._sink.append(key, QueueRecords(columns, order, own=order < own.shape[1]), self.lost)
 
     def _takes(self, key: Key, records: int) -> bool:
         """Whether a queue of so many records is wanted, and can be."""

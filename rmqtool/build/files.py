@@ -63,7 +63,7 @@ class DerivedFiles:
             raise StoreIOError(f"{place}: {error.strerror}") from error
         self.times[path] = time
 
-    def drop(self, path: str) -> None:
+    def remove(self, path: str) -> None:
         """Takes a file away that was written."""
         self.place(path).unlink()
         del self.times[path]

@@ -11,11 +11,10 @@ from rmqtool.scan.fields import Column
 from rmqtool.scan.multi import ExtraRows, extra_rows, inner_batches
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import numpy.typing as npt
 
     from rmqtool.broker.file_rules import FileRules
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.scan.lanes import Lanes
 
     Ints = npt.NDArray[np.int64]
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def set_batches(
-    lanes: Lanes, run: Records, here: slice, counts: Ints, rules: FileRules, kernels: ModuleType
+    lanes: Lanes, run: Records, here: slice, counts: Ints, rules: FileRules, kernels: Kernels
 ) -> None:
     """First queue offset and number of messages of the records in columns `here` that go to batch queues."""
     columns = lanes.columns
@@ -40,7 +39,7 @@ def set_batches(
 
 
 def further_columns(
-    lanes: Lanes, run: Records, here: slice, rules: FileRules, kernels: ModuleType
+    lanes: Lanes, run: Records, here: slice, rules: FileRules, kernels: Kernels
 ) -> tuple[dict[Key, list[Ints]], ExtraRows]:
     """Columns of the queues that the records in columns `here` name besides their own, a column a unit."""
     columns = lanes.columns[:, here]

@@ -19,10 +19,10 @@ from rmqtool.build.spool import read_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from types import ModuleType
 
     from rmqtool.broker.file_rules import FileRules
     from rmqtool.build.files import DerivedFiles
+    from rmqtool.scan.kernel_types import Kernels
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class IndexShare:
     after: FileEnd
     ranges: tuple[tuple[str, int, int], ...]
 
-    def build(self, rules: FileRules, files: DerivedFiles, kernels: ModuleType) -> None:
+    def build(self, rules: FileRules, files: DerivedFiles, kernels: Kernels) -> None:
         """Writes the file."""
         file = IndexFile(self.path, rules, files, kernels, self.after)
         for place, start, count in self.ranges:

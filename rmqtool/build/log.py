@@ -14,11 +14,10 @@ from rmqtool.scan.fields import CrcState, Field
 from rmqtool.scan.reader import Expired, LogReader
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from rmqtool.build.builder import Builder
     from rmqtool.scan.events import Event, Records
-    from rmqtool.scan.reader import ReadOptions
+    from rmqtool.scan.kernel_types import Kernels
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.segments import Segment, SegmentSet
 
 BATCH_ROWS = 2048
@@ -68,7 +67,7 @@ class Heard:
         self.lost_bytes += more.lost_bytes
 
 
-def build_log(segments: SegmentSet, builder: Builder, kernels: ModuleType, how: ReadOptions) -> Heard:
+def build_log(segments: SegmentSet, builder: Builder, kernels: Kernels, how: ReadOptions) -> Heard:
     """Feeds every record of the log to the builder and closes it; what else there was.
 
     Bytes between two records that are none make a gap, as does a missing file: queues keep the places of

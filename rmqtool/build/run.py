@@ -11,9 +11,9 @@ from rmqtool.scan.events import Records
 from rmqtool.scan.keys import key_hashes
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import numpy.typing as npt
+
+    from rmqtool.scan.kernel_types import Kernels
 
     Ints = npt.NDArray[np.int64]
     Int32s = npt.NDArray[np.int32]
@@ -43,7 +43,7 @@ class Run:
         return self.records.rows.nbytes + self.records.window.nbytes + self.hashes.nbytes
 
 
-def run_of(records: Records, base: int, kernels: ModuleType, *, keyed: bool, copied: bool = False) -> Run:
+def run_of(records: Records, base: int, kernels: Kernels, *, keyed: bool, copied: bool = False) -> Run:
     """Work on one run that any thread, or any executor, can do.
 
     keyed: hash the keys for an index. copied: the rows, too, which are overwritten when the scan goes on.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from rmqtool.broker.index_files import FileEnd
+from rmqtool.broker.queue_records import QueueRecords
 from rmqtool.errors import StoreIOError
 from rmqtool.scan.fields import Column
 from rmqtool.store.writing import open_regular, way_to_own
@@ -84,22 +85,16 @@ class QueueSpool:
         self._file = file
         self.places: list[list[tuple[int, int]]] = [[] for _ in range(buckets)]
 
-    def plain(self, key: Key, columns: Ints, chosen: Ints, lost: int, own: Ints | None = None) -> None:
-        """See `PlainQueue.append`."""
-        if own is None:
-            self._keep(key, columns, chosen, (_PLAIN, lost), b"")
-        else:
-            more = np.isin(chosen, own).astype(np.int64).tobytes()
-            self._keep(key, columns, chosen, (_MERGED, lost), more)
-
-    def batches(self, key: Key, columns: Ints, chosen: Ints, counts: Ints) -> None:
-        """See `BatchQueue.append`."""
-        self._keep(key, columns, chosen, (_BATCHES, 0), counts[chosen].tobytes())
-
-    def _keep(self, key: Key, columns: Ints, chosen: Ints, how: tuple[int, int], more: bytes) -> None:
+    def append(self, key: Key, run: QueueRecords, lost: int) -> None:
+        """See `ConsumeQueue.append`."""
+        kind, more = _PLAIN, b""
+        if run.counts is not None:
+            kind, more = _BATCHES, run.messages.tobytes()
+        elif run.own is not None:
+            kind, more = _MERGED, run.own.astype(np.int64).tobytes()
         name = key[0].encode()
-        head = np.array([len(name), key[1], len(chosen), *how], np.int64).tobytes()
-        kept = columns[np.array(_KEPT)[:, None], chosen].tobytes()
+        head = np.array([len(name), key[1], len(run), kind, lost], np.int64).tobytes()
+        kept = run.columns[np.array(_KEPT)[:, None], run.chosen].tobytes()
         placed = self._file.add(b"".join((head, name, kept, more)))
         self.places[bucket_of(key, len(self.places))].append(placed)
 
@@ -114,11 +109,8 @@ def feed(data: bytes, sink: QueueSink, lost: int) -> None:
     columns = np.zeros((len(Column), count), np.int64)
     columns[np.array(_KEPT)] = values[: len(_KEPT) * count].reshape(len(_KEPT), count)
     rest, chosen = values[len(_KEPT) * count :], np.arange(count, dtype=np.int64)
-    if kind == _BATCHES:
-        sink.batches(key, columns, chosen, rest)
-    else:
-        own = np.flatnonzero(rest) if kind == _MERGED else None
-        sink.plain(key, columns, chosen, lost + more_lost, own)
+    counts, own = (rest if kind == _BATCHES else None), (rest != 0 if kind == _MERGED else None)
+    sink.append(key, QueueRecords(columns, chosen, counts=counts, own=own), lost + more_lost)
 
 
 @dataclass

@@ -22,22 +22,21 @@ from rmqtool.scan.reader import BATCH_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
     import numpy as np
     import numpy.typing as npt
 
     from rmqtool.check.findings import Finding
     from rmqtool.check.index_keys import Keys, Unindexed
-    from rmqtool.check.reading import Reading
     from rmqtool.check.times import Times
     from rmqtool.scan.events import Records
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.scan.lanes import Placed
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import Segment
 
     Ints = npt.NDArray[np.int64]
-    Deep = Callable[[Records, Segment, ModuleType], list[Finding]]
+    Deep = Callable[[Records, Segment, Kernels], list[Finding]]
 
 _BASE = 2000
 """bytes of an account without its columns, about"""
@@ -74,7 +73,7 @@ class Accounting:
     unindexed: no index has one. starts: positions of records are wanted.
     """
 
-    kernels: ModuleType
+    kernels: Kernels
     level: Level = Level.DEFAULT
     until: int | None = None
     forced: bool = False
@@ -83,10 +82,10 @@ class Accounting:
     starts: bool = False
 
     @classmethod
-    def of(cls, store: Store, kernels: ModuleType, reading: Reading, until: int | None = None) -> Accounting:
+    def of(cls, store: Store, kernels: Kernels, level: Level, until: int | None = None) -> Accounting:
         """As the settings of a store want it."""
         forced = store.config is not None and store.config.force_verify_prop_crc
-        return cls(kernels, reading.level, until, forced)
+        return cls(kernels, level, until, forced)
 
     def __call__(self, segment: Segment) -> Callable[[Records], Account]:
         """For the runs of one segment, in their order."""

@@ -21,13 +21,13 @@ from rmqtool.scan.lanes import GatheredLanes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from types import ModuleType
 
     import numpy.typing as npt
 
     from rmqtool.check.findings import Finding
     from rmqtool.check.queue_files import QueueUnits
     from rmqtool.scan.files import FileReader
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.scan.lanes import Placed
 
     Ints = npt.NDArray[np.int64]
@@ -49,7 +49,7 @@ class CrossCheck:
         queues: Queues,
         batches: Queues,
         reader: FileReader,
-        kernels: ModuleType,
+        kernels: Kernels,
         *,
         stretched: bool = False,
     ) -> None:

@@ -19,12 +19,12 @@ from rmqtool.scan.text import gather
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import ModuleType
 
     import numpy.typing as npt
 
     from rmqtool.check.findings import Finding
     from rmqtool.scan.events import Records
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.segments import Segment
 
     Ints = npt.NDArray[np.int64]
@@ -36,7 +36,7 @@ _MOST_MESSAGES = (1 << 15) - 1
 _SEPARATOR = 1
 
 
-def inside(run: Records, segment: Segment, kernels: ModuleType) -> list[Finding]:
+def inside(run: Records, segment: Segment, kernels: Kernels) -> list[Finding]:
     """What is wrong inside of these records, made with `Check.ALL`; those with a bad CRC are passed over.
 
     A body may grow to `bodies.PLAIN_LIMIT` bytes, one at a time; what wants more is a finding.
@@ -88,7 +88,7 @@ def _batch(run: Records, row: Ints, segment: Segment, plain: bytes) -> Iterator[
         yield about("CL-INNER-COUNT", row, segment, part=INNER_NUM, expected=said, found=count)
 
 
-def _properties(run: Records, segment: Segment, kernels: ModuleType) -> Iterator[Finding]:
+def _properties(run: Records, segment: Segment, kernels: Kernels) -> Iterator[Finding]:
     """Properties that releases read differently, and those of which only the last counts."""
     rows = run.rows
     positions = rows[:, Field.PROPERTIES_POSITION] - run.origin

@@ -50,27 +50,19 @@ class RecordsAt:
 
     def get(self, offset: int) -> Found | None:
         """The record that begins there; None when none does."""
-        place = self._segments.locate(offset)
-        if place is None:
+        there = self._reader.at(self._segments, offset, lambda segment: self._files.get(segment.file))
+        if there is None or there.row is None:
             return None
-        segment, position = place
-        row, window, *_ = self._reader.read(self._files.get(segment.file), segment.base, position)
-        if row is None:
-            return None
-
-        def text(at: Field) -> bytes:
-            start = row[at] - position
-            return window[start : start + max(row[at + 1], 0)].tobytes()
-
+        row = there.row
         return Found(
-            segment.file.shown,
-            position,
-            text(Field.TOPIC_POSITION).decode("utf-8", "replace"),
+            there.segment.file.shown,
+            there.position,
+            there.text(Field.TOPIC_POSITION).decode("utf-8", "replace"),
             row[Field.QUEUE_ID],
             row[Field.QUEUE_OFFSET],
             row[Field.STORE_SIZE],
             row[Field.SYS_FLAG] >> 2 & 3,
-            decode(text(Field.PROPERTIES_POSITION)),
+            decode(there.text(Field.PROPERTIES_POSITION)),
             row[Field.STORE_TIMESTAMP],
         )
 

@@ -27,13 +27,13 @@ from rmqtool.store.layout import StoreForm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import ModuleType
 
     from rmqtool.check.findings import Finding
     from rmqtool.check.index_keys import Keys
     from rmqtool.check.index_match import Loose
     from rmqtool.check.index_reading import IndexFile
     from rmqtool.check.ranges import Ranges
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.access import OpenMode
     from rmqtool.store.layout import Store
 
@@ -58,7 +58,7 @@ class IndexCheck:
     def __init__(
         self,
         store: Store,
-        kernels: ModuleType,
+        kernels: Kernels,
         mode: OpenMode = "auto",
         until: int | None = None,
         *,

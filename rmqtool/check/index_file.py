@@ -24,10 +24,10 @@ from rmqtool.scan.index import read_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import ModuleType
 
     import numpy.typing as npt
 
+    from rmqtool.scan.kernel_types import Hashes
     from rmqtool.store.access import OpenMode
     from rmqtool.store.patched import PatchedSource
 
@@ -53,7 +53,7 @@ class FileCheck:
     def __init__(
         self,
         index: IndexFile,
-        hashes: ModuleType,
+        hashes: Hashes,
         mode: OpenMode,
         mild: Severity | None = None,
         log_end: int = 0,

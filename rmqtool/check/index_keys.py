@@ -11,11 +11,10 @@ from rmqtool.scan.fields import Field
 from rmqtool.scan.keys import key_hashes
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import numpy.typing as npt
 
     from rmqtool.scan.events import Records
+    from rmqtool.scan.kernel_types import Hashes
 
     Ints = npt.NDArray[np.int64]
     Int32s = npt.NDArray[np.int32]
@@ -60,7 +59,7 @@ class Unindexed:
     nbytes = 0
 
 
-def unindexed(hashing: ModuleType, run: Records, segment_base: int) -> Unindexed:
+def unindexed(hashing: Hashes, run: Records, segment_base: int) -> Unindexed:
     """Of a run of records. hashing: of `kernels.hashes`."""
     found = np.zeros(3, np.int64)
     hashing.keyed(run.window, run.origin, run.rows, found)
@@ -74,7 +73,7 @@ def unindexed(hashing: ModuleType, run: Records, segment_base: int) -> Unindexed
 _PLACE = [Field.POSITION, Field.POSITION, Field.STORE_SIZE]
 
 
-def keys_of(hashing: ModuleType, run: Records, segment_base: int) -> Keys:
+def keys_of(hashing: Hashes, run: Records, segment_base: int) -> Keys:
     """What a broker puts into the index for these records. hashing: of `kernels.hashes`."""
     hashes, owners = key_hashes(hashing, run)
     rows = run.rows

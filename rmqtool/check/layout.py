@@ -53,6 +53,14 @@ def check_layout(store: Store) -> Iterator[Finding]:
     yield from _no_log(store)
 
 
+def blocked_topics(store: Store, topics: Collection[str]) -> Iterator[Finding]:
+    """The same of topics that only the log knows: something else in the place of their directory."""
+    if store.form is StoreForm.STORE:
+        known = set(store.listing.blocked(store.topics))
+        for path in sorted(set(store.listing.blocked(topics)) - known):
+            yield finding("DIR-BLOCKED", path=path)
+
+
 def _strangers(store: Store, told: Collection[str]) -> Iterator[Finding]:
     """Files of no known kind; those below a directory of no known kind are counted with it.
 

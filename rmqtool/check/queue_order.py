@@ -13,12 +13,12 @@ from rmqtool.scan.units import INVALID, OK, PRE_BLANK, ZERO, unit_states
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from types import ModuleType
 
     import numpy.typing as npt
 
     from rmqtool.check.findings import Finding
     from rmqtool.check.queue_files import QueueUnits, Units
+    from rmqtool.scan.kernel_types import Dispatch
     from rmqtool.store.files import StoreFile
 
     Ints = npt.NDArray[np.int64]
@@ -32,7 +32,7 @@ class _Run(NamedTuple):
     offset: int = 0
 
 
-def check_units(queue: QueueUnits, kernels: ModuleType) -> Iterator[Finding]:
+def check_units(queue: QueueUnits, kernels: Dispatch) -> Iterator[Finding]:
     """Holes, units without meaning, wrong order, fillers behind data, in all files of a queue.
 
     kernels: `scan.kernels.dispatch` or its twin.

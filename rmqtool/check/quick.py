@@ -13,14 +13,13 @@ from rmqtool.check.log import blank_findings, gap_finding, tail_finding
 from rmqtool.check.queue_files import OpenFiles, QueueUnits
 from rmqtool.check.queue_order import check_units, unreadable_units
 from rmqtool.check.topics import QueueEnds
-from rmqtool.errors import RmqtoolError, VanishedError
+from rmqtool.errors import RmqtoolError
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Blank, End, Gap, Records, Tail, Unreadable
 from rmqtool.scan.fields import Check, Field, Issue, Stop
-from rmqtool.scan.log import data_bytes, open_patched
 from rmqtool.scan.one import RecordReader
-from rmqtool.scan.parallel import Lane
-from rmqtool.scan.segment import SegmentScan
+from rmqtool.scan.opened import opened, unread
+from rmqtool.scan.options import data_bytes
 from rmqtool.store.layout import FileKind
 
 if TYPE_CHECKING:
@@ -28,7 +27,8 @@ if TYPE_CHECKING:
 
     from rmqtool.check.covered import Covered
     from rmqtool.check.findings import Finding
-    from rmqtool.check.reading import Reading
+    from rmqtool.scan.options import ReadOptions
+    from rmqtool.scan.segment import SegmentScan
     from rmqtool.store.access import Access
     from rmqtool.store.layout import Store
     from rmqtool.store.patched import PatchedSource
@@ -48,7 +48,7 @@ class Run(Protocol):
 
     store: Store
     covered: Covered
-    reading: Reading
+    reading: ReadOptions
     index_check: IndexCheck | None
 
     @property
@@ -106,19 +106,20 @@ class QuickCheck:
     def _segment(self, segment: Segment, *, framed: bool) -> Iterator[Finding]:
         run = self._run
         try:
-            source, changed = open_patched(segment, run.access, Lane())
-            with source:
-                if framed:
-                    yield from self._frames(source, segment, moving=run.live or changed)
-                else:
-                    yield from self._first(source, segment)
-        except VanishedError as error:
-            if not run.live:
-                yield run.unreadable(segment, Unreadable(0, segment.size, str(error)))
+            active = framed and self._store.segments.is_active(segment)
+            with opened(segment, run.reading, kernels=self._kernels, active=active, checks=Check.FRAME) as (
+                source,
+                scan,
+            ):
+                yield from (
+                    self._frames(scan, segment, active) if framed else self._first(source, scan, segment)
+                )
         except RmqtoolError as error:
-            yield run.unreadable(segment, Unreadable(0, segment.size, str(error)))
+            lost = unread(error, 0, segment.size, live=run.live)
+            if lost is not None:
+                yield run.unreadable(segment, lost)
 
-    def _first(self, source: PatchedSource, segment: Segment) -> Iterator[Finding]:
+    def _first(self, source: PatchedSource, scan: SegmentScan, segment: Segment) -> Iterator[Finding]:
         """The record at the beginning of a segment, where one must be."""
         row, _, stop, expected, found = self._reader.read(source, segment.base, 0)
         if source.unreadable:
@@ -133,17 +134,13 @@ class QuickCheck:
         elif stop is Stop.ZERO and source.next_data(0) is None:
             yield self._gap(Gap(0, segment.size, stop, expected, found), segment)
         else:
-            scan = SegmentScan(source, segment.base, checks=Check.FRAME, active=False, kernels=self._kernels)
             event = next(iter(scan))
             if isinstance(event, Gap):
                 yield self._gap(event, segment)
 
-    def _frames(self, source: PatchedSource, segment: Segment, *, moving: bool) -> Iterator[Finding]:
+    def _frames(self, scan: SegmentScan, segment: Segment, active: bool) -> Iterator[Finding]:
         """Every frame of a segment. The end of the log is where the last one with data ends."""
-        covered, active = self._run.covered, self._store.segments.is_active(segment)
-        scan = SegmentScan(
-            source, segment.base, checks=Check.FRAME, active=active, kernels=self._kernels, moving=moving
-        )
+        covered = self._run.covered
         for event in scan:
             if isinstance(event, Records):
                 covered.count(Extent.of(event.rows), segment)

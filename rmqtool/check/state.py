@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from formats.checkpoint import CHECKPOINT_SIZE, Abort, Checkpoint, parse_checkpoint
+from formats.checkpoint import CHECKPOINT_SIZE, TIMES, Abort, Checkpoint, parse_checkpoint
 from formats.errors import FormatError
 from formats.primitives import offset_of
+from rmqtool.check.catalogue import Severity
 from rmqtool.check.config_files import check_config
 from rmqtool.check.findings import finding
 from rmqtool.check.topics import QueueEnds, Times, check_offsets, check_topics, in_rocksdb
 from rmqtool.errors import RmqtoolError
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.layout import StoreForm
-from rmqtool.store.live import lock_of
+from rmqtool.store.live import is_live, lock_of
 from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["LogEnd", "QueueEnds", "check_state", "is_unclean"]
 
 _LONG = 8
-_TIMES = ("physic_msg_timestamp", "logics_msg_timestamp", "index_msg_timestamp")
 _MARGIN_MS = 3000
 
 
@@ -112,13 +112,15 @@ def _checkpoint(store: Store, log_end: LogEnd | None, *, unclean: bool) -> Itera
     if any(raw[offset_of(Checkpoint, "reserved") :]):
         first = next(i for i in range(offset_of(Checkpoint, "reserved"), len(raw)) if raw[i])
         yield finding("CP-REST", path=file.shown, position=first, length=len(raw) - first)
-    yield from _times(file.shown, raw, log_end, unclean=unclean)
+    for one in _times(file.shown, raw, log_end, unclean=unclean):
+        # of a store in use the log was read before its checkpoint
+        yield replace(one, severity=Severity.NOTE) if is_live(store) else one
 
 
 def _times(path: str, raw: bytes, log_end: LogEnd | None, *, unclean: bool) -> Iterator[Finding]:
     fields = parse_checkpoint(raw)
     last = log_end.timestamp if log_end is not None else None
-    for name in _TIMES:
+    for name in TIMES:
         value = int(fields[name])
         code = None
         if value < 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from formats.checkpoint import parse_checkpoint
@@ -18,7 +18,7 @@ from rmqtool.check.findings import Tally, finding
 from rmqtool.check.ghosts import Circumstances, ghosts, misplaced
 from rmqtool.check.index import IndexCheck
 from rmqtool.check.index import LogRange as IndexedLog
-from rmqtool.check.layout import check_layout
+from rmqtool.check.layout import blocked_topics, check_layout
 from rmqtool.check.levels import NOT_LOOKED_AT, Level, Phase
 from rmqtool.check.live import border, confirmed, listed_anew
 from rmqtool.check.log import blank_findings, gap_finding, tail_finding
@@ -27,7 +27,6 @@ from rmqtool.check.lost import lost_end
 from rmqtool.check.queue_files import OpenFiles, queues_of
 from rmqtool.check.queue_order import check_units, unreadable_units
 from rmqtool.check.quick import QuickCheck
-from rmqtool.check.reading import Reading
 from rmqtool.check.state import LogEnd, check_state, is_unclean
 from rmqtool.check.times import TimeCheck
 from rmqtool.check.topics import QueueEnds, in_rocksdb
@@ -37,19 +36,18 @@ from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import End, Event, Gap, Tail, Unreadable
 from rmqtool.scan.fields import Stop
 from rmqtool.scan.files import FileReader
-from rmqtool.scan.log import data_bytes
+from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.scan.reader import Expired
 from rmqtool.store.layout import FileKind
-from rmqtool.store.live import is_live
 from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from types import ModuleType
 
     from rmqtool.check.findings import Finding
     from rmqtool.check.queue_files import QueueUnits
     from rmqtool.check.topics import Times
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.access import Access
     from rmqtool.store.coverage import Incomplete, Row
     from rmqtool.store.layout import Store
@@ -63,7 +61,8 @@ class Verification:
     """One run over one store: iterate `findings`, then ask for the `summary`."""
 
     store: Store
-    reading: Reading = field(default_factory=Reading)
+    reading: ReadOptions
+    level: Level = Level.DEFAULT
     tally: Tally = field(default_factory=Tally)
     covered: Covered = field(default_factory=Covered)
     compared_until: int | None = None
@@ -74,15 +73,15 @@ class Verification:
     """gives what was read of the log elsewhere, in place of reading it"""
     _started: float = field(default_factory=time.monotonic)
 
-    @cached_property
+    @property
     def live(self) -> bool:
         """Whether a broker may be writing."""
-        return is_live(self.store)
+        return self.reading.live
 
-    @cached_property
+    @property
     def access(self) -> Access:
         """How files are opened."""
-        return self.reading.access(live=self.live)
+        return self.reading.access
 
     def findings(self) -> Iterator[Finding]:
         """All findings, those about the log in physical order."""
@@ -90,7 +89,7 @@ class Verification:
         return self.tally.counted(capped(self.covered.watched(told)))
 
     def _to_the_end(self) -> Iterator[Finding]:
-        if self.reading.level is Level.QUICK:
+        if self.level is Level.QUICK:
             yield from QuickCheck(self).findings()
         else:
             yield from self._all()
@@ -172,7 +171,7 @@ class Verification:
             known = IndexedLog(self._first_offset, end)
         yield from index.finish(known, self.causes.lost)
 
-    def _log(self, kernels: ModuleType, cross: CrossCheck, index: IndexCheck) -> Iterator[Finding]:
+    def _log(self, kernels: Kernels, cross: CrossCheck, index: IndexCheck) -> Iterator[Finding]:
         """What segments hold, read side by side, is checked in the order of the log."""
         times = TimeCheck()
         bare = False
@@ -197,14 +196,13 @@ class Verification:
                 yield from self._other(event, segment)
         yield from times.close(self._dispatched_timestamp())
 
-    def _read(self, kernels: ModuleType, cross: CrossCheck, index: IndexCheck) -> Iterator[LogEvent]:
+    def _read(self, kernels: Kernels, cross: CrossCheck, index: IndexCheck) -> Iterator[LogEvent]:
         """The log as it was read elsewhere, or as it is read here."""
         if self.elsewhere is not None:
             return self.elsewhere(self.store.segments)
-        usual = Accounting.of(self.store, kernels, self.reading, self.compared_until)
+        usual = Accounting.of(self.store, kernels, self.level, self.compared_until)
         account = replace(usual, stretched=cross.stretched, unindexed=index.without_files)
-        options = self.reading.options(self.access, live=self.live)
-        return CheckedLog(self.store.segments, options, kernels, account).events()
+        return CheckedLog(self.store.segments, self.reading, kernels, account).events()
 
     def _dispatched_timestamp(self) -> int | None:
         """`logicsMsgTimestamp` of the checkpoint, None without one."""
@@ -259,12 +257,13 @@ class Verification:
         elif len(store.segments):
             yield from misplaced(cross, records)
             yield from ghosts(cross, Circumstances(is_unclean(store), frozenset(store.topics)))
+            yield from blocked_topics(store, {topic for topic, _ in cross.unplaced})
 
     def summary(self) -> dict[str, Any]:
         """What was found and covered."""
         covered = self.covered
         told: dict[str, Any] = {
-            "level": self.reading.level.value,
+            "level": self.level.value,
             "findings": sum(self.tally.by_severity.values()),
             "by_severity": self.tally.by_severity,
             "by_code": dict(sorted(self.tally.by_code.items())),
@@ -276,7 +275,7 @@ class Verification:
         }
         if self.compared_until is not None:
             told["live"] = {"compared_until": self.compared_until}
-        if unseen := [*NOT_LOOKED_AT[self.reading.level], *unchecked_names(self.store)]:
+        if unseen := [*NOT_LOOKED_AT[self.level], *unchecked_names(self.store)]:
             told["not_looked_at"] = unseen
         return told | covered.told()
 

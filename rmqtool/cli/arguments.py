@@ -53,7 +53,7 @@ class VerbCommand(typer.core.TyperCommand):
 
     def _alone(self, ctx: Any) -> set[str]:
         """Options that may stand alone: those of `_OPTIONAL_VALUES` that choose, and take no text."""
-        found = set()
+        found: set[str] = set()
         for parameter in self.get_params(ctx):
             if isinstance(parameter, typer.core.TyperOption) and parameter.type_descriptor.choices:
                 found.update(name for name in parameter.opts if name in _OPTIONAL_VALUES)

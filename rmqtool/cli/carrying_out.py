@@ -106,7 +106,7 @@ def _run(
             save_plan(store, planned, options.save_plan, progress.advance)
     if not options.apply:
         show_plan(context, order, options, planned, _foreseen(order, store, planned, options))
-        return ExitCode.DAMAGE if planned.edits else ExitCode.OK
+        return ExitCode.DAMAGE if planned.edits or planned.plan.refusal else ExitCode.OK
     if not _believed(context, planned, options):
         show_plan(context, order, options, planned, Outcome())
         return ExitCode.DAMAGE
@@ -116,7 +116,9 @@ def _run(
         else _to_copy(context, order, options, store, planned)
     )
     show_plan(context, order, options, planned, outcome)
-    return ExitCode.INCOMPLETE if outcome.left_out else ExitCode.OK
+    if outcome.left_out:
+        return ExitCode.INCOMPLETE
+    return ExitCode.DAMAGE if planned.plan.refusal else ExitCode.OK
 
 
 def _believed(context: Context, planned: Planned, options: ChangeOptions) -> bool:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from formats.checkpoint import TIMES
 from rmqtool.cli.context import Context
 from rmqtool.cli.opened import open_store
 from rmqtool.cli.options import OutputOptions, ReadOptions, StoreArgument, StoreOptions, VersionOptions
 from rmqtool.cli.verb import verb
-from rmqtool.errors import ExitCode
+from rmqtool.errors import ExitCode, PlanRefusedError
 
 if TYPE_CHECKING:
     from rmqtool.cli.proving import Proven
+    from rmqtool.store.layout import Store
 
 SCHEMA = "rmqtool.checkpoint-show/1"
-_TIMES = ("physic_msg_timestamp", "logics_msg_timestamp", "index_msg_timestamp")
 
 
 @verb(
@@ -47,13 +49,39 @@ def command(
     opened = open_store(context, path, store)
     require_root(opened)
     require_log(opened)
-    found = proven(context, opened, read, version)
-    late = [name for name in _TIMES if found.stored[name] > found.safe[name]]
+    try:
+        found = proven(context, opened, read, version)
+    except PlanRefusedError as error:
+        if context.format == "json":
+            context.document(SCHEMA, _unproven(opened, version, str(error)))
+        raise
+    late = [name for name in TIMES if found.stored[name] > found.safe[name]]
     if context.format == "json":
         context.document(SCHEMA, _document(found, late))
     else:
         _page(context, found, late)
     return ExitCode.DAMAGE if late else ExitCode.OK
+
+
+def _unproven(store: Store, version: VersionOptions, reason: str) -> dict[str, Any]:
+    """What is known of a checkpoint where a broker refuses the store."""
+    from rmqtool.cli.proving import release_of
+    from rmqtool.repair.checkpoint import PATH, stored_values
+    from rmqtool.repair.proof import FIELDS
+
+    stored: dict[str, int] | dict[str, None] = dict.fromkeys(FIELDS)
+    with suppress(PlanRefusedError):  # which is the reason then
+        stored = stored_values(store)
+    return {
+        "release": release_of(store, version),
+        "exists": store.file(PATH) is not None,
+        "fields": {name: {"stored": value, "safe": None, "too_late": None} for name, value in stored.items()},
+        "proof": None,
+        "abnormal_start": None,
+        "refusal": reason,
+        "complete": False,
+        "incomplete_reason": "damage",
+    }
 
 
 def _document(found: Proven, late: list[str]) -> dict[str, Any]:
@@ -79,6 +107,7 @@ def _document(found: Proven, late: list[str]) -> dict[str, Any]:
             "stored": _start(found.start_stored),
             "safe": _start(found.start_safe),
         },
+        "refusal": None,
         "complete": True,
     }
 
@@ -94,7 +123,7 @@ def _page(context: Context, found: Proven, late: list[str]) -> None:
     from rmqtool.output.tablerows import Column
 
     def shown(name: str, value: int) -> str:
-        return f"{value} {context.zone.iso(value)}" if name in _TIMES and value > 0 else str(value)
+        return f"{value} {context.zone.iso(value)}" if name in TIMES and value > 0 else str(value)
 
     page, proof = context.page(), found.proof
     page.heading("Checkpoint" if found.exists else "There is no checkpoint: a broker reads zeros")

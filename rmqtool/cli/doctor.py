@@ -107,12 +107,7 @@ def command(
 def _run(
     context: Context, consultation: Consultation, scenarios: Sequence[Scenario], read: ReadOptions
 ) -> None:
-    from rmqtool.broker.log_walk import Reading
     from rmqtool.output.sizes import human_bytes
-    from rmqtool.scan.engine import choose_kernels
-    from rmqtool.scan.log import data_bytes
-    from rmqtool.store.access import Access
-    from rmqtool.store.live import is_live
 
     def tell(release: str, plan: StartPlan) -> None:
         where = "no commit log" if plan.start_segment is None else f"segment {plan.start_segment}"
@@ -120,10 +115,8 @@ def _run(
         context.talk.note(f"{release}: {plan.mode} recovery from {where}, at most {most} to scan")
 
     store = consultation.store
-    access = Access.of(read.bytes_per_second, careful=read.safe_io, live=is_live(store))
-    kernels = choose_kernels(data_bytes(store.segments))
     with context.progress("reading", consultation.bytes_at_most(scenarios)) as progress:
-        consultation.run(scenarios, Reading(kernels, access, read.job_count, progress.advance), tell)
+        consultation.run(scenarios, read.of_log(store, progress.advance), tell)
 
 
 def _seconds(text: str) -> float:

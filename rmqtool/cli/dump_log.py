@@ -15,7 +15,8 @@ from rmqtool.query.log_listing import LogListing
 from rmqtool.query.scope import Scope
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.log import LogScan, data_bytes, scan_log
+from rmqtool.scan.log import LogScan, scan_log
+from rmqtool.scan.options import data_bytes
 from rmqtool.store.coverage import Incomplete
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def dump_log(
                 columns=out.scanned,
                 choose=selector.choose,
                 wanted=scope.may_hold,
-                **read.of_log(store, progress.advance).as_scan(),
+                options=read.of_log(store, progress.advance),
             ),
         )
         out.write(listing.pieces(pieces))

@@ -40,7 +40,7 @@ def command(
         list[str] | None,
         typer.Argument(
             metavar="LINE…",
-            help="Log lines; a word that is an existing file or directory is read (also .gz), - is the pipe.",
+            help="Log lines; an existing file, FIFO or directory is read (also .gz), - is the pipe.",
             show_default=False,
         ),
     ] = None,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from rmqtool.errors import UsageError
+from rmqtool.store.access import open_stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +19,7 @@ _LONGEST = 1 << 20
 
 
 def key_lines(name: str) -> Iterator[str]:
-    """The keys in a file, `-` is standard input; blanks around a key and empty lines do not count.
+    """The keys in a file or FIFO, `-` is standard input; blanks around a key and empty lines do not count.
 
     Raises `UsageError` where it cannot be read, is no UTF-8 text, or holds no key.
     """
@@ -40,8 +41,12 @@ def key_lines(name: str) -> Iterator[str]:
 
 def _blocks(name: str) -> Iterator[bytes]:
     """Whole lines, some at a time."""
+    stream: IO[bytes]
     with ExitStack() as stack:
-        stream = sys.stdin.buffer if name == "-" else stack.enter_context(open(name, "rb"))
+        if name == "-":
+            stream = sys.stdin.buffer
+        else:
+            stream = stack.enter_context(open_stream(name, f"--keys-file: {name}", pipes=True))
         while block := stream.read(_BLOCK):
             rest = stream.readline(_LONGEST)
             if len(rest) == _LONGEST:

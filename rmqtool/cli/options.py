@@ -19,7 +19,7 @@ from rmqtool.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rmqtool.query.reading import Reading
+    from rmqtool.scan.options import ReadOptions as LogOptions
     from rmqtool.store.layout import Store
 
 FORMATS = ("table", "ndjson", "json", "csv")
@@ -197,12 +197,20 @@ class ReadOptions:
         with named("--jobs"):
             return parse_int(self.jobs, minimum=1, maximum=1024)
 
-    def of_log(self, store: Store, advance: Callable[[int], object] | None = None) -> Reading:
-        """How queries read the log of this store."""
-        from rmqtool.query.reading import Reading
-        from rmqtool.store.live import is_live
+    def of_log(
+        self, store: Store, advance: Callable[[int], object] | None = None, *, live: bool | None = None
+    ) -> LogOptions:
+        """How files of this store are read; whether it is live is asked unless it is given."""
+        from rmqtool.scan.options import ReadOptions as LogOptions
 
-        return Reading(self.job_count, self.safe_io, self.bytes_per_second, advance, is_live(store))
+        return LogOptions.of(
+            store,
+            self.job_count,
+            safe_io=self.safe_io,
+            bytes_per_second=self.bytes_per_second,
+            advance=advance,
+            live=live,
+        )
 
     @property
     def bytes_per_second(self) -> int | None:

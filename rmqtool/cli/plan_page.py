@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rmqtool.output.sizes import human_bytes
 from rmqtool.output.tablerows import Column
 from rmqtool.store.coverage import reason_of, unreadable
+from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,13 +85,14 @@ def _summary(planned: Planned, outcome: Outcome) -> dict[str, Any]:
         "type": "summary",
         "plan_id": plan.plan_id,
         "command": plan.command,
-        "store": plan.store,
+        "store": escape_name(plan.store),
         "release": plan.release,
         "parameters": plan.parameters,
         "changes": len(plan.changes),
         "saved": _cost(plan.saved),
         "lost": _cost(plan.lost),
         "notes": list(plan.notes),
+        "refusal": plan.refusal,
         "checked": None if plan.checked is None else _checked(plan.checked),
         "applied": outcome.applied,
         "bytes_needed": outcome.needed,
@@ -112,8 +114,10 @@ def _covered(outcome: Outcome) -> dict[str, Any]:
 def _page(context: Context, options: ChangeOptions, planned: Planned, outcome: Outcome) -> None:
     plan = planned.plan
     page = context.page()
+    if plan.refusal is not None:
+        page.line(f"A broker {plan.release} refuses this store: {plan.refusal}", "bold red")
     if not plan.changes:
-        page.line("Nothing to change.", "bold green")
+        page.line("Nothing to change.", "" if plan.refusal else "bold green")
     else:
         count = len(plan.changes)
         page.heading(f"{count} {'change' if count == 1 else 'changes'}")
@@ -133,7 +137,7 @@ def _page(context: Context, options: ChangeOptions, planned: Planned, outcome: O
     page.facts(
         [
             ("plan", plan.plan_id),
-            ("store", plan.store),
+            ("store", escape_name(plan.store)),
             ("release", plan.release),
             ("saved as", options.save_plan),
             ("takes", None if outcome.needed is None else _takes(outcome)),

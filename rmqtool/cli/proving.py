@@ -5,15 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rmqtool.broker.log_walk import Reading
 from rmqtool.broker.settings import settings_of
 from rmqtool.broker.traits import behaviours, traits_of
 from rmqtool.repair.checkpoint import PATH, stored_values
 from rmqtool.repair.proof import Proof, prove, start_with
-from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.log import data_bytes
-from rmqtool.store.access import Access
-from rmqtool.store.live import is_live
 
 if TYPE_CHECKING:
     from rmqtool.broker.start import StartPlan
@@ -45,9 +40,7 @@ def proven(context: Context, store: Store, read: ReadOptions, version: VersionOp
     release = release_of(store, version)
     settings, stored = settings_of(store), stored_values(store)
     with context.progress("reading", sum(one.size for one in store.segments)) as progress:
-        access = Access.of(read.bytes_per_second, careful=read.safe_io, live=is_live(store))
-        kernels = choose_kernels(data_bytes(store.segments))
-        reading = Reading(kernels, access, read.job_count, progress.advance)
+        reading = read.of_log(store, progress.advance)
         proof = prove(store, release, settings, reading)
     safe = proof.safe(stored, confirms=traits_of(release).confirm_from_checkpoint)
     return Proven(

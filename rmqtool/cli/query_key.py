@@ -55,7 +55,7 @@ def command(
         typer.Option(
             "--keys-file",
             metavar="FILE",
-            help="Many keys, one a line, in one pass; - reads standard input.",
+            help="Many keys, one a line, in one pass; also a FIFO, - is standard input.",
             show_default=False,
         ),
     ] = None,

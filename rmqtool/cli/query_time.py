@@ -68,10 +68,9 @@ def command(
     from rmqtool.cli.queue_arguments import parse_queue, say_queues, unlisted_queue
     from rmqtool.cli.records import RecordOut, answer_code
     from rmqtool.output.tablerows import Column
-    from rmqtool.query.reading import Reading
     from rmqtool.query.served_queue import read_rules, served_queue
     from rmqtool.query.time_query import TimeQuery
-    from rmqtool.store.live import is_live
+    from rmqtool.scan.options import ReadOptions
 
     context = Context(output)
     with named("TOPIC"):
@@ -87,7 +86,7 @@ def command(
         RecordOut(context, SCHEMA, bodies, {"slot": Column("slot")}) as out,
         served_queue(opened, topic, number, rules := read_rules(opened, version.release)) as view,
     ):
-        reading = Reading(live=is_live(opened))
+        reading = ReadOptions.of(opened)
         query = TimeQuery(opened, view, rules, moment, Boundary(boundary), chosen, unread, reading)
         for batch, more in query.batches(out.columns):
             out.write(batch, more)

@@ -19,7 +19,6 @@ from rmqtool.errors import ExitCode, worst
 if TYPE_CHECKING:
     from rmqtool.repair.plan import Planned
     from rmqtool.repair.rebuild import Rebuilt
-    from rmqtool.scan.reader import ReadOptions as LogOptions
     from rmqtool.store.layout import Store
 
 
@@ -80,7 +79,7 @@ def command(
 
     def plan(opened: Store, parameters: dict[str, Any], work: str) -> Planned:
         with context.progress("building", sum(one.size for one in opened.segments)) as progress:
-            how = _reading(opened, read, progress.advance)
+            how = read.of_log(opened, progress.advance)
             found.append(rebuild(opened, RebuildOptions.of(parameters), work, how, context.zone.info))
         for line in warnings_of(found[-1]):
             context.talk.warn(line)
@@ -104,13 +103,3 @@ def command(
     )
     code = carry_out(context, order, change)
     return worst([code, exit_code_of(found[-1])])
-
-
-def _reading(store: Store, read: ReadOptions, advance: Any) -> LogOptions:
-    from rmqtool.scan.reader import ReadOptions as LogOptions
-    from rmqtool.store.access import Access
-    from rmqtool.store.live import is_live
-
-    live = is_live(store)
-    access = Access.of(read.bytes_per_second, careful=read.safe_io, live=live)
-    return LogOptions(access, read.job_count, live, advance)

@@ -13,6 +13,7 @@ from rmqtool.cli.opened import open_store
 from rmqtool.cli.options import OutputOptions, ReadOptions, StoreArgument, StoreOptions, VersionOptions
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, UsageError
+from rmqtool.store.names import escape_name, unescape_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,7 +103,7 @@ def command(
         "policy": (policy or Policy.KEEP).value,
         "release": version.release,
         "damaged_body": (damaged_body or DamagedBody.TOMBSTONE).value,
-        "donors": list(donor or ()),
+        "donors": [escape_name(one) for one in donor or ()],
     }
     typed = {"policy": policy, "release": version.release, "damaged_body": damaged_body, "donors": donor}
 
@@ -142,7 +143,7 @@ def _plan(context: Context, opened: Store, chosen: dict[str, Any], work: str, re
             release=release,
             named_release=chosen["release"],
             keep_bodies=chosen["damaged_body"] == DamagedBody.KEEP,
-            donors=tuple(chosen["donors"]),
+            donors=tuple(map(unescape_name, chosen["donors"])),
             jobs=read.job_count,
             access=Access.of(read.bytes_per_second, careful=True, live=False),
             advance=progress.advance,
@@ -157,16 +158,11 @@ def _as_broker(
     read: ReadOptions,
     advance: Callable[[int], object],
 ) -> Planned:
-    from rmqtool.broker.log_walk import Reading
     from rmqtool.broker.settings import settings_of
     from rmqtool.repair.broker.policy import plan_broker_policy
-    from rmqtool.scan.engine import choose_kernels
-    from rmqtool.scan.log import data_bytes
-    from rmqtool.store.access import Access
 
     given = [name for name, value in _KEEPS.items() if chosen[name] != value]
     if given:
         raise UsageError(f"--policy broker leaves damage as a broker does: no --{_OPTIONS[given[0]]}")
-    access = Access.of(read.bytes_per_second, careful=read.safe_io, live=False)
-    reading = Reading(choose_kernels(data_bytes(opened.segments)), access, read.job_count, advance)
+    reading = read.of_log(opened, advance, live=False)
     return plan_broker_policy(opened, release, settings_of(opened), reading, chosen)

@@ -17,8 +17,8 @@ from rmqtool.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rmqtool.query.reading import Reading
     from rmqtool.query.sql.session import SqlSession
+    from rmqtool.scan.options import ReadOptions as LogOptions
     from rmqtool.store.coverage import Incomplete
     from rmqtool.store.layout import Store
 
@@ -82,7 +82,7 @@ def command(
     return answer_code(answer.count, answer.not_covered)
 
 
-def _session(opened: Store, reading: Reading, redacted: frozenset[str]) -> SqlSession:
+def _session(opened: Store, reading: LogOptions, redacted: frozenset[str]) -> SqlSession:
     """A session in which what is redacted cannot be asked for."""
     from rmqtool.output.redacted_table import RedactedTable
     from rmqtool.query.sql.session import SqlSession

@@ -62,7 +62,6 @@ def command(
 ) -> ExitCode:
     """Is this store right? Every record, queue entry and index entry, each against the others."""
     from rmqtool.check.levels import Level
-    from rmqtool.check.reading import Reading
     from rmqtool.check.verify import Verification
     from rmqtool.cli.opened import open_store
     from rmqtool.output.tablerows import Column
@@ -92,10 +91,7 @@ def command(
         rows.left = lambda reason: _left(runs, paths, reason)
         for opened in all_opened:
             with context.progress("verifying", sum(one.size for one in opened.segments)) as progress:
-                reading = Reading(
-                    read.job_count, level, read.safe_io, read.bytes_per_second, progress.advance
-                )
-                run = Verification(opened, reading)
+                run = Verification(opened, read.of_log(opened, progress.advance), level)
                 runs.append(run)
                 several = {"store": str(opened.given)} if stores and len(stores) > 1 else {}
                 for one in run.findings():

@@ -61,7 +61,7 @@ def slots(values: Mapping[str, str]) -> list[str]:
         return []
     count = abs(diff) // _UNIT
     if diff > 0:
-        return [f"{diff} bytes are {count} slots: so many messages of the queue have no unit"]
+        return [f"{diff} bytes are {count} slots: so many messages of the queue have no consume queue entry"]
     return [f"{diff} bytes are {count} slots: the queue on disk holds so many more than the message knows"]
 
 
@@ -85,7 +85,7 @@ def undispatched(values: Mapping[str, str]) -> list[str]:
     end, start = _long(values["max_offset"]), _long(values["from_offset"])
     if end is None or start is None:
         return []
-    return [f"{end - start} bytes of the log had no units and index items yet"]
+    return [f"{end - start} bytes of the log had no consume queue and index entries yet"]
 
 
 def _long(text: str) -> int | None:

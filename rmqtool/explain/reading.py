@@ -5,17 +5,21 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from rmqtool.errors import UsageError
+from rmqtool.store.access import open_stream
 
 if TYPE_CHECKING:
+    import io
     from collections.abc import Callable, Iterator, Sequence
 
 BLOCK = 4 << 20
 _LONGEST_LINE = 1 << 16
+_HEAD = 4096
 _LOG_NAME = re.compile(r".*\.(log|out)([.-][\w.-]+)?(\.gz)?|.*\.log\.gz")
 _PATH = re.compile(r"(~|\.{0,2}/|[A-Za-z]:\\)\S*|\S+\.(log|gz|txt|out)(\.\d+)?|\S+/\S*")
 _CONTROLS = bytes(set(range(32)) - {9, 10, 12, 13, 27})
@@ -23,10 +27,14 @@ _CONTROLS = bytes(set(range(32)) - {9, 10, 12, 13, 27})
 
 @dataclass(frozen=True)
 class Source:
-    """One input. name: how places in it are shown. path: None for `text` or a stream."""
+    """One input. name: how places in it are shown. path: None for `text` or a stream.
+
+    named: the user gave the path, so that it may be a FIFO; others were found in a directory.
+    """
 
     name: str
     path: Path | None = None
+    named: bool = False
     text: str | None = None
     stream: IO[bytes] | None = None
 
@@ -39,20 +47,25 @@ class Source:
         """Whole lines in blocks of about `size` bytes. `advance` is told of bytes on disk.
 
         Raises one of `READ_ERRORS` where a file cannot be read on, `UsageError` when it is no
-        text. A line longer than two blocks is cut.
+        text, or no file. A line longer than two blocks is cut.
         """
         if self.text is not None:
             yield self.text.encode("utf-8", "surrogateescape") + b"\n"
         elif self.stream is not None:
             yield from _whole_lines(self.stream, _no_place, advance, size)
         else:
-            with Path(str(self.path)).open("rb") as raw:
-                packed = raw.read(2) == b"\x1f\x8b"
-                raw.seek(0)
-                opened = cast("IO[bytes]", gzip.GzipFile(fileobj=raw) if packed else raw)
-                _require_text(opened.read(4096), self.name)
-                opened.seek(0)
-                yield from _whole_lines(opened, raw.tell, advance, size)
+            with open_stream(str(self.path), self.name, pipes=self.named) as raw, ExitStack() as stack:
+                stream, head = raw, _head(raw)
+                if head.startswith(b"\x1f\x8b"):
+                    stream = stack.enter_context(cast("IO[bytes]", gzip.GzipFile(fileobj=raw)))
+                    head = _head(stream)
+                _require_text(head, self.name)
+                yield from _whole_lines(stream, raw.tell if raw.seekable() else _no_place, advance, size)
+
+
+def _head(stream: IO[bytes]) -> bytes:
+    """What the stream begins with, 4 KiB at most, which stays in it."""
+    return cast("io.BufferedReader", stream).peek(_HEAD)[:_HEAD]
 
 
 READ_ERRORS = (OSError, EOFError, zlib.error)
@@ -60,7 +73,7 @@ READ_ERRORS = (OSError, EOFError, zlib.error)
 
 
 def sources_of(words: Sequence[str], stdin: IO[bytes] | None) -> list[Source]:
-    """What arguments mean: an existing file or directory is read, `-` is the pipe, anything else is a line.
+    """What arguments mean: an existing file, FIFO or directory is read, `-` is the pipe, the rest are lines.
 
     Without arguments the pipe. Raises `UsageError` for what is plainly a path and does not exist.
     """
@@ -93,7 +106,7 @@ def _existing(word: str) -> Path | None:
 
 def _files_of(path: Path) -> list[Source]:
     if not path.is_dir():
-        return [Source(str(path), path)]
+        return [Source(str(path), path, named=True)]
     logs = sorted(one for one in path.rglob("*") if _LOG_NAME.fullmatch(one.name) and one.is_file())
     if not logs:
         raise UsageError(f"{path}: no log file in this directory")

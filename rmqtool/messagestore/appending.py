@@ -14,6 +14,7 @@ import numpy as np
 
 from formats import crc_trailer
 from formats.commitlog import fits
+from formats.errors import FormatError
 from rmqtool.broker.encoder import encode_record, roll
 from rmqtool.errors import StoreIOError
 from rmqtool.messagestore.messages import PutStatus
@@ -21,7 +22,6 @@ from rmqtool.scan.fields import Field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import ModuleType
 
     import numpy.typing as npt
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rmqtool.broker.mapped_files import MappedFile
     from rmqtool.messagestore.log_files import LogFiles
     from rmqtool.messagestore.records import Prepared
+    from rmqtool.scan.kernel_types import Kernels
 
     Ints = npt.NDArray[np.int64]
     Key = tuple[str, int]
@@ -69,7 +70,7 @@ class Appender:
         self,
         log: LogFiles,
         offsets: dict[Key, int],
-        kernels: ModuleType,
+        kernels: Kernels,
         *,
         trailer: bool,
         clock: Callable[[], int] = milliseconds,
@@ -80,32 +81,41 @@ class Appender:
 
     def append(self, topic: str, queue_id: int, record: Prepared) -> Place:
         """One record. Raises `NotAppendedError`."""
+        key = topic, queue_id
         with self.lock:
             file = self._file_for(record.size)
-            key = topic, queue_id
-            slot = self.offsets.get(key, 0) if record.counted else 0
+            slot = record.queue_offset
+            if slot is None:
+                slot = self.offsets.get(key, 0) if record.counted else 0
             physical = file.base + file.wrote
             now = self._clock() if record.store_timestamp is None else record.store_timestamp
             self._write(file, self._encoded(record, queue_id, slot, physical, now), now)
             if record.counted:
                 self.offsets[key] = slot + 1
-            return Place(slot, physical, physical + record.size)
+        return Place._make((slot, physical, physical + record.size))
 
-    def append_each(self, records: Sequence[tuple[str, int, Prepared]]) -> list[Place | NotAppendedError]:
-        """Records one behind the other, as many as go into a segment with one write."""
+    def append_each(
+        self, records: Sequence[tuple[str, int, Prepared]], *, together: bool = False
+    ) -> list[Place | NotAppendedError]:
+        """Records one behind the other, as many as go into a segment with one write.
+
+        together: all of them into one segment, as a client's batch (`CommitLog#asyncPutMessages`).
+        """
+        room = sum(record.size for _, _, record in records) if together else 0
         places: list[Place | NotAppendedError] = []
         with self.lock:
             while len(places) < len(records):
                 try:
-                    self._append_run(records, places)
+                    self._append_run(records, places, room)
                 except NotAppendedError as error:
                     places += [error] * (len(records) - len(places))
         return places
 
     def _append_run(
-        self, records: Sequence[tuple[str, int, Prepared]], places: list[Place | NotAppendedError]
+        self, records: Sequence[tuple[str, int, Prepared]], places: list[Place | NotAppendedError], room: int
     ) -> None:
-        file = self._file_for(records[len(places)][2].size)
+        """As many records as go into one segment; room: bytes that it must have."""
+        file = self._file_for(max(records[len(places)][2].size, room))
         at, end, now = file.wrote, self._log.log.size, self._clock()
         parts: list[bytes] = []
         found: list[Place] = []
@@ -114,10 +124,13 @@ class Appender:
             if parts and not fits(record.size, end - at):
                 break
             key = topic, queue_id
-            slot = 0
-            if record.counted:
+            slot = record.queue_offset
+            if slot is None:
                 slot = offsets[key] if key in offsets else self.offsets.get(key, 0)
+            if record.counted:
                 offsets[key] = slot + 1
+            elif record.queue_offset is None:
+                slot = 0
             stamp = now if record.store_timestamp is None else record.store_timestamp
             parts.append(self._encoded(record, queue_id, slot, file.base + at, stamp))
             found.append(Place(slot, file.base + at, file.base + at + record.size))
@@ -183,18 +196,20 @@ class Appender:
             raise NotAppendedError(PutStatus.CREATE_MAPPED_FILE_FAILED, str(error)) from error
 
     def _encoded(self, record: Prepared, queue_id: int, slot: int, physical: int, now: int) -> bytes:
-        born, store = record.born_host, record.store_host
         sent = now if record.born_timestamp is None else record.born_timestamp
-        raw = encode_record(
-            record.fields,
-            queue_id,
-            slot,
-            physical,
-            (sent, born[0], born[1]),
-            (now, store[0], store[1]),
-            record.body,
-            record.tail,
-        )
+        try:
+            raw = encode_record(
+                record.fields,
+                queue_id,
+                slot,
+                physical,
+                (sent, *record.born_host),
+                (now, *record.store_host),
+                record.body,
+                record.tail,
+            )
+        except FormatError as error:
+            raise NotAppendedError(PutStatus.MESSAGE_ILLEGAL, str(error)) from error
         return crc_trailer.seal(raw) if self._trailer else raw
 
     def _write(self, file: MappedFile, data: bytes | npt.NDArray[np.uint8], now: int) -> None:

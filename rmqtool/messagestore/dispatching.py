@@ -20,18 +20,19 @@ from rmqtool.scan.keys import key_hashes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
     from rmqtool.broker.file_rules import FileRules
     from rmqtool.broker.files import StoreFiles
     from rmqtool.broker.start import Start
     from rmqtool.messagestore.log_reader import LogReader
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.layout import Store
 
 _ROWS = 1 << 14
 _WINDOW = 8 << 20
-_BUSY, _IDLE = 0.01, 1.0
-"""seconds between two passes: while records keep coming, and until somebody wakes it"""
+_AWAITED, _BUSY, _IDLE = 0.001, 0.05, 1.0
+"""seconds between two passes: while readers wait, while records keep coming, and until somebody wakes it; the
+more come together, the less each costs, and who reads does not wait for the thread"""
 
 
 class Index:
@@ -69,7 +70,7 @@ class Dispatching:
         self, start: Start, log: LogReader, files: StoreFiles, index: Index | None, limit: Callable[[], int]
     ) -> None:
         self._start, self._log, self._index, self._limit = start, log, index, limit
-        self._kernels: ModuleType = start.reading.kernels
+        self._kernels: Kernels = start.reading.kernels
         self.files = files
         self.lock = threading.RLock()
         """over queues and index, in memory and as files"""
@@ -81,6 +82,8 @@ class Dispatching:
         self._need = 0
         self.arrived = threading.Condition()
         """told when queues have grown"""
+        self.waiting = 0
+        """readers that wait for that; counted under `arrived`"""
         self._wake = threading.Event()
         self.idle = False
         """the thread sleeps until `wake`"""
@@ -124,7 +127,7 @@ class Dispatching:
                 self.catch_up()
             except RmqtoolError:
                 return
-            time.sleep(_BUSY)
+            time.sleep(_AWAITED if self.waiting else _BUSY)
 
     def _pass(self, end: int) -> None:
         try:

@@ -1,12 +1,14 @@
 """The commit log as a writer has it: segments that are made ahead, written at their end, and synced.
 
-Records are written with `pwrite`: what the system refuses (no space, a bad block) is an answer there, while a
-mapping would end the process. Files have their full length from the beginning, as those of a broker.
+Files have their full length from the beginning, as those of a broker, but no room on the disk. Room is taken
+some way ahead of the end, so that a full disk is an answer and not the end of the process; then single
+records are written through a mapping, and large pieces with `pwrite`.
 """
 
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import threading
 from contextlib import suppress
@@ -16,7 +18,7 @@ from formats.commitlog import fits
 from rmqtool.broker.encoder import blank
 from rmqtool.broker.java import file_name
 from rmqtool.errors import StoreIOError
-from rmqtool.store.writing import Folder, create, open_for_writing, parent_of
+from rmqtool.store.writing import Folder, create_sized, open_for_writing, parent_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +31,27 @@ if TYPE_CHECKING:
 
     Data = bytes | npt.NDArray[np.uint8]
 
+_AHEAD = 16 << 20
+"""bytes for which room is taken at once"""
+_LARGE = 1 << 16
+"""bytes that are written without the mapping"""
 AHEAD = 2
 """segments that exist behind the one in use (`AllocateMappedFileService#putRequestAndReturnMappedFile`)"""
+
+
+class _Mapped:
+    """The segment that is written. reserved: bytes that have room on the disk."""
+
+    def __init__(self, base: int, descriptor: int, size: int) -> None:
+        self.base, self._descriptor, self._size = base, descriptor, size
+        self.data = mmap.mmap(descriptor, size)
+        self.reserved = 0
+
+    def reserve(self, end: int) -> None:
+        """Takes room for the bytes in front of `end`, and for some that follow. Raises `OSError`."""
+        until = min(end + _AHEAD, self._size)
+        os.posix_fallocate(self._descriptor, self.reserved, until - self.reserved)
+        self.reserved = until
 
 
 class LogFiles:
@@ -46,6 +67,7 @@ class LogFiles:
         self.log.disk = self
         self.end = log.max_offset
         self.last_timestamp = 0
+        self._mapped: _Mapped | None = None
         self._descriptors: dict[int, int] = {}
         """by base, of segments that are written or not synced yet"""
         self._made: set[int] = set()
@@ -90,6 +112,15 @@ class LogFiles:
         descriptor = self._descriptors.get(file.base)
         if descriptor is None:
             descriptor = self._open(file)
+        mapped = self._mapped
+        if mapped is None or mapped.base != file.base:
+            mapped = self._mapped = _Mapped(file.base, descriptor, self.log.size)
+        end = file.wrote + len(data)
+        if end > mapped.reserved:
+            mapped.reserve(end)
+        if isinstance(data, bytes) and len(data) < _LARGE:
+            mapped.data[file.wrote : end] = data
+            return
         view = memoryview(data)  # type: ignore[arg-type]
         done = os.pwrite(descriptor, view, file.wrote)
         if done < len(data):
@@ -154,11 +185,11 @@ class LogFiles:
         with suppress(FileExistsError), parent_of(os.path.dirname(place)) as (above, name):
             os.mkdir(name, dir_fd=above)
         try:
-            descriptor = create(place, 0o644)
+            descriptor = create_sized(place, size, 0o644)
         except FileExistsError:
             descriptor = open_for_writing(place)
-        try:
             os.ftruncate(descriptor, size)
+        try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)

@@ -66,8 +66,9 @@ class Message:
 class AppendContext:
     """What a store fills in by itself, given instead: for replaying records as they were stored.
 
-    store_timestamp: ms. properties: the stored bytes, in place of what the message says. Times of None are
-    the clock's, hosts of None the store's.
+    store_timestamp: ms. properties: the stored bytes, in place of what the message says. queue_offset: the
+    queue goes on behind it. Times of None are the clock's, hosts of None the store's, a queue offset of None
+    is the next one.
     """
 
     store_timestamp: int | None = None
@@ -76,6 +77,7 @@ class AppendContext:
     reconsume_times: int = 0
     prepared_transaction_offset: int = 0
     properties: bytes | None = None
+    queue_offset: int | None = None
 
 
 class Ack(NamedTuple):

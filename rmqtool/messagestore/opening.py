@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Literal
 from rmqtool.broker.file_rules import rules_of
 from rmqtool.broker.files import StoreFiles
 from rmqtool.broker.load import RefusedError
-from rmqtool.broker.log_walk import Reading
 from rmqtool.broker.settings import settings_of
 from rmqtool.broker.start import Start
 from rmqtool.broker.traits import traits_of
@@ -22,7 +21,8 @@ from rmqtool.errors import NotAStoreError, RecoveryLossError, StoreIOError, Unfi
 from rmqtool.messagestore.dispatching import Index
 from rmqtool.recovery.loss import LostPart, measure_loss
 from rmqtool.recovery.taken import lost_parts
-from rmqtool.scan.engine import choose_kernels
+from rmqtool.scan.options import ReadOptions
+from rmqtool.store.access import Access
 from rmqtool.store.holding import Held, hold
 from rmqtool.store.layout import Store
 from rmqtool.store.names import escape_name
@@ -82,7 +82,7 @@ def start_store(
     version = release or _release_of(store)
     refuse_loss(store, version, recovery)
     files = stack.enter_context(StoreFiles(str(root)))
-    start = Start(store, traits_of(version), settings_of(store), Reading(choose_kernels()), files=files)
+    start = Start(store, traits_of(version), settings_of(store), ReadOptions(Access("pread")), files=files)
     try:
         start.load()
         index = Index(store, start, rules_of(store, version), files) if start.settings.index_enabled else None
@@ -105,7 +105,7 @@ def refuse_loss(store: Store, release: str, recovery: Recovery) -> None:
     """Raises `RecoveryLossError` when a start would give up intact records; reads only."""
     if recovery == "broker" or not len(store.segments):
         return
-    start = Start(store, traits_of(release), settings_of(store), Reading(choose_kernels()))
+    start = Start(store, traits_of(release), settings_of(store), ReadOptions(Access("pread")))
     try:
         start.load()
         start.recover()

@@ -19,7 +19,6 @@ from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from types import ModuleType
 
     import numpy.typing as npt
     import pyarrow as pa
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from rmqtool.broker.traits import Traits
     from rmqtool.messagestore.log_reader import LogReader
     from rmqtool.messagestore.queue_reader import UnitFiles
+    from rmqtool.scan.kernel_types import Kernels
 
     Ints = npt.NDArray[np.int64]
 
@@ -60,7 +60,7 @@ class Reader:
         queues: Mapping[Key, AnyQueue],
         traits: Traits,
         limits: PullLimits,
-        kernels: ModuleType,
+        kernels: Kernels,
     ) -> None:
         self._log, self._files, self._queues = log, files, queues
         self._traits, self._limits, self._kernels = traits, limits, kernels

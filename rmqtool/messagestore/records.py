@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import socket
-import struct
 import time
-from itertools import count
+from itertools import count as count_from
 from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from formats.commitlog import (
     END_FILE_MIN_BLANK_LENGTH,
@@ -25,12 +26,14 @@ from formats.commitlog import (
 from formats.crc_trailer import reserve
 from formats.java import java_utf8_encode, utf16_length
 from formats.message_id import UniqueClientId
-from formats.properties import KEYS, TAGS, UNIQ_KEY, WAIT, encode
+from formats.properties import KEYS, TAGS, UNIQ_KEY, WAIT
 from rmqtool.messagestore.messages import AppendContext, PutStatus
 from rmqtool.scan.crc import crc32
 from rmqtool.store.releases import version_key
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from rmqtool.messagestore.messages import Host, Message
     from rmqtool.store.config import StoreConfig
 
@@ -44,16 +47,14 @@ _SEPARATED = (4, 9, 1), (5, 2, 0)
 _WAIT_REMOVED = (4, 9, 1), (5, 0, 0)
 _SIZE_OF_BODY = (4, 9, 5)
 """since then `maxMessageSize` is that of the body, before that of the record"""
-_NAMES_OWN = frozenset({KEYS, TAGS, UNIQ_KEY})
-_WIDE_HOSTS = int(SysFlag.BORNHOST_V6 | SysFlag.STOREHOST_V6)
-_HEADER_SIZE = {
-    flags: FLAT_HEADERS[is_v6(flags)].size
-    for flags in (0, int(SysFlag.BORNHOST_V6), int(SysFlag.STOREHOST_V6), _WIDE_HOSTS)
-}
+_OWN = frozenset({KEYS, TAGS, UNIQ_KEY})
+_BORN_V6, _STORE_V6 = int(SysFlag.BORNHOST_V6), int(SysFlag.STOREHOST_V6)
+_WIDE_HOSTS = _BORN_V6 | _STORE_V6
+_HEADER_SIZE = {flags: FLAT_HEADERS[is_v6(flags)].size for flags in (0, _BORN_V6, _STORE_V6, _WIDE_HOSTS)}
 _TRANSACTION = int(SysFlag.TRANSACTION_MASK)
 _WITHOUT_UNIT = frozenset({int(SysFlag.PREPARED), int(SysFlag.ROLLBACK)})
-_SHORT = struct.Struct(">h")
 _V6 = 16
+_INT = 1 << 31
 _ELSEWHERE = ("192.0.2.1", 9)
 """an address of no machine (RFC 5737)"""
 
@@ -81,6 +82,7 @@ class Prepared(NamedTuple):
     born_host: Host
     store_timestamp: int | None
     store_host: Host
+    queue_offset: int | None
     body: bytes
     tail: bytes
     uniq_key: str
@@ -92,7 +94,7 @@ class UniqueKeys:
 
     def __init__(self, ip: bytes) -> None:
         self._ip = ip
-        self._count = count(int.from_bytes(os.urandom(2), "big"))
+        self._count = count_from(int.from_bytes(os.urandom(2), "big"))
         self._until, self._head = 0.0, ""
 
     def next_key(self) -> str:
@@ -101,6 +103,29 @@ class UniqueKeys:
         if not number & 0xFFFF or not self._head:
             self._renew()
         return f"{self._head}{number & 0xFFFF:04X}"
+
+    def next_keys(self, count: int) -> pa.Array:
+        """Many of them, as `large_binary`."""
+        import pyarrow as pa
+
+        digits = np.frombuffer(b"0123456789ABCDEF", np.uint8)
+        parts, left = [], count
+        while left:
+            first = self.next_key()
+            number = int(first[-4:], 16)
+            some = min(left, 0x10000 - number)
+            numbers = np.arange(number, number + some)
+            self._count = count_from(number + some)
+            rows = np.empty((some, len(first)), np.uint8)
+            rows[:] = np.frombuffer(first.encode(), np.uint8)
+            for place in range(4):
+                rows[:, -1 - place] = digits[numbers >> 4 * place & 15]
+            parts.append(rows)
+            left -= some
+        data = np.concatenate(parts) if parts else np.empty((0, 1), np.uint8)
+        offsets = np.arange(count + 1, dtype=np.int64) * data.shape[1]
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+        return pa.Array.from_buffers(pa.large_binary(), count, buffers)
 
     def _renew(self) -> None:
         """The time is that at which the counter began, as one id a moment is enough."""
@@ -117,14 +142,16 @@ class RecordMaker:
 
     def __init__(self, release: str, config: StoreConfig, host: Host) -> None:
         version = version_key(release)
-        self._separated = not _SEPARATED[0] <= version < _SEPARATED[1]
+        self.separated = not _SEPARATED[0] <= version < _SEPARATED[1]
         self._keeps_wait = not _WAIT_REMOVED[0] <= version < _WAIT_REMOVED[1]
         self._of_5 = version >= (5, 0, 0)
         self.long_topics = version >= (5, 1, 0) and config.auto_message_version_on_topic_len
         self.trailer = version >= (5, 2, 0) and config.enabled_append_prop_crc
-        self._most_body = config.max_message_size if version >= _SIZE_OF_BODY else 0x7FFFFFFF
+        self.most_body = config.max_message_size if version >= _SIZE_OF_BODY else 0x7FFFFFFF
         room = config.max_message_size + (_ROOM_BESIDE_BODY if version >= _SIZE_OF_BODY else 0)
-        self._most_record = min(room, config.mapped_file_size_commit_log - END_FILE_MIN_BLANK_LENGTH)
+        self.most_record = min(room, config.mapped_file_size_commit_log - END_FILE_MIN_BLANK_LENGTH)
+        self.most_batch = min(config.max_message_size, self.most_record)
+        """bytes of the records of a client's batch"""
         self.host = host
         self.uniq_keys = UniqueKeys(host[0] if len(host[0]) == len(bytes(4)) else host[0][:4])
         self._topics: dict[str, tuple[int, bytes]] = {}
@@ -151,33 +178,34 @@ class RecordMaker:
         return found
 
     def properties(self, message: Message) -> tuple[bytes, str, bool]:
-        """The stored properties of a message, its id, and whether a put of it waits for the medium."""
+        """The stored properties of a message, its id, and whether a put of it waits for the medium.
+
+        Raises `IllegalMessageError`.
+        """
         uniq_key = message.uniq_key or self.uniq_keys.next_key()
-        others = message.properties
-        pairs: dict[str, str] = {UNIQ_KEY: uniq_key}
+        text, count, waits = f"{UNIQ_KEY}\x01{uniq_key}\x02", 1, True
         if message.keys:
             keys = message.keys
-            pairs[KEYS] = keys if isinstance(keys, str) else " ".join(keys)
+            text += f"{KEYS}\x01{keys if isinstance(keys, str) else ' '.join(keys)}\x02"
+            count += 1
         if message.tags:
-            pairs[TAGS] = message.tags
-        waits = True
-        if others:
-            if not _NAMES_OWN.isdisjoint(others):
+            text += f"{TAGS}\x01{message.tags}\x02"
+            count += 1
+        if message.properties:
+            others = dict(message.properties)
+            if not _OWN.isdisjoint(others):
                 raise IllegalMessageError(
                     PutStatus.MESSAGE_ILLEGAL, "KEYS, TAGS and UNIQ_KEY have arguments of their own"
                 )
             waits = others.get(WAIT, "true").lower() != "false"
-            pairs.update(others)
             if not self._keeps_wait:
-                pairs.pop(WAIT, None)
-        text = "\x02".join([f"{name}\x01{value}" for name, value in pairs.items()])
-        if self._separated:
-            text += "\x02"
-        try:
-            raw = text.encode()
-        except UnicodeEncodeError:
-            raw = encode(pairs, self._separated)
-        return raw, uniq_key, waits
+                others.pop(WAIT, None)
+            text += "".join([f"{name}\x01{value}\x02" for name, value in others.items()])
+            count += len(others)
+        if text.count("\x02") != count:
+            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, "a property holds the separator 0x02")
+        raw = java_utf8_encode(text)
+        return raw if self.separated else raw[:-1], uniq_key, waits
 
     def prepare(self, message: Message, context: AppendContext = _PLAIN) -> Prepared:
         """All of a record that does not depend on its place. Raises `IllegalMessageError`."""
@@ -188,37 +216,50 @@ class RecordMaker:
         else:
             raw, waits = context.properties, True
             uniq_key = message.uniq_key or ""
+        if type(body) is not bytes:
+            body = _bytes_of(body)
         if self.trailer:
             raw = reserve(raw)
-        if len(raw) > MAX_PROPERTIES_LENGTH:
-            why = f"{len(raw)} bytes of properties"
-            raise IllegalMessageError(PutStatus.PROPERTIES_SIZE_EXCEEDED, why)
-        if len(body) > self._most_body:
+        length = len(raw)
+        if length > MAX_PROPERTIES_LENGTH:
+            raise IllegalMessageError(PutStatus.PROPERTIES_SIZE_EXCEEDED, f"{length} bytes of properties")
+        if len(body) > self.most_body:
             raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"a body of {len(body)} bytes")
+        if not -_INT <= message.flag < _INT:
+            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"flag {message.flag} has more than 32 bits")
         born, store = message.born_host or self.host, context.store_host or self.host
         flags = context.sys_flag & ~_WIDE_HOSTS
         if len(born[0]) == _V6:
-            flags |= int(SysFlag.BORNHOST_V6)
+            flags |= _BORN_V6
         if len(store[0]) == _V6:
-            flags |= int(SysFlag.STOREHOST_V6)
-        tail = topic + _SHORT.pack(len(raw)) + raw
+            flags |= _STORE_V6
+        tail = topic + length.to_bytes(2, "big") + raw
         size = _HEADER_SIZE[flags & _WIDE_HOSTS] + len(body) + len(tail)
-        if size > self._most_record:
+        if size > self.most_record:
             raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"a record of {size} bytes")
         prepared = context.prepared_transaction_offset
-        return Prepared(
-            size,
-            (size, magic, crc32(body), flags, message.flag, context.reconsume_times, prepared),
-            flags & _TRANSACTION not in _WITHOUT_UNIT,
-            message.born_timestamp,
-            born,
-            context.store_timestamp,
-            store,
-            body,
-            tail,
-            uniq_key,
-            waits,
+        return Prepared._make(
+            (
+                size,
+                (size, magic, crc32(body), flags, message.flag, context.reconsume_times, prepared),
+                flags & _TRANSACTION not in _WITHOUT_UNIT,
+                message.born_timestamp,
+                born,
+                context.store_timestamp,
+                store,
+                context.queue_offset,
+                body,
+                tail,
+                uniq_key,
+                waits,
+            )
         )
+
+
+def _bytes_of(body: object) -> bytes:
+    if isinstance(body, bytes | bytearray | memoryview):
+        return bytes(body)
+    raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"the body is {type(body).__name__} and not bytes")
 
 
 def local_host(port: int) -> Host:

@@ -10,7 +10,12 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.errors import RmqtoolError, StoreClosedError
+import numpy as np
+
+from rmqtool.broker.log_view import LogView
+from rmqtool.broker.offset_by_time import Boundary, broker_offset
+from rmqtool.broker.queue_view import QueueView
+from rmqtool.errors import RmqtoolError, StoreClosedError, UsageError
 from rmqtool.messagestore.appending import Appender, NotAppendedError, Place, milliseconds
 from rmqtool.messagestore.dispatching import Dispatching
 from rmqtool.messagestore.expiry import Expiry
@@ -26,6 +31,8 @@ from rmqtool.messagestore.settings import settings_from
 from rmqtool.messagestore.state_files import StateFiles
 from rmqtool.messagestore.topics import Topics
 from rmqtool.scan.table import DEFAULT_COLUMNS
+from rmqtool.store.kinds import FileKind
+from rmqtool.store.layout import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
     from rmqtool.messagestore.opening import Opened, Recovery
     from rmqtool.messagestore.settings import Given, StoreSettings
     from rmqtool.store.config import StoreConfig
+    from rmqtool.store.config_json import TopicConfig
 
 _PLAIN = AppendContext()
 _STORED = frozenset({PutStatus.PUT_OK, PutStatus.FLUSH_DISK_TIMEOUT})
@@ -194,8 +202,52 @@ class MessageStore:
         self._futures.add(place.end, answer)
         return future
 
-    def put_many(self, messages: Iterable[Message]) -> list[Ack]:
-        """Stores messages in their order, with few writes and one flush; an answer for each."""
+    def put_batch(
+        self, messages: Iterable[Message], *, contexts: Sequence[AppendContext] | None = None
+    ) -> list[Ack]:
+        """Stores a client's batch: messages of one topic, all of them one behind the other or none.
+
+        They go into one queue, that of the first, and into one segment. One that no store takes makes all be
+        refused. contexts: as for `put`, one a message.
+        """
+        given = list(messages)
+        if not given:
+            return []
+        try:
+            refused = self._refusal()
+            if refused is not None:
+                raise refused
+            todo = self._batch(given, contexts)
+        except IllegalMessageError as error:
+            return [self._failed(one, error.status, str(error)) for one in given]
+        return self._answers(given, todo, self._appender.append_each(todo, together=True))
+
+    def _batch(
+        self, given: list[Message], contexts: Sequence[AppendContext] | None
+    ) -> list[tuple[str, int, Prepared]]:
+        first = given[0]
+        if any(one.topic != first.topic for one in given):
+            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, "a batch has one topic")
+        queue_id = self._queue_of(first) if contexts is None else first.queue_id or 0
+        todo = [
+            (one.topic, queue_id, self._maker.prepare(one, _PLAIN if contexts is None else contexts[number]))
+            for number, one in enumerate(given)
+        ]
+        size = sum(record.size for _, _, record in todo)
+        if size > self._maker.most_batch:
+            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"a batch of {size} bytes")
+        return todo
+
+    def put_many(self, messages: Iterable[Message] | pa.Table) -> list[Ack] | pa.Table:
+        """Stores messages in their order, with few writes and one flush; an answer for each.
+
+        An Arrow table has the columns `topic` and `body`, and as it likes `queue_id`, `tags`, `keys` (a list
+        or one text), `uniq_key`, `flag`, `properties` (a map) and `born_timestamp`; it is answered with a
+        table of `status`, `topic`, `queue_id`, `queue_offset`, `physical_offset`, `uniq_key`. Raises
+        `UsageError` for other columns or types.
+        """
+        if hasattr(messages, "to_batches"):
+            return self._put_table(messages)
         given = list(messages)
         if not given:
             return []
@@ -211,20 +263,56 @@ class MessageStore:
                 numbers.append(number)
             except IllegalMessageError as error:
                 acks[number] = self._failed(message, error.status, str(error))
-        places = self._appender.append_each(todo)
+        stored = self._answers([given[number] for number in numbers], todo, self._appender.append_each(todo))
+        for number, ack in zip(numbers, stored, strict=True):
+            acks[number] = ack
+        return [ack for ack in acks if ack is not None]
+
+    def _put_table(self, table: pa.Table) -> pa.Table:
+        import pyarrow as pa
+
+        from rmqtool.messagestore.columns import ANSWER, AT_ONCE, answer_of, batch_of, check_columns
+
+        check_columns(table)
+        done: list[tuple[Any, Any, str]] = []
+        for part in table.to_batches(AT_ONCE):
+            refused = self._refusal()
+            batch = batch_of(part, self._maker, self.topics, self._topic_of)
+            physical, failed = np.full(len(batch.columns), -1, np.int64), PutStatus.UNKNOWN_ERROR
+            if refused is not None:
+                failed = refused.status
+            else:
+                try:
+                    _, physical = self._appender.append_columns(batch.columns, batch.keys, batch.which)
+                except NotAppendedError as error:
+                    failed = error.status
+            self._wake()
+            done.append((batch, physical, failed.value))
+        status = PutStatus.PUT_OK
+        timeout = self._settings.sync_flush_timeout
+        if self._sync and done and not self._flusher.flush_to(self._log.end, timeout):
+            status = PutStatus.FLUSH_DISK_TIMEOUT
+        answers = [answer_of(batch, physical, status.value, failed) for batch, physical, failed in done]
+        return pa.Table.from_batches(answers, ANSWER)
+
+    def _answers(
+        self,
+        messages: list[Message],
+        records: list[tuple[str, int, Prepared]],
+        places: list[Place | NotAppendedError],
+    ) -> list[Ack]:
+        """Answers for records that were appended together, behind one flush."""
         self._wake()
         ends = [place.end for place in places if isinstance(place, Place)]
-        flushed = (
-            not self._sync or not ends or self._flusher.flush_to(ends[-1], self._settings.sync_flush_timeout)
-        )
-        status = PutStatus.PUT_OK if flushed else PutStatus.FLUSH_DISK_TIMEOUT
-        for number, (_, queue_id, record), place in zip(numbers, todo, places, strict=True):
-            message = given[number]
-            if isinstance(place, Place):
-                acks[number] = self._ack(message, queue_id, record, place, status)
-            else:
-                acks[number] = self._failed(message, place.status, str(place))
-        return [ack for ack in acks if ack is not None]
+        status = PutStatus.PUT_OK
+        if self._sync and ends and not self._flusher.flush_to(ends[-1], self._settings.sync_flush_timeout):
+            status = PutStatus.FLUSH_DISK_TIMEOUT
+        return [
+            self._ack(message, queue_id, record, place, status)
+            if isinstance(place, Place)
+            else self._failed(message, place.status, str(place))
+            for message, (_, queue_id, record), place in zip(messages, records, places, strict=True)
+        ]
 
     def _append(self, message: Message, context: AppendContext | None) -> Ack | tuple[int, Prepared, Place]:
         try:
@@ -255,13 +343,20 @@ class MessageStore:
             return None
         return IllegalMessageError(PutStatus.SERVICE_NOT_AVAILABLE, f"the store is not writeable: {error}")
 
-    def _queue_of(self, message: Message) -> int:
-        topic = self.topics.for_message(message.topic) if message.topic else None
+    def _topic_of(self, name: str) -> TopicConfig:
+        """The topic of a message. Raises `IllegalMessageError` for one that takes none."""
+        topic = self.topics.get(name)
         if topic is None:
-            self._maker.topic(message.topic)
-            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"there is no topic {message.topic}")
+            self._maker.topic(name)  # none is made for a name that no topic has
+            topic = self.topics.for_message(name)
+        if topic is None:
+            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"there is no topic {name}")
         if not topic.writeable:
-            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"topic {topic.name} is not writeable")
+            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"topic {name} is not writeable")
+        return topic
+
+    def _queue_of(self, message: Message) -> int:
+        topic = self._topic_of(message.topic)
         if message.queue_id is None:
             return self.topics.next_queue(topic)
         if not 0 <= message.queue_id < topic.write_queue_nums:
@@ -278,15 +373,9 @@ class MessageStore:
         return PutStatus.FLUSH_DISK_TIMEOUT
 
     def _ack(self, message: Message, queue_id: int, record: Prepared, place: Place, status: PutStatus) -> Ack:
-        return Ack(
-            status,
-            message.topic,
-            queue_id,
-            place.queue_offset,
-            place.physical_offset,
-            record.uniq_key or None,
-            record.store_host,
-        )
+        slot, physical, _ = place
+        uniq_key = record.uniq_key or None
+        return Ack._make((status, message.topic, queue_id, slot, physical, uniq_key, record.store_host, ""))
 
     def _failed(self, message: Message, status: PutStatus, why: str) -> Ack:
         queue_id = -1 if message.queue_id is None else message.queue_id
@@ -354,6 +443,24 @@ class MessageStore:
         self._demand_open()
         return self._reader.message_at(physical_offset)
 
+    def offset_by_time(self, topic: str, queue_id: int, timestamp: int, boundary: str = "lower") -> int:
+        """The queue offset that a broker answers for a point in time (ms): `lower` or `upper` boundary.
+
+        Lower: the first message stored then or later; upper: the last one stored by then. Releases before
+        5.1.1 know no boundary. 0 without such a queue.
+        """
+        if boundary not in set(Boundary):
+            raise UsageError(f"{boundary} is no boundary: {' or '.join(Boundary)}")
+        self._ready(topic, queue_id, 0, None)
+        store = Store.open(self.root, config=self._settings.config)
+        kinds = (FileKind.BATCHCONSUMEQUEUE, FileKind.CONSUMEQUEUE)
+        queues = [one for kind in kinds for one in store.queues(kind)]
+        queue = next((one for one in queues if (one.topic, one.queue_id) == (topic, queue_id)), None)
+        if queue is None:
+            return 0
+        with LogView(store.segments) as log, QueueView(queue, log, self._start.traits) as view:
+            return broker_offset(view, timestamp, Boundary(boundary))
+
     def offsets(self, topic: str, queue_id: int) -> tuple[int, int]:
         """Offset of the first message of a queue, and of the next one; 0 and 0 without such a queue."""
         self._ready(topic, queue_id, 0, None)
@@ -387,12 +494,17 @@ class MessageStore:
         if wait is None:
             return
         until = time.monotonic() + wait
-        with self._dispatching.arrived:
-            while self._end_of(topic, queue_id) <= offset and self._why_closed is None:
-                left = until - time.monotonic()
-                if left <= 0:
-                    break
-                self._dispatching.arrived.wait(left)
+        dispatching = self._dispatching
+        with dispatching.arrived:
+            dispatching.waiting += 1
+            try:
+                while self._end_of(topic, queue_id) <= offset and self._why_closed is None:
+                    left = until - time.monotonic()
+                    if left <= 0:
+                        break
+                    dispatching.arrived.wait(left)
+            finally:
+                dispatching.waiting -= 1
         self._demand_open()
 
     def _end_of(self, topic: str, queue_id: int) -> int:

@@ -11,11 +11,15 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rmqtool.errors import UsageError
 from rmqtool.store.config_json import TopicConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    import numpy.typing as npt
 
     from rmqtool.messagestore.state_files import StateFiles
 
@@ -105,6 +109,14 @@ class Topics:
         if turn is None:
             turn = self._turns.setdefault(topic.name, count())
         return next(turn) % max(topic.write_queue_nums, 1)
+
+    def next_queues(self, topic: TopicConfig, many: int) -> npt.NDArray[np.int64]:
+        """As `next_queue`, for many messages."""
+        first = self.next_queue(topic)
+        if many:
+            self._turns[topic.name] = count(first + many)
+        queues: npt.NDArray[np.int64] = np.arange(first, first + many) % max(topic.write_queue_nums, 1)
+        return queues
 
     def _save(self) -> None:
         self._version += 1

@@ -16,12 +16,11 @@ import zstandard
 from rmqtool.check.account import Account, Accounting
 from rmqtool.check.index_keys import Unindexed
 from rmqtool.check.log_reading import CheckedLog
-from rmqtool.check.reading import Reading
 from rmqtool.pipeline.parts import PartOfLog
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.fields import Column
 from rmqtool.scan.lanes import Placed
-from rmqtool.scan.reader import ReadOptions
+from rmqtool.scan.options import ReadOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -103,8 +102,8 @@ def packages(numbered: tuple[int, LogPart], level: Level, log_bytes: int) -> Ite
     """A segment of a store at rest → what the checks want to know of it. log_bytes: of the whole log."""
     number, part = numbered
     segments = PartOfLog(part, (part.segment.base, part.segment.end))
-    kernels, reading = choose_kernels(log_bytes), Reading(level=level)
-    account = Accounting.of(part.store, kernels, reading)
+    kernels = choose_kernels(log_bytes)
+    account = Accounting.of(part.store, kernels, level)
     reader = CheckedLog(segments, ReadOptions(), kernels, account)
     waiting: list[Any] = []
     size = count = known = 0

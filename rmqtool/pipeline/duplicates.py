@@ -24,9 +24,8 @@ from rmqtool.query.duplicates.hashes import Repeated, Room, text_hashes
 from rmqtool.query.duplicates.passes import judged
 from rmqtool.query.duplicates.suspects import COLUMNS, keyed
 from rmqtool.query.duplicates.verdict import Duplicates
-from rmqtool.query.reading import Reading
 from rmqtool.query.stats.report import LogStatistics
-from rmqtool.store.live import is_live
+from rmqtool.scan.options import ReadOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -108,7 +107,7 @@ def deal_out(part: LogPart, wanted: MessageFilter, by_key: bool, tasks: int) -> 
     store = part.resolved()
     if store is None:
         return
-    reading = LogStatistics(store, wanted, (), Reading(live=is_live(store)))
+    reading = LogStatistics(store, wanted, (), ReadOptions.of(store))
     waiting: list[pa.Table] = []
     for batch in reading.batches(COLUMNS):
         waiting.append(keyed(batch, by_key=by_key))

@@ -22,10 +22,9 @@ from rmqtool.output.jsonrows import encode
 from rmqtool.pipeline.parts import log_parts
 from rmqtool.pipeline.runner import Lost, lost_part, over_log
 from rmqtool.pipeline.shared import new_attempt, part_mode, refuse_not_shared
-from rmqtool.query.reading import Reading
 from rmqtool.query.scope import Scope
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.coverage import Incomplete, coverage
-from rmqtool.store.live import is_live
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -207,7 +206,7 @@ def _write_part(part: LogPart, wanted: MessageFilter, form: ExportForm, attempts
             place / ("made" if partitioned else f"part-00000.{form.format}"), directory=partitioned
         )
         target.begin(force=False, resume=False, options={})
-        reading = Reading(live=is_live(store))
+        reading = ReadOptions.of(store)
         run = ExportRun(store, wanted, reading, form.destination(target), target)
         run.run({}, None)
         summary = run.summary()

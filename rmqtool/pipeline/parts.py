@@ -16,12 +16,9 @@ from typing import TYPE_CHECKING
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check, Field
-from rmqtool.scan.log import open_patched
 from rmqtool.scan.log_end import end_of_data
-from rmqtool.scan.parallel import Lane
-from rmqtool.scan.segment import SegmentScan
-from rmqtool.store.access import Access
-from rmqtool.store.live import is_live
+from rmqtool.scan.opened import opened
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.remote.address import is_remote
 from rmqtool.store.segments import SegmentSet
 
@@ -87,9 +84,7 @@ class LogPart:
             low, high = max(low, base + found[0]), min(high, base + found[1])
         if low >= high and self.segment.size:
             return None
-        part = replace(self.store)
-        vars(part)["segments"] = PartOfLog(self, (low, high))
-        return part
+        return self.store.with_segments(PartOfLog(self, (low, high)))
 
     def _between_records(self, origin: int) -> tuple[int, int] | None:
         """Positions of the first record of this part and of the next one, by a scan from `origin` on."""
@@ -98,18 +93,15 @@ class LogPart:
         start = origin if first <= origin < behind else None
         if origin >= behind or (start is not None and last):
             return None if start is None else (start, behind)
-        live = is_live(self.store)
-        source, changed = open_patched(self.segment, Access.of(None, careful=False, live=live), Lane())
-        with source:
-            for event in SegmentScan(
-                source,
-                self.segment.base,
-                checks=Check.FRAME,
-                active=self.active,
-                false_blanks=True,
-                start=origin,
-                moving=live or changed,
-            ):
+        with opened(
+            self.segment,
+            ReadOptions.of(self.store),
+            active=self.active,
+            checks=Check.FRAME,
+            false_blanks=True,
+            start=origin,
+        ) as (_, scan):
+            for event in scan:
                 if not isinstance(event, Records):
                     continue
                 positions = event.rows[:, Field.POSITION]

@@ -16,7 +16,8 @@ from rmqtool.query.not_read import not_read
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import End, Gap, Unreadable
-from rmqtool.scan.log import LogScan, data_bytes, scan_log
+from rmqtool.scan.log import LogScan, scan_log
+from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.scan.times import TIMES, as_time
 from rmqtool.store.coverage import Incomplete, unreadable
 from rmqtool.store.live import is_live
@@ -89,7 +90,7 @@ def messages(
     how = LogScan(
         columns=own or ("physical_offset",),
         choose=None if wanted.selects_all else selector.choose,
-        live=live,
+        options=ReadOptions.of(store, live=live),
     )
     for piece in scan_log(store.segments, how):
         if isinstance(piece.content, pa.RecordBatch):
@@ -147,7 +148,8 @@ def _findings(partition: StorePartition, options: SourceOptions) -> Iterator[pa.
     from rmqtool.check.verify import Verification
 
     rows: list[Row] = []
-    for one in Verification(open_any(partition.store, config=options.config)).findings():
+    store = open_any(partition.store, config=options.config)
+    for one in Verification(store, ReadOptions.of(store)).findings():
         rows.append(finding_row(one.row(), partition.store))
         if len(rows) == _FINDINGS_AT_ONCE:
             yield pa.RecordBatch.from_pylist(rows, schema=FINDINGS)
@@ -183,7 +185,9 @@ def _segment(partition: LogPartition) -> pa.RecordBatch:
         "unreadable_bytes": 0,
     }
     try:
-        for piece in scan_log(segments, LogScan(("store_size", "store_timestamp"), live=is_live(part.store))):
+        for piece in scan_log(
+            segments, LogScan(("store_size", "store_timestamp"), options=ReadOptions.of(part.store))
+        ):
             _add(row, piece.content)
             row["bad_crc"] += 0 if piece.bad_bodies is None else len(piece.bad_bodies)
     except VanishedError as error:

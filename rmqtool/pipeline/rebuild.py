@@ -37,7 +37,7 @@ from rmqtool.pipeline.shared import part_mode, refuse_not_shared
 from rmqtool.repair.alone import apply_alone
 from rmqtool.repair.rebuild import rebuild, refuse_unfit
 from rmqtool.repair.rebuild_report import exit_code_of, summary_of
-from rmqtool.scan.log import data_bytes
+from rmqtool.scan.options import data_bytes
 from rmqtool.store.coverage import coverage
 from rmqtool.store.holding import refuse_if_held
 from rmqtool.store.writing import Folder, way_to

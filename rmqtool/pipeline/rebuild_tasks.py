@@ -10,18 +10,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rmqtool.build.builder import Builder, Left, QueueBuilder, Queues
+from rmqtool.build.builder import Builder, Left, QueueBuilder
 from rmqtool.build.files import DerivedFiles
 from rmqtool.build.index_cut import IndexShare, SpooledKeys
 from rmqtool.build.log import build_log
-from rmqtool.build.queues import QueueTold
+from rmqtool.build.queues import BuiltQueue, Queues
 from rmqtool.build.spool import KeySpool, QueueSpool, SpoolFile, feed, read_frames
 from rmqtool.pipeline.shared import new_attempt
 from rmqtool.repair.rebuild_files import Made
 from rmqtool.repair.rebuild_options import WantedQueues
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.log import data_bytes
-from rmqtool.scan.reader import ReadOptions
+from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.store.live import is_live
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ class Built:
 
     root: str
     times: dict[str, int | None]
-    queues: dict[tuple[str, int], QueueTold] = field(default_factory=dict)
+    queues: dict[tuple[str, int], BuiltQueue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ class BuildTask:
             for path, places, lost in share.parts:
                 for frame in read_frames(path, places):
                     feed(frame, queues, lost)
-            return Built(root.path, files.times, {key: QueueTold.of(one) for key, one in queues.made.items()})
+            return Built(root.path, files.times, queues.built())
 
 
 def together(parts: list[Spooled]) -> Made:

@@ -7,11 +7,10 @@ against each other in the order of the log, by one task that is sent the account
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.check.reading import Reading
 from rmqtool.check.verify import Verification
 from rmqtool.errors import RmqtoolError
 from rmqtool.pipeline.accounts import opened, packages
@@ -20,7 +19,7 @@ from rmqtool.pipeline.parts import log_parts
 from rmqtool.pipeline.runner import Lost, spark_errors
 from rmqtool.pipeline.session import first_line
 from rmqtool.pipeline.workers import refuse_workers
-from rmqtool.scan.log import data_bytes
+from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.store.live import is_live
 from rmqtool.store.segments import SegmentSet
 
@@ -95,11 +94,11 @@ class Check:
 
     def __call__(self, found: Iterable[Package]) -> Iterator[tuple[list[Row], Row] | None]:
         """One result: findings and summary; None for a store that a broker has opened by now."""
-        store = replace(open_any(self.path, config=self.options.config))
+        store = open_any(self.path, config=self.options.config)
         if is_live(store):
             yield None
             return
-        vars(store)["segments"] = SegmentSet(self.segments)
-        run = Verification(store, Reading(1, self.level), elsewhere=partial(opened, found=found))
+        store = store.with_segments(SegmentSet(self.segments))
+        run = Verification(store, ReadOptions.of(store), self.level, elsewhere=partial(opened, found=found))
         rows = [one.row() for one in run.findings()]
         yield rows, run.summary()

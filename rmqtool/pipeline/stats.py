@@ -15,11 +15,10 @@ from rmqtool.pipeline.duplicates import find_twice
 from rmqtool.pipeline.parts import log_parts
 from rmqtool.pipeline.runner import Lost, lost_part, lost_store, over_log, side_by_side, spark_errors
 from rmqtool.pipeline.session import first_line
-from rmqtool.query.reading import Reading
 from rmqtool.query.stats.report import LogStatistics
 from rmqtool.query.stats.retention import Needs
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.coverage import Incomplete
-from rmqtool.store.live import is_live
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -69,7 +68,7 @@ class StoreStatistics(LogStatistics):
         try:
             found = find_twice(session, self.parts, self.store.segments, self.wanted, messages, by_key=by_key)
         except spark_errors() as error:
-            self.not_covered.append(lost_store(Lost(f"no duplicates are told: {first_line(error)}")))
+            self.not_covered.append(lost_store(Lost(f"duplicates are not listed: {first_line(error)}")))
         else:
             self.twice, self.told = found, found.sums
 
@@ -90,7 +89,9 @@ def stats(
     by `uniq_key` or by `keys`, too.
     """
     every = {
-        path: StoreStatistics(store, options.wanted, by, Reading(), plain, Needs(store) if needs else None)
+        path: StoreStatistics(
+            store, options.wanted, by, ReadOptions(), plain, Needs(store) if needs else None
+        )
         for path, store in stores.items()
     }
     summed = _summed(session, options, every)
@@ -143,7 +144,7 @@ def _sum_up(
     if store is None:
         return None
     needs = copy.deepcopy(needs)  # a worker that is used again may have the one of the task before
-    found = LogStatistics(store, wanted, by, Reading(live=is_live(store)), plain, needs)
+    found = LogStatistics(store, wanted, by, ReadOptions.of(store), plain, needs)
     found.read()
     groups, topics = found.sums()
     return _Sums(groups, topics, found.largest, found.needs, found.not_covered)

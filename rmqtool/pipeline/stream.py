@@ -14,21 +14,14 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from rmqtool.errors import StoreIOError, UsageError, VanishedError
 from rmqtool.output.text import safe
-from rmqtool.pipeline.follow import (
-    intact_end,
-    limited_end,
-    parts_between,
-    refuse_unfollowed,
-    starting_offset,
-    uncovered,
-)
+from rmqtool.pipeline.follow import parts_between, refuse_unfollowed, starting_offset
 from rmqtool.pipeline.notes import send
 from rmqtool.pipeline.opening import open_any, refuse_remote
 from rmqtool.pipeline.reading import messages, refuse_unreadable
 from rmqtool.pipeline.types import checked_schema, to_spark
+from rmqtool.scan.follower import LogFollower
 from rmqtool.secrets import hide
 from rmqtool.store.coverage import Incomplete
-from rmqtool.store.growing import segments_now
 
 try:
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
@@ -46,8 +39,6 @@ if TYPE_CHECKING:
 
     from rmqtool.pipeline.parts import LogPart
     from rmqtool.pipeline.stream_options import StreamOptions
-    from rmqtool.store.layout import Store
-    from rmqtool.store.segments import SegmentSet
 
     Row = dict[str, Any]
     Offsets = dict[str, int]
@@ -72,7 +63,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise UsageError("option max_bytes_per_trigger: needs Spark 4.2 or later")
         self._options = options
         self._schema = checked_schema("messages", schema)
-        self._stores: dict[str, Store] = {}
+        self._logs: dict[str, LogFollower] = {}
         self._last: Offsets = {}
         self._frozen: Offsets | None = None
 
@@ -80,8 +71,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where a new query begins in every store."""
         wanted, time = self._options.start, self._options.start_is_time
         return {
-            path: starting_offset(self._store(path), self._segments(path), wanted, time=time)
-            for path in self._options.source.paths
+            path: starting_offset(self._log(path), wanted, time=time) for path in self._options.source.paths
         }
 
     def latestOffset(self, start: Offsets | None = None, limit: Any = None) -> Offsets:  # noqa: N802
@@ -97,14 +87,14 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         behind = [path for path in ends if path in known and ends[path] > known[path]]
         for path, end in ends.items():
             if path not in known:
-                found[path] = end if start is None else max(self._segments(path).first_offset, 0)
+                found[path] = end if start is None else self._log(path).first_offset
             elif end < known[path]:
                 raise StoreIOError(f"{path}: the log ends at {end}, although it was read up to {known[path]}")
             elif most is None:
                 found[path] = end
             elif path in behind:
                 share = max(most // len(behind), 1)
-                found[path] = limited_end(self._segments(path), known[path], end, share)
+                found[path] = self._log(path).end_within(known[path], end, share)
         self._last = found
         return found
 
@@ -123,15 +113,15 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """What lies between two states, in parts; says what of it is gone."""
         found: list[InputPartition] = []
         for path, stop in end.items():
-            segments = self._segments(path) if path in self._options.source.paths else None
+            log = self._log(path) if path in self._options.source.paths else None
             begin = start.get(path)
-            if begin == stop or segments is None:
+            if begin == stop or log is None:
                 continue
             if begin is None:
-                begin = max(segments.first_offset, 0)
-            for low, high in uncovered(segments, begin, stop):
+                begin = log.first_offset
+            for low, high in log.missing(begin, stop):
                 self._lost(path, low, high)
-            parts = parts_between(self._store(path), segments, begin, stop, self._options.source.part_bytes)
+            parts = parts_between(log, begin, stop, self._options.source.part_bytes)
             found += [StreamPartition(path, part, within) for part, within in parts]
         return found
 
@@ -166,21 +156,20 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for path in self._options.source.paths:
             at = max(known.get(path, 0), self._last.get(path, 0))
             try:
-                found[path] = intact_end(self._segments(path), at, unreadable=self._options.source.unreadable)
+                found[path] = self._log(path).whole_end(at, unreadable=self._options.source.unreadable)
             except StoreIOError as error:
                 raise StoreIOError(f"{path}: {error}") from error
         return found
 
-    def _store(self, path: str) -> Store:
+    def _log(self, path: str) -> LogFollower:
+        """The log of a store as it lies there now."""
         refuse_remote(path, "a stream")
-        if path not in self._stores:
+        if path not in self._logs:
             opened = open_any(path, config=self._options.source.config)
             refuse_unfollowed(opened)
-            self._stores[path] = opened
-        return self._stores[path]
-
-    def _segments(self, path: str) -> SegmentSet:
-        return segments_now(self._store(path))
+            self._logs[path] = LogFollower(opened)
+        self._logs[path].look()
+        return self._logs[path]
 
     def _lost(self, path: str, low: int, high: int) -> None:
         """A range expired before it was read."""

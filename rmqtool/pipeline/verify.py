@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from rmqtool.check.findings import Severity
 from rmqtool.check.levels import Level
-from rmqtool.check.reading import Reading
 from rmqtool.check.verify import Verification
 from rmqtool.errors import ExitCode, worst
 from rmqtool.pipeline.opening import open_any
 from rmqtool.pipeline.runner import Lost, lost_store, run_group, side_by_side
 from rmqtool.pipeline.segment_job import Anew, SegmentJob
 from rmqtool.pipeline.session import is_local, parallelism
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.coverage import coverage
 
 if TYPE_CHECKING:
@@ -107,7 +107,8 @@ def _verdict(
 
 
 def _verify_one(path: str, options: SourceOptions, level: Level, threads: int) -> StoreVerdict:
-    run = Verification(open_any(path, config=options.config), Reading(threads, level))
+    store = open_any(path, config=options.config)
+    run = Verification(store, ReadOptions.of(store, threads), level)
     rows = [one.row() for one in run.findings()]
     return StoreVerdict(path, rows, run.summary())
 

@@ -10,7 +10,7 @@ from rmqtool.query.lost_place import where_items_lead
 from rmqtool.query.wanted_keys import WantedKeys
 
 if TYPE_CHECKING:
-    from rmqtool.query.reading import Reading
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
 Row = dict[str, Any]
@@ -28,7 +28,7 @@ class Matches:
     unreadable: tuple[Row, ...] = ()
 
 
-def find_uniq_key(store: Store, uniq_key: str, reading: Reading, *, thorough: bool = True) -> Matches:
+def find_uniq_key(store: Store, uniq_key: str, reading: ReadOptions, *, thorough: bool = True) -> Matches:
     """Records whose UNIQ_KEY is `uniq_key` as given, in upper or in lower case.
 
     thorough: where the index, and the log where there is no index, know none, read all of the log.

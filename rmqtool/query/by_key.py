@@ -6,6 +6,7 @@ Every candidate is read and compared by its real topic and keys; a hash alone pr
 from __future__ import annotations
 
 from bisect import bisect_right
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -26,14 +27,15 @@ from rmqtool.scan.picked import Missing, pick
 from rmqtool.store.coverage import Incomplete, holes_in, rest_of_log
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
 
     from rmqtool.query.index_coverage import IndexFileView
     from rmqtool.query.index_lookup import IndexItem, IndexReader
-    from rmqtool.query.reading import Reading
     from rmqtool.query.wanted_keys import WantedKeys
+    from rmqtool.scan.options import ReadOptions
+    from rmqtool.store.files import StoreFile
     from rmqtool.store.index_geometry import IndexGeometry
     from rmqtool.store.layout import Store
 
@@ -96,7 +98,7 @@ def find_keys(
     *,
     window: tuple[int | None, int | None] = (None, None),
     source: KeySource = KeySource.AUTO,
-    reading: Reading,
+    reading: ReadOptions,
 ) -> KeyAnswer:
     """All records of the store time `window` with one of the wanted keys.
 
@@ -162,6 +164,8 @@ def _by_index(store: Store, wanted: WantedKeys, answer: KeyAnswer, log_end: int)
         np.concatenate([wanted.in_topic(topic) for topic in topics] or [np.empty(0, np.int32)])
     )
     asked = frozenset(hashes.tolist())
+    unused = [file for file in store.index_files() if file.shown in covered.setbacks]
+    _note_lost(store, answer, unused, known, hashes, many=many)
     used: list[IndexFileView] = []
     found_in: list[tuple[IndexFileView, set[int]]] = []
     for view in covered.files:
@@ -192,6 +196,29 @@ def _by_index(store: Store, wanted: WantedKeys, answer: KeyAnswer, log_end: int)
     covered.files = used
     answer.setbacks = covered.setbacks
     return covered
+
+
+def _note_lost(
+    store: Store,
+    answer: KeyAnswer,
+    files: Iterable[StoreFile],
+    known: dict[int, IndexGeometry],
+    hashes: np.ndarray,
+    *,
+    many: bool,
+) -> None:
+    """Adds the places without a record to which items lead in files that do not answer.
+
+    A file whose last record is lost is one, and may know where the wanted one was.
+    """
+    places: set[int] = set()
+    for file in files:
+        with suppress(RmqtoolError), open_index(store, file, known) as reader:
+            if reader is not None:
+                places |= _items(reader, hashes, answer.window, many=many)
+    for part in pick(store.segments, sorted(places), COMPARED):
+        if isinstance(part, Missing):
+            answer.missing.append(part)
 
 
 def outside(window: tuple[int | None, int | None], view: IndexFileView) -> bool:
@@ -285,7 +312,7 @@ def matching(
 
 
 def _by_scan(
-    store: Store, wanted: WantedKeys, answer: KeyAnswer, ranges: list[tuple[int, int]], reading: Reading
+    store: Store, wanted: WantedKeys, answer: KeyAnswer, ranges: list[tuple[int, int]], reading: ReadOptions
 ) -> None:
     scan = KeyScan(wanted, answer.window, reading)
     answer.not_covered += holes_in(store.segments, ranges)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from rmqtool.query.reading import Reading
     from rmqtool.query.target import Answer
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
 Row = dict[str, Any]
@@ -30,7 +30,7 @@ class IdQuery:
 
     store: Store
     given: str
-    reading: Reading
+    reading: ReadOptions
     chosen: MessageFilter = field(default_factory=MessageFilter)
     unread: Sequence[Row] = ()
     missing: list[Missing] = field(default_factory=list)

@@ -6,6 +6,7 @@ for the physical offsets between the two in its header. What no file answers for
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -100,7 +101,7 @@ def _view(
 ) -> IndexFileView | str | None:
     """What the file answers for; None for an empty one, or why it is not to be trusted."""
     if reader is None:
-        return "its geometry cannot be told" if file.size else None
+        return "its geometry is unknown" if file.size else None
     header = reader.header
     count = int(header.index_count)
     if count <= FIRST_ITEM and not int(header.end_physical_offset):
@@ -138,10 +139,8 @@ def _held_against_records(store: Store, view: IndexFileView) -> IndexFileView | 
 
 
 def _record(store: Store, physical_offset: int) -> list[int] | None:
-    place = store.segments.locate(physical_offset)
-    if place is None:
-        return None
-    segment, position = place
-    with segment.open("pread") as source:
-        row, *_ = RecordReader(Check.FRAME).read(source, segment.base, position)
-    return row
+    with ExitStack() as files:
+        there = RecordReader(Check.FRAME).at(
+            store.segments, physical_offset, lambda one: files.enter_context(one.open("pread"))
+        )
+    return None if there is None else there.row

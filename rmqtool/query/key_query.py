@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from rmqtool.query.by_key import KeyAnswer
     from rmqtool.query.duplicates.found import Twice
-    from rmqtool.query.reading import Reading
     from rmqtool.query.wanted_keys import WantedKeys
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
 Row = dict[str, Any]
@@ -46,7 +46,7 @@ class KeyQuery:
     store: Store
     wanted: WantedKeys
     source: KeySource
-    reading: Reading
+    reading: ReadOptions
     chosen: MessageFilter = field(default_factory=MessageFilter)
     limit: int | None = None
     twice: Twice | None = None

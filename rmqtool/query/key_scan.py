@@ -14,7 +14,9 @@ from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import TORN, Check, Field, Issue
 from rmqtool.scan.keys import key_hashes
-from rmqtool.scan.log import LogScan, data_bytes, scan_log
+from rmqtool.scan.log import LogScan, scan_log
+from rmqtool.scan.opened import odd_rows
+from rmqtool.scan.options import data_bytes
 from rmqtool.scan.table import to_batch
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.query.reading import Reading
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.segments import SegmentSet
 
 COMPARED = ("physical_offset", "topic", "keys", "uniq_key", "store_timestamp")
@@ -51,7 +53,7 @@ class KeyScan:
         self,
         wanted: Hashed,
         window: tuple[int | None, int | None],
-        reading: Reading,
+        reading: ReadOptions,
         columns: Sequence[str] = COMPARED,
     ) -> None:
         self._wanted = wanted
@@ -70,7 +72,7 @@ class KeyScan:
             choose=self._choose,
             offsets=(start, end),
             checks=Check.TEXT,
-            **self._reading.as_scan(),
+            options=self._reading,
         )
         for piece in scan_log(segments, how):
             content = piece.content
@@ -99,7 +101,7 @@ class KeyScan:
         Also rolled back ones, which no index has.
         """
         rows = records.rows
-        if ((rows[:, Field.SYS_FLAG] & int(SysFlag.TRANSACTION_MASK)) == int(SysFlag.ROLLBACK)).any():
+        if np.bitwise_or.reduce(rows[:, Field.SYS_FLAG]) & int(SysFlag.ROLLBACK) == int(SysFlag.ROLLBACK):
             rows = rows.copy()
             rows[:, Field.SYS_FLAG] &= ~int(SysFlag.ROLLBACK)
         hashes, owners = key_hashes(self._hashing, Records(rows, records.window, records.origin))
@@ -109,7 +111,8 @@ class KeyScan:
             hit = self._in_any_topic(records, base, path, hashes, owners)
         found = np.zeros(len(rows), np.bool_)
         found[owners[hit]] = True
-        found |= (rows[:, Field.ISSUES] & int(TORN | Issue.PROPERTIES_UTF8)) != 0
+        if odd_rows(self._kernels, records):
+            found |= (rows[:, Field.ISSUES] & int(TORN | Issue.PROPERTIES_UTF8)) != 0
         return found
 
     def _in_any_topic(

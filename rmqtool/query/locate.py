@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ from rmqtool.scan.segment import SegmentScan
 from rmqtool.scan.segment_ends import segment_ends
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rmqtool.scan.events import Event
     from rmqtool.store.bytes import ByteSource
     from rmqtool.store.segments import Segment, SegmentSet
@@ -50,7 +53,7 @@ class Place:
     segment, position: the file and the byte in it, None where no file lies. start, length: the record,
     filler or damaged range in that file. reason, expected, found: why the bytes are no record. before, after:
     physical offsets of the nearest records in the same file. leftover: the record lies behind the end of the
-    living log.
+    living log. row, raw: of a record, its row (`scan.fields.Field`) and its bytes.
     """
 
     physical_offset: int
@@ -65,6 +68,8 @@ class Place:
     before: int | None = None
     after: int | None = None
     leftover: bool = False
+    row: Sequence[int] | None = None
+    raw: bytes = b""
 
     @property
     def is_record(self) -> bool:
@@ -74,37 +79,26 @@ class Place:
 
 def look_at(segments: SegmentSet, physical_offset: int) -> Place:
     """What lies at an offset. Raises `StoreIOError` or `UnreadableError`."""
-    located = segments.locate(physical_offset)
-    if located is None:
-        return Place(physical_offset, What.NO_FILE)
-    segment, position = located
-    active = segments.is_active(segment)
-    with segment.open("pread") as source:
-        row, stop, expected, found = frame_at(source, segment.base, position)
+    reader = RecordReader()
+    with ExitStack() as files:
+        there = reader.at(segments, physical_offset, lambda one: files.enter_context(one.open("pread")))
+        if there is None:
+            return Place(physical_offset, What.NO_FILE)
+        segment, position, source, row, window, stop, expected, found = there
+        active = segments.is_active(segment)
         place = Place(physical_offset, What.RECORD, segment, position, position)
         if row is None:
             place = replace(place, reason=stop.name.lower(), expected=expected, found=found)
-            return _surroundings(source, place, segment, active=active)
-        if row[Field.ISSUES] & Issue.OFFSET:
+        if row is None or row[Field.ISSUES] & Issue.OFFSET:
             around = _surroundings(source, place, segment, active=active)
             if around.what is What.INSIDE:
+                row, window, *_ = reader.read(source, segment.base, around.start)
+                return replace(around, row=row, raw=window[: around.length].tobytes())
+            if row is None:
                 return around
-        size = int(row[Field.STORE_SIZE])
-    return replace(place, length=size, leftover=active and _is_leftover(segment, position))
-
-
-def frame_at(source: ByteSource, base: int, position: int) -> tuple[list[int] | None, Stop, int, int]:
-    """The row (`scan.fields.Field`) of the record at `position`, or None and why there is none."""
-    row, _, stop, expected, found = RecordReader().read(source, base, position)
-    return row, stop, expected, found
-
-
-def record_bytes(place: Place) -> bytes:
-    """The bytes that belong to the place: the whole record, or the whole damaged range."""
-    if place.segment is None:
-        return b""
-    with place.segment.open("pread") as source:
-        return source.window(place.start, place.length).tobytes()
+    size = int(row[Field.STORE_SIZE])
+    leftover = active and _is_leftover(segment, position)
+    return replace(place, length=size, leftover=leftover, row=row, raw=window[:size].tobytes())
 
 
 def _is_leftover(segment: Segment, position: int) -> bool:

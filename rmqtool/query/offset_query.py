@@ -13,13 +13,13 @@ from rmqtool.query.by_offset import pull_on
 from rmqtool.query.client_decode import client_view
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.queue_damage import queue_damage, skipped
-from rmqtool.query.reading import Reading
 from rmqtool.query.select_found import FoundFilter
 from rmqtool.query.subscription import FilterType
 from rmqtool.query.unit_tags import UnitTags
 from rmqtool.query.verdict import Cause, Verdict, judge
 from rmqtool.query.without_unit import without_first_units, without_last_units
 from rmqtool.query.wrong_units import QUEUE_COLUMNS, cut_units, misdirected
+from rmqtool.scan.options import ReadOptions
 from rmqtool.scan.picked import Damaged, Missing, pick
 from rmqtool.store.coverage import Incomplete, coverage
 from rmqtool.store.names import escape_name
@@ -58,7 +58,7 @@ class OffsetQuery:
     report: bool = False
     chosen: MessageFilter = field(default_factory=MessageFilter)
     unread: Sequence[Row] = ()
-    reading: Reading = field(default_factory=Reading)
+    reading: ReadOptions = field(default_factory=ReadOptions)
     listed: int = 0
     kept_back: int = 0
     foreign: int = 0

@@ -12,7 +12,7 @@ from formats.commitlog import MESSAGE_MAGIC_CODES, TOPIC_LENGTH, Blank, Message
 from formats.java import java_utf8_decode
 from formats.properties import KEYS, UNIQ_KEY, Segment, decode, decode_pairs, split_keys
 from formats.spans import Span, spans
-from rmqtool.query.locate import What, frame_at, record_bytes
+from rmqtool.query.locate import What
 from rmqtool.scan.events import Records
 from rmqtool.scan.table import to_batch
 
@@ -96,14 +96,12 @@ class OneRecord:
 
     def batch(self, columns: Sequence[str]) -> pa.RecordBatch:
         """The record as a batch of one row of the record table; only for a whole one."""
-        segment = self.place.segment
-        if segment is None:
+        segment, row = self.place.segment, self.place.row
+        if segment is None or row is None:
             raise ValueError("there is no record")
         from rmqtool.scan import kernels_python
 
-        with segment.open("pread") as source:
-            row, *_ = frame_at(source, segment.base, self.place.start)
-            window = source.window(self.place.start, self.place.length)
+        window = np.frombuffer(self.place.raw, np.uint8)
         records = Records(np.array([row], np.int64), window, self.place.start)
         path = segment.file.shown
         return to_batch(records, base=segment.base, path=path, kernels=kernels_python, columns=columns)
@@ -111,7 +109,10 @@ class OneRecord:
 
 def read_record(place: Place) -> OneRecord:
     """The record (or damaged record, or blank) at a place. Raises `StoreIOError` or `UnreadableError`."""
-    raw = record_bytes(place)
+    raw = place.raw
+    if not place.is_record and place.segment is not None:
+        with place.segment.open("pread") as source:
+            raw = source.window(place.start, place.length).tobytes()
     schema = Blank if place.what is What.BLANK else Message
     fields, error = spans(schema, raw)
     if place.what is What.DAMAGED:

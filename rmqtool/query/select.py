@@ -14,11 +14,10 @@ from rmqtool.scan.fields import Field
 from rmqtool.scan.table import to_batch
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import numpy.typing as npt
 
     from rmqtool.query.message_filter import MessageFilter
+    from rmqtool.scan.kernel_types import Kernels
 
     Mask = npt.NDArray[np.bool_]
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 class Selector:
     """A filter made ready to be applied to many runs of records."""
 
-    def __init__(self, wanted: MessageFilter, kernels: ModuleType) -> None:
+    def __init__(self, wanted: MessageFilter, kernels: Kernels) -> None:
         self._wanted = wanted
         self._kernels = kernels
         self._text = TextFilter(wanted)

@@ -18,18 +18,16 @@ from rmqtool.query.not_read import not_read
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import SMALL_INPUT, choose_kernels
 from rmqtool.scan.events import Blank, Records, Unreadable
-from rmqtool.scan.fields import Check, Field
-from rmqtool.scan.log_end import end_of_data, end_of_records
+from rmqtool.scan.fields import Field
+from rmqtool.scan.follower import LogFollower
+from rmqtool.scan.log_end import end_of_records
+from rmqtool.scan.opened import behind
 from rmqtool.scan.parts import cut
 from rmqtool.scan.picked import Damaged, damage_of
-from rmqtool.scan.segment import SegmentScan
 from rmqtool.scan.table import to_batch
 from rmqtool.store.coverage import Incomplete, coverage, rest_of_log
-from rmqtool.store.cut import CutSource
-from rmqtool.store.growing import segments_now
 from rmqtool.store.holes import hole_before
 from rmqtool.store.live import is_live
-from rmqtool.store.patched import PatchedSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,14 +71,18 @@ class LogTail:
     interrupted: bool = False
     damage: list[Row] = field(default_factory=list)
     torn: list[Row] = field(default_factory=list)
-    _segments: SegmentSet | None = None
     _scanned: int = 0
     _cut_short: list[Row] = field(default_factory=list)
+
+    @cached_property
+    def log(self) -> LogFollower:
+        """The log as it was listed last."""
+        return LogFollower(self.store, live=self.follow or is_live(self.store))
 
     @property
     def segments(self) -> SegmentSet:
         """As they were listed last."""
-        return self.store.segments if self._segments is None else self._segments
+        return self.log.segments
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch | None]:
         """Batches of the record table, oldest first; None when everything there is has been given."""
@@ -103,7 +105,7 @@ class LogTail:
             if not self.follow:
                 return
             time.sleep(POLL_SECONDS)
-            self._segments = segments_now(self.store)
+            self.log.look()
 
     def summary(self) -> Row:
         """The closing summary."""
@@ -142,7 +144,7 @@ class LogTail:
         found: list[np.ndarray] = []
         here = [one for one in self.segments if one.base <= last.base]
         for segment in reversed(here):
-            end = _end(self.segments, segment)
+            end = self.log.end(segment)
             if not self.count:
                 return segment.base + end_of_records(segment)
             for offsets in self._backwards(segment, end):
@@ -199,13 +201,12 @@ class LogTail:
         """What lies between `at` and the end; `at` moves along."""
         wanted = tuple(dict.fromkeys((*columns, "physical_offset", "store_size")))
         while True:
-            segment = next((one for one in self.segments if one.base <= self.at < one.end), None)
+            segment = self.log.next_segment(self.at)
             if segment is None:
-                segment = next((one for one in self.segments if one.base > self.at), None)
-                if segment is None:
-                    return
+                return
+            if segment.base > self.at:
                 self._lost(segment)
-            end = _end(self.segments, segment)
+            end = self.log.end(segment)
             yield from self._of_segment(segment, end, wanted)
             if self.segments.is_active(segment) and self.at < segment.end:
                 return
@@ -227,9 +228,7 @@ class LogTail:
                     chosen = self._choose(some, segment)
                     self.damage += _damaged(chosen, segment)
                     yield self._batch(chosen, segment, columns)
-                    self.at = segment.base + int(
-                        some.rows[-1, Field.POSITION] + some.rows[-1, Field.STORE_SIZE]
-                    )
+                    self.at = segment.base + behind(some)
             elif isinstance(event, Blank):
                 self.at = segment.end
             else:
@@ -249,29 +248,13 @@ class LogTail:
 
     def _scan(self, segment: Segment, start: int, end: int) -> Iterator[Event]:
         """Events from a position on, as if the file ended at `end`."""
-        active = self.segments.is_active(segment)
         try:
-            with PatchedSource(CutSource(segment.open("pread"), end)) as source:
-                scan = SegmentScan(
-                    source,
-                    segment.base,
-                    checks=Check.ALL,
-                    active=active,
-                    start=start,
-                    kernels=self._kernels(),
-                    moving=self._moving,
-                )
-                for event in scan:
-                    if isinstance(event, Records):
-                        last = event.rows[-1]
-                        self._scanned += int(last[Field.POSITION] + last[Field.STORE_SIZE]) - start
-                    yield event
+            for event in self.log.events(segment, start, end, kernels=self._kernels()):
+                if isinstance(event, Records):
+                    self._scanned += behind(event) - start
+                yield event
         except RmqtoolError as error:
             yield Unreadable(start, max(end - start, 0), str(error))
-
-    @cached_property
-    def _moving(self) -> bool:
-        return self.follow or is_live(self.store)
 
     def _kernels(self) -> Any:
         """The compiled ones, which take a while to load, only for who reads much."""
@@ -287,11 +270,3 @@ def _damaged(records: Records, segment: Segment) -> list[Row]:
         for start, size, torn in places
         if torn is not None
     ]
-
-
-def _end(segments: SegmentSet, segment: Segment) -> int:
-    """Position up to which a segment is looked at."""
-    try:
-        return end_of_data(segment) if segments.is_active(segment) else segment.size
-    except RmqtoolError:
-        return segment.size  # whoever reads it is told what is wrong

@@ -17,7 +17,7 @@ from rmqtool.query.one_record import OneRecord, read_record
 from rmqtool.store.coverage import holes_in
 
 if TYPE_CHECKING:
-    from rmqtool.query.reading import Reading
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
 _ID = re.compile(r"(?:[0-9A-Fa-f]{32}|[0-9A-Fa-f]{56})")
@@ -65,7 +65,7 @@ def at_offset(store: Store, given: str, physical_offset: int) -> Answer:
     return Answer(given, "offset", look_at(store.segments, physical_offset))
 
 
-def by_id(store: Store, given: str, reading: Reading) -> Answer:
+def by_id(store: Store, given: str, reading: ReadOptions) -> Answer:
     """The one record to show for an id: by the offset in it, if that record was stored by the host in it.
 
     Otherwise a UNIQ_KEY of these digits counts for more than an offset that happens to be that of a record.
@@ -84,7 +84,7 @@ def by_id(store: Store, given: str, reading: Reading) -> Answer:
     return replace(unique, notes=[*unique.notes, other])
 
 
-def readings_of(store: Store, given: str, reading: Reading) -> list[Answer]:
+def readings_of(store: Store, given: str, reading: ReadOptions) -> list[Answer]:
     """What an id stands for: the digits of both kinds of id have the same number, so both are tried.
 
     Those that find something, the offset first; when none does, the UNIQ_KEY that nobody has.
@@ -106,7 +106,7 @@ def _without_unique(offset: Answer, unique: Answer) -> Answer:
     return replace(offset, unreadable=tuple(rows.values()))
 
 
-def _by_uniq_key(store: Store, given: str, reading: Reading, *, thorough: bool) -> Answer:
+def _by_uniq_key(store: Store, given: str, reading: ReadOptions, *, thorough: bool) -> Answer:
     """Not every UNIQ_KEY has the form of a client id: brokers make others, as for POP checkpoints."""
     found: Matches = find_uniq_key(store, given, reading, thorough=thorough)
     place = look_at(store.segments, found.offsets[0]) if found.offsets else None

@@ -11,10 +11,10 @@ from rmqtool.broker.offset_by_time import Boundary, broker_offset
 from rmqtool.query.by_time import exact_offset, places_from
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.queue_damage import queue_damage
-from rmqtool.query.reading import Reading
 from rmqtool.query.select_found import passing
 from rmqtool.query.without_unit import without_first_units, without_last_units
 from rmqtool.query.wrong_units import QUEUE_COLUMNS, misdirected
+from rmqtool.scan.options import ReadOptions
 from rmqtool.scan.picked import Damaged, Missing, pick
 from rmqtool.store.coverage import Incomplete, coverage
 
@@ -48,7 +48,7 @@ class TimeQuery:
     boundary: Boundary = Boundary.LOWER
     chosen: MessageFilter = field(default_factory=MessageFilter)
     unread: Sequence[Row] = ()
-    reading: Reading = field(default_factory=Reading)
+    reading: ReadOptions = field(default_factory=ReadOptions)
     missing: list[Missing] = field(default_factory=list)
     damaged: list[Damaged] = field(default_factory=list)
     _nowhere: list[Row] = field(default_factory=list)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rmqtool.broker.get_message import Pull
     from rmqtool.broker.queue_view import QueueView
-    from rmqtool.query.reading import Reading
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
 
@@ -58,7 +58,7 @@ class Question:
 
 
 def judge(
-    store: Store, view: QueueView, asked: Question, answer: Pull, reading: Reading
+    store: Store, view: QueueView, asked: Question, answer: Pull, reading: ReadOptions
 ) -> Iterator[Verdict]:
     """Every cause that applies; `DELIVERED` alone when none does. Filters are judged by the caller."""
     found = [*_by_settings(store, asked), *_by_range(store, view, asked, answer, reading)]
@@ -85,7 +85,7 @@ def _by_settings(store: Store, asked: Question) -> Iterator[Verdict]:
 
 
 def _by_range(
-    store: Store, view: QueueView, asked: Question, answer: Pull, reading: Reading
+    store: Store, view: QueueView, asked: Question, answer: Pull, reading: ReadOptions
 ) -> Iterator[Verdict]:
     offset, low, high = asked.offset, answer.min_offset, answer.max_offset
     if offset < low:

@@ -13,17 +13,18 @@ from rmqtool.query.not_read import not_read
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.fields import Check
-from rmqtool.scan.log import LogScan, data_bytes, scan_log
+from rmqtool.scan.log import LogScan, scan_log
+from rmqtool.scan.options import data_bytes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from rmqtool.query.reading import Reading
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
 
 def queue_offsets_in(
-    store: Store, offsets: tuple[int, int], topic: str, queue_id: int, reading: Reading
+    store: Store, offsets: tuple[int, int], topic: str, queue_id: int, reading: ReadOptions
 ) -> tuple[npt.NDArray[np.int64], bool]:
     """Queue offsets of a queue's records that begin at physical offsets [start, end), in log order.
 
@@ -39,7 +40,7 @@ def queue_offsets_in(
             choose=selector.choose,
             offsets=offsets,
             checks=Check.TEXT,
-            **reading.as_scan(),
+            options=reading,
         )
         for piece in scan_log(store.segments, how):
             if isinstance(piece.content, pa.RecordBatch):

@@ -48,6 +48,9 @@ class WantedKeys:
     def hits(self, topic: str, hashes: Hashes) -> npt.NDArray[np.bool_]:
         """Which of these index hashes are of a wanted key in the topic."""
         wanted = self.in_topic(topic)
+        if len(wanted) == 1:
+            same: npt.NDArray[np.bool_] = hashes == wanted[0]
+            return same
         places = np.minimum(wanted.searchsorted(hashes), max(len(wanted) - 1, 0))
         return wanted[places] == hashes if len(wanted) else np.zeros(len(hashes), bool)
 

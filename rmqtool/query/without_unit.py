@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rmqtool.broker.queue_view import QueueView
-    from rmqtool.query.reading import Reading
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
     Row = dict[str, Any]
@@ -26,7 +26,7 @@ _LAST_SEGMENTS = 3
 """segments that are searched behind the end of a queue whose last file has room left"""
 
 
-def without_first_units(store: Store, view: QueueView, reading: Reading) -> Iterator[Row]:
+def without_first_units(store: Store, view: QueueView, reading: ReadOptions) -> Iterator[Row]:
     """No row of `not_covered`, or the one for messages in front of the first unit of a queue.
 
     Reads the log from its begin to the record of that unit; where nothing has expired, damage there is told,
@@ -48,7 +48,7 @@ def without_first_units(store: Store, view: QueueView, reading: Reading) -> Iter
         yield {"path": view.path, "reason": Incomplete.DAMAGE.value, "error": what}
 
 
-def without_last_units(store: Store, view: QueueView, reading: Reading) -> Iterator[Row]:
+def without_last_units(store: Store, view: QueueView, reading: ReadOptions) -> Iterator[Row]:
     """No row of `not_covered`, or the one for messages behind the last unit of a queue.
 
     Reads the log from the record of that unit to where other queues end; of a queue whose last file has room

@@ -80,7 +80,8 @@ def _all(outcomes: Sequence[Outcome], verdict: Verdict, asked: Asked) -> Iterato
         )
     yield Advice(
         asked.line("verify"),
-        "a start does not look at everything: whether every record, unit and index item is right"
+        "a start does not look at everything: whether every record, consume queue entry and index "
+        "entry is right"
         if verdict is Verdict.SAFE
         else "all that is wrong in this store, with what to do about each finding",
     )
@@ -90,6 +91,8 @@ def _mendable(one: Outcome) -> bool:
     """Whether `recover` keeps what a start costs, mends what refuses it, or what is damaged already."""
     if one.refusal is not None:
         return one.refusal.code != "lock-held" and one.refusal.setting is None
+    if any(found.code == "DR-BATCH-TOPICS-UNKNOWN" for found in one.consequences):
+        return True
     harmed = any(
         queue.lost or queue.misplaced or queue.repeated or queue.hidden or queue.doubled
         for queue in one.queues

@@ -19,9 +19,9 @@ from rmqtool.store.lock import probe
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rmqtool.broker.log_walk import Reading
     from rmqtool.broker.start import StartPlan
     from rmqtool.recovery.outcome import Outcome
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
 SimulatedScenario = tuple[Scenario, list["Outcome"], Verdict]
@@ -70,7 +70,7 @@ class Consultation:
     def run(
         self,
         scenarios: Sequence[Scenario],
-        reading: Reading,
+        reading: ReadOptions,
         on_plan: Callable[[str, StartPlan], object] = lambda _release, _plan: None,
     ) -> None:
         """Simulates the start with every release, then every scenario. on_plan: gets release and plan."""
@@ -84,11 +84,11 @@ class Consultation:
             found.extend(conditions.start(self.store, release, scenario) for release in releases)
             self.scenarios[-1] = scenario, found, verdict_of(found)
 
-    def _conditions(self, reading: Reading) -> Conditions:
+    def _conditions(self, reading: ReadOptions) -> Conditions:
         def advance(count: int) -> None:
             if self._until is not None and time.monotonic() > self._until:
                 raise BudgetEndedError
-            reading.told(count)
+            reading.done(count)
 
         timed = replace(reading, advance=advance)
         return Conditions(settings_of(self.store), timed, probe(self.store.lock_path), self._look_back)

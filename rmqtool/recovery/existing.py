@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from formats.checkpoint import TIMES
 from rmqtool.broker.record_check import ORDINARY_STOPS
 from rmqtool.recovery.fillers import FILLER
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from rmqtool.recovery.config_tables import ConfigOutcome
     from rmqtool.recovery.lookback import Looked
+    from rmqtool.recovery.loss import Loss
     from rmqtool.recovery.matching import WrongEntries
     from rmqtool.recovery.observed_start import ObservedStart
     from rmqtool.recovery.passed_over import PassedOver
@@ -54,6 +56,7 @@ def existing_damage(
     passed_over: Iterable[PassedOver],
     wrong: Iterable[WrongEntries],
     config: Iterable[ConfigOutcome],
+    loss: Loss,
 ) -> ExistingDamage:
     """What the start read, what was read besides, and the tables that are lost already."""
     found = _Sum()
@@ -67,6 +70,8 @@ def existing_damage(
     if start.longer is not None:
         path, end, high = start.longer
         found.add(0, end - high, (path,))
+    if known_behind_end(start, loss) is not None:
+        found.add(0, 0, ("checkpoint",))
     for one in passed_over:
         found.add(0, FILLER, (one.path,))  # an entry of a queue still leads to what is behind it
     for entries in wrong:
@@ -76,6 +81,25 @@ def existing_damage(
         found.add(0, 0, (start.loaded[start.end.file].path,))
     lost = tuple(one.path for one in config if one.loses)
     return ExistingDamage(found.messages, found.bytes, tuple(sorted(found.paths)), lost)
+
+
+def known_behind_end(start: ObservedStart, loss: Loss | None) -> int | None:
+    """A store time (ms) in the checkpoint that is later than every message of the log, None without one.
+
+    Brokers write the times of messages that lie in the log there (`CommitLog$FlushRealTimeService#run`,
+    `DefaultMessageStore$FlushConsumeQueueService#doFlush`), and never read them against the end of the log.
+    loss: what the start gives up, which may have that time.
+    """
+    latest = start.witness.latest
+    if (
+        start.end is None
+        or latest is None
+        or start.longer is not None
+        or (loss is not None and loss.messages)
+    ):
+        return None
+    known = max(int(start.checkpoint[name]) for name in TIMES)
+    return known if known > latest else None
 
 
 def missing_files(start: ObservedStart) -> Iterator[tuple[int, int, tuple[str, str]]]:

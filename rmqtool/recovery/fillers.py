@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from rmqtool.broker.log_walk import Reading
     from rmqtool.broker.mapped_files import MappedFile
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.bytes import ByteSource
 
 FILLER = 8
@@ -29,14 +29,14 @@ def covers_rest(source: ByteSource, position: int, size: int) -> bool:
     return int.from_bytes(source.window(position, 4).tobytes(), "big", signed=True) == size - position
 
 
-def latest_before(one: MappedFile, position: int, reading: Reading) -> int | None:
+def latest_before(one: MappedFile, position: int, reading: ReadOptions) -> int | None:
     """Youngest store time (ms) of a record in front of `position`, None without any."""
     latest: int | None = None
     if one.file is None:
         return None
     with reading.open(one.file) as source:
         for event in SegmentScan(source, one.base, checks=Check.FRAME, active=False, kernels=reading.kernels):
-            reading.told(0)
+            reading.done(0)
             if not isinstance(event, Records):
                 continue
             times = event.rows[event.rows[:, Field.POSITION] < position, Field.STORE_TIMESTAMP]

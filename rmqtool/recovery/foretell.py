@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rmqtool.broker.load import Refusal, RefusedError, refused_by_wheel
-from rmqtool.broker.log_walk import BudgetEndedError, Reading
+from rmqtool.broker.log_walk import BudgetEndedError
 from rmqtool.broker.record_check import StopReason
 from rmqtool.broker.settings import StartSettings, settings_of
 from rmqtool.broker.start import Mode
@@ -24,17 +24,17 @@ from rmqtool.recovery.passed_over import PassedOver, behind_fillers
 from rmqtool.recovery.queue_ends import lags, queue_outcomes
 from rmqtool.recovery.taken import lost_parts, truncations
 from rmqtool.recovery.timers import load_timer_log
-from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.log import data_bytes
+from rmqtool.scan.options import ReadOptions, data_bytes
+from rmqtool.store.access import Access
 from rmqtool.store.consumer_offsets import offsets_file
 from rmqtool.store.live import lock_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
     from rmqtool.broker.start import StartPlan
     from rmqtool.recovery.config_tables import ConfigOutcome
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.layout import Store
     from rmqtool.store.lock import LockState
 
@@ -51,9 +51,9 @@ DELAY_TABLE = "delayOffset.json"
 """loaded behind the store's recovery"""
 
 
-def reading_for(store: Store, kernels: ModuleType | None = None) -> Reading:
-    """The usual way to read a store: kernels by its size, mapped."""
-    return Reading(kernels or choose_kernels(data_bytes(store.segments)))
+def reading_for(store: Store, kernels: Kernels | None = None) -> ReadOptions:
+    """The usual way to read a store at rest."""
+    return ReadOptions(Access("pread"), input_bytes=data_bytes(store.segments), given=kernels)
 
 
 def foretell(
@@ -61,7 +61,7 @@ def foretell(
     release: str,
     settings: StartSettings | None = None,
     *,
-    reading: Reading | None = None,
+    reading: ReadOptions | None = None,
     lock: LockState | None = None,
     on_plan: Callable[[StartPlan], object] | None = None,
     look_back: LookBack | None = None,
@@ -84,7 +84,7 @@ class Foretelling:
         store: Store,
         release: str,
         settings: StartSettings | None = None,
-        reading: Reading | None = None,
+        reading: ReadOptions | None = None,
         lock: LockState | None = None,
         *,
         keep_units: bool = False,
@@ -130,7 +130,9 @@ class Foretelling:
             for found in (seen, self.start.matcher.result()):
                 self._looked.match(found)
             whole = not self._looked.unread
-            self._wrong = wrong_entries(self.start, self._looked.matches, whole=whole)
+            self._wrong = wrong_entries(
+                self.start, self._looked.matches, self.start.witness.unnamed, whole=whole
+            )
             self._wrong_tags = wrong_tags(self.start, self._looked.matches)
         return self._outcome(refusal, loss)
 
@@ -146,8 +148,6 @@ class Foretelling:
         start = self.start
         if self.settings.dledger:
             return
-        if start.listing.is_directory("lock"):  # opened when the store is made (`DefaultMessageStore`)
-            raise RefusedError("lock-directory", "a directory of this name", "lock")
         start.load()
         if on_plan is not None and start.plan is not None:
             on_plan(start.plan)
@@ -176,8 +176,12 @@ class Foretelling:
         ]
 
     def refused_before(self) -> Refusal | None:
-        """Why the broker ends over a table that it loads before its store (`BrokerController#initialize`)."""
-        return self._refused_by_table((*_BROKER_TABLES, offsets_file(self.store)))
+        """Why the broker ends before it loads its store (`BrokerController#initialize`)."""
+        refusal = self._refused_by_table((*_BROKER_TABLES, offsets_file(self.store)))
+        if refusal is None and not self.settings.dledger and self.store.listing.is_directory("lock"):
+            # opened when the store is made (`DefaultMessageStore`)
+            return Refusal("lock-directory", "a directory of this name", "lock")
+        return refusal
 
     def _refused_by_table(self, names: tuple[str, ...]) -> Refusal | None:
         """Why the broker ends over one of these configuration files, None when it does not."""
@@ -257,7 +261,12 @@ class Foretelling:
             not_looked_at=(*self._left_out(), *self._looked.unread, *self._unreadable),
             unread_by_choice=self._by_choice,
             already_damaged=existing_damage(
-                start, self._looked, self._passed_over, (*self._wrong, *self._wrong_tags), self.config
+                start,
+                self._looked,
+                self._passed_over,
+                (*self._wrong, *self._wrong_tags),
+                self.config,
+                loss or Loss(),
             ),
             version_known=is_known(self.release),
         )

@@ -22,10 +22,10 @@ from rmqtool.scan.segment import SegmentScan
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rmqtool.broker.log_walk import Reading
     from rmqtool.broker.mapped_files import MappedFile
     from rmqtool.recovery.observed_start import ObservedStart
     from rmqtool.recovery.spans import Key
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.scan.parallel import Lane
     from rmqtool.store.files import StoreFile
 
@@ -124,7 +124,7 @@ class LookBack:
 
 
 def _events(
-    one: MappedFile, reading: Reading, lane: Lane
+    one: MappedFile, reading: ReadOptions, lane: Lane
 ) -> Iterator[tuple[MappedFile, Records | Gap | RmqtoolError | None]]:
     """Records and gaps of a file; None behind the last, or the error that ended reading."""
     if one.file is None:
@@ -147,10 +147,10 @@ def _events(
                     lane.take(event.rows.nbytes + copied_bytes(source, event))
                     end = int(event.rows[-1, Field.POSITION])
                     yield one, Records(event.rows.copy(), event.window, event.origin)
-                    reading.told(end - done)
+                    reading.done(end - done)
                     done = end
     except RmqtoolError as error:
         yield one, error
         return
-    reading.told(one.file.size - done)
+    reading.done(one.file.size - done)
     yield one, None

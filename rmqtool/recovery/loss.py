@@ -18,12 +18,11 @@ from rmqtool.scan.fields import Check, CrcState, Field, Issue
 from rmqtool.scan.segment import SegmentScan
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import numpy.typing as npt
 
-    from rmqtool.broker.log_walk import Reading
     from rmqtool.broker.mapped_files import MappedFile
+    from rmqtool.scan.kernel_types import Kernels
+    from rmqtool.scan.options import ReadOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,9 @@ class LostPart:
     since: int | None = None
 
 
-def measure_loss(parts: list[LostPart], kept: tuple[int, int], reading: Reading) -> tuple[Loss, list[str]]:
+def measure_loss(
+    parts: list[LostPart], kept: tuple[int, int], reading: ReadOptions
+) -> tuple[Loss, list[str]]:
     """What is intact in the parts, and the paths that could not be read.
 
     kept: physical offsets [low, high) of the log that stays. Records at their own place count first. Those at
@@ -124,7 +125,7 @@ class _Claimed:
         return found | again
 
 
-def _add(loss: Loss, part: LostPart, reading: Reading, claimed: _Claimed | None) -> tuple[bool, bool]:
+def _add(loss: Loss, part: LostPart, reading: ReadOptions, claimed: _Claimed | None) -> tuple[bool, bool]:
     """Counts the intact records at their own place, or, with `claimed`, those at another one.
 
     Returns whether the part has records at their own place, and at another.
@@ -142,7 +143,7 @@ def _add(loss: Loss, part: LostPart, reading: Reading, claimed: _Claimed | None)
             kernels=reading.kernels,
         )
         for event in scan:
-            reading.told(0)
+            reading.done(0)
             if not isinstance(event, Records):
                 continue
             rows = event.rows
@@ -163,7 +164,7 @@ def _add(loss: Loss, part: LostPart, reading: Reading, claimed: _Claimed | None)
     return own, displaced
 
 
-def _count(loss: Loss, run: Records, base: int, kernels: ModuleType) -> None:
+def _count(loss: Loss, run: Records, base: int, kernels: Kernels) -> None:
     rows = run.rows
     starts = rows[:, Field.POSITION] + base
     ends = starts + rows[:, Field.STORE_SIZE]
@@ -187,7 +188,7 @@ def _stretches(starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> li
     return [(int(starts[a]), int(ends[b])) for a, b in zip(firsts, lasts, strict=True)]
 
 
-def _topics(loss: Loss, run: Records, kernels: ModuleType) -> None:
+def _topics(loss: Loss, run: Records, kernels: Kernels) -> None:
     rows = run.rows
     places = np.ascontiguousarray(rows[:, Field.TOPIC_POSITION]) - run.origin
     lengths = np.ascontiguousarray(rows[:, Field.TOPIC_LENGTH])

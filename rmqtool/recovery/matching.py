@@ -26,7 +26,7 @@ from rmqtool.scan.units import BATCH_UNIT, UNIT, data_end
 from rmqtool.store.holes import STEP, data_windows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
     import numpy.typing as npt
@@ -105,7 +105,7 @@ class WrongEntries:
 
 def _span(run: QueueRecords) -> tuple[int, int] | None:
     """Queue offsets [low, high) of a run."""
-    return (int(run.bases.min()), int((run.bases + run.counts).max())) if len(run) else None
+    return (int(run.bases.min()), int((run.bases + run.messages).max())) if len(run) else None
 
 
 class _Queue:
@@ -191,7 +191,7 @@ class _BatchQueue:
         """Holds records against the entries of their first messages."""
         self.found.add(Matches(span=_span(run)))
         reached = (run.bases >= 0) & (run.bases < self._end)
-        bases, counts = run.bases[reached], run.counts[reached]
+        bases, counts = run.bases[reached], run.messages[reached]
         offsets, sizes = run.offsets[reached], run.sizes[reached]
         right, there, tagged = (np.zeros(len(bases), np.bool_) for _ in range(3))
         codes = run.codes[reached]
@@ -308,13 +308,18 @@ class UnitMatcher:
         return found
 
 
-def wrong_entries(start: Start, matches: Mapping[Key, Matches], *, whole: bool) -> tuple[WrongEntries, ...]:
+def wrong_entries(
+    start: Start, matches: Mapping[Key, Matches], unnamed: Iterable[Ints], *, whole: bool
+) -> tuple[WrongEntries, ...]:
     """Queue by queue the entries that do not lead to their message.
 
     matches: of all records that were read. whole: that was the whole log, so that an entry without a record
     leads to none. Of a light queue with such entries nothing tells the end (`queue_ends`), so messages behind
-    it that the start does not append are counted here.
+    it that the start does not append are counted here. A record whose topic no queue can have is counted
+    where it was seen (`Witness.harmed`), not once more with the entry that leads to it; `unnamed`: where such
+    records lie.
     """
+    elsewhere = np.concatenate([*unnamed, np.zeros(0, np.int64)])
     found = []
     for key, queue in sorted(start.queues.items()):
         if not queue.recovered_max:
@@ -322,11 +327,13 @@ def wrong_entries(start: Start, matches: Mapping[Key, Matches], *, whole: bool) 
         seen = matches.get(key, Matches())
         light = key[0].startswith(LMQ_PREFIX)
         known = whole and (start.settings.multi_dispatch or not light)
-        astray = max(_into_log(start, queue, seen) - seen.matched, 0) if known else 0
+        inside, counted = _into_log(start, queue, seen, elsewhere) if known else (0, 0)
+        astray = max(inside - seen.matched, 0)
         count = max(seen.wrong, astray)
         if count:
             behind = max(seen.beyond - queue.appended, 0) if light else 0
-            messages = max(count, seen.wrong + seen.missed + behind if light else 0)
+            own = max(seen.wrong, astray - counted)
+            messages = max(own, seen.wrong + seen.missed + behind if light else 0)
             found.append(WrongEntries(*key, queue.files.directory, count, seen.first, messages))
     return tuple(found)
 
@@ -342,22 +349,33 @@ def wrong_tags(start: Start, matches: Mapping[Key, Matches]) -> tuple[WrongEntri
     )
 
 
-def _into_log(start: Start, queue: AnyQueue, seen: Matches) -> int:
-    """Entries that lead into the log; 0 without counting where as many records were matched as can be."""
+def _into_log(start: Start, queue: AnyQueue, seen: Matches, unnamed: Ints) -> tuple[int, int]:
+    """Entries that lead into the log, and those of them that lead to a record whose topic no queue can have.
+
+    Not counted (0) where as many records were matched as can be.
+    """
     low, high = start.log.min_offset, start.log.max_offset
-    if isinstance(queue, BatchConsumeQueue):
+    if not isinstance(queue, BatchConsumeQueue):
+        end = min(queue.recovered_max, queue.max_offset)
+        if seen.matched >= end - max(queue.min_offset, 0):
+            return 0, 0
+        parts = _plain_offsets(queue, end)
+    else:
         parts = (units["physical_offset"] for one in queue.files.files for units in batch_entries(one))
-        return sum(int(((offsets >= low) & (offsets < high)).sum()) for offsets in parts)
-    end = min(queue.recovered_max, queue.max_offset)
-    if seen.matched >= end - max(queue.min_offset, 0):
-        return 0
-    count = 0
+    count = counted = 0
+    for offsets in parts:
+        inside = offsets[(offsets >= low) & (offsets < high)]
+        count += len(inside)
+        counted += int(np.isin(inside, unnamed).sum()) if len(unnamed) else 0
+    return count, counted
+
+
+def _plain_offsets(queue: ConsumeQueue, end: int) -> Iterator[Ints]:
+    """Physical offsets in the entries of a plain queue in front of slot `end`, but in blank and zero ones."""
     for one in queue.files.files:
         stop = min(one.wrote // BYTES, end - one.base // BYTES)
         if one.file is None or stop <= 0:
             continue
         for chunk in chunks(one, "pread", stop, -1):
             blank = (chunk.offsets == 0) & (chunk.sizes == PRE_BLANK_SIZE)
-            inside = (chunk.offsets >= low) & (chunk.offsets < high)
-            count += int((inside & (chunk.sizes > 0) & ~blank).sum())
-    return count
+            yield chunk.offsets[(chunk.sizes > 0) & ~blank]

@@ -12,28 +12,21 @@ from rmqtool.recovery.spans import QueueSpans
 from rmqtool.recovery.witness import Witness
 
 if TYPE_CHECKING:
-    from rmqtool.broker.log_walk import Reading
-    from rmqtool.broker.settings import StartSettings
-    from rmqtool.broker.traits import Traits
     from rmqtool.scan.events import Records
-    from rmqtool.store.layout import Store
 
 
 class ObservedStart(Start):
     """Keeps where the messages of each queue lie, signs of damage, and where units lead."""
 
-    def __init__(
-        self,
-        store: Store,
-        traits: Traits,
-        settings: StartSettings,
-        reading: Reading,
-        *,
-        keep_units: bool = False,
-    ) -> None:
-        super().__init__(store, traits, settings, reading, keep_units=keep_units)
-        self.spans = QueueSpans(reading.kernels, self._indexed)
-        self.witness = Witness(reading.kernels)
+    @cached_property
+    def spans(self) -> QueueSpans:
+        """Where the messages of each queue lie."""
+        return QueueSpans(self.reading.kernels, self._indexed)
+
+    @cached_property
+    def witness(self) -> Witness:
+        """Signs of damage."""
+        return Witness(self.reading.kernels)
 
     def before_log(self) -> None:
         """Makes the matcher, which is to know the queues as they were loaded."""

@@ -18,11 +18,11 @@ from rmqtool.scan.fields import CrcState, Field, Issue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
     import numpy.typing as npt
 
     from rmqtool.scan.events import Records
+    from rmqtool.scan.kernel_types import Kernels
 
     Ints = npt.NDArray[np.int64]
 
@@ -60,7 +60,7 @@ class LastMessage:
 class QueueSpans:
     """Fed with runs of records; `of` then answers for each queue. Memory depends on the number of queues."""
 
-    def __init__(self, kernels: ModuleType, known: Callable[[Key], int] = lambda _: _ENDLESS) -> None:
+    def __init__(self, kernels: Kernels, known: Callable[[Key], int] = lambda _: _ENDLESS) -> None:
         """known: the queue offset from which on a queue has no unit yet."""
         self._kernels = kernels
         self.known = known

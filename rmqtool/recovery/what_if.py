@@ -15,11 +15,11 @@ from rmqtool.recovery.taken import lost_parts
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rmqtool.broker.log_walk import Reading
     from rmqtool.broker.settings import StartSettings
     from rmqtool.broker.start import StartPlan
     from rmqtool.recovery.outcome import Outcome, QueueOutcome
     from rmqtool.recovery.scenarios import Scenario
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
     from rmqtool.store.lock import LockState
 
@@ -29,7 +29,7 @@ class Conditions:
     """What every start of one question has in common; settings are those of the store as it is."""
 
     settings: StartSettings
-    reading: Reading
+    reading: ReadOptions
     lock: LockState | None = None
     look_back: LookBack = field(default_factory=LookBack)
 

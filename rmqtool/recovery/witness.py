@@ -14,13 +14,13 @@ from rmqtool.scan.fields import CrcState, Field, Issue
 from rmqtool.scan.torn import torn_properties
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import numpy.typing as npt
 
     from rmqtool.scan.events import Records
+    from rmqtool.scan.kernel_types import Kernels
 
     Flags = npt.NDArray[np.bool_]
+    Offsets = npt.NDArray[np.int64]
 
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 _REAL_TOPIC = r"(?:^|\x02)REAL_TOPIC\x01"
@@ -68,13 +68,15 @@ class Witness:
     does not decompress or their real topic is gone. latest: youngest store time, ms.
     """
 
-    kernels: ModuleType
+    kernels: Kernels
     broken: Counted = field(default_factory=Counted)
     harmed: Counted = field(default_factory=Counted)
     displaced: Counted = field(default_factory=Counted)
     torn: Counted = field(default_factory=Counted)
     poison: Counted = field(default_factory=Counted)
     latest: int | None = None
+    unnamed: list[Offsets] = field(default_factory=list)
+    """where records lie whose topic has a zero byte or is not UTF-8: no entry of a queue matches them"""
 
     def take(self, run: Records, base: int) -> None:
         """A run of records whose topics and properties were looked at; `base` of their file."""
@@ -84,8 +86,10 @@ class Witness:
         places = rows[:, Field.POSITION] + base
         broken = rows[:, Field.CRC_STATE] == CrcState.BAD
         displaced = rows[:, Field.STORED_PHYSICAL_OFFSET] != places
-        torn = (rows[:, Field.ISSUES] & int(Issue.TOPIC_NUL | Issue.TOPIC_UTF8)) != 0
-        torn |= torn_properties(run)
+        unnamed = (rows[:, Field.ISSUES] & int(Issue.TOPIC_NUL | Issue.TOPIC_UTF8)) != 0
+        if unnamed.any():
+            self.unnamed.append(places[unnamed])
+        torn = unnamed | torn_properties(run)
         harmed = broken | displaced | torn
         if harmed.any():
             self.broken.add(places[broken])
@@ -102,6 +106,7 @@ class Witness:
         self.displaced = self.displaced.plus(other.displaced)
         self.torn = self.torn.plus(other.torn)
         self.poison = self.poison.plus(other.poison)
+        self.unnamed += other.unnamed
         if other.latest is not None:
             self._note_time(other.latest)
 
@@ -109,7 +114,7 @@ class Witness:
         self.latest = youngest if self.latest is None else max(self.latest, youngest)
 
 
-def _poison(run: Records, kernels: ModuleType) -> Flags:
+def _poison(run: Records, kernels: Kernels) -> Flags:
     """Half messages on which `TransactionalMessageServiceImpl#check` gets stuck."""
     half = of_topic(run, HALF_TOPIC)
     if not half.any():

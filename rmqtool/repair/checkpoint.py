@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from formats.checkpoint import CHECKPOINT_HEAD_SIZE, CHECKPOINT_SIZE, parse_checkpoint
-from rmqtool.errors import UsageError
+from formats.checkpoint import CHECKPOINT_HEAD_SIZE, CHECKPOINT_SIZE, TIMES, parse_checkpoint
+from rmqtool.errors import PlanRefusedError
 from rmqtool.repair.content import Inline
 from rmqtool.repair.plan import Action, Change, Edit, Planned, Told, make_planned
 from rmqtool.repair.proof import FIELDS, build
@@ -19,19 +19,18 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
 
 PATH = "checkpoint"
-_TIMES = FIELDS[:3]
 
 
 def stored_values(store: Store) -> dict[str, int]:
     """The values of the checkpoint as a broker reads them: zeros where there is none.
 
-    Raises `UsageError` for what is no file, and what reading raises.
+    Raises `PlanRefusedError` for what is no file, and what reading raises.
     """
     file = store.file(PATH)
     raw = b""
     if file is not None:
         if not file.regular:
-            raise UsageError(f"{PATH} is no regular file: move it away")
+            raise PlanRefusedError(f"{PATH} is not a regular file: move it away")
         raw = read_whole(file)
     found = parse_checkpoint(raw)
     return {name: int(found[name]) for name in FIELDS}
@@ -98,6 +97,6 @@ def _notes(proof: Proof, safe: Mapping[str, int], values: Mapping[str, int]) -> 
         )
     if proof.lacking:
         found.append(f"{proof.lacking} messages have no unit in their queue yet")
-    late = [name for name in _TIMES if values[name] > safe[name]]
+    late = [name for name in TIMES if values[name] > safe[name]]
     found += [f"{name} {values[name]} is later than the data proves ({safe[name]})" for name in late]
     return found

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formats.consumequeue import PRE_BLANK_SIZE
-from rmqtool.build.queues import BatchQueue, PlainQueue, file_path
+from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
+from rmqtool.broker.consume_queue import ConsumeQueue
+from rmqtool.build.queues import file_path
 from rmqtool.scan.extension import ExtensionLookup
 from rmqtool.scan.units import BATCH_UNIT, UNIT, valid_units
 from rmqtool.store.holes import data_windows
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     from rmqtool.broker.file_rules import FileRules
     from rmqtool.build.files import DerivedFiles
-    from rmqtool.build.queues import QueueTold
+    from rmqtool.build.queues import BuiltQueue
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Queue, Store
 
@@ -45,7 +47,7 @@ class Keeper:
         self.units = 0
         """units kept"""
 
-    def keep(self, built: Mapping[Key, QueueTold], wanted: Callable[[str, int], bool]) -> None:
+    def keep(self, built: Mapping[Key, BuiltQueue], wanted: Callable[[str, int], bool]) -> None:
         """All queues that are wanted. Raises `UnreadableError` where an old file cannot be read."""
         for kind in (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE):
             for queue in self._store.queues(kind):
@@ -54,9 +56,9 @@ class Keeper:
                 made = built.get((queue.topic, queue.queue_id))
                 if made is None or made.first is None:
                     self._keep_all(queue)
-                elif made.directory == PlainQueue.directory and kind is FileKind.CONSUMEQUEUE:
+                elif made.directory == ConsumeQueue.directory and kind is FileKind.CONSUMEQUEUE:
                     self._keep_plain(queue, made.first)
-                elif made.directory == BatchQueue.directory and kind is FileKind.BATCHCONSUMEQUEUE:
+                elif made.directory == BatchConsumeQueue.directory and kind is FileKind.BATCHCONSUMEQUEUE:
                     self._keep_batches(queue, made)
 
     def _keep_all(self, queue: Queue) -> None:
@@ -118,7 +120,7 @@ class Keeper:
         found = np.array([code is not None for code in codes], np.bool_)
         units["tags_code"][found] = [code for code in codes if code is not None]
 
-    def _keep_batches(self, queue: Queue, made: QueueTold) -> None:
+    def _keep_batches(self, queue: Queue, made: BuiltQueue) -> None:
         size, whole = self._rules.batch_queue_size, self._rules.batch_units
         old = [file for file in queue.files if file.regular and file.size == size]
         kept = [_read(file, BATCH_UNIT)[:whole] for file in old]
@@ -147,7 +149,7 @@ class Keeper:
             place = self._files.place(path)
             part = np.fromfile(place, BATCH_UNIT, min(whole, count - at))
             units[at : at + len(part)] = part
-            self._files.drop(path)
+            self._files.remove(path)
         return units
 
 

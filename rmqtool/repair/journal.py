@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import os
 from enum import StrEnum
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    PlainSerializer,
-    PlainValidator,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -25,8 +23,8 @@ from pydantic import (
 from formats.java import java_parse_int
 from rmqtool.errors import NewerFormatError, UsageError
 from rmqtool.repair.facts import Facts, Length, Time
-from rmqtool.repair.plan import Plan  # noqa: TC001 - pydantic reads it
-from rmqtool.store.names import INT_MAX, escape_name, unescape_name
+from rmqtool.repair.plan import Location, Plan  # noqa: TC001 - pydantic reads them
+from rmqtool.store.names import INT_MAX, escape_name
 
 JOURNAL = "journal.json"
 STATE = "state.json"
@@ -38,16 +36,6 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 class _Data(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-
-def _read_location(value: Any, info: ValidationInfo) -> str:
-    if not isinstance(value, str):
-        raise ValueError("is no path")  # noqa: TRY004 - what pydantic expects
-    return unescape_name(value) if info.mode == "json" else value
-
-
-Location = Annotated[str, PlainValidator(_read_location), PlainSerializer(escape_name)]
-"""an absolute path; in JSON printable, as `escape_name` writes it"""
 
 
 class Piece(_Data):

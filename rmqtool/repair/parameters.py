@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from rmqtool.errors import UsageError
 from rmqtool.repair.proof import FIELDS
+from rmqtool.store.names import may_be_path, unescape_name
 from rmqtool.store.releases import RELEASES
 
 if TYPE_CHECKING:
@@ -26,6 +27,12 @@ def _field(name: str) -> str:
     return name
 
 
+def _path(shown: str) -> str:
+    if not may_be_path(unescape_name(shown)):
+        raise ValueError("is no path")
+    return shown
+
+
 _Release = Annotated[str, AfterValidator(_known)]
 _Long = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
 
@@ -38,7 +45,7 @@ class _Recover(_Data):
     policy: Literal["keep", "broker"]
     release: _Release | None
     damaged_body: Literal["tombstone", "keep"]
-    donors: list[str]
+    donors: list[Annotated[str, AfterValidator(_path)]]
 
 
 class _Rebuild(_Data):

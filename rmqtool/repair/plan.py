@@ -10,9 +10,11 @@ import hashlib
 import os
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, ValidationInfo
+
+from rmqtool.store.names import escape_name, may_be_path, unescape_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,6 +46,19 @@ class Action(StrEnum):
 
 class _Data(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _read_location(value: Any, info: ValidationInfo) -> str:
+    if not isinstance(value, str):
+        raise ValueError("is no path")  # noqa: TRY004 - what pydantic expects
+    place = unescape_name(value) if info.mode == "json" else value
+    if not may_be_path(place):
+        raise ValueError("is no path")
+    return place
+
+
+Location = Annotated[str, PlainValidator(_read_location), PlainSerializer(escape_name)]
+"""an absolute path; in JSON printable, as `escape_name` writes it"""
 
 
 class Input(_Data):
@@ -113,14 +128,15 @@ class Plan(_Data):
 
     plan_id: 16 hex digits, a digest of command, parameters and inputs. parameters: all that the planning
     depends on beside the inputs, so that it can be repeated. saved, lost: against what a broker would leave.
-    checked: None where nothing would change, or nobody looked.
+    checked: None where nothing would change, or nobody looked. refusal: why a broker of the release does not
+    start here, of a plan that leaves the store as a broker does.
     """
 
     schema_: Literal["rmqtool.plan/1"] = Field(default=SCHEMA, alias="schema")
     command: str
     plan_id: str
     tool_version: str
-    store: str
+    store: Location
     release: str
     parameters: dict[str, Any]
     inputs: tuple[Input, ...]
@@ -128,6 +144,7 @@ class Plan(_Data):
     saved: Cost = Cost()
     lost: Cost = Cost()
     notes: tuple[str, ...] = ()
+    refusal: str | None = None
     checked: Checked | None = None
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -181,6 +198,7 @@ def make_planned(
         saved=words.saved,
         lost=words.lost,
         notes=words.notes,
+        refusal=words.refusal,
     )
     return Planned(plan, ordered)
 
@@ -192,6 +210,7 @@ class Told:
     saved: Cost = field(default_factory=lambda: Cost(messages=0))
     lost: Cost = field(default_factory=lambda: Cost(messages=0))
     notes: tuple[str, ...] = ()
+    refusal: str | None = None
 
 
 def tool_version() -> str:

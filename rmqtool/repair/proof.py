@@ -20,9 +20,9 @@ from rmqtool.scan.segment_ends import record_at
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rmqtool.broker.log_walk import Reading
     from rmqtool.broker.settings import StartSettings
     from rmqtool.broker.start import StartPlan
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
 FIELDS = (
@@ -80,7 +80,7 @@ class Proof:
         }
 
 
-def prove(store: Store, release: str, settings: StartSettings, reading: Reading) -> Proof:
+def prove(store: Store, release: str, settings: StartSettings, reading: ReadOptions) -> Proof:
     """Reads the whole log as a broker does that was not stopped in order and knows nothing.
 
     Raises `PlanRefusedError` when a broker of this release refuses such a store, `UsageError` for kinds of
@@ -114,7 +114,7 @@ def prove(store: Store, release: str, settings: StartSettings, reading: Reading)
 
 
 def start_with(
-    store: Store, release: str, settings: StartSettings, reading: Reading, values: Mapping[str, int]
+    store: Store, release: str, settings: StartSettings, reading: ReadOptions, values: Mapping[str, int]
 ) -> StartPlan | None:
     """Where recovery of an unclean stop would begin with these values; None when it never gets there."""
     start = _start(store, release, settings, reading, values)
@@ -126,7 +126,7 @@ def start_with(
 
 
 def _start(
-    store: Store, release: str, settings: StartSettings, reading: Reading, values: Mapping[str, int]
+    store: Store, release: str, settings: StartSettings, reading: ReadOptions, values: Mapping[str, int]
 ) -> ObservedStart:
     checkpoint = file_with(store, "checkpoint", CHECKPOINT_SIZE, partial(build, values))
     abort = file_with(store, "abort", 0, bytes)

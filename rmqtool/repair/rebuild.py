@@ -21,7 +21,7 @@ from rmqtool.repair.plan import Action, Change, Edit, Planned, Told, make_planne
 from rmqtool.repair.rebuild_files import build_here
 from rmqtool.repair.rebuild_options import WantedQueues
 from rmqtool.repair.same_bytes import same_bytes
-from rmqtool.scan.reader import ReadOptions
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.kinds import QUEUE_KINDS, FileKind
 from rmqtool.store.names import escape_name
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rmqtool.broker.file_rules import FileRules
     from rmqtool.build.builder import Left
     from rmqtool.build.log import Heard
-    from rmqtool.build.queues import QueueTold
+    from rmqtool.build.queues import BuiltQueue
     from rmqtool.repair.rebuild_files import Build
     from rmqtool.repair.rebuild_options import RebuildOptions
     from rmqtool.store.files import StoreFile
@@ -55,7 +55,7 @@ class Rebuilt:
     planned: Planned
     heard: Heard
     records: int
-    queues: Mapping[Key, QueueTold]
+    queues: Mapping[Key, BuiltQueue]
     left_out: Left
     index_items: int
     elsewhere: int
@@ -176,7 +176,7 @@ class _Rebuild:
         )
         return Edit(change, content)
 
-    def _removals(self, built: Mapping[Key, QueueTold]) -> Iterator[Edit]:
+    def _removals(self, built: Mapping[Key, BuiltQueue]) -> Iterator[Edit]:
         """Files that the rebuilt ones leave no room for: of queues that were built, and of the index."""
         for file in self._store.of_kind(*QUEUE_KINDS, FileKind.INDEX):
             if file.path in self._files.times or not file.regular:
@@ -195,7 +195,7 @@ class _Rebuild:
                     )
                 )
 
-    def _left(self, built: Mapping[Key, QueueTold]) -> list[Key]:
+    def _left(self, built: Mapping[Key, BuiltQueue]) -> list[Key]:
         if "cq" not in self._options.what:
             return []
         return sorted(

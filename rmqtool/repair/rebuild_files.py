@@ -11,14 +11,14 @@ from rmqtool.broker.index_files import IndexFiles
 from rmqtool.build.builder import Builder, Left, QueueBuilder
 from rmqtool.build.files import DerivedFiles
 from rmqtool.build.log import Heard, build_log
-from rmqtool.build.queues import QueueTold
 from rmqtool.repair.rebuild_options import WantedQueues
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.log import data_bytes
+from rmqtool.scan.options import data_bytes
 from rmqtool.store.layout import Store
 
 if TYPE_CHECKING:
-    from rmqtool.scan.reader import ReadOptions
+    from rmqtool.build.queues import BuiltQueue
+    from rmqtool.scan.options import ReadOptions
 
     Key = tuple[str, int]
 
@@ -30,7 +30,7 @@ class Made:
     heard: Heard = field(default_factory=Heard)
     records: int = 0
     elsewhere: int = 0
-    queues: dict[Key, QueueTold] = field(default_factory=dict)
+    queues: dict[Key, BuiltQueue] = field(default_factory=dict)
     left: Left = field(default_factory=Left)
     index_items: int = 0
     deleted: set[str] = field(default_factory=set)
@@ -59,7 +59,7 @@ def build_here(
         heard,
         builder.records,
         builder.elsewhere,
-        {key: QueueTold.of(one) for key, one in queues.queues.items()},
+        queues.queues.built(),
         queues.left,
         index.items if index is not None else 0,
     )

@@ -16,9 +16,9 @@ from rmqtool.scan.text import binary, validity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import ModuleType
 
     from rmqtool.scan.events import Records
+    from rmqtool.scan.kernel_types import Kernels
 
     Plain = bytes | memoryview | None
 
@@ -121,7 +121,7 @@ def inflate(stored: memoryview, sys_flag: int, limit: int = PLAIN_LIMIT) -> tupl
 class Bodies:
     """Bodies of one batch. plain: what they inflate to (`inflate`); without it that is found out here."""
 
-    def __init__(self, records: Records, kernels: ModuleType, plain: Sequence[Plain] | None = None) -> None:
+    def __init__(self, records: Records, kernels: Kernels, plain: Sequence[Plain] | None = None) -> None:
         self._records = records
         self._kernels = kernels
         self._given = plain

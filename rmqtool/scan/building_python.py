@@ -30,14 +30,20 @@ def append_units(
     import numpy as np
 
     count = 0
+    state[Queue.REPEATED] = 0
     for at in range(start, len(chosen)):
         k = int(chosen[at])
         slot, offset, size, code = columns[Column.SLOT : Column.OWNER, k].tolist()
         following = int(state[Queue.NEXT])
-        if offset + size <= state[Queue.KNOWN] or 0 != slot < following:
-            state[Queue.DOUBLED] += 1
+        end = _wrapped(offset + size)
+        if end <= state[Queue.KNOWN]:
+            state[Queue.SKIPPED] += 1
             continue
-        if 0 < slot - following <= lost:
+        if slot and _wrapped(slot * UNIT.itemsize) < _wrapped(following * UNIT.itemsize):
+            state[Queue.DOUBLED] += 1
+            state[Queue.REPEATED] = 1
+            continue
+        if 0 < _wrapped(slot - following) <= lost:
             return at, count
         state[Queue.MISPLACED] += slot != following
         unit = Unit.build({"physical_offset": offset, "size": size, "tags_code": code})
@@ -45,8 +51,14 @@ def append_units(
         taken[count] = k
         count += 1
         state[Queue.NEXT] += 1
-        state[Queue.KNOWN] = offset + size
+        state[Queue.KNOWN] = end
+        state[Queue.REPEATED] = 0
     return len(chosen), count
+
+
+def _wrapped(value: int) -> int:
+    """A `long` as Java computes it."""
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def put_keys(

@@ -6,13 +6,14 @@ import logging
 import os
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rmqtool.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
+
+    from rmqtool.scan.kernel_types import Kernels
 
 SMALL_INPUT = 8 << 20
 """bytes below which loading the compiler takes longer than reading the records in plain Python"""
@@ -33,7 +34,7 @@ compiling: Callable[[str], None] | None = None
 line shows it on a terminal"""
 
 
-def choose_kernels(data_bytes: int | None = None) -> ModuleType:
+def choose_kernels(data_bytes: int | None = None) -> Kernels:
     """The kernel module for an input of about `data_bytes` bytes of data (None: large).
 
     `RMQTOOL_KERNELS=auto|ahead|numba|python` overrides. Those compiled ahead come first, where they can be
@@ -59,10 +60,10 @@ _WITHOUT = {"ahead": "the kernels compiled ahead cannot be used", "numba": "numb
 
 
 @cache
-def _loaded(name: str) -> tuple[ModuleType | None, ImportError | None]:
+def _loaded(name: str) -> tuple[Kernels | None, ImportError | None]:
     """A module, or why there is none; said once (`--debug`)."""
     try:
-        module = import_module(MODULES[name])
+        module: Any = import_module(MODULES[name])
     except ImportError as error:
         _LOG.debug("kernels: not %s: %s", name, error)
         return None, error

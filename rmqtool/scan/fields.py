@@ -208,16 +208,20 @@ class Stretch(IntEnum):
 
 
 class Queue(IntEnum):
-    """Places in the int64 state of a plain queue that is built (`kernels.building.append_units`).
+    """Places in the int64 state of a plain queue that is appended to (`kernels.building.append_units`).
 
     NEXT: slot of the next unit. KNOWN: end of the last record that has a unit, -1 at first. DOUBLED: records
     that got none because their slot was taken. MISPLACED: units at another slot than that of their record.
+    SKIPPED: records that end in front of the last known one. REPEATED: 1 where a record whose slot is taken
+    came behind the last unit.
     """
 
     NEXT = 0
     KNOWN = 1
     DOUBLED = 2
     MISPLACED = 3
+    SKIPPED = 4
+    REPEATED = 5
 
 
 class Keys(IntEnum):

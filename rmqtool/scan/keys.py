@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import numpy.typing as npt
 
     from rmqtool.scan.events import Records
+    from rmqtool.scan.kernel_types import Hashes
 
     Int32s = npt.NDArray[np.int32]
 
@@ -19,7 +18,7 @@ _MOST_KEYS = 1 << 15
 """a record has fewer: its properties have 32,767 bytes at most"""
 
 
-def key_hashes(hashing: ModuleType, run: Records) -> tuple[Int32s, Int32s]:
+def key_hashes(hashing: Hashes, run: Records) -> tuple[Int32s, Int32s]:
     """Hash of every key, and the row number of its record, record after record.
 
     hashing: `kernels.hashes`. UNIQ_KEY comes first, then the elements of KEYS; rolled back transactions have

@@ -15,11 +15,11 @@ from rmqtool.scan.fields import Column, Field, Lane, Stretch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from types import ModuleType
 
     import numpy.typing as npt
 
     from rmqtool.scan.events import Records
+    from rmqtool.scan.kernel_types import Kernels
 
     Ints = npt.NDArray[np.int64]
     Key = tuple[str, int]
@@ -34,7 +34,7 @@ class LaneColumns:
     `keys` are the topics and queue numbers seen so far, by lane. width: `len(Column)` or `len(Stretch)`.
     """
 
-    def __init__(self, kernels: ModuleType, room: int, width: int = len(Column)) -> None:
+    def __init__(self, kernels: Kernels, room: int, width: int = len(Column)) -> None:
         self._kernels = kernels.dispatch
         self._counts = np.zeros(3, np.int64)
         """lanes, bytes of their names, columns that are filled"""
@@ -72,7 +72,7 @@ class Placed:
 class GatheredLanes(LaneColumns):
     """Takes what was placed elsewhere, by one `Lanes` after the other."""
 
-    def __init__(self, kernels: ModuleType, room: int, width: int = len(Column)) -> None:
+    def __init__(self, kernels: Kernels, room: int, width: int = len(Column)) -> None:
         super().__init__(kernels, room, width)
         self._known: dict[Key, int] = {}
         self._theirs: list[Key] = []
@@ -117,7 +117,7 @@ class Lanes(LaneColumns):
 
     width = len(Column)
 
-    def __init__(self, kernels: ModuleType, room: int, levels: Mapping[int, int] | None = None) -> None:
+    def __init__(self, kernels: Kernels, room: int, levels: Mapping[int, int] | None = None) -> None:
         super().__init__(kernels, room, self.width)
         self._lanes = np.empty((_FIRST_LANES, len(Lane)), np.int64)
         self._names = np.empty(_FIRST_NAMES, np.uint8)
@@ -192,7 +192,7 @@ class StretchedLanes(Lanes):
 
     width = len(Stretch)
 
-    def __init__(self, kernels: ModuleType, room: int) -> None:
+    def __init__(self, kernels: Kernels, room: int) -> None:
         super().__init__(kernels, room)
         self._newest = np.zeros(len(self._lanes), np.int64)
 

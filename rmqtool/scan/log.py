@@ -2,42 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rmqtool.errors import RmqtoolError, VanishedError
+from rmqtool.errors import RmqtoolError
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Doubt, Doubtful, End, Records, Unreadable
 from rmqtool.scan.fields import TORN, Check, CrcState, Field, Issue
+from rmqtool.scan.opened import before, behind, odd_rows, opened, unread
+from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.scan.parallel import in_order
 from rmqtool.scan.parts import Part, cut, parts
-from rmqtool.scan.segment import SegmentScan
-from rmqtool.store.access import Access
-from rmqtool.store.patched import PatchedSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-    from types import ModuleType
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
 
     from rmqtool.scan.events import Blank, Gap, Tail
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.scan.parallel import Lane
+    from rmqtool.scan.segment import SegmentScan
+    from rmqtool.store.patched import PatchedSource
     from rmqtool.store.segments import Segment, SegmentSet
 
     Bad = npt.NDArray[np.int64] | None
 
 
+BATCH_ROWS = 8192
+"""records in a run at most: their rows stay in a cache while they are looked at"""
+
+
 @dataclass(frozen=True)
 class LogScan:
-    """How to read a log.
+    """What is read of a log, and how.
 
     columns: of the record table. choose: keeps some of the records of a run (segment base, path given), asked
     from several threads. wanted: False skips a segment unread. offsets: only physical offsets [start, end),
-    where a record or a segment begins at `start`; what begins behind `end` is not read. bytes_per_second:
-    reading rate, None without bound. live: a broker may be writing (`store.live`).
+    where a record or a segment begins at `start`; what begins behind `end` is not read.
     """
 
     columns: Sequence[str]
@@ -45,12 +49,7 @@ class LogScan:
     wanted: Callable[[Segment], bool] | None = None
     offsets: tuple[int, int] | None = None
     checks: Check = Check.ALL
-    jobs: int = 1
-    safe_io: bool = False
-    bytes_per_second: int | None = None
-    live: bool = False
-    advance: Callable[[int], object] | None = None
-    """told how many bytes of a segment are done"""
+    options: ReadOptions = field(default_factory=ReadOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +65,6 @@ class Piece:
     bad_bodies: npt.NDArray[np.int64] | None = None
 
 
-def data_bytes(segments: Iterable[Segment]) -> int:
-    """Bytes that really lie on disk, the measure of how long a scan takes."""
-    return sum(min(one.size, one.file.disk_bytes) for one in segments)
-
-
 def scan_log(segments: SegmentSet, how: LogScan) -> Iterator[Piece]:
     """Everything in the segments that `how` wants. Damage and unreadable parts are pieces, not errors."""
     low, high = segments.span
@@ -82,73 +76,61 @@ def scan_log(segments: SegmentSet, how: LogScan) -> Iterator[Piece]:
         if one.end > low and one.base < high and (how.wanted is None or how.wanted(one))
     ]
     kernels = choose_kernels(min(data_bytes(chosen), max(high - low, 0)))
-    access = Access.of(how.bytes_per_second, careful=how.safe_io, live=how.live)
 
     def work(segment: Segment, lane: Lane) -> Iterator[Piece]:
-        active = segments.is_active(segment)
         within = max(low - segment.base, 0), high - segment.base
-        return _scan_one(segment, how, kernels, access, lane, within, active=active)
+        return _scan_one(segment, how, kernels, lane, within, active=segments.is_active(segment))
 
-    return in_order(chosen, work, how.jobs, size=lambda one: one.size)
-
-
-def open_patched(segment: Segment, access: Access, lane: Lane) -> tuple[PatchedSource, bool]:
-    """The bytes of a segment, and whether its length has changed since it was listed: then it is copied."""
-    access = replace(access, stop=lane.stop)
-    source = segment.open(access)
-    changed = source.size != segment.size
-    if changed and source.zero_copy:
-        source.close()
-        source = segment.open(replace(access, mode="pread", drop_behind=True))
-    return PatchedSource(source, segment.size), changed
+    return in_order(chosen, work, how.options.jobs, size=lambda one: one.size)
 
 
 def _scan_one(
     segment: Segment,
     how: LogScan,
-    kernels: ModuleType,
-    access: Access,
+    kernels: Kernels,
     lane: Lane,
     within: tuple[int, int],
     *,
     active: bool,
 ) -> Iterator[Piece]:
     """The records that begin at positions [start, stop), and what lies between them."""
+    options = how.options
     done, stop = within
     try:
-        source, changed = open_patched(segment, access, lane)
-        with source:
-            scan = SegmentScan(
-                source,
-                segment.base,
-                checks=how.checks,
-                active=active,
-                false_blanks=True,
-                kernels=kernels,
-                start=done,
-                moving=how.live or changed,
-                stop=lane.stop,
-            )
+        with opened(
+            segment,
+            options,
+            lane=lane,
+            kernels=kernels,
+            active=active,
+            checks=how.checks,
+            false_blanks=True,
+            start=done,
+            batch_rows=BATCH_ROWS,
+        ) as (source, scan):
             for event in scan:
                 if not isinstance(event, Records):
                     yield Piece(segment, event)
                     continue
                 part = before(event, stop)
                 if len(part.rows):
-                    last = part.rows[-1].copy()
-                    doubts = _doubts(segment, part, Doubt.MISPLACED)
-                    yield from _Batches(segment, how, kernels, source, scan, lane).of(part)
+                    end = behind(part)
+                    batches = _Batches(
+                        segment, how, kernels, source, scan, lane, odd=odd_rows(kernels, part) > 0
+                    )
+                    doubts = _doubts(segment, part, Doubt.MISPLACED) if batches.odd else []
+                    yield from batches.of(part)
                     yield from doubts
-                    done = _advance(how, done, int(last[Field.POSITION] + last[Field.STORE_SIZE]))
+                    options.done(end - done)
+                    done = end
                 # behind the last record that was asked for there may be much that is none
                 if len(part.rows) < len(event.rows) or stop <= done < segment.size:
                     break
-    except VanishedError as error:
-        if not how.live:  # else it has expired since it was listed
-            yield Piece(segment, Unreadable(done, min(stop, segment.size) - done, str(error)))
     except RmqtoolError as error:
-        yield Piece(segment, Unreadable(done, min(stop, segment.size) - done, str(error)))
-    _advance(how, done, segment.size)
+        lost = unread(error, done, min(stop, segment.size), live=options.live)
+        if lost is not None:
+            yield Piece(segment, lost)
+    options.done(segment.size - done)
 
 
 def _doubts(segment: Segment, records: Records, cause: Doubt) -> list[Piece]:
@@ -168,30 +150,20 @@ def _doubts(segment: Segment, records: Records, cause: Doubt) -> list[Piece]:
     return [Piece(segment, Doubtful(start, end - start, int(found.size), cause))]
 
 
-def before(records: Records, stop: int) -> Records:
-    """The records that begin in front of a position."""
-    rows = records.rows
-    if rows[-1, Field.POSITION] < stop:
-        return records
-    return Records(rows[rows[:, Field.POSITION] < stop], records.window, records.origin)
-
-
-def _advance(how: LogScan, done: int, now: int) -> int:
-    if how.advance is not None:
-        how.advance(now - done)
-    return now
-
-
 @dataclass(frozen=True, slots=True)
 class _Batches:
-    """Makes the batches of one segment; what they are made from must have been readable to the end."""
+    """Makes the batches of a run; what they are made from must have been readable to the end.
+
+    odd: there may be a record with something to tell.
+    """
 
     segment: Segment
     how: LogScan
-    kernels: ModuleType
+    kernels: Kernels
     source: PatchedSource
     scan: SegmentScan
     lane: Lane
+    odd: bool
 
     def of(self, records: Records, *, counted: bool = False) -> Iterator[Piece]:
         """The records that are wanted, some at a time, with the places of bad bodies among all of them.
@@ -200,8 +172,8 @@ class _Batches:
         """
         from rmqtool.scan.table import bad_bodies
 
-        found = bad_bodies(records) + self.segment.base
-        bad = found if found.size and not counted else None
+        found = bad_bodies(records) + self.segment.base if self.odd and not counted else None
+        bad = found if found is not None and found.size else None
         mapped = self.source.zero_copy
         if self.how.choose is None:
             bad = yield from self._all(records, bad, mapped=mapped)
@@ -233,8 +205,9 @@ class _Batches:
                 continue
             yield Piece(self.segment, batch, bad)
             bad = None
-        yield from _doubts(self.segment, records, Doubt.BODY)
-        yield from _doubts(self.segment, records, Doubt.TORN)
+        if self.odd:
+            yield from _doubts(self.segment, records, Doubt.BODY)
+            yield from _doubts(self.segment, records, Doubt.TORN)
         return bad
 
     def _anew(self, records: Records) -> Iterator[Piece]:

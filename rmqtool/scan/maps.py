@@ -11,9 +11,9 @@ from formats import properties as declared
 from rmqtool.scan.text import gather
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import numpy.typing as npt
+
+    from rmqtool.scan.kernel_types import Kernels
 
     Ints = npt.NDArray[np.int64]
 
@@ -35,7 +35,7 @@ class Maps(NamedTuple):
 
 
 def property_maps(
-    kernels: ModuleType,
+    kernels: Kernels,
     window: npt.NDArray[np.uint8],
     positions: Ints,
     lengths: Ints,
@@ -55,7 +55,7 @@ def property_maps(
     return Maps(pa.MapArray.from_arrays(pa.array(offsets), names, values), counts, empty)
 
 
-def _column(kernels: ModuleType, window: Any, positions: Ints, lengths: Ints) -> pa.Array:
+def _column(kernels: Kernels, window: Any, positions: Ints, lengths: Ints) -> pa.Array:
     offsets, data = gather(kernels, window, np.ascontiguousarray(positions), np.ascontiguousarray(lengths))
     return pa.Array.from_buffers(pa.string(), len(positions), [None, offsets, data])
 

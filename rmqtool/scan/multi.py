@@ -17,11 +17,10 @@ from rmqtool.scan.fields import Field, Issue
 from rmqtool.scan.maps import property_maps
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import numpy.typing as npt
 
     from rmqtool.scan.events import Records
+    from rmqtool.scan.kernel_types import Kernels
 
     Ints = npt.NDArray[np.int64]
 
@@ -61,7 +60,7 @@ def extra_rows(
     run: Records,
     topics: Ints,
     topic_names: list[str],
-    kernels: ModuleType,
+    kernels: Kernels,
     rule: MultiDispatch,
     *,
     lmq: bool,
@@ -108,7 +107,7 @@ def is_exempt(topic: str, rule: MultiDispatch) -> bool:
 
 
 def inner_batches(
-    run: Records, wanted: npt.NDArray[np.bool_], bases: Ints, counts: Ints, kernels: ModuleType
+    run: Records, wanted: npt.NDArray[np.bool_], bases: Ints, counts: Ints, kernels: Kernels
 ) -> tuple[Ints, Ints]:
     """INNER_BASE and INNER_NUM of the wanted records that have both; `bases` and `counts` for the others."""
     bases = bases.copy()
@@ -119,7 +118,7 @@ def inner_batches(
 
 
 def _both(
-    run: Records, wanted: npt.NDArray[np.bool_], one: str, other: str, kernels: ModuleType
+    run: Records, wanted: npt.NDArray[np.bool_], one: str, other: str, kernels: Kernels
 ) -> list[tuple[int, str, str]]:
     """(index, value, value) of the wanted records that have both properties."""
     import pyarrow.compute as pc

@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from rmqtool.scan import kernels_python
-from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Status, Stop
+from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status, Stop
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rmqtool.store.bytes import ByteSource, Window
+    from rmqtool.store.segments import Segment, SegmentSet
 
 _HEAD = 1 << 12
 """bytes read at first; most records need no more"""
+
+
+class RecordAt(NamedTuple):
+    """What lies where a record was looked for.
+
+    row (`scan.fields.Field`): of the record, None where none begins. window: the bytes read, which begin at
+    `position` and hold the whole record. stop, expected, found: why there is no record.
+    """
+
+    segment: Segment
+    position: int
+    source: ByteSource
+    row: list[int] | None
+    window: Window
+    stop: Stop
+    expected: int
+    found: int
+
+    def text(self, place: Field) -> bytes:
+        """The bytes of a field of the record. place: of its position, the length comes next in the row."""
+        if self.row is None:
+            return b""
+        start = self.row[place] - self.position
+        return self.window[start : start + max(self.row[place + 1], 0)].tobytes()
 
 
 class RecordReader:
@@ -47,3 +74,14 @@ class RecordReader:
             if stop != Stop.NEED_MORE or window.size < need:
                 return None, window, Stop(stop), expected, found
             need = max(expected, need * 2)
+
+    def at(
+        self, segments: SegmentSet, physical_offset: int, opened: Callable[[Segment], ByteSource]
+    ) -> RecordAt | None:
+        """What lies at a physical offset, None where no file lies. Raises what `opened` and `read` raise."""
+        place = segments.locate(physical_offset)
+        if place is None:
+            return None
+        segment, position = place
+        source = opened(segment)
+        return RecordAt(segment, position, source, *self.read(source, segment.base, position))

@@ -37,7 +37,11 @@ def cut(records: Records) -> Iterator[Records]:
     import numpy as np
 
     rows = records.rows
-    summed = np.cumsum(rows[:, Field.STORE_SIZE])
+    sizes = rows[:, Field.STORE_SIZE]
+    if len(rows) and sizes.sum() <= BATCH_BYTES:
+        yield records
+        return
+    summed = np.cumsum(sizes)
     start = 0
     while start < len(rows):
         before = int(summed[start - 1]) if start else 0

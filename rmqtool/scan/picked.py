@@ -156,21 +156,22 @@ def _pick_some(
 def _find(
     segments: SegmentSet, offset: int, rank: int, sources: dict[Segment, ByteSource], reader: RecordReader
 ) -> _Found | Missing:
-    place = segments.locate(offset)
-    if place is None:
-        return Missing(offset, "no_file")
-    segment, position = place
-    try:
+    def opened(segment: Segment) -> ByteSource:
         if segment not in sources:
             sources[segment] = segment.open("pread")
-        row, _, stop, *_ = reader.read(sources[segment], segment.base, position)
+        return sources[segment]
+
+    try:
+        there = reader.at(segments, offset, opened)
     except RmqtoolError as error:
         return Missing(offset, "unreadable", str(error))
-    if row is None:
-        return Missing(offset, stop.name.lower())
-    if row[Field.STORED_PHYSICAL_OFFSET] != offset:
+    if there is None:
+        return Missing(offset, "no_file")
+    if there.row is None:
+        return Missing(offset, there.stop.name.lower())
+    if there.row[Field.STORED_PHYSICAL_OFFSET] != offset:
         return Missing(offset, "elsewhere")
-    return _Found(rank, segment, row)
+    return _Found(rank, there.segment, there.row)
 
 
 def _clusters(found: Sequence[_Found]) -> Iterator[list[_Found]]:

@@ -13,24 +13,23 @@ it then goes on to the next part that begins where it has come to.
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from formats.commitlog import END_FILE_MIN_BLANK_LENGTH
 from rmqtool.errors import RmqtoolError, VanishedError
-from rmqtool.scan.events import End, Records, Unreadable
-from rmqtool.scan.fields import Check, Field, Stop
-from rmqtool.scan.log import before, open_patched
+from rmqtool.scan.events import End, Records
+from rmqtool.scan.fields import Check, Stop
+from rmqtool.scan.opened import before, behind, opened, unread
 from rmqtool.scan.parallel import Lane, in_order
-from rmqtool.scan.segment import SegmentScan
-from rmqtool.store.access import Access
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from types import ModuleType
 
     from rmqtool.scan.events import Event
+    from rmqtool.scan.kernel_types import Kernels
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.patched import PatchedSource
     from rmqtool.store.segments import Segment, SegmentSet
 
@@ -48,19 +47,6 @@ _NEAR = 1 << 20
 
 _SEARCHED = 64 << 10
 """bytes that are read at once to find it"""
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """How a log is read. live: a broker may be writing. advance: told how many bytes are done.
-
-    jobs: parts read at once; memory depends neither on them nor on the log.
-    """
-
-    access: Access = field(default_factory=Access)
-    jobs: int = 1
-    live: bool = False
-    advance: Callable[[int], object] | None = None
 
 
 class Sized(Protocol):
@@ -116,11 +102,9 @@ class _Parts:
         if not self.low < cut < self.high:
             return None
         try:
-            source, _ = open_patched(self.segment, how.access, Lane())
-            with source:
-                scan = SegmentScan(
-                    source, self.segment.base, batch_rows=1, kernels=how.kernels, window_bytes=_SEARCHED
-                )
+            with opened(
+                self.segment, how.copying, kernels=how.kernels, batch_rows=1, window_bytes=_SEARCHED
+            ) as (_, scan):
                 return scan.record_from(cut, cut + _NEAR)
         except RmqtoolError:
             return None
@@ -150,7 +134,7 @@ class LogReader(Generic[Made]):
 
     segments: SegmentSet
     options: ReadOptions
-    kernels: ModuleType
+    kernels: Kernels
     made: Callable[[Segment], Callable[[Records], Made]]
     chosen: Sequence[Segment] | None = None
     checks: Check = Check.ALL
@@ -159,21 +143,20 @@ class LogReader(Generic[Made]):
     part_bytes: int = PART_BYTES
 
     @property
-    def access(self) -> Access:
-        """How segments are opened."""
-        return replace(self.options.access, mode="pread")
+    def copying(self) -> ReadOptions:
+        """The options, by which segments are never mapped."""
+        return replace(self.options, access=replace(self.options.access, mode="pread"))
 
     def events(self) -> Iterator[tuple[Segment, Any]]:
         """Everything in the segments: what `made` makes of runs of records, and `told` of other events.
 
         What cannot be read of a segment is `Unreadable`, or the segment `Expired`.
         """
-        advance = self.options.advance or _nothing
         with closing(in_order(self._cut(), self._read, self.options.jobs, size=_size)) as found:
             for parts, start, now, event in found:
                 if start != parts.due:
                     continue
-                advance(now - parts.told)
+                self.options.done(now - parts.told)
                 parts.told = now
                 if event is None:
                     parts.due = now
@@ -216,30 +199,26 @@ class LogReader(Generic[Made]):
         done = start
         made = self.made(segment)
         try:
-            source, changed = open_patched(segment, self.access, lane)
-            with source:
-                stop = parts.behind(number, start + 1)
-                scan = SegmentScan(
-                    source,
-                    segment.base,
-                    checks=self.checks,
-                    active=self.segments.is_active(segment),
-                    false_blanks=self.false_blanks,
-                    start=start,
-                    until=stop,
-                    window_bytes=WINDOW_BYTES,
-                    batch_rows=self.batch_rows,
-                    kernels=self.kernels,
-                    moving=live or changed,
-                    stop=lane.stop,
-                )
+            stop = parts.behind(number, start + 1)
+            with opened(
+                segment,
+                self.copying,
+                lane=lane,
+                kernels=self.kernels,
+                active=self.segments.is_active(segment),
+                checks=self.checks,
+                false_blanks=self.false_blanks,
+                start=start,
+                until=stop,
+                batch_rows=self.batch_rows,
+                window_bytes=WINDOW_BYTES,
+            ) as (source, scan):
                 for event in scan:
                     rest: Event | None = event
                     while rest is not None:
                         if isinstance(rest, Records):
                             run, rest = _divided(rest, stop)
-                            last = run.rows[-1]
-                            done = int(last[Field.POSITION] + last[Field.STORE_SIZE])
+                            done = behind(run)
                             of_run = made(run)
                             lane.take(of_run.nbytes)
                             yield done, of_run
@@ -252,10 +231,10 @@ class LogReader(Generic[Made]):
                         if done >= stop < segment.size:
                             return
         except VanishedError as error:
-            yield segment.size, Expired() if live else Unreadable(0, segment.size, str(error))
+            yield segment.size, unread(error, 0, segment.size, live=live) or Expired()
             return
         except RmqtoolError as error:
-            yield segment.size, Unreadable(done, max(parts.high - done, 0), str(error))
+            yield segment.size, unread(error, done, parts.high, live=live)
             return
         yield segment.size, None
 
@@ -274,7 +253,3 @@ def _divided(run: Records, stop: int) -> tuple[Records, Records | None]:
 
 def _size(part: _Part) -> int:
     return part.parts.segment.size
-
-
-def _nothing(_: int) -> None:
-    """Nobody waits."""

@@ -15,12 +15,12 @@ from rmqtool.scan.windows import Windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from types import ModuleType
 
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
 
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.bytes import ByteSource
 
 BATCH_ROWS = 16_384
@@ -45,7 +45,7 @@ class ReplayScan:
         source: ByteSource,
         *,
         checks: Check = Check.ALL,
-        kernels: ModuleType | None = None,
+        kernels: Kernels | None = None,
         batch_rows: int = BATCH_ROWS,
     ) -> None:
         import numpy as np

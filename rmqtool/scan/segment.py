@@ -19,11 +19,11 @@ from rmqtool.scan.windows import Windows
 if TYPE_CHECKING:
     import threading
     from collections.abc import Iterator
-    from types import ModuleType
 
     import numpy as np
     import numpy.typing as npt
 
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.bytes import ByteSource
 
 STEP = 4 << 20
@@ -65,7 +65,7 @@ class SegmentScan:
         false_blanks: bool = False,
         start: int = 0,
         batch_rows: int = BATCH_ROWS,
-        kernels: ModuleType | None = None,
+        kernels: Kernels | None = None,
         moving: bool = False,
         stop: threading.Event | None = None,
         step: int = STEP,

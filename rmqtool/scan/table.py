@@ -22,12 +22,12 @@ from rmqtool.scan.maps import property_maps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import ModuleType
 
     import numpy.typing as npt
 
     from rmqtool.scan.bodies import Plain
     from rmqtool.scan.events import Records
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.scan.maps import Maps
 
 PROPERTIES = pa.map_(pa.string(), pa.string())
@@ -42,7 +42,7 @@ class Batch:
     """of the segment; None where records lie in another file than a commit log"""
     path: str
     store: str | None
-    kernels: ModuleType
+    kernels: Kernels
     plain: Sequence[Plain] | None
     rows: npt.NDArray[np.int64] = field(init=False)
     window: npt.NDArray[np.uint8] = field(init=False)
@@ -262,7 +262,7 @@ def to_batch(
     *,
     base: int | None,
     path: str,
-    kernels: ModuleType,
+    kernels: Kernels,
     columns: Sequence[str] = DEFAULT_COLUMNS,
     store: str | None = None,
     plain: Sequence[Plain] | None = None,

@@ -10,16 +10,16 @@ import pyarrow as pa
 from formats.primitives import java_utf8_decode
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import numpy.typing as npt
+
+    from rmqtool.scan.kernel_types import Kernels
 
     Bytes = npt.NDArray[np.uint8]
     Ints = npt.NDArray[np.int64]
     Flags = npt.NDArray[np.bool_]
 
 
-def gather(kernels: ModuleType, window: Bytes, positions: Ints, lengths: Ints) -> tuple[Any, Any]:
+def gather(kernels: Kernels, window: Bytes, positions: Ints, lengths: Ints) -> tuple[Any, Any]:
     """Copy spans of `window` into Arrow buffers: (int32 offsets, bytes). A negative length copies nothing."""
     offsets = np.empty(len(positions) + 1, np.int32)
     out = np.empty(int(np.maximum(lengths, 0).sum()), np.uint8)
@@ -32,14 +32,14 @@ def validity(present: Flags) -> Any:
     return None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
 
 
-def binary(kernels: ModuleType, window: Bytes, positions: Ints, lengths: Ints, present: Flags) -> pa.Array:
+def binary(kernels: Kernels, window: Bytes, positions: Ints, lengths: Ints, present: Flags) -> pa.Array:
     """Binary column; null where `present` is false."""
     offsets, data = gather(kernels, window, positions, np.where(present, lengths, 0))
     return pa.Array.from_buffers(pa.binary(), len(positions), [validity(present), offsets, data])
 
 
 def strings(
-    kernels: ModuleType, window: Bytes, positions: Ints, lengths: Ints, present: Flags, ill_formed: Flags
+    kernels: Kernels, window: Bytes, positions: Ints, lengths: Ints, present: Flags, ill_formed: Flags
 ) -> pa.Array:
     """String column by Java's decoding; the bytes are used as they are where no record is `ill_formed`."""
     array = binary(kernels, window, positions, lengths, present)
@@ -120,7 +120,7 @@ def format_host(raw: bytes) -> str:
 
 
 def offset_message_ids(
-    kernels: ModuleType, window: Bytes, positions: Ints, is_v6: Flags, offsets: Ints
+    kernels: Kernels, window: Bytes, positions: Ints, is_v6: Flags, offsets: Ints
 ) -> pa.Array:
     """Upper-case hex of store host and physical offset (`MessageDecoder#createMessageId`)."""
     widths = np.where(is_v6, _V6, _V4)

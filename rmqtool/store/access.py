@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import IO, TYPE_CHECKING, Literal, TypeAlias
 
 from rmqtool.errors import RmqtoolError, StoreIOError, UsageError, VanishedError
 from rmqtool.store import lock
@@ -71,6 +71,25 @@ def _open_descriptor(path: str, name: str) -> int:
         os.close(descriptor)
         raise UsageError(f"{name} is not a regular file")
     return descriptor
+
+
+def open_stream(path: str, name: str, *, pipes: bool) -> IO[bytes]:
+    """A file that is read once from its start, with `name` in messages.
+
+    pipes: the user named it, so that a FIFO, such as the shell makes of `<(zcat keys.gz)`, is read as well;
+    it waits for who writes into it. Raises `UsageError` for what is neither, `OSError`.
+    """
+
+    def opener(path: str, flags: int) -> int:
+        waits = pipes and stat.S_ISFIFO(os.stat(path).st_mode)
+        return os.open(path, flags | (0 if waits else os.O_NONBLOCK))
+
+    if not (stat.S_ISREG(mode := os.stat(path).st_mode) or (pipes and stat.S_ISFIFO(mode))):
+        what = "a directory" if stat.S_ISDIR(mode) else describe_mode(mode)
+        raise UsageError(
+            f"{name} is {what}, {'neither a file nor a pipe' if pipes else 'not a regular file'}"
+        )
+    return open(path, "rb", opener=opener)
 
 
 def stat_named(path: str | os.PathLike[str], shown: str) -> os.stat_result:

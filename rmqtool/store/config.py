@@ -9,14 +9,22 @@ from __future__ import annotations
 import os
 from typing import Annotated, Any
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
 from pydantic.alias_generators import to_camel
 
 from formats.consumequeue import BatchUnit, Unit
 from formats.index import file_size as index_file_size
 from formats.primitives import sizeof
 from rmqtool.errors import UsageError
-from rmqtool.store.names import escape_name
+from rmqtool.store.names import escape_name, may_be_path
 from rmqtool.store.properties import read_properties
 
 LONG_MAX = (1 << 63) - 1
@@ -39,6 +47,13 @@ def _java_int(value: object) -> object:
     return value
 
 
+def _path(value: str) -> str:
+    if not may_be_path(value):
+        raise ValueError("this is no path")
+    return value
+
+
+StorePath = Annotated[str, AfterValidator(_path)]
 JavaBool = Annotated[bool, BeforeValidator(_java_bool)]
 JavaInt = Annotated[int, BeforeValidator(_java_int), Field(ge=-INT_MAX - 1, le=INT_MAX)]
 FileLength = Annotated[int, BeforeValidator(_java_int), Field(gt=0, le=INT_MAX)]
@@ -55,12 +70,12 @@ class StoreConfig(BaseModel):
         alias_generator=to_camel, populate_by_name=True, extra="allow", frozen=True, str_strip_whitespace=True
     )
 
-    store_path_root_dir: str | None = None
-    store_path_commit_log: str | None = None
-    read_only_commit_log_store_paths: str | None = None
-    store_path_dledger_commit_log: str | None = Field(None, alias="storePathDLedgerCommitLog")
-    store_path_epoch_file: str | None = None
-    store_path_broker_identity: str | None = None
+    store_path_root_dir: StorePath | None = None
+    store_path_commit_log: StorePath | None = None
+    read_only_commit_log_store_paths: StorePath | None = None
+    store_path_dledger_commit_log: StorePath | None = Field(None, alias="storePathDLedgerCommitLog")
+    store_path_epoch_file: StorePath | None = None
+    store_path_broker_identity: StorePath | None = None
 
     mapped_file_size_commit_log: FileLength = Field(
         1_073_741_824,

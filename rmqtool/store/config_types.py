@@ -10,7 +10,9 @@ from __future__ import annotations
 import copy
 import json
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import Enum
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from formats.java import java_parse_int
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 _SHOWN = 40
+_SCALE = 100
+"""decimal places, to either side, of a real number that is cut to a long"""
 _NULL = frozenset({"", "null", "NULL"})
 _TRUTH = frozenset({"true", "false", "0", "1", "y", "n", "t", "f"})
 
@@ -100,8 +104,8 @@ _TABLES: dict[str, _Object] = {
         needed=frozenset({"topicConfigTable", "dataVersion"}),
     ),
     "subscriptionGroup.json": _Object(
-        {"subscriptionGroupTable": _Map(_GROUP), "dataVersion": _VERSION},
-        {"forbiddenTable": _Map(_Map(_Scalar.INT))},
+        {"subscriptionGroupTable": _Map(_GROUP)},
+        {"dataVersion": _VERSION, "forbiddenTable": _Map(_Map(_Scalar.INT))},
         needed=frozenset({"subscriptionGroupTable"}),
         needed_later=frozenset({"dataVersion"}),
     ),
@@ -113,7 +117,9 @@ _TABLES: dict[str, _Object] = {
         _OF_OFFSETS,
         needed_later=frozenset({"groupTopicMap"}),
     ),
-    "delayOffset.json": _Object({"offsetTable": _Map(_Scalar.LONG, numbered=True)}),
+    "delayOffset.json": _Object(
+        {"offsetTable": _Map(_Scalar.LONG, numbered=True)}, {"dataVersion": _VERSION}
+    ),
     "consumerFilter.json": _Object({"filterDataByTopic": _Map(_FILTERS)}),
     "consumerOrderInfo.json": _Object({"table": _Map(_Map(_Object({}), numbered=True))}),
     "topicQueueMapping.json": _Object(
@@ -160,11 +166,18 @@ def without(data: Any, wrong: Iterable[Misfit]) -> Any:
 
 
 def number_of(value: Any) -> int | None:
-    """What a broker makes of a value in the place of a long; None where it throws."""
+    """What a broker makes of a value in the place of a long; None where it throws.
+
+    A real number is cut to its low 64 bits (`TypeUtils#longValue`). Of whole ones beyond a long some wrap in
+    the same way, by how blanks stand around them; no broker writes them, and here they never fit.
+    """
     if isinstance(value, str):
         return java_parse_int(value, 64)
-    number = int(value) if isinstance(value, int | float) else None
-    return number if number is not None and -(1 << 63) <= number < 1 << 63 else None
+    if isinstance(value, float):
+        number = Decimal(repr(value))
+        low = int(number) & (1 << 64) - 1
+        return (low ^ 1 << 63) - (1 << 63) if abs(number.as_tuple().exponent) <= _SCALE else None  # type: ignore[arg-type]
+    return value if isinstance(value, int) and -(1 << 63) <= value < 1 << 63 else None
 
 
 def _misfits(
@@ -202,7 +215,7 @@ def _misfits(
 def _fits(shape: _Scalar, value: Any, *, in_map: bool, before_5: bool) -> bool:
     """`TypeUtils#castToInt`, `#castToBoolean`, `LongCodec`, `EnumDeserializer`."""
     if shape in {_Scalar.ANY, _Scalar.LIST}:
-        return value is not None and (shape is _Scalar.ANY or isinstance(value, list))
+        return value is not None if shape is _Scalar.ANY else isinstance(value, list | NoneType)
     if value is None or (isinstance(value, str) and value in _NULL):
         return not in_map
     if shape is _Scalar.NAME:
@@ -212,6 +225,8 @@ def _fits(shape: _Scalar, value: Any, *, in_map: bool, before_5: bool) -> bool:
     if shape is _Scalar.BOOLEAN and isinstance(value, str):
         return value.lower() in _TRUTH
     number = number_of(value)
+    if isinstance(value, float):  # cut to either length
+        return number is not None
     bits = 64 if shape is _Scalar.LONG else 32
     return number is not None and -(1 << bits - 1) <= number < 1 << bits - 1
 

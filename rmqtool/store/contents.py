@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from rmqtool.store.segments import SegmentSet
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+    from typing import Self
 
     from rmqtool.store.config import StoreConfig
     from rmqtool.store.config_json import ConfigPair, TopicConfig
@@ -40,7 +41,8 @@ class StoreContents:
     it. scope: path of the argument relative to root, "" for a whole store. files: every path that is no
     directory, sorted by root, then path. directories: every directory. config: settings given by the user,
     None when sizes are to be inferred. notes: remarks for people, one line each. at_rest: nobody can be
-    writing: a view of what a change would leave, or a store that this process holds.
+    writing: a view of what a change would leave, or a store that this process holds. log: the segments, where
+    they are others than those that were listed (`with_segments`).
     """
 
     given: Path
@@ -54,6 +56,11 @@ class StoreContents:
     config: StoreConfig | None = None
     notes: tuple[str, ...] = field(default=())
     at_rest: bool = False
+    log: SegmentSet | None = None
+
+    def with_segments(self, segments: SegmentSet) -> Self:
+        """The same store, as if these were the segments of its log."""
+        return replace(self, log=segments)
 
     @cached_property
     def _by_kind(self) -> Mapping[FileKind, tuple[StoreFile, ...]]:
@@ -77,6 +84,8 @@ class StoreContents:
     @cached_property
     def segments(self) -> SegmentSet:
         """The commit log files of all roots as one address space."""
+        if self.log is not None:
+            return self.log
         return SegmentSet.of_files(self.of_kind(FileKind.COMMITLOG))
 
     @cached_property

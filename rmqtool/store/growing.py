@@ -49,7 +49,7 @@ def _files(place: str, like: StoreFile) -> Iterator[StoreFile]:
     prefix = like.path.rpartition("/")[0]
     try:
         with os.scandir(place) as entries:
-            bases = {entry.name: parse_base_offset(entry.name) for entry in entries if entry.is_file()}
+            bases = {entry.name: parse_base_offset(entry.name) for entry in entries if os.path.isfile(entry)}
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:

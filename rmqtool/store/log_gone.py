@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from formats.checkpoint import parse_checkpoint
+from formats.checkpoint import TIMES, parse_checkpoint
 from formats.errors import FormatError
 from formats.index import FIRST_ITEM, Header
 from formats.primitives import sizeof
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
-
-_TIMES = ("physic_msg_timestamp", "logics_msg_timestamp", "index_msg_timestamp")
 
 
 def witnesses_of_lost_log(store: Store) -> list[str]:
@@ -53,7 +51,7 @@ def _has_times(file: StoreFile) -> bool:
         checkpoint = parse_checkpoint(read_whole(file))
     except (RmqtoolError, FormatError):
         return False
-    return any(int(checkpoint[name]) > 0 for name in _TIMES)
+    return any(int(checkpoint[name]) > 0 for name in TIMES)
 
 
 def _has_items(file: StoreFile) -> bool:

@@ -68,6 +68,14 @@ def unescape_name(shown: str) -> str:
     return _ESCAPED.sub(restore, shown)
 
 
+def may_be_path(name: str) -> bool:
+    """Whether the system takes `name` for a path: it has no NUL, and no surrogate but of a byte."""
+    try:
+        return b"\0" not in os.fsencode(name)
+    except UnicodeEncodeError:
+        return False
+
+
 def as_text(name: str) -> str:
     """A name as tables have it: lone surrogates (it is no UTF-8) as escapes, as rows of JSON have them."""
     return name.encode("utf-8", "backslashreplace").decode()

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _HELD = "/proc/self/fd/"
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _ITSELF = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_NO_NAMELESS = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT})
+"""what file systems answer that make no file without a name"""
 _NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _OLD_FILE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
@@ -316,6 +318,29 @@ def create(path: str, mode: int = 0o666) -> int:
     """A descriptor of a new empty file; no link on the way is followed."""
     with parent_of(path) as (folder, name):
         return os.open(name, _NEW_FILE, mode, dir_fd=folder)
+
+
+def create_sized(path: str, size: int, mode: int = 0o666) -> int:
+    """A descriptor of a new file of zeros that has its length (bytes) from the moment it has its name.
+
+    So nobody who is killed leaves a shorter one, where the file system can make files without a name.
+    """
+    with parent_of(path) as (folder, name):
+        try:
+            descriptor = os.open(os.curdir, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, mode, dir_fd=folder)
+        except OSError as error:
+            if error.errno not in _NO_NAMELESS:
+                raise
+            descriptor = os.open(name, _NEW_FILE, mode, dir_fd=folder)
+            os.ftruncate(descriptor, size)
+            return descriptor
+        try:
+            os.ftruncate(descriptor, size)
+            os.link(by_descriptor(descriptor), name, dst_dir_fd=folder, follow_symlinks=True)
+        except OSError:
+            os.close(descriptor)
+            raise
+        return descriptor
 
 
 def open_for_writing(path: str) -> int:

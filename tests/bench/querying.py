@@ -15,12 +15,12 @@ from rmqtool.check.log import RecordCheck
 from rmqtool.check.times import DAY_MS, TimeCheck, times_of
 from rmqtool.query.by_key import KeySource
 from rmqtool.query.key_query import KeyQuery
-from rmqtool.query.reading import Reading
 from rmqtool.query.wanted_keys import WantedKeys
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check
 from rmqtool.scan.keys import key_hashes
+from rmqtool.scan.options import ReadOptions
 from rmqtool.scan.reader import BATCH_ROWS
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.layout import Store
@@ -47,7 +47,7 @@ import pyarrow, pyarrow.compute
 import rmqtool.scan.picked, rmqtool.scan.table
 from rmqtool.query.by_key import KeySource
 from rmqtool.query.key_query import KeyQuery
-from rmqtool.query.reading import Reading
+from rmqtool.scan.options import ReadOptions
 from rmqtool.query.wanted_keys import WantedKeys
 from rmqtool.store.layout import Store
 pyarrow.compute.fill_null(pyarrow.array([1, None]), 0)
@@ -55,7 +55,7 @@ pyarrow.array(pyarrow.array([True]).to_numpy(False))
 store = Store.open(sys.argv[1])
 for topic, key in zip(sys.argv[2::2], sys.argv[3::2]):
     began = time.perf_counter()
-    query = KeyQuery(store, WantedKeys([key], topic), KeySource.AUTO, Reading())
+    query = KeyQuery(store, WantedKeys([key], topic), KeySource.AUTO, ReadOptions())
     found = sum(batch.num_rows for batch, _ in query.batches(("physical_offset", "topic", "keys", "body")))
     print(time.perf_counter() - began)
     assert found == 1 and query.answer.source == "index", (found, query.answer)
@@ -111,7 +111,7 @@ def _scan(log: BenchLog) -> float:
     began = time.process_time()
     number = log.facts.messages // 2
     wanted = WantedKeys([f"order-{number:010d}"], logs.TOPICS[number % 4])
-    query = KeyQuery(Store.open(log.root), wanted, KeySource.SCAN, Reading(jobs=1))
+    query = KeyQuery(Store.open(log.root), wanted, KeySource.SCAN, ReadOptions(jobs=1))
     assert len(query.answer.matches) == 1
     return time.process_time() - began
 

@@ -14,7 +14,7 @@ from rmqtool.build.builder import Builder, QueueBuilder
 from rmqtool.build.files import DerivedFiles
 from rmqtool.build.log import build_log
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.reader import ReadOptions
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.layout import Store
 from tests.bench.data import make_log
 from tests.bench.measure import Figure, in_turn, run_alone

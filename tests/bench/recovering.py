@@ -5,13 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from rmqtool.broker.log_walk import Reading
-from rmqtool.check.verify import Reading as CheckReading
 from rmqtool.check.verify import Verification
 from rmqtool.recovery.foretell import foretell
-from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.log import data_bytes
-from rmqtool.store.access import Access
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.layout import Store
 from tests.bench.measure import Figure, in_turn
 
@@ -33,7 +29,7 @@ def against_verify(log: BenchLog) -> Figure:
 def _foretell(log: BenchLog) -> float:
     began = time.process_time()
     store = Store.open(log.root)
-    reading = Reading(choose_kernels(data_bytes(store.segments)), Access("auto"))
+    reading = ReadOptions.of(store)
     outcome = foretell(store, "5.3.3", reading=reading)
     assert sum(one.max_offset for one in outcome.queues) == log.facts.messages
     return time.process_time() - began
@@ -41,7 +37,8 @@ def _foretell(log: BenchLog) -> float:
 
 def _verify(log: BenchLog) -> float:
     began = time.process_time()
-    run = Verification(Store.open(log.root), CheckReading(1))
+    opened = Store.open(log.root)
+    run = Verification(opened, ReadOptions.of(opened))
     for _ in run.findings():
         pass
     return time.process_time() - began

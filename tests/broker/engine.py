@@ -19,7 +19,6 @@ from rmqtool.broker.files import StoreFiles
 from rmqtool.broker.get_message import Pull, pull
 from rmqtool.broker.index_files import IndexFile, IndexFiles, IndexNames
 from rmqtool.broker.log_view import LogView
-from rmqtool.broker.log_walk import Reading
 from rmqtool.broker.queue_view import QueueView
 from rmqtool.broker.settings import settings_of
 from rmqtool.broker.start import Start
@@ -28,6 +27,8 @@ from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field
 from rmqtool.scan.keys import key_hashes
+from rmqtool.scan.options import ReadOptions
+from rmqtool.store.access import Access
 from rmqtool.store.config import config_of
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.layout import Queue, Store
@@ -68,7 +69,7 @@ class Engine:
         self.files = StoreFiles(str(root))
         store = self._store()
         self._rules = rules_of(store, release)
-        reading = Reading(self.kernels)
+        reading = ReadOptions(Access("pread"), given=self.kernels)
         self.start = Start(store, self.traits, settings_of(store), reading, files=self.files)
         self.start.load()
         self._open_index(store)

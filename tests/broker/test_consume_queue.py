@@ -11,6 +11,7 @@ import pytest
 from rmqtool.broker.consume_queue import ConsumeQueue, NegativePositionError
 from rmqtool.broker.mapped_files import MappedFile, MappedFiles
 from rmqtool.broker.queue_records import NO_CODE, QueueRecords
+from rmqtool.scan.fields import Column
 from rmqtool.store.layout import Store
 
 if TYPE_CHECKING:
@@ -42,10 +43,11 @@ def full(first: int) -> list[tuple[int, int]]:
 
 def run(*records: tuple[int, int], displaced: Sequence[int] = ()) -> QueueRecords:
     """(physical offset, queue offset) of records; those numbered in `displaced` lie elsewhere."""
-    offsets, slots = (np.array(column, np.int64) for column in zip(*records, strict=True))
-    ordinary = np.array([number not in displaced for number in range(len(records))])
-    ones = np.ones(len(records), np.int64)
-    return QueueRecords(offsets, ones * RECORD, slots, ordinary, slots, ones, ones * NO_CODE, ones)
+    columns = np.zeros((len(Column), len(records)), np.int64)
+    columns[[Column.OFFSET, Column.SLOT]] = np.array(records, np.int64).T
+    columns[Column.SIZE], columns[Column.CODE] = RECORD, NO_CODE
+    places = np.arange(len(records))
+    return QueueRecords(columns, places, ~np.isin(places, displaced))
 
 
 def test_recovery_ends_at_the_first_unit_that_is_none(tmp_path: Path) -> None:

@@ -1,69 +1,88 @@
-"""Queues appended to by a start and queues built in bulk are the same bytes."""
+"""A queue does not depend on how its records are handed over, nor on which kernels write it."""
 
 from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
 from rmqtool.broker.consume_queue import ConsumeQueue
-from rmqtool.broker.file_rules import FileRules
+from rmqtool.broker.extension_files import ExtensionFiles
 from rmqtool.broker.files import StoreFiles
 from rmqtool.broker.mapped_files import MappedFiles
 from rmqtool.broker.queue_records import QueueRecords
-from rmqtool.build.files import DerivedFiles
-from rmqtool.build.queues import BatchQueue, PlainQueue
-from rmqtool.scan import kernels_python
 from rmqtool.scan.fields import Column
-from tests.build.building import files_of
+from tests.build.building import files_of, kernel_modules
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 UNITS = 4
-RULES = FileRules(consume_queue_size=20 * UNITS, batch_queue_size=46 * UNITS)
 RECORDS = st.lists(
-    st.tuples(st.integers(0, 300), st.integers(91, 400), st.integers(0, 12), st.integers(-9, 9)), max_size=25
+    st.tuples(
+        st.integers(-300, 300),
+        st.integers(91, 400),
+        st.one_of(st.integers(-3, 12), st.sampled_from([-(1 << 63), 1 << 60, (1 << 63) - 1])),
+        st.integers(-9, 9),
+    ),
+    max_size=25,
 )
 """bytes between a record and the one before, its size, its queue offset, its tags code"""
 
 
 def records(given_: list[tuple[int, int, int, int]]) -> QueueRecords:
     gaps, sizes, slots, codes = np.array(given_, np.int64).reshape(-1, 4).T
-    ends = np.cumsum(gaps + sizes)
-    ones = np.ones(len(given_), np.int64)
-    return QueueRecords(ends - sizes, sizes, slots, ones > 0, slots, ones, codes, ends)
+    ends = np.maximum(np.cumsum(gaps + sizes), sizes)
+    columns = np.zeros((len(Column), len(given_)), np.int64)
+    columns[Column.SLOT], columns[Column.OFFSET], columns[Column.SIZE] = slots, ends - sizes, sizes
+    columns[Column.CODE], columns[Column.TIME] = codes, ends
+    places = np.arange(len(given_))
+    return QueueRecords(columns, places, counts=np.ones_like(places), own=places % 3 > 0)
 
 
-def columns_of(run: QueueRecords) -> np.ndarray:
-    columns = np.zeros((len(Column), len(run)), np.int64)
-    columns[Column.SLOT], columns[Column.OFFSET], columns[Column.SIZE] = run.slots, run.offsets, run.sizes
-    columns[Column.CODE], columns[Column.TIME] = run.codes, run.times
-    return columns
+def appended(
+    root: Path, run: QueueRecords, parts: list[slice], kernels: ModuleType, *, batch: bool, floor: int | None
+) -> tuple[dict[str, bytes], dict[str, object]]:
+    """Files of a queue that is given these parts of a run, and what it counted."""
+    root.mkdir()
+    with StoreFiles(str(root)) as files:
+        queue: ConsumeQueue | BatchConsumeQueue
+        if batch:
+            mapped = MappedFiles(46 * UNITS, "batchconsumequeue/T/1", disk=files)
+            queue = BatchConsumeQueue("T", 1, mapped, "pread", keep_units=floor is not None)
+        else:
+            mapped = MappedFiles(20 * UNITS, "consumequeue/T/1", disk=files)
+            extension = ExtensionFiles("T", 1, 70, files)
+            queue = ConsumeQueue("T", 1, mapped, "pread", floor, kernels, extension=extension)
+        own = np.zeros(0, np.bool_) if run.own is None else run.own
+        for part in parts:
+            queue.append(QueueRecords(run.columns, run.chosen[part], counts=run.counts, own=own[part]))
+    names = ("appended", "misplaced", "doubled", "skipped", "max_physical", "min_offset", "max_offset")
+    return files_of(root), {name: getattr(queue, name) for name in names}
 
 
 @pytest.mark.parametrize("batch", [False, True], ids=["plain", "batch"])
+@settings(max_examples=50)
 @given(RECORDS, st.integers(0, 25))
-def test_one_rule_in_both_places(batch: bool, some: list[tuple[int, int, int, int]], cut: int) -> None:
+@example([(0, 100, -5, 0), (0, 100, 7, 1), (0, 100, 8, 2)], 1)
+def test_one_by_one_or_together(batch: bool, some: list[tuple[int, int, int, int]], cut: int) -> None:
     run = records(some)
     with tempfile.TemporaryDirectory() as place:
-        started, built = Path(place, "started"), Path(place, "built")
-        started.mkdir(), built.mkdir()
-        with StoreFiles(str(started)) as files:
-            queue: ConsumeQueue | BatchConsumeQueue
-            if batch:
-                mapped = MappedFiles(RULES.batch_queue_size, "batchconsumequeue/T/1", disk=files)
-                queue = BatchConsumeQueue("T", 1, mapped, "pread")
-            else:
-                mapped = MappedFiles(RULES.consume_queue_size, "consumequeue/T/1", disk=files)
-                queue = ConsumeQueue("T", 1, mapped, "pread", 0)
-            queue.append(run[slice(0, cut)])
-            queue.append(run[slice(cut, None)])
-        columns, chosen = columns_of(run), np.arange(len(run))
-        if batch:
-            BatchQueue("T", 1, RULES, DerivedFiles(built)).append(columns, chosen, run.counts)
-        else:
-            PlainQueue("T", 1, RULES, DerivedFiles(built), kernels_python).append(columns, chosen)
-        assert files_of(started) == files_of(built)
+        ways: dict[str, tuple[list[slice], int | None]] = {
+            "whole": ([slice(None)], 0),
+            "cut": ([slice(0, cut), slice(cut, None)], 0),
+            "single": ([slice(at, at + 1) for at in range(len(run))], 0),
+            "bulk": ([slice(None)], None),
+        }
+        found = [
+            appended(Path(place, f"{name}{number}"), run, parts, kernels, batch=batch, floor=floor)
+            for name, (parts, floor) in ways.items()
+            for number, kernels in enumerate(kernel_modules())
+        ]
+        assert all(one == found[0] for one in found)

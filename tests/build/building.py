@@ -12,7 +12,7 @@ from rmqtool.build.log import build_log
 from rmqtool.recovery.queue_ends import is_somebodys
 from rmqtool.scan import kernels_python
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.reader import ReadOptions
+from rmqtool.scan.options import ReadOptions
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -9,7 +9,6 @@ import pytest
 
 from fixtures import golden_names
 from rmqtool.broker.file_rules import rules_of
-from rmqtool.build.queues import PlainQueue
 from rmqtool.scan.extension import ExtensionLookup
 from rmqtool.scan.units import UNIT
 from rmqtool.store.config import load_broker_conf
@@ -69,9 +68,10 @@ def test_units_are_the_same_from_the_first_record_that_exists(
     builder, _ = build(store, rules_of(store, one.release), tmp_path / "out")
     old, new = files_of(one.path, "consumequeue"), files_of(tmp_path / "out", "consumequeue")
     assert builder.queues is not None
-    assert any(queue.first for queue in builder.queues.queues.values())
-    for queue in builder.queues.queues.values():
-        assert isinstance(queue, PlainQueue)
+    built = builder.queues.queues.built().values()
+    assert any(queue.first for queue in built)
+    for queue in built:
+        assert queue.directory == "consumequeue"
         first = (queue.first or 0) * UNIT.itemsize
         for path, data in new.items():
             base = int(path.rpartition("/")[2])

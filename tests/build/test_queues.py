@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,15 +15,14 @@ from hypothesis import strategies as st
 from formats.consumequeue import EXT_END_MARKER, PRE_BLANK, BatchUnit, ExtUnit, Unit, ext_address
 from rmqtool.broker.extension_files import ExtensionFiles
 from rmqtool.broker.file_rules import FileRules
+from rmqtool.broker.queue_records import QueueRecords
 from rmqtool.build.files import DerivedFiles
-from rmqtool.build.queues import BatchQueue, PlainQueue
+from rmqtool.build.queues import Queues
 from rmqtool.scan.fields import Column
 from tests.build.building import files_of, kernel_modules
 
 if TYPE_CHECKING:
     from types import ModuleType
-
-    import numpy.typing as npt
 
 UNITS = 5
 RULES = FileRules(consume_queue_size=UNITS * 20, batch_queue_size=3 * 46, extension_size=70, extension=False)
@@ -33,14 +33,15 @@ RECORDS = st.lists(
 """slots, and how far in front of or behind its place a record lies"""
 
 
-def columns_of(slots: list[int], offsets: list[int]) -> npt.NDArray[np.int64]:
+def run_of(slots: list[int], offsets: list[int], counts: list[int] | None = None) -> QueueRecords:
     columns = np.zeros((len(Column), len(slots)), np.int64)
     columns[Column.SLOT] = slots
     columns[Column.OFFSET] = offsets
     columns[Column.SIZE] = 100
     columns[Column.CODE] = [slot - 7 for slot in slots]
     columns[Column.TIME] = [1000 + number for number in range(len(slots))]
-    return columns
+    messages = None if counts is None else np.array(counts, np.int64)
+    return QueueRecords(columns, np.arange(len(slots)), counts=messages)
 
 
 class JavaQueue:
@@ -82,11 +83,13 @@ def test_units_are_those_of_the_brokers_rules(records: list[tuple[int, int]], at
     }
     for kernels in kernel_modules():
         with tempfile.TemporaryDirectory() as name:
-            queue = PlainQueue("T", 3, RULES, DerivedFiles(Path(name)), kernels)
+            queues = Queues(RULES, DerivedFiles(Path(name)), kernels)
             for start in range(0, len(slots), at_once):
-                part = columns_of(slots[start : start + at_once], offsets[start : start + at_once])
-                queue.append(part, np.arange(part.shape[1]))
+                queues.append(
+                    ("T", 3), run_of(slots[start : start + at_once], offsets[start : start + at_once])
+                )
             assert files_of(Path(name)) == wanted
+            (queue,) = queues.built().values()
             assert queue.units + queue.doubled == len(records)
 
 
@@ -95,9 +98,10 @@ def test_slots_of_lost_records_stay_free(kernels: ModuleType, tmp_path: Path) ->
     """Without damage the broker's way: the next slot, whatever the record says."""
     for name, lost, expected in (("lost", 3, [10, 11, None, None, 14]), ("none", 0, [10, 11, 14])):
         (tmp_path / name).mkdir()
-        queue = PlainQueue("T", 0, RULES, DerivedFiles(tmp_path / name), kernels)
-        queue.append(columns_of([10, 11], [0, 100]), np.arange(2))
-        queue.append(columns_of([14], [500]), np.arange(1), lost)
+        queues = Queues(RULES, DerivedFiles(tmp_path / name), kernels)
+        queues.append(("T", 0), run_of([10, 11], [0, 100]))
+        queues.append(("T", 0), run_of([14], [500]), lost)
+        (queue,) = queues.built().values()
         data = b"".join(files_of(tmp_path / name).values())
         units = [data[at : at + 20] for at in range(0, 20 * len(expected), 20)]
         slots = [None if unit == PRE_BLANK else Unit.parse(unit).tags_code + 7 for unit in units]
@@ -107,15 +111,16 @@ def test_slots_of_lost_records_stay_free(kernels: ModuleType, tmp_path: Path) ->
 
 @pytest.mark.parametrize("kernels", kernel_modules())
 def test_no_more_slots_stay_free_than_records_can_be_lost(kernels: ModuleType, tmp_path: Path) -> None:
-    queue = PlainQueue("T", 0, RULES, DerivedFiles(tmp_path), kernels)
-    queue.append(columns_of([0, 10**15, 2], [0, 100, 200]), np.arange(3), 50)
+    queues = Queues(RULES, DerivedFiles(tmp_path), kernels)
+    queues.append(("T", 0), run_of([0, 10**15, 2], [0, 100, 200]), 50)
+    (queue,) = queues.built().values()
     assert (queue.units, queue.filled, queue.misplaced) == (3, 0, 1)
 
 
 def test_a_files_time_is_that_of_its_last_record(tmp_path: Path) -> None:
     files = DerivedFiles(tmp_path)
-    queue = PlainQueue("T", 0, RULES, files, kernel_modules()[0])
-    queue.append(columns_of(list(range(7)), list(range(0, 700, 100))), np.arange(7))
+    queues = Queues(RULES, files, kernel_modules()[0])
+    queues.append(("T", 0), run_of(list(range(7)), list(range(0, 700, 100))))
     assert files.times == {
         f"consumequeue/T/0/{0:020d}": 1004,
         f"consumequeue/T/0/{100:020d}": 1006,
@@ -141,9 +146,10 @@ def test_extension_files_end_with_a_marker_when_the_next_begins(tmp_path: Path) 
 
 
 def test_batch_units_lie_one_behind_the_other(tmp_path: Path) -> None:
-    queue = BatchQueue("T", 1, RULES, DerivedFiles(tmp_path))
-    columns = columns_of([5, 8, 8, 12, 13], [0, 100, 100, 300, 200])
-    queue.append(columns, np.arange(5), np.array([3, 4, 4, 1, 2]))
+    queues = Queues(
+        replace(RULES, batch_topics=frozenset({"T"})), DerivedFiles(tmp_path), kernel_modules()[0]
+    )
+    queues.append(("T", 1), run_of([5, 8, 8, 12, 13], [0, 100, 100, 300, 200], [3, 4, 4, 1, 2]))
     data = b"".join(files_of(tmp_path).values())
     units = [BatchUnit.parse(data[at : at + 46]) for at in range(0, 3 * 46, 46)]
     assert [(one.base_offset, one.batch_size, one.compacted_offset) for one in units] == [
@@ -151,6 +157,7 @@ def test_batch_units_lie_one_behind_the_other(tmp_path: Path) -> None:
         (8, 4, -1),
         (12, 1, -1),
     ]
+    (queue,) = queues.built().values()
     assert (queue.first, queue.next_slot, queue.doubled) == (5, 13, 2)
-    queue.append(columns_of([20], [400]), np.arange(1), np.array([1]))
+    queues.append(("T", 1), run_of([20], [400], [1]))
     assert sorted(files_of(tmp_path)) == [f"batchconsumequeue/T/1/{base:020d}" for base in (0, 138)]

@@ -9,15 +9,16 @@ import pytest
 import fixtures
 from rmqtool.broker.file_rules import rules_of
 from rmqtool.broker.index_files import IndexNames
-from rmqtool.build.builder import Builder, QueueBuilder, Queues
+from rmqtool.build.builder import Builder, QueueBuilder
 from rmqtool.build.files import DerivedFiles
 from rmqtool.build.index_cut import SpooledKeys, cut_index
 from rmqtool.build.log import build_log
+from rmqtool.build.queues import Queues
 from rmqtool.build.spool import KeySpool, QueueSpool, SpoolFile, feed, read_frames
 from rmqtool.pipeline.parts import log_parts
 from rmqtool.recovery.queue_ends import is_somebodys
 from rmqtool.scan import kernels_python
-from rmqtool.scan.reader import ReadOptions
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.layout import Store
 from tests.build.building import build, files_of
 from tests.tiers import sampled

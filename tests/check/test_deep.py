@@ -11,8 +11,8 @@ import fixtures
 from formats.batch import CLIENT_MESSAGE_OVERHEAD, encode_batch
 from formats.commitlog import SysFlag, encode_message
 from rmqtool.check.levels import Level
-from rmqtool.check.reading import Reading
 from rmqtool.check.verify import Verification
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.layout import Store
 from tests.tiers import of_each_kind
 
@@ -38,7 +38,7 @@ def inside(tmp_path: Path, body: bytes, properties: bytes, sys_flag: int) -> lis
     store = Store.open(tmp_path / "store")
     ours = []
     for level in (Level.DEFAULT, Level.DEEP):
-        run = Verification(store, Reading(level=level))
+        run = Verification(store, ReadOptions.of(store), level)
         rows = [one.row() for one in run.findings()]
         codes = [str(row["code"]) for row in rows]
         own = [code.startswith("CL-") and code != "CL-SYSFLAG" for code in codes]
@@ -139,7 +139,8 @@ UNDECODED: dict[str, set[str]] = {
 @pytest.mark.parametrize("name", of_each_kind(fixtures.golden_names()))
 def test_golden_stores_hold_what_they_say(golden: Callable[[str], fixtures.Golden], name: str) -> None:
     for path in golden(name).stores.values():
-        run = Verification(Store.open(path), Reading(level=Level.DEEP))
+        opened = Store.open(path)
+        run = Verification(opened, ReadOptions.of(opened), Level.DEEP)
         found = [one for one in run.findings() if one.severity.value != "note" and one.code.startswith("CL-")]
         assert found == []
         assert set(run.summary().get("not_looked_at", ())) == UNDECODED.get(name, set())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +14,11 @@ import pytest
 from fixtures import derived, logs
 from rmqtool.check import verify
 from rmqtool.check.levels import Level
-from rmqtool.check.reading import Reading
 from rmqtool.check.verify import Verification
 from rmqtool.scan import reader
 from rmqtool.scan.events import Records
 from rmqtool.scan.log import LogScan, scan_log
+from rmqtool.scan.options import ReadOptions
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.layout import Store
 from rmqtool.store.patched import CUT
@@ -72,8 +72,9 @@ def serious(found: list[Any]) -> list[Any]:
     return [one for one in found if one.severity != "note"]
 
 
-def verified(root: Path, **reading: Any) -> tuple[list[Any], dict[str, Any]]:
-    run = Verification(Store.open(root), Reading(**reading))
+def verified(root: Path, level: Level = Level.DEFAULT, **reading: Any) -> tuple[list[Any], dict[str, Any]]:
+    opened = Store.open(root)
+    run = Verification(opened, ReadOptions.of(opened, **reading), level)
     return list(run.findings()), run.summary()
 
 
@@ -202,7 +203,7 @@ def test_files_removed_after_they_were_listed(made: tuple[Path, logs.LogFacts], 
     store = Store.open(root)
     path = max(one for one in (root / name).rglob("*") if one.is_file())
     path.unlink()
-    run = Verification(store, Reading())
+    run = Verification(store, ReadOptions.of(store))
     found = list(run.findings())
     told = [one for one in found if one.code in {"DIR-UNREADABLE", "IDX-UNREADABLE"}]
     assert [root / one.path for one in told] == [path]
@@ -221,15 +222,16 @@ def test_a_segment_cut_in_mid_verification(
 ) -> None:
     root, facts = made
     path = root / "commitlog" / f"{SEGMENT:020d}"
-    usual = reader.open_patched
+    usual = reader.opened
 
-    def opened_and_cut(segment: Any, *rest: Any) -> Any:
-        answer = usual(segment, *rest)
-        if segment.base == SEGMENT:
-            os.truncate(path, 100_000)
-        return answer
+    @contextmanager
+    def opened_and_cut(segment: Any, *rest: Any, **how: Any) -> Iterator[Any]:
+        with usual(segment, *rest, **how) as answer:
+            if segment.base == SEGMENT:
+                os.truncate(path, 100_000)
+            yield answer
 
-    monkeypatch.setattr(reader, "open_patched", opened_and_cut)
+    monkeypatch.setattr(reader, "opened", opened_and_cut)
     found, summary = verified(root)
     (told,) = [one for one in found if one.code == "DIR-UNREADABLE"]
     assert (told.physical_offset, told.length, told.found) == (SEGMENT + 100_000, SEGMENT - 100_000, CUT)
@@ -242,21 +244,20 @@ def test_a_segment_cut_in_mid_verification(
 def test_a_mapped_segment_cut_in_mid_dump(tmp_path: Path, jobs: int, left: int) -> None:
     """More than the twin reads, so that the compiled kernels walk over a mapping; no SIGBUS."""
     kernels = compiled_kernels()
-    from rmqtool.scan.log import open_patched
-    from rmqtool.scan.parallel import Lane
-    from rmqtool.store.access import Access
+    from rmqtool.scan.opened import opened
 
     size = 12 << 20
     facts = logs.write_log(tmp_path / "commitlog", 2 * size, segment_size=size)
     segments = Store.open(tmp_path / "commitlog").segments
-    source, _ = open_patched(segments[0], Access(), Lane())
-    assert source.zero_copy, "not mapped"
+    with opened(segments[0], ReadOptions()) as (source, _):
+        assert source.zero_copy, "not mapped"
     assert kernels.walk
-    source.close()
     path = tmp_path / "commitlog" / ("0" * 20)
     seen: list[int] = []
     gaps: list[tuple[int, int]] = []
-    for piece in scan_log(segments, LogScan(("physical_offset", "body", "topic", "properties"), jobs=jobs)):
+    for piece in scan_log(
+        segments, LogScan(("physical_offset", "body", "topic", "properties"), options=ReadOptions(jobs=jobs))
+    ):
         if hasattr(piece.content, "num_rows"):
             if not seen:
                 os.truncate(path, left)
@@ -359,7 +360,7 @@ def test_a_segment_that_expires_after_the_listing(made: tuple[Path, logs.LogFact
             segment = root / "commitlog" / f"{0:020d}"
             content = segment.read_bytes()
             segment.unlink()
-            run = Verification(store, Reading(level=level))
+            run = Verification(store, ReadOptions.of(store), level)
             loud = serious(list(run.findings()))
             segment.write_bytes(content)
         assert run.summary()["complete"] is live
@@ -373,6 +374,6 @@ def test_queue_files_that_a_broker_makes_after_the_listing(made: tuple[Path, log
     with held(root):
         store = Store.open(root)
         away.rename(whole)
-        run = Verification(store, Reading())
+        run = Verification(store, ReadOptions.of(store))
         assert serious(list(run.findings())) == []
     assert run.summary()["live"]

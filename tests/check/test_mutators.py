@@ -14,8 +14,8 @@ from fixtures.mutators import HEALTHY, INCIDENTS, MUTATORS, Mutator, codes_of
 from fixtures.stores import healthy_store
 from rmqtool.check.catalogue import CATALOGUE
 from rmqtool.check.levels import Level
-from rmqtool.check.reading import Reading
 from rmqtool.check.verify import Verification
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
 from tests.helpers import held
@@ -33,7 +33,7 @@ def findings_of(root: Path, one: Mutator | None = None, jobs: int = 1) -> list[F
     roots = [root / name for name in one.roots] if one is not None else []
     store = Store.open(root, config=config, commitlog_roots=roots)
     level = Level.DEEP if one is None or one.deep else Level.DEFAULT
-    return list(Verification(store, Reading(jobs, level)).findings())
+    return list(Verification(store, ReadOptions.of(store, jobs), level).findings())
 
 
 def told(one: Finding) -> str:

@@ -13,8 +13,8 @@ from fixtures import logs
 from formats.consumequeue import Unit
 from formats.primitives import dtype_of
 from rmqtool.check.levels import Level
-from rmqtool.check.reading import Reading
 from rmqtool.check.verify import Verification
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.bytes import PreadSource
 from rmqtool.store.layout import Store
 
@@ -49,7 +49,8 @@ def sparse_store(root: Path, segments: int, queues: int, segment_size: int = 1 <
 
 
 def quick(path: Path, **reading: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    run = Verification(Store.open(path), Reading(level=Level.QUICK, **reading))
+    opened = Store.open(path)
+    run = Verification(opened, ReadOptions.of(opened, **reading), Level.QUICK)
     rows = [one.row() for one in run.findings()]
     return rows, run.summary()
 

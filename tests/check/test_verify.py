@@ -9,8 +9,8 @@ import pytest
 
 import fixtures
 from fixtures.stores import healthy_store
-from rmqtool.check.reading import Reading
 from rmqtool.check.verify import Verification
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
 from tests.tiers import of_each_kind, sampled
@@ -44,7 +44,8 @@ BEHIND = ("lag-", "all-files-deleted", "newest-deleted", "all-deleted")
 
 
 def findings(path: Path, config: Any = None, jobs: int = 1) -> list[dict[str, Any]]:
-    run = Verification(Store.open(path, config=config), Reading(jobs=jobs))
+    opened = Store.open(path, config=config)
+    run = Verification(opened, ReadOptions.of(opened, jobs=jobs))
     rows = [one.row() for one in run.findings()]
     assert run.summary()["findings"] == len(rows)
     unread = {"X-ROCKSDB"} & {row["code"] for row in rows} or len(run.store.dledger_segments)
@@ -159,7 +160,8 @@ def test_nothing_that_holds_data_is_left_unchecked(tmp_path: Path) -> None:
             store.patch(file.name, store.index.position(number) + 16, b"\x7f\xff\xff\xff")
         store.patch(file.name, 36, bytes(4))
         store.patch(file.name, 40, bytes(400))
-    run = Verification(Store.open(tmp_path / "store"), Reading())
+    opened = Store.open(tmp_path / "store")
+    run = Verification(opened, ReadOptions.of(opened))
     found = {one.code for one in run.findings()}
     assert "IDX-GEOMETRY" in found
     assert run.summary()["incomplete_reason"] == "damage"
@@ -171,6 +173,7 @@ def test_messages_and_queues_in_forms_that_are_not_read(
     golden: Callable[[str], fixtures.Golden], name: str
 ) -> None:
     for store in golden(name).stores.values():
-        run = Verification(Store.open(store), Reading())
+        opened = Store.open(store)
+        run = Verification(opened, ReadOptions.of(opened))
         list(run.findings())
         assert not run.summary()["complete"]

@@ -111,6 +111,12 @@ def test_a_store_that_a_broker_refuses_has_no_proof(store):
     (store.path / "commitlog" / "stray").write_text("x")
     done = ask(store)
     assert (done.exit_code, "recover the store first" in done.stderr) == (1, True)
+    done = rmq("checkpoint", "show", store.path, "--json")
+    (told,) = done.rows
+    assert done.exit_code == 1
+    assert "commitlog/stray" in told["refusal"]
+    assert (told["complete"], told["incomplete_reason"], told["proof"]) == (False, "damage", None)
+    assert told["fields"]["logics_msg_timestamp"]["stored"] > 0
 
 
 def test_a_folder_with_segments_has_no_checkpoint_to_show(store):
@@ -125,5 +131,5 @@ def test_a_link_that_leads_to_no_file_is_one_line(store, target):
     path.symlink_to(target)
     for verb in ("show", "set"):
         done = rmq("checkpoint", verb, store.path)
-        assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
-        assert "checkpoint is no regular file" in done.stderr
+        assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (1, "", 1), done.stderr
+        assert "checkpoint is not a regular file" in done.stderr

@@ -104,7 +104,7 @@ def test_evidence_of_a_store(
     (queue,) = told["queue.order-wrong"]["evidence"]
     assert queue.startswith(f"queue {record['topic']}/{record['queueId']}: offsets 0 to ")
     assert told["queue.order-wrong"]["remarks"] == [
-        "20 bytes are 1 slots: so many messages of the queue have no unit"
+        "20 bytes are 1 slots: so many messages of the queue have no consume queue entry"
     ]
     there, gone = told["recovery.file-end"]["evidence"]
     assert there.startswith("commitlog/00000000000000000000 is there: commitlog, ")

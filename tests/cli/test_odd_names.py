@@ -103,3 +103,31 @@ def test_config_that_json_cannot_hold(store: Path, content: str, form: str) -> N
                 orjson.loads(line)
                 for line in (result.stdout.splitlines() if form == "ndjson" else [result.stdout])
             ]
+
+
+def test_a_change_of_a_store_and_with_a_donor_of_names_that_are_no_utf_8(tmp_path: Path) -> None:
+    """Planned, saved, carried out in place and on a copy, and put back."""
+    store, donor, journal = (tmp_path / os.fsdecode(name) for name in (b"s\xff\\", b"d\xff\x1b", b"j\xff"))
+    log = HandmadeLog(segment_size=4096)
+    for number in range(40):
+        log.put("T", b"x" * 100, {"KEYS": f"k{number}"})
+    log.write(store / "commitlog")
+    log.write(donor / "commitlog")
+    segment = store / "commitlog" / f"{0:020d}"
+    with segment.open("r+b") as file:
+        file.seek(1000)
+        file.write(b"\xee" * 50)
+    damaged = segment.read_bytes()
+    planned = rmq("recover", store, "--donor", donor, "--save-plan", tmp_path / "plan", *NDJSON)
+    summary = planned.rows[-1]
+    assert (planned.exit_code, summary["store"]) == (1, f"{tmp_path}/s\\xff\\\\")
+    assert summary["parameters"]["donors"] == [f"{tmp_path}/d\\xff\\u001b"]
+    copied = rmq("recover", store, "--plan", tmp_path / "plan", "--output", tmp_path / "out", "--apply")
+    assert copied.exit_code == 0, copied.stderr
+    whole = (donor / "commitlog" / f"{0:020d}").read_bytes()
+    assert (tmp_path / "out/commitlog" / f"{0:020d}").read_bytes() == whole
+    words = ("--plan", tmp_path / "plan", "--in-place", "--backup", journal, "--apply")
+    changed = rmq("recover", store, *words)
+    assert (changed.exit_code, segment.read_bytes()) == (0, whole), changed.stderr
+    undone = rmq("undo", journal, "--apply")
+    assert (undone.exit_code, segment.read_bytes()) == (0, damaged), undone.stderr

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fixtures import broker_conf, damage_case, strict
+from fixtures.stores import HandmadeStore
 from tests.helpers import rmq
 from tests.repair.smallstore import tree
 
@@ -212,6 +213,58 @@ def test_a_healthy_store_has_nothing_to_mend(recover: Callable[..., tuple[Path, 
     assert done.exit_code == 0
     assert "Nothing to change" in done.stdout
     assert tree(root) == before
+
+
+def test_a_broker_that_refuses_is_a_result(tmp_path: Path) -> None:
+    """Exit 1 with the reason, printed and applied, and the command that makes a store it starts on."""
+    for number, damage in enumerate((_lock_directory, _stray_directory, _no_checkpoint)):
+        root = tmp_path / str(number)
+        store = HandmadeStore()
+        for key in ("a", "b", "c"):
+            store.put("Orders", b"body", keys=key)
+        store.write(root)
+        damage(root)
+        asked = ("recover", root, "--policy", "broker", "--as-version", "4.9.8")
+        page = rmq(*asked)
+        assert page.exit_code == 1
+        assert page.stdout.startswith("A broker 4.9.8 refuses this store: ")
+        done = rmq(*asked, "--json", "--output", tmp_path / f"out-{number}", "--apply")
+        assert done.exit_code == 1, done.stderr
+        summary = json.loads(done.stdout)["summary"]
+        assert (summary["applied"], bool(summary["refusal"])) == (True, True)
+        assert any("recover without --policy broker" in note for note in summary["notes"])
+
+
+def _lock_directory(root: Path) -> None:
+    (root / "lock").unlink()
+    (root / "lock").mkdir()
+
+
+def _stray_directory(root: Path) -> None:
+    (root / "commitlog" / "stray").mkdir()
+
+
+def _no_checkpoint(root: Path) -> None:
+    (root / "checkpoint").unlink()
+    (root / "checkpoint").symlink_to("checkpoint")
+
+
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, lambda path: path.symlink_to("checkpoint")], ids=["fifo", "link"]
+)
+def test_what_is_no_file_in_the_place_of_the_checkpoint(
+    make: Callable[[Path], object], tmp_path: Path
+) -> None:
+    """Brokers refuse it; a copy gets a file in its place."""
+    store = HandmadeStore()
+    store.put("Orders", b"body")
+    store.write(tmp_path / "store")
+    (store.root / "checkpoint").unlink()
+    make(store.root / "checkpoint")
+    assert rmq("doctor", store.root).exit_code == 1
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
+    assert done.exit_code == 0, done.stdout
+    assert rmq("doctor", tmp_path / "out").exit_code == 0
 
 
 def test_as_a_broker_would(recover: Callable[..., tuple[Path, Result]], tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ import pytest
 
 from fixtures.builder import FIRST_TIME, HandmadeLog
 from fixtures.stores import HandmadeStore
-from rmqtool.query.reading import Reading
 from rmqtool.query.sql.session import SqlSession
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.layout import Store
 from tests.cli.dumping import assert_one_line, keys_of, records
 from tests.helpers import ROOT, rmq
@@ -64,7 +64,7 @@ def answers(store: Path, sql: str) -> list[tuple[Any, ...]]:
 
 
 def session(store: Path) -> SqlSession:
-    return SqlSession(Store.open(store), Reading())
+    return SqlSession(Store.open(store), ReadOptions())
 
 
 def ask(open_session: SqlSession, sql: str) -> list[dict[str, Any]]:
@@ -283,8 +283,9 @@ _COMMANDS = (
     "explain (analyze, format json) create table made as select 1", "explain create table made (a int)",
     "explain analyze call enable_logging()", "explain analyze set threads = 1", "execute p",
     "update topics set topic = 1", "set variable a = 1", "use memory", "detach memory",
-    "copy from database memory to made", "select 1; select 2",
+    "copy from database memory to made", "select 1; select 2", "update extensions",
 )  # fmt: skip
+_DEEP = "+".join(["1"] * 900)
 _FOREIGN = (
     "select * from read_csv(':memory:')", "select * from read_csv(':memory:.wal')",
     "select * from ':memory:'", "select * from read_blob(':memory:')",
@@ -304,6 +305,21 @@ _FOREIGN = (
     "with t as (from sqlite_master) from t", "select (select count(*) from memory.main.duckdb_views)",
     "with a as (delete from topics returning *) select 1",
     "select getenv('HOME')", "with a as (insert into topics values (1) returning *) from a", "select $1",
+    "from sqlite_master, (with sqlite_master as (select 1) select 1)", "from pg_catalog.main.a.b",
+    "with sqlite_master as (from sqlite_master) from sqlite_master",
+    "with a as (from sqlite_master), sqlite_master as (select 1) from a",
+    "with recursive a as (select 1 union (with sqlite_master as (select 1) from a)) from sqlite_master",
+    "select current_setting('secret_directory')", "select main.\"CURRENT_SETTING\"('temp_directory')",
+    "select 'temp_directory'.current_setting()", "select getvariable('a')", "select write_log('a')",
+    "select json_serialize_plan('select current_setting(''temp_directory'')', optimize := true)",
+    "select get_block_size('memory')", "select pg_get_viewdef(1)", "select sleep_ms(1)", "select pg_sleep(1)",
+    "select nextval('a')", "from repeat(current_setting('temp_directory'), 1)",
+    "pivot (from sqlite_master) on name", "pivot sqlite_master on name", "pivot 'sqlite_master' on name",
+    "pivot (from information_schema . tables) on table_name", 'pivot "Duckdb_Views" on sql',
+    "pivot (select current_setting ('temp_directory') a) on a", "pivot (select getvariable('a') b) on b",
+    *(pytest.param(f"select {_DEEP}, {more}", id=f"deep {more}") for more in (
+        "* from duckdb_views", "(from information_schema.tables)", "current_setting('temp_directory')")),
+    "select '\udcff'",
 )  # fmt: skip
 
 
@@ -333,7 +349,10 @@ def test_nothing_but_the_tables_is_reachable(
             "with sniff_csv(a) as (select 1) select a from sniff_csv", "select a from (select 1) as query(a)",
             "select checkpoint, (1) from (select 1 as checkpoint) order by checkpoint",
             "with recursive query(a) as (select 1 union select 2 from query) from query",
-            pytest.param("select " + "+".join(["1"] * 900), id="deep"),
+            pytest.param(f"select {_DEEP}", id="deep"),
+            "with a as (select 1), b as (from a) from b where 1 in (with c as (from b) select 1 from a, c)",
+            "select now(), age(today()), random(), uuid(), current_date, current_localtimestamp()",
+            "pivot (select now() a, 'main' b) on b using max(a)",
             "/* a */ explain /* b */ analyze /* c */ select 1", "from unnest([1])", "select 'read_csv (1)'"],
 )  # fmt: skip
 def test_queries_of_every_shape_are_run(store: Path, sql: str) -> None:

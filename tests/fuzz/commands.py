@@ -66,7 +66,8 @@ BY_METAVAR: dict[str, tuple[str, ...]] = {
     "install httpfs", "select * from read_text('/etc/passwd')", "attach ':memory:' as m", "select 1/0",
     "select * from messages", "pragma database_list", "select repeat('x', 100000)",
     "select 'a'::blob, 1e308*10, null"), "LINE…": ("CommitLog crc check error", "x" * 9000, "", "\x1b[2J",
-    "[REJECTREQUEST]system busy"),
+    "[REJECTREQUEST]system busy"), "WHERE": ("earliest", "latest", *NUMBERS, *TIMES), "NAME=VALUE": ("KEYS=k",
+    "TAGS=", "=x", "x", "a=b=c", "\x1b=\u202e"), "GLOB": (*TEXTS, "T*", "[!a]*", "%RETRY%*"),
 }  # fmt: skip
 
 
@@ -114,6 +115,17 @@ class Case:
         """Positionals that the command has, and some of its options."""
         random, params = self.random, load_command(self.verb).params
         words = [self._positional(one) for one in params if getattr(one, "is_flag", None) is None]
+        if self.verb in JOBS:  # several stores, patterns of them among these
+            more = (
+                self.root,
+                self.place / "*",
+                self.place / "nowhere*",
+                "",
+                "s3://",
+                "*",
+                self.place / "nowhere",
+            )
+            words[:1] = [words[0], *random.choices(more, k=random.choice((0, 0, 1, 2)))]
         options = [one for one in params if getattr(one, "is_flag", None) is not None]
         free = [one for one in options if not NEVER & set(one.opts) and not SET_HERE & set(one.opts)]
         for one in random.sample(free, min(len(free), random.choice((0, 0, 1, 1, 2, 4)))):

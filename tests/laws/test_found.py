@@ -485,6 +485,45 @@ def test_an_end_of_the_log_that_only_the_index_knows(tmp_path: Path) -> None:
     assert rmq("doctor", tmp_path / "out", "--as-version", "5.3.3").exit_code == 0
 
 
+def test_a_file_in_the_place_of_a_topic_that_only_the_log_knows(tmp_path: Path) -> None:
+    """`doctor` foretells lost queues there, so `verify` must not take it for any foreign file."""
+    store = orders(tmp_path / "store")
+    shutil.rmtree(store.root / "consumequeue/Orders")
+    (store.root / "consumequeue/Orders").write_bytes(b"x")
+    for path in (store.root / "config").glob("topics.json*"):
+        path.unlink()
+    assert rmq("doctor", store.root).exit_code == 1
+    found = rmq("verify", store.root, "--format", "ndjson")
+    assert found.exit_code == 1
+    assert [one["path"] for one in found.rows if one.get("code") == "DIR-BLOCKED"] == ["consumequeue/Orders"]
+
+
+def test_a_record_whose_topic_is_no_utf8_is_counted_once(tmp_path: Path) -> None:
+    """It is damaged, and the entry of its queue leads to a record of another topic: one message."""
+    store = orders(tmp_path / "store")
+    path, at = store.segment(store.stored[5].offset)
+    record = store.read(path, at, store.stored[5].size)
+    store.patch(path, at + record.index(b"Orders"), b"\xff\xfe")
+    for release in ("4.9.8", "5.3.3"):
+        told = json.loads(rmq("doctor", store.root, "--json", "--as-version", release).stdout)
+        assert told["already_damaged"]["messages"] == 1
+
+
+def test_a_key_that_an_index_file_knows_whose_last_record_is_lost_too(tmp_path: Path) -> None:
+    """The file is not used then, and still knows where the message was."""
+    store = orders(tmp_path / "store")
+    end = int.from_bytes((store.root / store.index.files[0].name).read_bytes()[24:32], "big")
+    path, _ = store.segment(end)
+    lost = next(one for one in store.stored if store.segment(one.offset)[0] == path)
+    (store.root / path).unlink()
+    unique = f"0A000001{store.stored.index(lost):024X}"
+    told = rmq("query-key", store.root, "Orders", unique, "--json")
+    assert told.exit_code == 3
+    summary = json.loads(told.stdout)["summary"]
+    assert [one["physical_offset"] for one in summary["index_knew"]] == [lost.offset]
+    assert f"not found, but the index knew it: offset {lost.offset}" in told.stderr
+
+
 def test_a_queue_file_whose_name_is_no_place_of_one_is_damage_to_a_query(tmp_path: Path) -> None:
     store = orders(tmp_path / "store")
     path = store.root / store.queues["Orders", 0].place(0)[0]
@@ -629,3 +668,18 @@ def test_a_log_that_was_sent_alone_becomes_a_store_with_an_index(tmp_path: Path)
     assert len(list((out / "index").iterdir())) == 1
     again = json.loads(rmq("recover", out, "--json").stdout)
     assert again["rows"] == []
+
+
+def test_an_expired_unit_with_a_senseless_size_does_not_stay(tmp_path: Path) -> None:
+    """Seed 11181: a broker takes its end for the end of what it has dispatched."""
+    store = HandmadeStore()
+    for number in range(3):
+        store.put("Old", b"body %d" % number)
+    for number in range(60):
+        store.put("Orders", b"body %d" % number * 4)
+    store.write(tmp_path / "store")
+    store.remove(f"commitlog/{0:020d}")
+    store.patch(f"consumequeue/Old/0/{0:020d}", 2 * 20 + 8, (2**25).to_bytes(4, "big"))
+    out = tmp_path / "out"
+    assert rmq("recover", store.root, "--output", out, "--apply").exit_code == 0
+    assert rmq("doctor", out).exit_code == 0

@@ -19,7 +19,7 @@ from tests.laws.judging import RELEASES, judged
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FAST = (1, 2, 3, 4, 6, 8, 9, 11, 12, 17, 32, 74, 132, 202, 10_007, 10_033, 10_811)
+FAST = (1, 2, 3, 4, 6, 8, 9, 11, 12, 17, 32, 74, 132, 202, 10_007, 10_033, 10_811, 11_083)
 WITH_JAVA = (2, 4, 14)
 SEEDS = os.environ.get("RMQTOOL_LAW_SEEDS", "10000:12000")
 

@@ -49,7 +49,7 @@ def test_what_is_put_is_got_across_rolls_and_stops(tmp_path: Path, release: str)
                 assert bodies(store, topic, queue_id) == of_queue(sent, topic, queue_id)
     assert not (tmp_path / "store" / "abort").exists()
     result = rmq("verify", tmp_path / "store")
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 0, result.stdout
 
 
 def test_an_answer_names_the_place(tmp_path: Path) -> None:
@@ -111,6 +111,10 @@ def test_queues_are_taken_in_turn_and_topics_made(tmp_path: Path) -> None:
         ("5.3.3", Message("T", bytes(100)), PutStatus.PUT_OK),
         ("5.3.3", Message("T", b"", properties={"a": "v" * 40_000}), PutStatus.PROPERTIES_SIZE_EXCEEDED),
         ("5.3.3", Message("T", b"", properties={"KEYS": "v"}), PutStatus.MESSAGE_ILLEGAL),
+        ("5.3.3", Message("T", b"", tags="a\x02b"), PutStatus.MESSAGE_ILLEGAL),
+        ("5.3.3", Message("T", None), PutStatus.MESSAGE_ILLEGAL),  # type: ignore[arg-type]
+        ("5.3.3", Message("T", bytearray(b"x")), PutStatus.PUT_OK),
+        ("5.3.3", Message("T", b"", flag=1 << 31), PutStatus.MESSAGE_ILLEGAL),
         ("5.3.3", Message("T", b"", properties={"a": "v" * 4000}), PutStatus.MESSAGE_ILLEGAL),
     ],
 )  # fmt: skip
@@ -157,6 +161,22 @@ def test_a_filter_by_properties(tmp_path: Path) -> None:
         assert [one.body for one in store.get("T", 0, 0, sql92="age >= 17").messages] == [b"17", b"18", b"19"]
         with pytest.raises(UsageError):
             store.get("T", 0, 0, sql92="age >=")
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_offsets_by_time(tmp_path: Path, release: str) -> None:
+    with open_small(tmp_path / "store", release) as store:
+        for number in range(60):
+            context = AppendContext(store_timestamp=1_700_000_000_000 + number // 2 * 10)
+            store.put(Message("T", b"x" * 50, queue_id=0), context=context)
+        assert store.offset_by_time("T", 0, 1_700_000_000_000 + 100) in {19, 20}  # 4.x: by file times
+        assert store.offset_by_time("T", 0, 0) == 0
+        assert store.offset_by_time("None", 0, 0) == 0
+        if release == "5.3.3":
+            assert store.offset_by_time("T", 0, 1_700_000_000_000 + 95) == 20
+            assert store.offset_by_time("T", 0, 1_700_000_000_000 + 105, "upper") == 21
+        with pytest.raises(UsageError):
+            store.offset_by_time("T", 0, 0, "middle")
 
 
 def test_records_are_served_without_a_copy(tmp_path: Path) -> None:
@@ -402,26 +422,33 @@ def test_a_flush_that_fails_is_never_taken_back(
         assert bodies(again, "T", 0)[0] == b"safe"
 
 
-def test_a_full_disk_is_a_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with open_small(tmp_path / "store") as store:
+@pytest.mark.parametrize("call", ["posix_fallocate", "pwrite"])
+def test_a_full_disk_is_a_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    with open_small(tmp_path / "store", mappedFileSizeCommitLog=1 << 20) as store:
         store.put(Message("T", b"one", queue_id=0))
-        whole = os.pwrite
-
-        def pwrite(descriptor: int, data: bytes, offset: int) -> int:
-            if b"two" in bytes(data):
-                whole(descriptor, bytes(data)[:10], offset)
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            return whole(descriptor, data, offset)
-
+        big = Message("T", bytes((1 << 20) - 150), queue_id=0)  # opens the next segment, and goes by pwrite
         with monkeypatch.context() as patched:
-            replace(patched, "pwrite", pwrite)
-            ack = store.put(Message("T", b"two", queue_id=0))
-            assert (ack.status, ack.queue_offset) == (PutStatus.UNKNOWN_ERROR, -1)
-            many = store.put_many([Message("T", b"two", queue_id=0)] * 3)
+            refuse(patched, call, errno.ENOSPC, lambda *given: call != "pwrite" or len(given[1]) > 1000)
+            ack = store.put(big)
+            assert (ack.status, ack.queue_offset, bool(ack.message)) == (PutStatus.UNKNOWN_ERROR, -1, True)
+            many = store.put_many([big] * 3)
             assert {one.status for one in many} == {PutStatus.UNKNOWN_ERROR}
         assert store.put(Message("T", b"three", queue_id=0)).queue_offset == 1
         assert bodies(store, "T", 0) == [b"one", b"three"]
     assert rmq("verify", tmp_path / "store").exit_code == 0
+
+
+def test_no_segment_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_small(tmp_path / "store", mappedFileSizeCommitLog=1 << 16) as store:
+        with monkeypatch.context() as patched:
+            refuse(patched, "ftruncate", errno.ENOSPC)
+            store.topics.set("T", write_queues=1)
+            body = bytes(60_000)
+            statuses = [store.put(Message("T", body)).status for _ in range(5)]
+        assert statuses[-1] is PutStatus.CREATE_MAPPED_FILE_FAILED
+        assert store.put(Message("T", body)).status is PutStatus.PUT_OK
+        stored = statuses.count(PutStatus.PUT_OK) + 1
+        assert store.offsets("T", 0)[1] == stored
 
 
 def test_records_are_replayed_as_they_were_stored(tmp_path: Path) -> None:

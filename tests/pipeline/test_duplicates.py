@@ -15,8 +15,8 @@ from rmqtool.pipeline.duplicates import deal_out, judge_keys
 from rmqtool.pipeline.parts import log_parts
 from rmqtool.query.duplicates.hashes import Repeated, Room
 from rmqtool.query.message_filter import MessageFilter
-from rmqtool.query.reading import Reading
 from rmqtool.query.stats.report import LogStatistics
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.layout import Store
 from tests.helpers import rmq
 
@@ -33,7 +33,7 @@ SUMS = ("duplicate_keys", "duplicate_messages", "copies_explained")
 
 
 def locally(store: Store, wanted: MessageFilter, *, by_key: bool) -> Told:
-    found = LogStatistics(store, wanted, (), Reading(), repeated=Repeated(by_key))
+    found = LogStatistics(store, wanted, (), ReadOptions(), repeated=Repeated(by_key))
     found.read()
     rows = list(found.duplicates())
     summary = found.summary()
@@ -163,6 +163,6 @@ def test_a_job_that_fails_is_named(
     done = rmq("pipeline", "stats", tmp_path, "--duplicates", "--format", "ndjson")
     summary = done.rows[-1]
     assert (done.exit_code, summary["incomplete_reason"]) == (3, "unreadable")
-    assert summary["not_covered"][-1]["error"].startswith("no duplicates are told: ")
+    assert summary["not_covered"][-1]["error"].startswith("duplicates are not listed: ")
     assert "duplicate_keys" not in summary
     assert summary["messages"] > 0

@@ -64,6 +64,8 @@ def test_root_lets_spark_write_nowhere_that_another_user_may_change(
     theirs = tmp_path / "theirs"
     theirs.mkdir()
     os.chown(theirs, 1234, 1234)
-    done = rmq("pipeline", "stream", fresh_golden("v533-basic").path, "--to", theirs / "lake", "--once")
-    assert (done.exit_code, "another user may change" in done.stderr) == (2, True), done.stderr
+    store, mine = fresh_golden("v533-basic").path, tmp_path / "mine"
+    for words in (["--to", theirs / "lake"], ["--to", mine, "--checkpoint", theirs / "state"]):
+        done = rmq("pipeline", "stream", store, *words, "--once")
+        assert (done.exit_code, "another user may change" in done.stderr) == (2, True), done.stderr
     assert list(theirs.iterdir()) == []

@@ -223,8 +223,7 @@ def test_when_segments_are_cut(tmp_path: Path) -> None:
     for number in (MANY_SEGMENTS - 1, MANY_SEGMENTS):
         many = SegmentSet([replace(large, base=(1 << 30) * one) for one in range(number)])
         for root in ("/data/store", "s3://bucket/store"):
-            one = replace(store, root=root)
-            vars(one)["segments"] = many
+            one = replace(store, root=root).with_segments(many)
             counts[number, root] = max(part.count for part in log_parts(one, wanted=lambda s: s.base == 0))
     assert sorted(counts.values()) == [1, 1, 1, 8]
 

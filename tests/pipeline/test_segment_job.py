@@ -10,7 +10,6 @@ from pyspark.errors import PySparkException
 
 import fixtures
 from rmqtool.check.levels import Level
-from rmqtool.check.reading import Reading
 from rmqtool.check.verify import Verification
 from rmqtool.errors import RmqtoolError
 from rmqtool.pipeline import accounts
@@ -21,7 +20,7 @@ from rmqtool.pipeline.runner import Lost
 from rmqtool.pipeline.segment_job import Anew, Check, SegmentJob
 from rmqtool.pipeline.session import first_line
 from rmqtool.pipeline.verify import verify
-from rmqtool.scan.log import data_bytes
+from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.store.layout import Store
 
 if TYPE_CHECKING:
@@ -46,7 +45,8 @@ def by_segment(path: Path, level: Level) -> Any:
 
 
 def at_once(path: Path, level: Level) -> Any:
-    run = Verification(Store.open(path), Reading(1, level))
+    opened = Store.open(path)
+    run = Verification(opened, ReadOptions.of(opened), level)
     return [one.row() for one in run.findings()], run.summary()
 
 

@@ -9,9 +9,9 @@ import pytest
 import fixtures
 from rmqtool.query.by_key import KeySource, find_keys
 from rmqtool.query.id_query import IdQuery
-from rmqtool.query.reading import Reading
 from rmqtool.query.target import is_id
 from rmqtool.query.wanted_keys import WantedKeys
+from rmqtool.scan.options import ReadOptions
 from rmqtool.scan.picked import pick
 from rmqtool.store.layout import Store
 from tests.tiers import kind_of, of_each_kind, sampled
@@ -30,7 +30,7 @@ def test_keys_that_a_client_asked_for(golden, name, source):
     for asked in found.expected.get("keyQueries", ()):
         wanted = {hit["commitLogOffset"] for hit in asked.get("hits", ())}
         answer = find_keys(
-            store, WantedKeys([asked["key"]], asked["topic"]), source=source, reading=Reading()
+            store, WantedKeys([asked["key"]], asked["topic"]), source=source, reading=ReadOptions()
         )
         if "CODE: 17" in asked.get("error", ""):
             continue  # the topic is deleted: the broker refuses, its records still lie there
@@ -49,7 +49,7 @@ def test_ids_that_a_client_asked_for(golden, name):
     for asked in found.expected.get("viewMessage", ()):
         if asked.get("found") is None:
             continue
-        query = IdQuery(store, asked["asked"], Reading())
+        query = IdQuery(store, asked["asked"], ReadOptions())
         offsets = [
             at
             for part, _ in query.batches(("physical_offset",))
@@ -68,11 +68,11 @@ def test_every_message_that_was_pulled_is_found_by_both_its_ids(golden, name):
         offset = message["commitLogOffset"]
         if message["topic"] in compacted:
             continue  # its offset is one of the compacted log
-        by_offset = IdQuery(store, message["offsetMsgId"], Reading())
+        by_offset = IdQuery(store, message["offsetMsgId"], ReadOptions())
         assert by_offset.found_by == {offset: "offset_msg_id"}, message
         if message["msgId"] != message["offsetMsgId"]:
             given = message["msgId"].lower() if is_id(message["msgId"]) else message["msgId"]
-            by_client = IdQuery(store, given, Reading())
+            by_client = IdQuery(store, given, ReadOptions())
             assert by_client.found_by[offset] == "uniq_key", message
             parts = by_client.answers[0].id_parts
             assert (parts is not None and bool(parts["host"])) or not is_id(message["msgId"])

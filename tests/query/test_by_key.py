@@ -14,8 +14,8 @@ from formats.primitives import offset_of, sizeof
 from rmqtool.query import by_key, index_lookup
 from rmqtool.query.by_key import KeySource, find_keys
 from rmqtool.query.index_lookup import open_index
-from rmqtool.query.reading import Reading
 from rmqtool.query.wanted_keys import WantedKeys
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.layout import Store
 from tests.query.serving import NAMES
 from tests.tiers import kind_of, sampled
@@ -26,7 +26,7 @@ EVERYWHERE = (None, None)
 
 
 def find(store, keys, topic=None, *, source=KeySource.AUTO, window=EVERYWHERE):
-    return find_keys(store, WantedKeys(keys, topic), window=window, source=source, reading=Reading())
+    return find_keys(store, WantedKeys(keys, topic), window=window, source=source, reading=ReadOptions())
 
 
 def having(found, topic, key, low, high, *, rolled_back):
@@ -314,7 +314,7 @@ def test_an_element_is_no_substring(colliding):
 def test_a_unique_id_alone(colliding):
     store, log = colliding
     wanted = WantedKeys([f"{98:032X}", "Aa"], uniq_key_only=True)
-    answer = find_keys(store, wanted, reading=Reading())
+    answer = find_keys(store, wanted, reading=ReadOptions())
     assert list(answer.matches) == [log.records[-1].physical_offset]
 
 
@@ -364,7 +364,7 @@ def test_an_interrupt_keeps_what_was_found(golden, monkeypatch):
     def interrupted(size):
         raise KeyboardInterrupt
 
-    reading = replace(Reading(), advance=interrupted)
+    reading = replace(ReadOptions(), advance=interrupted)
     answer = find_keys(store, WantedKeys([key], topic), source=KeySource.SCAN, reading=reading)
     assert [row["reason"] for row in answer.not_covered] == ["interrupted"]
     assert set(answer.matches) < set(order(found, key, topic))

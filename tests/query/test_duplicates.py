@@ -15,9 +15,9 @@ from rmqtool.query.duplicates.found import Twice
 from rmqtool.query.duplicates.hashes import Repeated, Room
 from rmqtool.query.key_query import KeyQuery
 from rmqtool.query.message_filter import MessageFilter
-from rmqtool.query.reading import Reading
 from rmqtool.query.stats.report import LogStatistics
 from rmqtool.query.wanted_keys import WantedKeys
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.layout import Store
 
 
@@ -27,7 +27,7 @@ def twice_in(root, *, by_key=False, wanted=None, room=None):
         Store.open(root),
         wanted or MessageFilter(),
         ["topic"],
-        Reading(),
+        ReadOptions(),
         repeated=Repeated(by_key, room=room or Room()),
     )
     made.read()
@@ -39,7 +39,7 @@ def twice_of(root, keys, *, by_key=False, topic=None):
     store = Store.open(root)
     wanted = WantedKeys(keys, topic)
     twice = Twice(store.segments, wanted, by_key=by_key)
-    query = KeyQuery(store, wanted, KeySource.AUTO, Reading(), twice=twice)
+    query = KeyQuery(store, wanted, KeySource.AUTO, ReadOptions(), twice=twice)
     listed = [row for batch, _ in query.batches(("physical_offset",)) for row in batch.to_pylist()]
     return [row["physical_offset"] for row in listed], query.summary(len(listed))
 

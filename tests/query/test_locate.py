@@ -6,6 +6,7 @@ import pytest
 
 from formats.commitlog import encode_message
 from rmqtool.query.locate import What, look_at
+from rmqtool.query.one_record import read_record
 from rmqtool.store.layout import Store
 
 SIZE = 16384
@@ -47,6 +48,18 @@ def test_every_byte_of_a_healthy_log_belongs_to_a_record(log):
     behind = look_at(segments, len(data))
     assert (behind.what, behind.before) == (What.ZERO, starts[-1])
     assert look_at(segments, SIZE).what is What.NO_FILE
+
+
+@pytest.mark.parametrize("inside", [0, 3])
+def test_a_record_is_read_once(log, tmp_path, inside):
+    data, starts = chain(3)
+    place = look_at(log(data), starts[1] + inside)
+    (tmp_path / "commitlog" / f"{0:020d}").unlink()
+    record = read_record(place)
+    assert (record.raw, record.topic) == (data[starts[1] : starts[2]], "T")
+    assert record.batch(["physical_offset", "body"]).to_pylist() == [
+        {"physical_offset": starts[1], "body": b"x" * 100}
+    ]
 
 
 def test_damage_is_told_with_its_reason_and_neighbours(log):

@@ -8,9 +8,9 @@ import pytest
 
 from rmqtool.query.by_id import find_uniq_key
 from rmqtool.query.index_lookup import items_of_record
-from rmqtool.query.reading import Reading
 from rmqtool.query.target import at_offset, by_id, is_id
 from rmqtool.query.units import units_of
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.layout import Store
 
 CLEAN = [
@@ -100,12 +100,12 @@ def test_unique_ids_are_found_by_the_index_and_by_reading(golden, name, tmp_path
         if one["uniqKey"]:
             places.setdefault(one["uniqKey"], []).append(one["physicalOffset"])
     for key in list(places)[::40]:
-        indexed = find_uniq_key(store, key, Reading())
+        indexed = find_uniq_key(store, key, ReadOptions())
         assert list(indexed.offsets) == places[key]
         assert indexed.source in {"index", "index+scan"}
-        scanned = find_uniq_key(Store.open(found.path / "commitlog"), key, Reading())
+        scanned = find_uniq_key(Store.open(found.path / "commitlog"), key, ReadOptions())
         assert (list(scanned.offsets), scanned.source) == (places[key], "scan")
-        assert list(find_uniq_key(store, key.lower(), Reading()).offsets) == places[key]
+        assert list(find_uniq_key(store, key.lower(), ReadOptions()).offsets) == places[key]
 
 
 def test_a_unique_id_of_a_topic_that_only_its_records_name_is_found_by_reading(fresh_golden):
@@ -115,9 +115,9 @@ def test_a_unique_id_of_a_topic_that_only_its_records_name_is_found_by_reading(f
     shutil.rmtree(found.path / "consumequeue" / one["topic"])
     for name in ("topics.json", "topics.json.bak"):
         (found.path / "config" / name).unlink(missing_ok=True)
-    answer = find_uniq_key(Store.open(found.path), one["uniqKey"], Reading())
+    answer = find_uniq_key(Store.open(found.path), one["uniqKey"], ReadOptions())
     assert (answer.offsets, answer.source) == ((one["physicalOffset"],), "scan")
-    assert not find_uniq_key(Store.open(found.path), one["uniqKey"], Reading(), thorough=False).offsets
+    assert not find_uniq_key(Store.open(found.path), one["uniqKey"], ReadOptions(), thorough=False).offsets
 
 
 @pytest.mark.parametrize("name", ["v498-basic", "v533-ipv6"])
@@ -125,7 +125,7 @@ def test_offset_ids_need_no_flag(golden, name):
     found = golden(name)
     store = Store.open(found.path)
     for one in found.expected["records"][::20]:
-        answer = by_id(store, one["offsetMsgId"], Reading())
+        answer = by_id(store, one["offsetMsgId"], ReadOptions())
         assert answer.kind == "offset_msg_id"
         assert answer.place.physical_offset == one["physicalOffset"]
         assert answer.notes == []

@@ -33,13 +33,13 @@ def log(tmp_path: Path) -> HandmadeLog:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Bases of the segments that are scanned, in the order in which they are opened."""
     found: list[int] = []
-    usual = scan_module.open_patched
+    usual = scan_module.opened
 
-    def watched(segment: Any, *more: Any) -> Any:
+    def watched(segment: Any, *more: Any, **how: Any) -> Any:
         found.append(segment.base)
-        return usual(segment, *more)
+        return usual(segment, *more, **how)
 
-    monkeypatch.setattr(scan_module, "open_patched", watched)
+    monkeypatch.setattr(scan_module, "opened", watched)
     return found
 
 

@@ -12,10 +12,10 @@ import pytest
 from fixtures.builder import HandmadeLog
 from rmqtool.query.duplicates.copies import Copy, copy_of
 from rmqtool.query.message_filter import MessageFilter
-from rmqtool.query.reading import Reading
 from rmqtool.query.stats import groups
 from rmqtool.query.stats.report import LogStatistics
 from rmqtool.query.stats.retention import Needs, forecast
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.config import StoreConfig
 from rmqtool.store.layout import Store
 
@@ -23,7 +23,7 @@ NAMES = ["v470-basic", "v498-basic", "v498-ipv6", "v533-basic", "v533-tx", "v533
 
 
 def statistics(root, by=("topic",), wanted=None, **options):
-    found = LogStatistics(Store.open(root), wanted or MessageFilter(), list(by), Reading(), **options)
+    found = LogStatistics(Store.open(root), wanted or MessageFilter(), list(by), ReadOptions(), **options)
     found.read()
     return found
 
@@ -118,7 +118,7 @@ def test_a_limit_and_an_interrupt_are_said(golden):
     def interrupted(size):
         raise KeyboardInterrupt
 
-    reading = replace(Reading(), advance=interrupted)
+    reading = replace(ReadOptions(), advance=interrupted)
     made = LogStatistics(Store.open(found.path), MessageFilter(), ["topic"], reading)
     made.read()
     assert made.summary()["incomplete_reason"] == "interrupted"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from functools import cache, wraps
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from rmqtool.recovery.outcome import Verdict
 from rmqtool.scan import kernels_python
 from rmqtool.store.layout import Store
 from rmqtool.store.lock import LockState
+from tests.helpers import rmq
 from tests.recovery import laws
 from tests.recovery.corpus import damaged_store, foretold
 from tests.recovery.test_foretell import SEGMENT, filled, start, write
@@ -170,6 +172,8 @@ def test_sound_stores_have_notes_only(golden: Callable[[str], Golden], name: str
     grave = [one for one in of_golden(golden(name)).consequences if one.severity != "note"]
     # 5.3.3 itself shifts one queue of this store
     known = {("DR-WRONG-ENTRIES", "%LMQ%beta")} if name == "v533-lmq" else set()
+    # and does not load this one without its topic table
+    known |= {("DR-BATCH-TOPICS-UNKNOWN", None)} if name == "v533-batchcq" else set()
     assert {(one.code, one.facts.get("topic")) for one in grave} == known
 
 
@@ -475,6 +479,65 @@ def test_a_lock_that_cannot_be_known(tmp_path: Path) -> None:
     remote = LockState(False, None, "not locked, but locks of other hosts may be invisible on nfs4")
     assert "DR-LOCK-UNKNOWN" in codes(start(root, lock=remote))
     assert "DR-LOCK-UNKNOWN" not in codes(start(root))
+
+
+@shows("DR-BATCH-TOPICS-UNKNOWN")
+def test_batch_queues_without_a_topic_table(tmp_path: Path) -> None:
+    """5.x takes topics that it does not know for such with plain queues; `recover` makes a table."""
+    store = HandmadeStore()
+    for _ in range(3):
+        store.put_batch("Batches", [b"a", b"b"])
+        store.put("Orders", b"body")
+    store.write(tmp_path / "store")
+    outcome = foretell(Store.open(store.root), "5.3.3")
+    (found,) = of(outcome, "DR-BATCH-TOPICS-UNKNOWN")
+    assert (found.facts, found.paths) == ({"count": 1}, ("batchconsumequeue/Batches",))
+    assert outcome.verdict is Verdict.UNSAFE
+    assert "DR-BATCH-TOPICS-UNKNOWN" not in codes(foretell(Store.open(store.root), "4.9.8"))
+    done = rmq("recover", store.root, "--as-version", "5.3.3", "--output", tmp_path / "out", "--apply")
+    assert done.exit_code == 0, done.stdout + done.stderr
+    table = json.loads((tmp_path / "out/config/topics.json").read_text())["topicConfigTable"]
+    assert table["Batches"]["attributes"] == {"queue.type": "BatchCQ"}
+    assert table["Orders"]["readQueueNums"] == 1
+    assert foretell(Store.open(tmp_path / "out"), "5.3.3").verdict is Verdict.SAFE
+
+
+@shows("DR-DELAYED-AT-ONCE")
+def test_delayed_messages_that_recovery_dispatches(tmp_path: Path) -> None:
+    """The real store of 4.9.8 writes the tags code 0 for them, that of 5.3.3 the time of delivery."""
+    store = HandmadeStore()
+    store.config["delayOffset"] = {"offsetTable": {3: 1}}
+    store.put("Orders", b"body")
+    for _ in range(3):
+        store.put("SCHEDULE_TOPIC_XXXX", b"body", queue_id=2, properties={"DELAY": "3"})
+    store.write(tmp_path / "store")
+    shutil.rmtree(store.root / "consumequeue")
+    assert "DR-DELAYED-AT-ONCE" not in codes(foretell(Store.open(store.root), "4.9.8"))
+    (store.root / "abort").touch()
+    (found,) = of(foretell(Store.open(store.root), "4.9.8"), "DR-DELAYED-AT-ONCE")
+    facts = {"topic": "SCHEDULE_TOPIC_XXXX", "queue_id": 2, "count": 2, "start": 1}
+    assert found.facts == facts
+    assert "DR-DELAYED-AT-ONCE" not in codes(foretell(Store.open(store.root), "5.3.3"))
+
+
+@shows("DR-END-DOUBTED")
+def test_an_end_that_only_the_checkpoint_knows(tmp_path: Path) -> None:
+    """A backup of the log that is older than the rest: brokers start and go on from there."""
+    store = HandmadeStore()
+    for _ in range(60):
+        store.put("Orders", b"body")
+    store.write(tmp_path / "store")
+    shutil.rmtree(store.root / "index")
+    assert foretell(Store.open(store.root), "5.3.3").verdict is Verdict.SAFE
+    last, before = store.stored[-1], store.stored[-2]
+    store.patch(*store.segment(last.offset), bytes(last.size))
+    store.patch(*(last.unit or ("", 0)), bytes(20))
+    for release in ("4.9.8", "5.3.3"):
+        outcome = foretell(Store.open(store.root), release)
+        (found,) = of(outcome, "DR-END-DOUBTED")
+        assert found.facts == {"until": last.time, "latest": before.time, "end": last.offset}
+        assert outcome.verdict is Verdict.DAMAGED
+        assert outcome.already_damaged.paths == ("checkpoint",)
 
 
 @shows("DR-HEAP")

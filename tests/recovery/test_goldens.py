@@ -65,7 +65,8 @@ def test_bounds_stay_and_a_start_is_safe(golden: Callable[[str], Golden], name: 
     opened = golden(name)
     outcome = of(opened)
     assert outcome.starts
-    assert outcome.safe_to_start is True
+    # batch queues, and no topic table: the real store does not load it without one
+    assert outcome.safe_to_start is (name != "v533-batchcq")
     wanted = bounds(opened)
     if opened.kind == "api":
         assert outcome.max_physical_offset == opened.expected["maxPhyOffset"]

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from rmqtool.store.growing import segments_now
+from rmqtool.store.layout import Store
 from tests.fuzz.commands import tree
 from tests.fuzz.stores import put_other, remove
 from tests.helpers import rmq
@@ -36,3 +38,17 @@ def test_a_commitlog_that_leads_to_itself(fresh_golden: Any, command: str) -> No
     result = rmq(command, root, "--output", root.parent / "out", "--apply")
     assert result.exit_code in (1, 2), result.stderr
     assert not (root.parent / "out").exists()
+
+
+def test_a_segment_that_leads_to_itself_stops_no_change_in_place(fresh_golden: Any) -> None:
+    """Nor does it stop who waits for more segments."""
+    root, backup = fresh_golden("v498-edge").path, "backup"
+    segment = min((root / "commitlog").iterdir())
+    segment.unlink()
+    segment.symlink_to(segment.name)
+    assert len(segments_now(Store.open(root))) == len(list((root / "commitlog").iterdir())) - 1
+    before = tree(root, times=False)
+    result = rmq("rebuild", root, "--in-place", "--backup", root.parent / backup, "--apply")
+    assert result.exit_code in (0, 3), result.stderr
+    undone = rmq("undo", root.parent / backup, "--apply")
+    assert (undone.exit_code, tree(root, times=False)) == (0, before), undone.stderr

@@ -36,6 +36,8 @@ def test_parameters_that_no_planning_makes(command: str, damaged: Path, tmp_path
     for name in parameters:
         wrong.append({key: value for key, value in parameters.items() if key != name})
         wrong += [parameters | {name: value} for value in (["x", 7],)]
+    if "donors" in parameters:
+        wrong += [parameters | {"donors": [place]} for place in ("a\\u0000b", "a\\ud800b")]
     for changed in wrong:
         plan.write_text(json.dumps(saved | {"parameters": changed}))
         done = rmq(*words, "--plan", plan)

@@ -231,3 +231,14 @@ def test_undo_brings_a_directory_back(tmp_path: Path) -> None:
     assert not (root / "checkpoint").is_dir()
     assert rmq("undo", tmp_path / "b", "--apply").exit_code == 0
     assert tree(root) == before
+
+
+def test_a_store_that_needs_no_change_and_is_refused(tmp_path: Path) -> None:
+    """A link to a directory in the place of the checkpoint: `recover` has no plan, and it is not well."""
+    root = open_golden("v533-basic", tmp_path).path
+    (tmp_path / "other").mkdir()
+    (root / "checkpoint").unlink()
+    (root / "checkpoint").symlink_to(tmp_path / "other")
+    done = rmq("recover", root, "--json", "--as-version", "5.3.3")
+    assert done.exit_code == 1
+    assert '"refusal":"a directory of this name (checkpoint)"' in done.stdout

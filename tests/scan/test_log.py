@@ -17,7 +17,9 @@ from rmqtool.scan import parts as parts_module
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Blank, End, Gap, Records, Tail, Unreadable
 from rmqtool.scan.fields import Check
-from rmqtool.scan.log import LogScan, data_bytes, scan_log
+from rmqtool.scan.log import LogScan, scan_log
+from rmqtool.scan.options import ReadOptions, data_bytes
+from rmqtool.store.access import Access
 from rmqtool.store.bytes import PreadSource
 from rmqtool.store.layout import Store
 from rmqtool.store.segments import Segment, SegmentSet
@@ -76,10 +78,15 @@ def test_all_records_in_order(made: tuple[HandmadeLog, SegmentSet]) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"jobs": 4}, {"safe_io": True}, {"jobs": 3, "bytes_per_second": 1 << 40}]
+    "options",
+    [
+        ReadOptions(jobs=4),
+        ReadOptions(Access("pread")),
+        ReadOptions(Access.of(1 << 40, careful=False, live=False), 3),
+    ],
 )
 def test_threads_and_ways_to_read_make_no_difference(
-    golden: Callable[[str], fixtures.Golden], made: tuple[HandmadeLog, SegmentSet], options: dict[str, Any]
+    golden: Callable[[str], fixtures.Golden], made: tuple[HandmadeLog, SegmentSet], options: ReadOptions
 ) -> None:
     sets = [
         made[1],
@@ -88,13 +95,13 @@ def test_threads_and_ways_to_read_make_no_difference(
     ]
     for segments in sets:
         expected = plain(scan_log(segments, LogScan(COLUMNS)))
-        assert plain(scan_log(segments, LogScan(COLUMNS, **options))) == expected
+        assert plain(scan_log(segments, LogScan(COLUMNS, options=options))) == expected
 
 
 def test_closing_early_stops_the_threads(made: tuple[HandmadeLog, SegmentSet]) -> None:
     before = threading.active_count()
     for jobs in (1, 4):
-        pieces = scan_log(made[1], LogScan(COLUMNS, jobs=jobs))
+        pieces = scan_log(made[1], LogScan(COLUMNS, options=ReadOptions(jobs=jobs)))
         next(pieces)
         pieces.close()
         assert threading.active_count() == before
@@ -123,7 +130,7 @@ def test_an_unreadable_segment_does_not_stop_the_others(
     base = segments[2].base
     lost = [record for record in log.records if base <= record.physical_offset < base + SIZE]
     broken(monkeypatch, base, lost[2].physical_offset - base)
-    pieces = list(scan_log(segments, LogScan(COLUMNS, jobs=jobs, safe_io=True)))
+    pieces = list(scan_log(segments, LogScan(COLUMNS, options=ReadOptions(Access("pread"), jobs))))
     assert offsets(pieces) == [r.physical_offset for r in log.records if r not in lost[2:]]
     (bad,) = [piece for piece in pieces if isinstance(piece.content, Unreadable)]
     assert bad.segment.base == base
@@ -147,7 +154,7 @@ def test_a_file_that_cannot_be_opened(
         return usual(self, mode)
 
     monkeypatch.setattr(Segment, "open", open_segment)
-    pieces = list(scan_log(segments, LogScan(COLUMNS, jobs=2)))
+    pieces = list(scan_log(segments, LogScan(COLUMNS, options=ReadOptions(jobs=2))))
     (bad,) = [piece for piece in pieces if isinstance(piece.content, Unreadable)]
     assert (bad.segment.base, bad.content.position, bad.content.length) == (forbidden, 0, SIZE)
     assert "Permission denied" in bad.content.reason
@@ -164,7 +171,7 @@ def test_an_internal_error_surfaces_in_place(made: tuple[HandmadeLog, SegmentSet
         return records
 
     found: list[Any] = []
-    pieces = scan_log(segments, LogScan(COLUMNS, choose=choose, jobs=jobs))
+    pieces = scan_log(segments, LogScan(COLUMNS, choose=choose, options=ReadOptions(jobs=jobs)))
     with pytest.raises(ZeroDivisionError, match="00000000000000006144"):
         found.extend(pieces)
     assert offsets(found) == [r.physical_offset for r in log.records if r.physical_offset < segments[3].base]
@@ -206,7 +213,7 @@ def test_the_last_wanted_segment_is_not_taken_for_the_active_one(
 
 def test_progress_adds_up(made: tuple[HandmadeLog, SegmentSet]) -> None:
     steps: list[int] = []
-    list(scan_log(made[1], LogScan(COLUMNS, advance=steps.append)))
+    list(scan_log(made[1], LogScan(COLUMNS, options=ReadOptions(advance=steps.append))))
     assert sum(steps) == 6 * SIZE
     assert min(steps) >= 0
 

@@ -13,7 +13,8 @@ from formats.commitlog import encode_message
 from rmqtool.scan import kernels_python
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Field
-from rmqtool.scan.reader import LogReader, ReadOptions
+from rmqtool.scan.options import ReadOptions
+from rmqtool.scan.reader import LogReader
 from rmqtool.store.layout import Store
 from tests.disks import break_blocks
 

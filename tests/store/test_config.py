@@ -135,6 +135,7 @@ def test_real_settings(golden, name):
         ("mappedFileSizeCommitLog=-1", "greater than 0"),
         ("mappedFileSizeConsumeQueue=0", "greater than 0"),
         ("mappedFileSizeCommitLog=99999999999", "less than or equal to 2147483647"),
+        ("storePathRootDir=/x\\u0000y", "storePathRootDir: value error, this is no path"),
         ("name=\\u12zz", "no properties file: line 2 has an invalid \\u escape"),
     ],
 )

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rmqtool.store.config_json import ParseState, parse_table
-from rmqtool.store.config_types import misfits, without
+from rmqtool.store.config_types import misfits, number_of, without
 
 VALUES = "null 5 1.5 'x' '5' '' true [] [1] {} {'a':1} 99999999999 -1".replace("'", '"').split()
 BEYOND = ["100000000000000000000", "1e999"]
@@ -70,6 +70,34 @@ def test_a_table_that_every_release_refuses_has_no_data() -> None:
     why = 'offsetTable.T@G.1 is "x", which brokers cannot read there'
     assert parsed == (None, ParseState.UNPARSABLE, why)
     assert parse_table(raw, "other.json").data["offsetTable"]["T@G"] == {"0": 5, "1": "x"}
+
+
+ODD = [
+    ("consumerOffset.json", '{"offsetTable":{"T@G":{0:1e30}}}', True, True),
+    ("consumerOffset.json", '{"offsetTable":{"T@G":{0:1e200}}}', False, False),
+    ("consumerOffset.json", '{"offsetTable":{},"groupTopicMap":{"G":null}}', True, True),
+    (
+        "subscriptionGroup.json",
+        '{"subscriptionGroupTable":{"G":{"brokerId":1e19}},"dataVersion":{}}',
+        True,
+        True,
+    ),
+    ("subscriptionGroup.json", '{"subscriptionGroupTable":{},"dataVersion":5}', True, False),
+    ("delayOffset.json", '{"offsetTable":{1:5},"dataVersion":5}', True, False),
+    ("topics.json", '{"topicConfigTable":{"T":{"perm":1e30}},"dataVersion":{}}', True, True),
+    ("delayOffset.json", '{"offsetTable":{1:5},"dataVersion":null}', True, True),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "before_5", "later"), ODD)
+def test_what_only_some_read(name: str, text: str, before_5: bool, later: bool) -> None:
+    loads = [parse_table(text.encode(), name, before_5=one).state.has_data for one in (True, False)]
+    assert loads == [before_5, later]
+
+
+def test_a_real_number_is_cut_to_its_low_bits() -> None:
+    assert number_of(1e19) == -8446744073709551616
+    assert number_of(1e30) == 5076944270305263616
 
 
 def test_a_mapping_without_its_map() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-SHOW = "rmqtool show STORE OFFSET shows the record with its unit and index items"
+SHOW = "rmqtool show STORE OFFSET shows the record, its consume queue entry and its index entries"
 
 
 class Severity(StrEnum):

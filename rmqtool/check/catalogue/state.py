@@ -32,9 +32,9 @@ ENTRIES = (
     Code("CP-DIRECTORY", Severity.WARNING, "checkpoint is a directory", "a broker does not start; remove it"),
     Code(
         "CP-FUTURE",
-        Severity.NOTE,
-        "{part} is {found}, later than the last record, {expected}",
-        "a start after a crash looks at the last segment only",
+        Severity.WARNING,
+        "{part} is {found}, later than every record (the last one: {expected}): the log's end may be missing",
+        "look for the lost end in replicas; a start after a crash looks at the last segment only",
     ),
     Code(
         "CP-LOCK",

@@ -228,7 +228,7 @@ ENTRIES = (
         id="get.pull-size",
         severity="normal",
         lines=("The max pull size is too large maxPullSize={size} topic={topic} queueId={queue_id}",),
-        meaning="A consumer asks for more units than the broker gives at once; it gets fewer.",
+        meaning="A consumer asks for more entries than the broker gives at once; it gets fewer.",
         look="Nothing.",
         source=("DefaultMessageStore#getMessage",),
         releases="5.x",

@@ -100,7 +100,7 @@ ENTRIES = (
         severity="problem",
         lines=("Queue offset[{queue_offset}] of msg is strange, not equal to the stored in msg",),
         meaning=(
-            "Of a batch that was sent, what came back has other queue offsets than its slots: units of "
+            "Of a batch that was sent, what came back has other queue offsets than its slots: entries of "
             "the queue are shifted."
         ),
         look="The queue in the store.",

@@ -11,10 +11,10 @@ ENTRIES = (
         lines=("[BUG]dispatch message to consume queue error, COMMITLOG OFFSET: {physical_offset}",),
         meaning=(
             "Dispatch met a record that it cannot read. A master then skips to the end of what was "
-            "readable of the segment: all messages behind the record up to there get no unit and no "
-            "index item, although their senders had SEND_OK."
+            "readable of the segment: all messages behind the record up to there get no consume "
+            "queue entry and no index item, although their senders had SEND_OK."
         ),
-        look="Records behind this offset in the same segment that no unit points to.",
+        look="Records behind this offset in the same segment that no entry points to.",
         next=("show STORE {physical_offset}", "verify STORE"),
         incidents=("F02",),
         source=("DefaultMessageStore.ReputMessageService#doReput",),
@@ -29,9 +29,9 @@ ENTRIES = (
         meaning=(
             "Dispatch met a record whose lengths do not add up and steps over it by its total size. If "
             "that size is wrong, it lands inside another record, and messages to the end of the segment "
-            "stay without unit."
+            "stay without an entry."
         ),
-        look="The record at that offset, and records behind it without unit.",
+        look="The record at that offset, and records behind it without an entry.",
         next=("show STORE {physical_offset}", "verify STORE"),
         incidents=("F02", "F04"),
         source=("DefaultMessageStore.ReputMessageService#doReput",),
@@ -44,8 +44,8 @@ ENTRIES = (
             "There is an exception in task execution.",
         ),
         meaning=(
-            "Writing units failed with an exception; dispatch tries the same offset again. While it "
-            "fails consumers get nothing new."
+            "Writing consume queue entries failed with an exception; dispatch tries the same offset "
+            "again. While it fails consumers get nothing new."
         ),
         look="The exception below; whether the offset in later lines moves on.",
         next=("show STORE {physical_offset}",),
@@ -81,9 +81,10 @@ ENTRIES = (
             ),
         ),
         meaning=(
-            "A unit is written into a slot that is not the queue offset of its message, and every later "
-            "one of the queue as well: the broker only warns. A positive difference means that units "
-            "were lost (a queue file deleted, a lost tail); a negative one that the queue holds units "
+            "A consume queue entry is written into a slot that is not the queue offset of its "
+            "message, and every later "
+            "one of the queue as well: the broker only warns. A positive difference means that entries "
+            "were lost (a queue file deleted, a lost tail); a negative one that the queue holds entries "
             "of an earlier topic with the same name. It never heals."
         ),
         look="The first slot of the queue whose record has another queue offset.",
@@ -128,7 +129,7 @@ ENTRIES = (
             "The queue already holds a later record, so this one is dropped. During a start that is "
             "right and harmless, however many lines there are. In a running broker with a constant "
             "maxPhysicOffset the queue believes it holds data that is not there, and new messages get "
-            "no unit."
+            "no entry."
         ),
         look="Whether maxPhysicOffset is the same in all lines and lies behind the end of the log.",
         next=("info STORE", "verify STORE"),
@@ -145,7 +146,7 @@ ENTRIES = (
             ),
             "Reput behind {word} topic:{topic} queue:{queue_id} offset:{physical_offset} behind:{word}",
         ),
-        meaning="The same for a batch queue: the unit exists, nothing is written.",
+        meaning="The same for a batch queue: the entry exists, nothing is written.",
         look="Whether it ends with the start.",
         next=("verify STORE",),
         incidents=("F22",),
@@ -160,8 +161,8 @@ ENTRIES = (
             "[NOTIFYME]batch consume queue can not write, {topic} {queue_id}",
         ),
         meaning=(
-            "A unit could not be written after all retries. The store marks itself as not writable and "
-            "refuses messages until the next start. Mostly the disk is full."
+            "A consume queue entry could not be written after all retries. The store marks itself as "
+            "not writable and refuses messages until the next start. Mostly the disk is full."
         ),
         look="Space and inodes; afterwards a start must catch up from the log.",
         next=("info STORE",),
@@ -184,7 +185,7 @@ ENTRIES = (
                 "{physical_offset} failed, retry {count} times"
             ),
         ),
-        meaning="Writing a unit failed and is tried again, up to 30 times.",
+        meaning="Writing a consume queue entry failed and is tried again, up to 30 times.",
         look="Space, and errors of creating or mapping files nearby.",
         next=("info STORE",),
         incidents=("F21",),

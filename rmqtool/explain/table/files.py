@@ -158,7 +158,7 @@ ENTRIES = (
             "Get data failed pos:{int} size:{size} fileFromOffset:{physical_offset}",
         ),
         meaning=(
-            "A range was asked for that lies behind what the file holds: a unit points past the end of "
+            "A range was asked for that lies behind what the file holds: an entry points past the end of "
             "the log, or the log was cut behind it."
         ),
         look="Which queue or index points there; on a slave, whether it is behind its own queues.",

@@ -10,7 +10,7 @@ ENTRIES = (
         severity="problem",
         lines=("Exception thrown when correctMinOffset",),
         meaning=(
-            "Finding the first valid unit of a queue failed. On some releases the broker does not "
+            "Finding the first valid entry of a queue failed. On some releases the broker does not "
             "start: the case is a queue whose last file is all zero behind a full one."
         ),
         look="Queues whose last file holds only zeros.",
@@ -41,7 +41,7 @@ ENTRIES = (
             "ConsumeQueue[Topic={topic}, queue-id={queue_id}] contains no valid entries",
         ),
         meaning=(
-            "All units of the queue point to records that are expired or there are none: the queue is "
+            "All entries of the queue point to records that are expired or there are none: the queue is "
             "empty for consumers."
         ),
         look="Whether the topic should have messages.",
@@ -62,7 +62,7 @@ ENTRIES = (
             "The smallest offset of a queue could not be found because one of its files is not as it "
             "should be. Consumers may be sent to offsets that no longer exist."
         ),
-        look="The named file, and the first units of the queue.",
+        look="The named file, and the first entries of the queue.",
         next=("verify STORE",),
         incidents=("F18",),
         source=("ConsumeQueue#correctMinOffset",),
@@ -122,7 +122,7 @@ ENTRIES = (
             "A queue begins in the middle of a file; the slots before are filled with markers. They are "
             "no messages."
         ),
-        look="Only when the topic is not new: then earlier units of the queue are gone.",
+        look="Only when the topic is not new: then earlier entries of the queue are gone.",
         incidents=("F19",),
         source=("ConsumeQueue#putMessagePositionInfo",),
     ),
@@ -135,8 +135,8 @@ ENTRIES = (
             "[BUG] address {int} of consume queue extend not found!",
         ),
         meaning=(
-            "A unit points into consumequeue_ext and nothing is there. Filters on tags work on wrong "
-            "data; messages are delivered or held back wrongly."
+            "A consume queue entry points into consumequeue_ext and nothing is there. Filters on "
+            "tags work on wrong data; messages are delivered or held back wrongly."
         ),
         look="Whether consumequeue_ext was deleted or enableConsumeQueueExt changed.",
         next=("verify STORE",),

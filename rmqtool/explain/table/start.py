@@ -120,7 +120,7 @@ ENTRIES = (
         ),
         meaning=(
             "Dispatch begins at the largest offset that any queue knows. Records in front of it get no "
-            "unit any more, whatever single queues lack."
+            "entry any more, whatever single queues lack."
         ),
         look="Whether all queues reach that far: one that lost its tail is not completed.",
         next=("info STORE", "verify STORE"),

@@ -32,8 +32,8 @@ ENTRIES = (
             ),
         ),
         meaning=(
-            "The broker stopped before the last records had their units and index items. 'abort' is "
-            "kept, and the next start must dispatch them; stores of 4.3 did not, and every later unit "
+            "The broker stopped before the last records had consume queue and index entries. 'abort' is "
+            "kept, and the next start must dispatch them; stores of 4.3 did not, and every later entry "
             "of the queue was shifted."
         ),
         look="The record at reputFromOffset: if it is damaged, dispatch was stuck there.",

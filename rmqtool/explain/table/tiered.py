@@ -36,7 +36,7 @@ ENTRIES = (
             "MessageDispatcher#dispatch cq not found, topic={topic}, queueId={queue_id}",
             "MessageDispatcher#dispatch message not found, topic={topic}, queueId={queue_id}",
         ),
-        meaning="A unit or its record was missing while a queue was being copied to the tiered storage.",
+        meaning="An entry or its record was missing while a queue was being copied to the tiered storage.",
         look="The queue at 'current'.",
         next=("verify STORE",),
         incidents=("F16",),

@@ -18,7 +18,8 @@ from rmqtool.query.select import Selector
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Doubt, why_doubtful
 from rmqtool.scan.fields import TORN
-from rmqtool.scan.log import LogScan, data_bytes, scan_log
+from rmqtool.scan.log import LogScan, scan_log
+from rmqtool.scan.options import data_bytes
 from rmqtool.store.coverage import Incomplete, coverage, rest_of_log
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from rmqtool.output.export.target import Target
     from rmqtool.query.message_filter import MessageFilter
-    from rmqtool.query.reading import Reading
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
 Row = dict[str, Any]
@@ -95,7 +96,12 @@ class ExportRun:
     """One export. missing: what could not even be listed, as rows of `not_covered`."""
 
     def __init__(
-        self, store: Store, wanted: MessageFilter, reading: Reading, destination: Destination, target: Target
+        self,
+        store: Store,
+        wanted: MessageFilter,
+        reading: ReadOptions,
+        destination: Destination,
+        target: Target,
     ) -> None:
         self._store = store
         self._segments = store.segments
@@ -155,7 +161,7 @@ class ExportRun:
             choose=self._selector.choose,
             wanted=self._scope.may_hold,
             offsets=(start, max(self._segments.end_offset, start)) if start else None,
-            **self._reading.as_scan(),
+            options=self._reading,
         )
         saved = time.monotonic()
         for batch, others in listing.pieces(scan_log(self._segments, how)):

@@ -17,9 +17,8 @@ from rmqtool.query.by_key import KeySource, find_keys, index_topics, matching
 from rmqtool.query.index_coverage import coverage
 from rmqtool.query.key_scan import COMPARED, KeyScan
 from rmqtool.query.lost_place import LOOKED_AT
-from rmqtool.query.reading import Reading
 from rmqtool.scan.log_end import log_span
-from rmqtool.store.live import is_live
+from rmqtool.scan.options import ReadOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +45,7 @@ class KeyTask:
     def _by_index(self, unit: Unit) -> Iterator[pa.RecordBatch]:
         asked: Asked = self.asked.value
         store = open_any(unit.store, config=self.options.config)
-        reading = Reading(live=is_live(store))
+        reading = ReadOptions.of(store)
         answer = find_keys(store, asked.wanted, window=asked.window, source=KeySource.INDEX, reading=reading)
         matches = answer.matches if asked.source is KeySource.INDEX else answer.outside_rest()
         yield from _hits(store, unit, matches, asked)
@@ -123,7 +122,7 @@ def candidates(
         store = unit.part.resolved((low, high))
         if store is None:
             continue
-        scan = KeyScan(wanted, window, Reading(live=is_live(store)), columns)
+        scan = KeyScan(wanted, window, ReadOptions.of(store), columns)
         for batch in scan.read(store.segments, low, high):
             if batch.num_rows:
                 yield store, batch

@@ -1,7 +1,7 @@
-"""What `sql` runs: queries of its tables, with table functions that make their rows of their arguments.
+"""What `sql` runs: queries of its tables, with functions that make their values and rows of their arguments.
 
 DuckDB itself is locked, too (`SqlSession`). This stands in front of it, on the parsed statement: commands,
-other tables, and table functions that look at files, at the program or at its settings, are not run at all.
+other tables, and functions that look at files, at the program or at its settings, are not run at all.
 """
 
 from __future__ import annotations
@@ -21,6 +21,12 @@ _TABLE_FUNCTIONS = frozenset({
     "generate_series", "histogram", "histogram_values", "icu_calendar_names", "json_each", "json_tree",
     "pg_timezone_names", "range", "repeat", "repeat_row", "summary", "test_all_types", "unnest",
 })  # fmt: skip
+_FUNCTIONS = frozenset({
+    "age", "current_date", "current_localtime", "current_localtimestamp", "error", "gen_random_uuid",
+    "get_current_time", "get_current_timestamp", "now", "random", "setseed", "today", "transaction_timestamp",
+    "uuid", "uuidv4", "uuidv7",
+})  # fmt: skip
+"""clocks and dice: run, though what they give is not made of their arguments alone"""
 _NODES = frozenset({
     "BASE_TABLE", "CTE_NODE", "DISTINCT_MODIFIER", "EMPTY", "EXPRESSION_LIST", "JOIN", "LIMIT_MODIFIER",
     "LIMIT_PERCENT_MODIFIER", "ORDER_MODIFIER", "PIVOT", "RECURSIVE_CTE_NODE", "SELECT_NODE",
@@ -32,11 +38,15 @@ _ORDERS = frozenset({"ASCENDING", "DESCENDING", "ORDER_DEFAULT"})
 
 def refuse_all_but_queries(duckdb: Any, database: Any, sql: str, tables: Collection[str]) -> None:
     """Raises `UsageError` unless `sql` is one query of these tables, or EXPLAIN of one."""
+    try:
+        sql.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError("SQL is no UTF-8 text") from error
     statements = duckdb.extract_statements(sql)
     if len(statements) != 1:  # of several, DuckDB would show the result of the last
         raise UsageError(f"SQL holds {len(statements)} statements; give one")
     words = list(_words(duckdb, sql))
-    kind = statements[0].type.name
+    kind = _kind(statements[0])
     query = sql if kind in _QUERIES else None
     if kind == "EXPLAIN":
         query = _explained(duckdb, words)
@@ -47,6 +57,18 @@ def refuse_all_but_queries(duckdb: Any, database: Any, sql: str, tables: Collect
         _refuse_by_words(database, words)
     else:
         _refuse_by_nodes(parsed, tables)
+        _refuse_functions(
+            database, {node["function_name"] for node in _dicts(parsed) if "function_name" in node}
+        )
+
+
+def _kind(statement: Any) -> str:
+    """The type of a statement; "" for one without a name in Python, such as UPDATE EXTENSIONS."""
+    try:
+        name: str = statement.type.name
+    except ValueError:
+        return ""
+    return name
 
 
 def _parsed(duckdb: Any, database: Any, query: str) -> list[Any] | None:
@@ -62,30 +84,41 @@ def _parsed(duckdb: Any, database: Any, query: str) -> list[Any] | None:
 
 def _refuse_by_nodes(parsed: list[Any], tables: Collection[str]) -> None:
     """Raises `UsageError` for a node, table or table function of a parsed query that is not listed."""
-    known = {one.lower() for one in tables} | {name.lower() for name in _common_tables(parsed)}
-    for node in _dicts(parsed):
-        kind = node.get("type")
-        if "class" in node or not isinstance(kind, str) or kind in _ORDERS:
-            continue
-        if kind not in _NODES:
-            raise UsageError(f"only queries over the tables of the store are run, no {kind}")
-        if kind == "TABLE_FUNCTION":
-            name = node["function"].get("function_name", "")
-            if node["function"].get("class") != "FUNCTION" or name.lower() not in _TABLE_FUNCTIONS:
-                raise UsageError(f"only the tables of the store are read: {name} is none of their functions")
-        elif kind == "BASE_TABLE":
-            place = [*filter(None, (node.get("catalog_name"), node.get("schema_name"))), node["table_name"]]
-            if len(place) > 1 or place[0].lower() not in known:
-                raise UsageError(f"only the tables of the store are read, no {'.'.join(place)}")
+    waiting: list[tuple[Any, frozenset[str]]] = [(parsed, frozenset(one.lower() for one in tables))]
+    while waiting:
+        node, known = waiting.pop()
+        if isinstance(node, dict):
+            _refuse_node(node, known)
+            waiting += _below(node, known)
+        elif isinstance(node, list):
+            waiting += ((one, known) for one in node)
 
 
-def _common_tables(parsed: list[Any]) -> Iterator[str]:
-    """Names that WITH gives in a parsed query."""
-    for node in _dicts(parsed):
-        if isinstance(node.get("cte_map"), dict):
-            yield from (one["key"] for one in node["cte_map"]["map"])
-        if node.get("type") == "RECURSIVE_CTE_NODE":
-            yield node["cte_name"]
+def _below(node: dict[str, Any], known: frozenset[str]) -> Iterator[tuple[Any, frozenset[str]]]:
+    """What lies in a node, each with the names of tables that are known there: those of WITH from it on."""
+    if node.get("type") == "RECURSIVE_CTE_NODE":
+        known |= {node["cte_name"].lower()}
+    with_ = node.get("cte_map")
+    for one in with_["map"] if isinstance(with_, dict) else ():
+        yield one["value"], known
+        known |= {one["key"].lower()}
+    yield from ((value, known) for key, value in node.items() if key != "cte_map")
+
+
+def _refuse_node(node: dict[str, Any], known: frozenset[str]) -> None:
+    kind = node.get("type")
+    if "class" in node or not isinstance(kind, str) or kind in _ORDERS:
+        return
+    if kind not in _NODES:
+        raise UsageError(f"only queries over the tables of the store are run, no {kind}")
+    if kind == "TABLE_FUNCTION":
+        name = node["function"].get("function_name", "")
+        if node["function"].get("class") != "FUNCTION" or name.lower() not in _TABLE_FUNCTIONS:
+            raise UsageError(f"only the tables of the store are read: {name} is none of their functions")
+    elif kind == "BASE_TABLE":
+        place = [*filter(None, (node.get("catalog_name"), node.get("schema_name"))), node["table_name"]]
+        if len(place) > 1 or place[0].lower() not in known:
+            raise UsageError(f"only the tables of the store are read, no {'.'.join(place)}")
 
 
 def _dicts(parsed: list[Any]) -> Iterator[dict[str, Any]]:
@@ -100,17 +133,36 @@ def _dicts(parsed: list[Any]) -> Iterator[dict[str, Any]]:
             waiting += one
 
 
-def _refuse_by_words(database: Any, words: list[str]) -> None:
-    """Raises `UsageError` for a word in front of "(" that is the name of a table function not listed."""
-    called = {_unquoted(word) for word, behind in pairwise(words) if behind.startswith("(")}
-    asked = called - _TABLE_FUNCTIONS
-    known = (
-        "select function_name from duckdb_functions() where list_contains(?, function_name)"
-        " and function_type in ('table', 'table_macro') order by all limit 1"
-    )
-    found = database.execute(known, [sorted(asked)]).fetchone() if asked else None
+def _refuse_functions(database: Any, called: Collection[str]) -> None:
+    """Raises `UsageError` for a function that DuckDB does not call consistent, or a macro that looks around.
+
+    A plan may hold the values of functions that it has in it.
+    """
+    found = database.execute(
+        "select function_name from duckdb_functions() where list_contains(?, function_name) and ("
+        " function_name = 'json_serialize_plan' or stability <> 'CONSISTENT'"
+        " or regexp_matches(macro_definition, '(duckdb_|pragma_|sleep)\\w*\\('))"
+        " order by all limit 1",
+        [sorted({one.lower() for one in called} - _FUNCTIONS)],
+    ).fetchone()
     if found is not None:
-        raise UsageError(f"only the tables of the store are read: {found[0]} is none of their functions")
+        raise UsageError(f"only the tables of the store are read: {found[0]} looks at more")
+
+
+def _refuse_by_words(database: Any, words: list[str]) -> None:
+    """The same by words: functions in front of "(", tables of DuckDB itself wherever they stand."""
+    called = {_unquoted(word) for word, behind in pairwise(words) if behind.startswith("(")}
+    _refuse_functions(database, called)
+    found = database.execute(
+        "select function_name from duckdb_functions() where list_contains(?, function_name)"
+        " and function_type in ('table', 'table_macro') union all "
+        "select distinct named from (select unnest([schema_name, view_name]) as named from duckdb_views()"
+        " where internal) where list_contains(?, named)"
+        " order by all limit 1",
+        [sorted(called - _TABLE_FUNCTIONS), sorted({_unquoted(word) for word in words} - {"main"})],
+    ).fetchone()
+    if found is not None:
+        raise UsageError(f"only the tables of the store are read: {found[0]} is none of them")
 
 
 def _words(duckdb: Any, sql: str) -> Iterator[str]:
@@ -123,7 +175,8 @@ def _words(duckdb: Any, sql: str) -> Iterator[str]:
 
 
 def _unquoted(word: str) -> str:
-    return (word[1:-1].replace('""', '"') if word.startswith('"') else word).lower()
+    mark = word[:1]
+    return (word[1:-1].replace(mark * 2, mark) if mark in {'"', "'"} else word).lower()
 
 
 def _explained(duckdb: Any, words: list[str]) -> str | None:

@@ -13,7 +13,8 @@ from rmqtool.query.segment_times import SegmentTimes
 from rmqtool.query.sql.dataset import Part, StoreDataset, of_batches, within
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Records
-from rmqtool.scan.log import LogScan, data_bytes, scan_log
+from rmqtool.scan.log import LogScan, scan_log
+from rmqtool.scan.options import data_bytes
 from rmqtool.scan.table import COLUMNS, DEFAULT_COLUMNS, table_schema, to_batch
 from rmqtool.scan.times import LARGEST_MILLIS, TIME, TIMES, as_time
 from rmqtool.store.coverage import Incomplete
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
     import pyarrow.dataset as ds
 
-    from rmqtool.query.reading import Reading
     from rmqtool.query.sql.dataset import Ask, Lacking
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.segments import Hole, Segment, SegmentSet
 
 _HOLE = {"path": "commitlog", "reason": Incomplete.DAMAGE.value}
@@ -67,7 +68,7 @@ class MessagesTable:
     """opened: bases of the segments that scans have read, one entry a scan."""
 
     def __init__(
-        self, segments: SegmentSet, reading: Reading, lacking: Lacking, hiding: Hiding | None = None
+        self, segments: SegmentSet, reading: ReadOptions, lacking: Lacking, hiding: Hiding | None = None
     ) -> None:
         self._hiding = hiding
         self._schema = SCHEMA if hiding is None else SCHEMA.append(hiding.field)
@@ -114,7 +115,7 @@ class MessagesTable:
             columns=_made_of(ask.columns) if hiding is None else _needed(hiding, everything),
             choose=self._chooser(ask) if hiding is None and ask.condition is not None else None,
             wanted=lambda segment: self._open(segment, segment in wanted),
-            **self._reading.as_scan(),
+            options=self._reading,
         )
         for piece in scan_log(self._segments, how):
             if isinstance(piece.content, pa.RecordBatch):

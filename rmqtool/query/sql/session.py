@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from rmqtool.query.reading import Reading
     from rmqtool.query.sql.messages import Hiding
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
     T = TypeVar("T")
@@ -42,7 +42,7 @@ class SqlSession:
     """
 
     def __init__(
-        self, store: Store, reading: Reading, hiding: Hiding | None = None, *, hashes: bool = True
+        self, store: Store, reading: ReadOptions, hiding: Hiding | None = None, *, hashes: bool = True
     ) -> None:
         from rmqtool.query.sql import derived
         from rmqtool.query.sql.messages import MessagesTable

@@ -20,7 +20,8 @@ from rmqtool.query.select import Selector
 from rmqtool.query.stats.groups import Groups
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.fields import Check
-from rmqtool.scan.log import LogScan, data_bytes, scan_log
+from rmqtool.scan.log import LogScan, scan_log
+from rmqtool.scan.options import data_bytes
 from rmqtool.store.coverage import Incomplete, coverage, holes_in, rest_of_log
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from rmqtool.query.duplicates.hashes import Repeated
     from rmqtool.query.duplicates.suspects import Suspects
     from rmqtool.query.message_filter import MessageFilter
-    from rmqtool.query.reading import Reading
     from rmqtool.query.stats.retention import Needs
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
 Row = dict[str, Any]
@@ -51,7 +52,7 @@ class LogStatistics:
     store: Store
     wanted: MessageFilter
     by: Sequence[str]
-    reading: Reading
+    reading: ReadOptions
     plain: bool = False
     needs: Needs | None = None
     repeated: Repeated | None = None
@@ -136,7 +137,7 @@ class LogStatistics:
         finally:
             self.not_covered = known
 
-    def _batches(self, columns: Sequence[str], reading: Reading) -> Iterator[pa.RecordBatch]:
+    def _batches(self, columns: Sequence[str], reading: ReadOptions) -> Iterator[pa.RecordBatch]:
         segments = self.store.segments
         selector = Selector(self.wanted, choose_kernels(data_bytes(segments)))
         how = LogScan(
@@ -144,7 +145,7 @@ class LogStatistics:
             choose=None if self.wanted.selects_all else selector.choose,
             wanted=self.scope.may_hold,
             checks=Check.TEXT,
-            **reading.as_scan(),
+            options=reading,
         )
         self.not_covered += holes_in(segments, [segments.span])
         for piece in scan_log(segments, how):

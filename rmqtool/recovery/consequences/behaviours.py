@@ -61,7 +61,14 @@ BEHAVIOURS = (
     Behaviour(
         "start-8",
         "a configuration file that is empty or no JSON: its .bak, an empty table, or no start",
-        ("DR-CONFIG-EMPTY", "DR-CONFIG-BAK", "DR-CONFIG-BAK-ONLY", "DR-REFUSE-CONFIG", "DR-TOPICS-UNKNOWN"),
+        (
+            "DR-CONFIG-EMPTY",
+            "DR-CONFIG-BAK",
+            "DR-CONFIG-BAK-ONLY",
+            "DR-REFUSE-CONFIG",
+            "DR-TOPICS-UNKNOWN",
+            "DR-BATCH-TOPICS-UNKNOWN",
+        ),
     ),
     Behaviour("start-9", "a timer wheel of another length: no start", ("DR-REFUSE-TIMER-WHEEL",)),
     Behaviour(
@@ -100,13 +107,13 @@ BEHAVIOURS = (
     Behaviour("seen-2", "after a truncation of the log new messages are not indexed", ("DR-NOT-INDEXED",)),
     Behaviour(
         "seen-3",
-        "5.3.3: the record that begins where the queues end is not dispatched; later units one slot too low, "
-        "index items double",
+        "5.3.3: the record that begins where the queues end is not dispatched; later entries one "
+        "slot too low, index entries double",
         ("DR-BORDER-RECORD", "DR-MISPLACED", "DR-OFFSETS-TWICE", "DR-INDEX-DOUBLE"),
     ),
     Behaviour(
         "seen-4",
-        "queues behind the log and abort: units before the start segment are never built, others misplaced",
+        "queues behind the log and abort: entries before the start segment are never built, others misplaced",
         ("DR-NOT-REBUILT", "DR-MISPLACED", "DR-DISPATCHED"),
     ),
     Behaviour(
@@ -121,12 +128,12 @@ BEHAVIOURS = (
     ),
     Behaviour(
         "seen-7",
-        "a queue that ends in blank units, or points too far: put is acknowledged, no unit is written",
+        "a queue that ends in blank entries, or points too far: put is acknowledged, no entry is written",
         ("DR-PRE-BLANK-TAIL", "DR-STALE-MAX", "DR-DISPATCH-AHEAD"),
     ),
     Behaviour(
         "seen-8",
-        "an idle queue with a full file and a zero file: 5.3.3 refuses, or a unit appears that is none",
+        "an idle queue with a full file and a zero file: 5.3.3 refuses, or an entry appears that is none",
         ("DR-REFUSE-ZERO-FILE", "DR-PHANTOM-UNIT"),
     ),
     Behaviour(
@@ -146,6 +153,7 @@ BEHAVIOURS = (
         (
             "DR-GAP",
             "DR-END-LOST",
+            "DR-END-DOUBTED",
             "DR-BAD-BODIES",
             "DR-WRONG-ENTRIES",
             "DR-WRONG-TAGS",
@@ -177,7 +185,7 @@ BEHAVIOURS = (
     Behaviour("seen-15", "queues in RocksDB have no write-ahead log", ("DR-ROCKSDB-QUEUES",)),
     Behaviour(
         "seen-16",
-        "lists of queues with names that are not LMQ names: no unit, or dispatching throws",
+        "lists of queues with names that are not LMQ names: no entry, or dispatching throws",
         ("DR-LMQ-SKIPPED", "DR-REFUSE-MULTI-DISPATCH", "DR-REFUSE-STUCK"),
     ),
     Behaviour(
@@ -186,6 +194,11 @@ BEHAVIOURS = (
         ("DR-EXPIRED-QUEUE",),
     ),
     Behaviour("seen-18", "names of files in the digits or calendar of a locale", ("DR-LOCALE-NAMES",)),
+    Behaviour(
+        "seen-19",
+        "4.9.8: recovery after a crash dispatches delayed messages before the delay levels are loaded",
+        ("DR-DELAYED-AT-ONCE",),
+    ),
     Behaviour(
         "more-1",
         "settings that do not fit the store: a CRC or DUP_INFO demanded of records that have none",

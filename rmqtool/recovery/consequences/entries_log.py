@@ -67,6 +67,13 @@ LOG = (
         "look for the lost end in replicas",
     ),
     Entry(
+        "DR-END-DOUBTED",
+        W,
+        "the checkpoint knows of a message stored at {until}, later than every message of the log, ending at "
+        "{end}: the last messages may be missing, and the broker does not notice",
+        "look for the lost end in replicas; rmqtool recover STORE sets the checkpoint by the log",
+    ),
+    Entry(
         "DR-BAD-BODIES",
         W,
         "{count} records have a body that does not match its CRC, first at {offset}: recovery does not reach "
@@ -104,14 +111,14 @@ LOG = (
     Entry(
         "DR-SKIPPED",
         E,
-        "dispatching passes over {bytes} bytes from {offset} on for good: messages there get no unit and no "
-        "index item",
+        "dispatching passes over {bytes} bytes from {offset} on for good: messages there get no "
+        "consume queue entry and no index entry",
         "rmqtool verify STORE says what lies there",
     ),
     Entry(
         "DR-DISPATCH-AHEAD",
         E,
-        "dispatching begins at {offset}, behind the end of the log at {end}: no message gets a unit until "
+        "dispatching begins at {offset}, behind the end of the log at {end}: no message gets an entry until "
         "the log has grown that far, and abort stays when the broker stops",
         "rmqtool verify STORE names the queue that points too far",
         "before 5.0.0",
@@ -119,15 +126,16 @@ LOG = (
     Entry(
         "DR-BORDER-RECORD",
         E,
-        "the record at {offset} begins exactly where the queues end: it gets no unit, and units of its queue "
-        "that follow lie one slot too low",
+        "the record at {offset} begins exactly where the queues end: it gets no consume queue entry, "
+        "and entries of its queue that follow lie one slot too low",
         "releases before 5.3.2 build it",
         "5.3.2 and later",
     ),
     Entry(
         "DR-DISPATCHED",
         N,
-        "{messages} messages are handed to queues and index during the start, and {units} units are built",
+        "{messages} messages are handed to queues and index during the start, and {units} consume "
+        "queue entries are built",
         "nothing to do",
     ),
     Entry(
@@ -168,7 +176,7 @@ INDEX = (
     Entry(
         "DR-INDEX-ITEMS-MISSING",
         W,
-        "index items ({items}) for messages before {offset} are in the files that are deleted, and are not "
+        "index entries ({items}) for messages before {offset} are in the files that are deleted, and are not "
         "built again: queries by key miss them",
         "with the checkpoint moved away the whole log is indexed again",
     ),

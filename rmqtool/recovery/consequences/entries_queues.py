@@ -6,13 +6,13 @@ from rmqtool.recovery.consequences.entry import Entry, Severity
 
 E, W, N = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
-_VERIFY = "rmqtool verify STORE lists the messages without a unit"
+_VERIFY = "rmqtool verify STORE lists the messages without a consume queue entry"
 
 QUEUES = (
     Entry(
         "DR-QUEUE-CUT",
         E,
-        "{topic}/{queue_id} loses its last {count} units: it ends at {end} instead of "
+        "{topic}/{queue_id} loses its last {count} entries: it ends at {end} instead of "
         "{before}, and new messages get these offsets again",
         "copy the store before the start",
     ),
@@ -26,46 +26,47 @@ QUEUES = (
     Entry(
         "DR-MISPLACED",
         E,
-        "{topic}/{queue_id}: {count} units are written at other slots than their messages have",
+        "{topic}/{queue_id}: {count} entries are written at other slots than their messages have",
         _VERIFY,
     ),
     Entry(
         "DR-ASTRAY",
         E,
-        "{topic}/{queue_id}: {count} units are built with the offset that a record states, not where it lies",
+        "{topic}/{queue_id}: {count} entries are built with the offset that a record states, not "
+        "where it lies",
         "rmqtool show STORE OFFSET shows the record",
     ),
     Entry(
         "DR-NOT-REBUILT",
         E,
-        "{topic}/{queue_id}: {count} messages from queue offset {start} on have no unit, and the start "
-        "builds none",
+        "{topic}/{queue_id}: {count} messages from queue offset {start} on have no consume queue "
+        "entry, and the start builds none",
         _VERIFY,
     ),
     Entry(
         "DR-STALE-MAX",
         E,
         "{topic}/{queue_id} believes that it knows the log up to {offset}, which ends at {end}: new messages "
-        "are acknowledged and get no unit until the log has grown that far",
-        "move the queue's directory away; rmqtool verify STORE names the unit",
+        "are acknowledged and get no consume queue entry until the log has grown that far",
+        "move the queue's directory away; rmqtool verify STORE names the entry",
     ),
     Entry(
         "DR-PRE-BLANK-TAIL",
         E,
-        "{topic}/{queue_id} ends in a blank unit: new messages are acknowledged and get no unit until the "
-        "log has grown to 2 GiB",
+        "{topic}/{queue_id} ends in a blank entry: new messages are acknowledged and get no consume "
+        "queue entry until the log has grown to 2 GiB",
         "move the queue's directory away",
     ),
     Entry(
         "DR-PHANTOM-UNIT",
         W,
-        "{topic}/{queue_id}: a zero unit at queue offset {start} is taken for a message",
+        "{topic}/{queue_id}: a zero entry at queue offset {start} is taken for a message",
         "consumers find nothing there; move the queue's empty last file away",
     ),
     Entry(
         "DR-SHIFTED",
         W,
-        "{topic}/{queue_id}: the last unit has slot {slot}, its message queue offset {expected}",
+        "{topic}/{queue_id}: the last entry has slot {slot}, its message queue offset {expected}",
         "rmqtool verify STORE says where the shift begins",
     ),
     Entry(
@@ -86,8 +87,17 @@ QUEUES = (
         "DR-EXTENSION-CUT",
         E,
         "{topic}/{queue_id}: {count} consume queue entries lead to extension units that the start takes "
-        "away; units of new messages get their addresses, and their tags decide who gets the old messages",
+        "away; extension units of new messages get their addresses, and their tags decide who gets "
+        "the old messages",
         "copy the store before the start; rmqtool recover STORE writes the extension units again",
+    ),
+    Entry(
+        "DR-DELAYED-AT-ONCE",
+        W,
+        "{topic}/{queue_id}: {count} delayed messages from queue offset {start} on get consume queue entries "
+        "without their delivery time: they are delivered at once",
+        "rmqtool recover STORE writes the entries with their delivery times",
+        "4.9.2 to 4.9.8",
     ),
     Entry(
         "DR-TIMERS-LOST",
@@ -116,7 +126,7 @@ QUEUES = (
     Entry(
         "DR-SLOT-TAKEN",
         E,
-        "{topic}/{queue_id}: {count} messages get no unit, as others have their slots already",
+        "{topic}/{queue_id}: {count} messages get no consume queue entry, as others have their slots already",
         _VERIFY,
     ),
     Entry(
@@ -130,8 +140,8 @@ QUEUES = (
     Entry(
         "DR-LMQ-SKIPPED",
         W,
-        "{count} messages name more queues than they have offsets for: those queues get no unit, and their "
-        "later units lie too low",
+        "{count} messages name more queues than they have offsets for: those queues get no consume "
+        "queue entry, and their later entries lie too low",
         "names without %LMQ% do not belong in INNER_MULTI_DISPATCH",
         "4.9.3 and later",
     ),

@@ -152,7 +152,7 @@ START = (
     Entry(
         "DR-CHECKPOINT-FUTURE",
         W,
-        "the checkpoint is younger than every message: recovery begins at the last file, units that are "
+        "the checkpoint is younger than every message: recovery begins at the last file, entries that are "
         "missing before it are never built",
         "move the checkpoint away, then the whole log is gone through",
     ),
@@ -228,10 +228,17 @@ TABLES = (
         "nothing to do; the next write makes it clean",
     ),
     Entry(
+        "DR-BATCH-TOPICS-UNKNOWN",
+        E,
+        "there is no topic table: batch queues (of {count} topics) are of the wrong kind to a broker that "
+        "does not know their topics, and it refuses them",
+        "put topics.json back, or let rmqtool recover STORE make one",
+        "5.0.0 and later",
+    ),
+    Entry(
         "DR-TOPICS-UNKNOWN",
         N,
         "there is no topic table, though {count} topics have data: the broker does not know them",
-        "put topics.json back: brokers that create topics by themselves use default settings for them, and "
-        "5.x refuses batch queues of topics that it does not know",
+        "put topics.json back: brokers that create topics by themselves use default settings for them",
     ),
 )

@@ -20,6 +20,7 @@ _PARTS = (
     log.cuts,
     log.dispatching,
     queues.harm,
+    queues.delayed,
     queues.timers,
     tables.tables,
     starting.settings,

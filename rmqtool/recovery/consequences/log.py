@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rmqtool.broker.record_check import ORDINARY_STOPS
 from rmqtool.broker.traits import ReputStart
 from rmqtool.recovery.consequences.consequence import Consequence, consequence
-from rmqtool.recovery.existing import missing_files
+from rmqtool.recovery.existing import known_behind_end, missing_files
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.log_gone import witnesses_of_lost_log
 
@@ -78,6 +78,10 @@ def unnoticed(scene: Scene) -> Iterator[Consequence]:
     if start.longer is not None:
         path, offset, end = start.longer
         yield consequence("DR-END-LOST", path, offset=offset - 1, end=end)
+    known = known_behind_end(start, scene.outcome.loss)
+    if known is not None:
+        end = start.log.max_offset
+        yield consequence("DR-END-DOUBTED", "checkpoint", until=known, latest=witness.latest, end=end)
     for code, found in (
         ("DR-BAD-BODIES", witness.broken),
         ("DR-DISPLACED", witness.displaced),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from formats.consumequeue import PRE_BLANK_SIZE
+from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.broker.consume_queue import ConsumeQueue
 from rmqtool.recovery.consequences.consequence import Consequence, consequence
 from rmqtool.recovery.timers import timer_harm
+from rmqtool.store.consumer_offsets import stored_delay_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +36,27 @@ def harm(scene: Scene) -> Iterator[Consequence]:
     for (topic, queue_id), count in start.extension_cuts.items():
         path = start.extensions[topic, queue_id].directory
         yield consequence("DR-EXTENSION-CUT", path, topic=topic, queue_id=queue_id, count=count)
+
+
+def delayed(scene: Scene) -> Iterator[Consequence]:
+    """Delayed messages that recovery dispatches before it knows the delay levels.
+
+    Their entries have the hash of their tags in the place of the time of delivery, which has passed then
+    (`ScheduleMessageService$DeliverDelayedMessageTimerTask#correctDeliverTimestamp`). Seen with 4.9.8.
+    """
+    start = scene.start
+    if not start.traits.late_delay_levels:
+        return
+    delivered = {level - 1: offset for level, offset, _ in stored_delay_offsets(start.store)}
+    for one in scene.outcome.queues:
+        queue = start.queues.get((one.topic, one.queue_id))
+        if one.topic != SCHEDULE_TOPIC or queue is None:
+            continue
+        first = max(queue.recovered_max, delivered.get(one.queue_id, 0))
+        count = min(one.loaded_max - first, queue.appended)
+        if count > 0:
+            facts = {"topic": one.topic, "queue_id": one.queue_id, "count": count, "start": first}
+            yield consequence("DR-DELAYED-AT-ONCE", queue.files.directory, **facts)
 
 
 def timers(scene: Scene) -> Iterator[Consequence]:
@@ -65,8 +88,8 @@ def _bounds(one: QueueOutcome, path: str, facts: dict[str, object]) -> Iterator[
 def _states(scene: Scene, queue: AnyQueue, path: str, facts: dict[str, object]) -> Iterator[Consequence]:
     start = scene.start
     end = start.log.max_offset
-    if queue.astray:
-        yield consequence("DR-ASTRAY", path, **facts, count=queue.astray)
+    if queue.wrong_offsets:
+        yield consequence("DR-ASTRAY", path, **facts, count=queue.wrong_offsets)
     if queue.phantom is not None:
         yield consequence("DR-PHANTOM-UNIT", path, **facts, start=queue.phantom)
     if not isinstance(queue, ConsumeQueue) or not queue.files.files or start.plan is None:

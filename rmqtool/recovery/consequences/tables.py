@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rmqtool.broker.load import queue_directories
 from rmqtool.errors import RmqtoolError
 from rmqtool.recovery.config_tables import Loads
 from rmqtool.recovery.consequences.consequence import Consequence, consequence
 from rmqtool.recovery.consequences.entry import Severity
 from rmqtool.store.config_json import ParsedConfig, ParseState, parse_table
 from rmqtool.store.kinds import FileKind
+from rmqtool.store.names import escape_name
 from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
@@ -92,3 +94,7 @@ def _no_topics(scene: Scene) -> Iterator[Consequence]:
     topics = {key[0] for key in (*start.queues, *start.spans.of())}
     if topics:
         yield consequence("DR-TOPICS-UNKNOWN", count=len(topics))
+    batch = {topic for topic, _, _ in queue_directories(start.listing, FileKind.BATCHCONSUMEQUEUE.value)}
+    if start.traits.typed_queues and batch:
+        paths = [f"{FileKind.BATCHCONSUMEQUEUE.value}/{escape_name(topic)}" for topic in sorted(batch)]
+        yield consequence("DR-BATCH-TOPICS-UNKNOWN", *paths, count=len(batch))

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rmqtool.broker.load import Refusal
-    from rmqtool.broker.log_walk import Reading
     from rmqtool.broker.settings import StartSettings
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
 _FREE = LockState(False, None, "this is no start")
@@ -49,7 +49,7 @@ def plan_broker_policy(
     store: Store,
     release: str,
     settings: StartSettings,
-    reading: Reading,
+    reading: ReadOptions,
     parameters: dict[str, Any],
     command: str = "recover",
 ) -> Planned:
@@ -78,7 +78,9 @@ def plan_broker_policy(
     edits = [one for one in edits if not _is_there(store, one)]
     folders = _folders(store, made)
     inputs = [*store.of_kind(*_READ), *(one for one in map(store.file, _STATE) if one is not None)]
-    told = Told(lost=_lost(start, reading), notes=_notes(refusal))
+    told = Told(
+        lost=_lost(start, reading), notes=_way_out(refusal), refusal=None if refusal is None else str(refusal)
+    )
     return make_planned(command, store, release, parameters, [*folders, *edits], inputs=inputs, told=told)
 
 
@@ -94,7 +96,7 @@ def _demand_modelled(settings: StartSettings) -> None:
 
 
 def _load(
-    store: Store, release: str, settings: StartSettings, reading: Reading, start: Start
+    store: Store, release: str, settings: StartSettings, reading: ReadOptions, start: Start
 ) -> Refusal | None:
     """Goes through the load; why it ends early. Files that it deleted before stay deleted."""
     told = Foretelling(store, release, settings, reading, _FREE).refused_before()
@@ -197,7 +199,7 @@ def _folders(store: Store, made: set[str]) -> Iterator[Edit]:
                 )
 
 
-def _lost(start: Start, reading: Reading) -> Cost:
+def _lost(start: Start, reading: ReadOptions) -> Cost:
     ends = (start.log.min_offset, start.log.max_offset)
     loss, _ = measure_loss(lost_parts(start), ends, reading)
     return Cost(
@@ -208,8 +210,9 @@ def _lost(start: Start, reading: Reading) -> Cost:
     )
 
 
-def _notes(refusal: Refusal | None) -> tuple[str, ...]:
+def _way_out(refusal: Refusal | None) -> tuple[str, ...]:
     if refusal is None:
         return ()
-    where = f" ({refusal.path})" if refusal.path else ""
-    return (f"a broker refuses to start here: {refusal.message}{where}",)
+    if refusal.setting is not None:
+        return (f"it starts with {refusal.setting} in its configuration",)
+    return ("recover without --policy broker plans a store that it starts on",)

@@ -12,11 +12,11 @@ from rmqtool.scan.lanes import Lanes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import ModuleType
 
     import numpy.typing as npt
 
     from rmqtool.scan.events import Records
+    from rmqtool.scan.kernel_types import Kernels
 
     Ints = npt.NDArray[np.int64]
 
@@ -29,7 +29,7 @@ class Watcher:
     levels: delays in ms by level, as recovery knows them (`Rules.levels`).
     """
 
-    def __init__(self, kernels: ModuleType, levels: Mapping[int, int] | None) -> None:
+    def __init__(self, kernels: Kernels, levels: Mapping[int, int] | None) -> None:
         self._lanes = Lanes(kernels, _ROOM, levels)
         self._hashing = kernels.hashes
         self._units: list[Ints] = []

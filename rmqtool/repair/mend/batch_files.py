@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.build.files import DerivedFiles
-    from rmqtool.build.queues import BatchQueue, PlainQueue
+    from rmqtool.build.queues import BuiltQueue
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
 
@@ -51,7 +51,7 @@ class BatchMender:
     files: DerivedFiles
     size: int
     first_offset: int
-    built: dict[Key, PlainQueue | BatchQueue]
+    built: dict[Key, BuiltQueue]
     left: frozenset[Key]
 
     def edits(self) -> Iterator[Edit]:

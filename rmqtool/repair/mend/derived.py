@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from formats.index import Header
 from rmqtool.broker.file_rules import rules_of
 from rmqtool.broker.index_files import IndexFiles, IndexNames
-from rmqtool.build.builder import Builder, QueueBuilder, Queues
+from rmqtool.build.builder import Builder, QueueBuilder
 from rmqtool.build.files import DerivedFiles
 from rmqtool.build.log import build_log
+from rmqtool.build.queues import Queues
 from rmqtool.check.findings import Severity
 from rmqtool.check.index import IndexCheck
 from rmqtool.check.index import LogRange as IndexedLog
@@ -29,19 +30,21 @@ from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.repair.same_bytes import same_bytes
 from rmqtool.scan.events import Gap, Records, Unreadable
 from rmqtool.scan.fields import Column
-from rmqtool.scan.reader import LogReader, ReadOptions
+from rmqtool.scan.options import ReadOptions
+from rmqtool.scan.reader import LogReader
 from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from types import ModuleType
 
     import numpy as np
     import numpy.typing as npt
 
     from rmqtool.broker.file_rules import FileRules
+    from rmqtool.broker.queue_records import QueueRecords
     from rmqtool.check.index_keys import Keys
     from rmqtool.repair.mend.counted import Ahead
+    from rmqtool.scan.kernel_types import Hashes, Kernels
     from rmqtool.store.access import Access
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import Segment
@@ -67,7 +70,7 @@ class _Run:
     keys: Keys
 
     @classmethod
-    def of(cls, hashing: ModuleType, segment: Segment, found: Records) -> _Run:
+    def of(cls, hashing: Hashes, segment: Segment, found: Records) -> _Run:
         """Takes the rows, which are overwritten when the scan goes on."""
         records = Records(found.rows.copy(), found.window, found.origin)
         return cls(records, keys_of(hashing, records, segment.base))
@@ -93,7 +96,7 @@ class DerivedMender:
     left: frozenset[Key]
     blanks: Mapping[Key, int]
     ahead: Ahead
-    kernels: ModuleType
+    kernels: Kernels
     work: str
     access: Access
     jobs: int = 1
@@ -123,7 +126,7 @@ class DerivedMender:
 
     def _queues(self, store: Store, rules: FileRules, files: DerivedFiles, made: Queues) -> Iterator[Edit]:
         """Where units may point depends on what stays of extension files, and the other way round."""
-        first, built = store.segments.first_offset, made.made
+        first, built = store.segments.first_offset, made.built()
         with ExtensionMender(store, rules.extension_size) as extension:
             size = rules.consume_queue_size
             mender = QueueMender(store, files, size, first, built, self.left, extension.lookup)
@@ -205,16 +208,13 @@ class _Placed:
     blanks: Mapping[Key, int]
     ahead: Ahead
 
-    def plain(self, key: Key, columns: Ints, chosen: Ints, lost: int, own: Ints | None = None) -> None:
-        """See `PlainQueue.append`."""
-        if key in self.ahead.by_queue:
-            columns = columns.copy()
+    def append(self, key: Key, run: QueueRecords, lost: int) -> None:
+        """See `ConsumeQueue.append`."""
+        if key in self.ahead.by_queue and run.counts is None:
+            columns = run.columns.copy()
             columns[Column.SLOT] -= self.ahead.of(key, columns[Column.OFFSET])
-        self.made.plain(key, columns, chosen, lost + self.blanks.get(key, 0), own)
-
-    def batches(self, key: Key, columns: Ints, chosen: Ints, counts: Ints) -> None:
-        """See `BatchQueue.append`."""
-        self.made.batches(key, columns, chosen, counts)
+            run = replace(run, columns=columns)
+        self.made.append(key, run, lost + self.blanks.get(key, 0))
 
 
 def _wanted(store: Store) -> Callable[[str, int], bool]:

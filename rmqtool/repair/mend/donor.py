@@ -15,10 +15,10 @@ from rmqtool.store.patched import PatchedSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from types import ModuleType
 
     from rmqtool.repair.mend.logbytes import LogBytes
     from rmqtool.repair.mend.model import Hole
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.access import OpenMode
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
@@ -58,7 +58,7 @@ class Donors:
     """Other stores, asked in their order."""
 
     stores: Sequence[Store]
-    kernels: ModuleType
+    kernels: Kernels
     mode: OpenMode
 
     def gifts(self, holes: Sequence[Hole], log: LogBytes) -> list[Gift]:

@@ -33,7 +33,6 @@ from rmqtool.store.patched import PatchedSource
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Callable, Iterator, Sequence
-    from types import ModuleType
 
     from rmqtool.broker.file_rules import FileRules
     from rmqtool.repair.mend.cells import Cell
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from rmqtool.repair.mend.model import Frame, QueueKey, Survey
     from rmqtool.repair.mend.order import Missing
     from rmqtool.repair.mend.placing import Placing, Slab
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.access import OpenMode
     from rmqtool.store.layout import Store
 
@@ -111,7 +111,7 @@ class LogMender:
 
     store: Store
     placing: Placing
-    kernels: ModuleType
+    kernels: Kernels
     mode: OpenMode
     plan_id: str
     rules: FileRules

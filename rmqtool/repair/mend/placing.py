@@ -15,9 +15,9 @@ from rmqtool.store.patched import PatchedSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import ModuleType
 
     from rmqtool.repair.mend.overlay import Patch
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.access import OpenMode
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
@@ -86,7 +86,7 @@ class _Known:
         return 0 if base is None or base % size else self.counts.get(base, 0)
 
 
-def place_segments(store: Store, kernels: ModuleType, mode: OpenMode) -> Placing:
+def place_segments(store: Store, kernels: Kernels, mode: OpenMode) -> Placing:
     """Finds the bytes of every segment from the first to the last that has records at their own place."""
     size = store.sizes[FileKind.COMMITLOG].value
     known = [_look(file, kernels, mode) for file in _candidates(store)]
@@ -211,7 +211,7 @@ def _named(known: list[_Known]) -> dict[int, StoreFile]:
     return found
 
 
-def _look(file: StoreFile, kernels: ModuleType, mode: OpenMode) -> _Known:
+def _look(file: StoreFile, kernels: Kernels, mode: OpenMode) -> _Known:
     """Where whole records of a file say that its first byte is: the first where these agree, else all."""
     if not file.size:
         return _Known(file, {}, False)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.broker.file_rules import rules_of
-from rmqtool.broker.log_walk import Reading
 from rmqtool.errors import NO_LOG, UnfitStoreError, UsageError
 from rmqtool.recovery.foretell import foretell
 from rmqtool.recovery.lookback import LookBack
@@ -21,7 +20,7 @@ from rmqtool.repair.mend.strays import stray_edits
 from rmqtool.repair.plan import Cost, Input, Planned, Told, make_planned, plan_id
 from rmqtool.repair.prove.result import store_with
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.log import data_bytes
+from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.store.access import Access
 from rmqtool.store.kinds import QUEUE_KINDS, FileKind
 from rmqtool.store.layout import Store
@@ -30,9 +29,10 @@ from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
+    from rmqtool.recovery.outcome import Outcome
     from rmqtool.repair.plan import Edit
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.files import StoreFile
 
 COMMAND = "recover"
@@ -61,7 +61,7 @@ class KeepOptions:
             "policy": "keep",
             "release": self.named_release,
             "damaged_body": body,
-            "donors": list(self.donors),
+            "donors": [escape_name(one) for one in self.donors],
         }
 
 
@@ -136,6 +136,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     told = Told(
         saved=_saved(store, options, kernels) if edits else Cost(),
         lost=_lost(log),
+        refusal=None if edits else _refusal(store, options, kernels),
         notes=(*_notes(log), *derived.notes, *(one.change.message for one in unblocked if _costs(one))),
     )
     planned = make_planned(COMMAND, store, options.release, parameters, edits, inputs=_read(store), told=told)
@@ -179,11 +180,9 @@ def _read(store: Store) -> list[StoreFile]:
     return [one for one in store.of_kind(*kinds) if one.regular]
 
 
-def _saved(store: Store, options: KeepOptions, kernels: ModuleType) -> Cost:
+def _saved(store: Store, options: KeepOptions, kernels: Kernels) -> Cost:
     """What a broker would give up that starts on the store as it is."""
-    nobody = LockState(False, None, "")
-    reading = Reading(kernels, options.access, options.jobs, options.advance)
-    loss = foretell(store, options.release, reading=reading, lock=nobody, look_back=LookBack(0)).loss
+    loss = _started(store, options, kernels).loss
     if loss is None:
         return Cost()
     return Cost(
@@ -192,6 +191,18 @@ def _saved(store: Store, options: KeepOptions, kernels: ModuleType) -> Cost:
         first_timestamp=loss.first_timestamp,
         last_timestamp=loss.last_timestamp,
     )
+
+
+def _refusal(store: Store, options: KeepOptions, kernels: Kernels) -> str | None:
+    """Why a broker does not start although nothing is to change."""
+    found = _started(store, options, kernels).refusal
+    return None if found is None else str(found)
+
+
+def _started(store: Store, options: KeepOptions, kernels: Kernels) -> Outcome:
+    nobody = LockState(False, None, "")
+    reading = ReadOptions(options.access, options.jobs, advance=options.advance, given=kernels)
+    return foretell(store, options.release, reading=reading, lock=nobody, look_back=LookBack(0))
 
 
 def _lost(log: MendedLog) -> Cost:

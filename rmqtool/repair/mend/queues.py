@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.build.files import DerivedFiles
-    from rmqtool.build.queues import BatchQueue, PlainQueue
+    from rmqtool.build.queues import BuiltQueue
     from rmqtool.scan.extension import ExtensionLookup
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
@@ -52,7 +52,7 @@ class QueueMender:
     files: DerivedFiles
     size: int
     first_offset: int
-    built: dict[Key, PlainQueue | BatchQueue]
+    built: dict[Key, BuiltQueue]
     left: frozenset[Key]
     lookup: Callable[[str, int], ExtensionLookup | None]
     highest: dict[Key, int] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class QueueMender:
             else:
                 yield from self._without_records(files)
 
-    def _built(self, key: Key, queue: PlainQueue | BatchQueue, files: dict[int, StoreFile]) -> Iterator[Edit]:
+    def _built(self, key: Key, queue: BuiltQueue, files: dict[int, StoreFile]) -> Iterator[Edit]:
         first = queue.first or 0
         low = first * UNIT.itemsize // self.size * self.size
         high = (queue.next_slot - 1) * UNIT.itemsize // self.size * self.size
@@ -99,8 +99,11 @@ class QueueMender:
         blank = (
             (units["physical_offset"] == 0) & (units["size"] == PRE_BLANK_SIZE) & (units["tags_code"] == 0)
         )
-        offsets = units["physical_offset"]
-        expired = (offsets >= 0) & (units["size"] > 0) & (offsets < self.first_offset) & ~blank
+        offsets, sizes = units["physical_offset"], units["size"]
+        # a broker takes the end of the last one for the end of what it has dispatched
+        expired = (
+            (offsets >= 0) & (sizes > 0) & (offsets <= self.first_offset - sizes.astype(np.int64)) & ~blank
+        )
         expired[expired] = ascending(offsets[expired].astype(np.int64))
         return np.asarray(blank | expired, np.bool_)
 
@@ -151,7 +154,7 @@ class QueueMender:
         ordered, latest = sorted(files.items()), -1
         for number, (base, file) in enumerate(ordered):
             if file.size != self.size:
-                yield from (removed(one, "its units cannot be told") for _, one in ordered[number:])
+                yield from (removed(one, "its entries cannot be read") for _, one in ordered[number:])
                 return
             units = units_of(file, UNIT, self.size)
             offsets = units["physical_offset"]

@@ -15,6 +15,7 @@ from rmqtool.repair.config_salvage import Salvaged, salvage_table
 from rmqtool.repair.content import Inline
 from rmqtool.repair.mend.away import directory_away
 from rmqtool.repair.plan import Action, Change, Edit
+from rmqtool.repair.salvage.topics import topics_json
 from rmqtool.store.config_json import parse_config, read_listed
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.lock import LockState
@@ -51,7 +52,7 @@ def refusal_edits(store: Store, release: str) -> list[Edit]:
         if one.loads is Loads.REFUSES or one.loses:
             edits += _table(store, one.path, one.loads, start.traits)
     if start.traits.typed_queues:
-        edits += _kinds(store, edits)
+        edits += list(_kinds(store, edits)) or _unknown_kinds(store)
     edits += _timer_log(start.start)
     wheel = refused_by_wheel(start.store, start.start.traits, start.start.settings)
     if wheel is not None and wheel.path is not None:
@@ -123,6 +124,25 @@ def _put(path: str, data: bytes, why: str, message: str, facts: dict[str, Any]) 
         action=Action.PUT, path=path, length=len(data), size=len(data), why=why, message=message, facts=facts
     )
     return Edit(change, Inline(data))
+
+
+def _unknown_kinds(store: Store) -> list[Edit]:
+    """A topic table where there is none, and batch queues that brokers take for plain ones without it."""
+    if any(store.file(path) is not None for path in (_TOPICS, f"{_TOPICS}.bak")):
+        return []
+    queues = _queues_by_topic(store)
+    batch = {topic for topic, found in queues.items() if _KINDS[1] in found}
+    if not batch:
+        return []
+    paths = (path for found in queues.values() for kind in found.values() for path in kind[0])
+    parts = (path.split("/") for path in paths)
+    data = topics_json(sorted({(topic, int(number)) for _, topic, number in parts}), batch, 0)
+    message = "there is no topic table: one is made of the queues that lie there, with default settings"
+    made = Change(
+        action=Action.MAKE_DIRECTORY, path="config", why="topics-unknown", message="for files in it"
+    )
+    folder = [] if store.listing.exists("config") else [Edit(made)]
+    return [*folder, _put(_TOPICS, data, "topics-unknown", message, {"topics": sorted(queues)})]
 
 
 def _kinds(store: Store, edits: list[Edit]) -> Iterator[Edit]:

@@ -12,6 +12,7 @@ from rmqtool.repair.mend.overlay import OverlayFile, OverlaySource
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.store.files import StoreFile
 from rmqtool.store.kinds import FileKind
+from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -144,7 +145,7 @@ def _message(one: Mended) -> str:
     hole, filled = one.hole, one.filled
     where = f"{hole.start} to {hole.end} ({', '.join(sorted(hole.reasons))})"
     if one.gift is not None:
-        return f"{one.gift.records} record(s) of {one.gift.donor} for {where}"
+        return f"{one.gift.records} record(s) of {escape_name(one.gift.donor)} for {where}"
     if filled is None:
         return f"what is left behind the end of the log is zeroed, {where}"
     parts = [

@@ -31,13 +31,13 @@ from rmqtool.store.patched import PatchedSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from types import ModuleType
 
     import numpy.typing as npt
 
     from rmqtool.broker.file_rules import FileRules
     from rmqtool.repair.mend.placing import Slab
     from rmqtool.scan.events import Event
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.scan.parallel import Lane
     from rmqtool.store.access import OpenMode
     from rmqtool.store.patched import BadRange
@@ -71,7 +71,7 @@ class Surveyor:
     segments ahead. advance: told how many bytes are done.
     """
 
-    kernels: ModuleType
+    kernels: Kernels
     mode: OpenMode
     rules: FileRules
     jobs: int = 1

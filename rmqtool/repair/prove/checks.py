@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rmqtool.broker.log_walk import Reading as StartReading
 from rmqtool.broker.settings import settings_of
 from rmqtool.check.findings import Severity
 from rmqtool.check.state import check_state
@@ -24,8 +23,8 @@ from rmqtool.repair.prove.result import store_with
 from rmqtool.repair.prove.started import harm_of, lost_by, start_of
 from rmqtool.repair.prove.verified import errors_of
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.log import data_bytes
 from rmqtool.scan.multi import LMQ_PREFIX
+from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.scan.units import UNIT
 from rmqtool.store.holes import STEP, data_windows
 from rmqtool.store.kinds import FileKind
@@ -34,9 +33,9 @@ from rmqtool.store.names import escape_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rmqtool.check.reading import Reading
     from rmqtool.recovery.outcome import Outcome
     from rmqtool.repair.plan import Planned
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
 
@@ -46,14 +45,14 @@ _VERIFIED = "the result was verified: it has no error that the store does not ha
 _STARTED = "a start of {} was simulated on the result: it does no harm that it would not have done before"
 
 
-def check_keep(store: Store, planned: Planned, reading: Reading) -> Checked:
+def check_keep(store: Store, planned: Planned, reading: ReadOptions) -> Checked:
     """Of `recover --policy keep`: one pass over the result's log, and what changes of the store's again."""
     records = "every intact record of the store is in the result, unchanged and at its physical offset"
     by = (_VERIFIED, records, _STARTED.format(planned.plan.release))
     return _checked(by, _of_keep(store, planned, reading))
 
 
-def check_rebuild(store: Store, planned: Planned, reading: Reading) -> Checked:
+def check_rebuild(store: Store, planned: Planned, reading: ReadOptions) -> Checked:
     """Of `rebuild`: one pass over the log.
 
     Where nothing lay, the bytes that a broker writes are no worse, whatever `verify` says of them: 5.x counts
@@ -66,13 +65,13 @@ def check_rebuild(store: Store, planned: Planned, reading: Reading) -> Checked:
     return _checked((_VERIFIED,), problems)
 
 
-def check_checkpoint(store: Store, planned: Planned, reading: Reading) -> Checked:
+def check_checkpoint(store: Store, planned: Planned, reading: ReadOptions) -> Checked:
     """Of `checkpoint set`: reads what a start reads."""
     state = "the checkpoint was verified: it has no error that the one before does not have"
     return _checked((state, _STARTED.format(planned.plan.release)), _of_checkpoint(store, planned, reading))
 
 
-def check_broker(store: Store, planned: Planned, reading: Reading) -> Checked:
+def check_broker(store: Store, planned: Planned, reading: ReadOptions) -> Checked:
     """Of `recover --policy broker`: reads twice what a start reads."""
     both = f"starts of {planned.plan.release} on the store and on the result were simulated"
     same = "both leave the same files of the log and the queues, the same end of the log and of every queue"
@@ -84,9 +83,9 @@ def _checked(by: tuple[str, ...], problems: Iterator[str]) -> Checked:
     return Checked(by=by, problems=told, more=sum(1 for _ in problems))
 
 
-def _of_keep(store: Store, planned: Planned, reading: Reading) -> Iterator[str]:
+def _of_keep(store: Store, planned: Planned, reading: ReadOptions) -> Iterator[str]:
     after = store_with(store, planned.edits)
-    kernels, access = choose_kernels(data_bytes(after.segments)), reading.access(live=False)
+    kernels, access = choose_kernels(data_bytes(after.segments)), reading.access
     comparison = Comparison(store, after, planned.edits, kernels, access)
     errors = errors_of(after, reading, kernels, comparison.see)
     comparison.close()
@@ -151,7 +150,7 @@ def _beside_built(store: Store, planned: Planned) -> Store:
     )
 
 
-def _new_errors(store: Store, after: Store, reading: Reading) -> Iterator[tuple[str | None, str]]:
+def _new_errors(store: Store, after: Store, reading: ReadOptions) -> Iterator[tuple[str | None, str]]:
     """Path and words of each."""
     kernels = choose_kernels(data_bytes(after.segments))
     errors = errors_of(after, reading, kernels)
@@ -159,26 +158,33 @@ def _new_errors(store: Store, after: Store, reading: Reading) -> Iterator[tuple[
         yield from errors.beyond(errors_of(store, reading, kernels))
 
 
-def _new_harm(store: Store, after: Store, planned: Planned, reading: Reading) -> Iterator[str]:
+def _new_harm(store: Store, after: Store, planned: Planned, reading: ReadOptions) -> Iterator[str]:
     start = _start(store, after, planned, reading)
+    if harm_of(start) or lost_by(start):
+        # only segments that a start does not read tell whether blank units hide messages of theirs
+        start = _start(store, after, planned, reading, whole=True)
     harm, lost = harm_of(start), lost_by(start)
     if not harm and not lost:
         return
-    before = _start(store, store, planned, reading)
+    before = _start(store, store, planned, reading, whole=True)
     known = harm_of(before)
+    if start.refusal is not None:
+        known.pop((start.refusal.code, start.refusal.path), None)  # a result that nobody can start is none
     yield from (words for about, words in harm.items() if about not in known)
     if lost > lost_by(before):
         yield f"a start would take {lost} messages away from the result"
 
 
-def _start(store: Store, on: Store, planned: Planned, reading: Reading) -> Outcome:
-    """A start with the settings of `store` on a store or a view."""
+def _start(
+    store: Store, on: Store, planned: Planned, reading: ReadOptions, *, whole: bool = False
+) -> Outcome:
+    """A start with the settings of `store` on a store or a view. whole: see `start_of`."""
     kernels = choose_kernels(data_bytes(on.segments))
-    how = StartReading(kernels, reading.access(live=False), reading.jobs, reading.advance)
-    return start_of(on, planned.plan.release, settings_of(store), how)
+    how = replace(reading, live=False, given=kernels)
+    return start_of(on, planned.plan.release, settings_of(store), how, whole=whole)
 
 
-def _of_checkpoint(store: Store, planned: Planned, reading: Reading) -> Iterator[str]:
+def _of_checkpoint(store: Store, planned: Planned, reading: ReadOptions) -> Iterator[str]:
     after = store_with(store, planned.edits)
     before = {one.code for one in check_state(store) if one.severity is Severity.ERROR}
     for one in check_state(after):
@@ -187,7 +193,7 @@ def _of_checkpoint(store: Store, planned: Planned, reading: Reading) -> Iterator
     yield from _new_harm(store, after, planned, reading)
 
 
-def _of_broker(store: Store, planned: Planned, reading: Reading) -> Iterator[str]:
+def _of_broker(store: Store, planned: Planned, reading: ReadOptions) -> Iterator[str]:
     before = _start(store, store, planned, reading)
     after = _start(store, store_with(store, planned.edits), planned, reading)
     put = {one.path for one in planned.plan.changes if one.action is Action.PUT}

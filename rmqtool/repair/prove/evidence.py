@@ -22,8 +22,8 @@ from rmqtool.store.kinds import FileKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from types import ModuleType
 
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.access import Access
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
@@ -43,7 +43,7 @@ class Evidence:
     source: Store
     result: Store
     changed: Sequence[Record]
-    kernels: ModuleType
+    kernels: Kernels
     access: Access
 
     def intact(self) -> Iterator[Record]:

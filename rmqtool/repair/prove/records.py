@@ -25,11 +25,11 @@ from rmqtool.store.patched import PatchedSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from types import ModuleType
 
     import numpy.typing as npt
 
     from rmqtool.repair.plan import Edit
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.access import Access
     from rmqtool.store.bytes import ByteSource
     from rmqtool.store.layout import Store
@@ -77,7 +77,7 @@ class Comparison:
     source: Store
     result: Store
     edits: Sequence[Edit]
-    kernels: ModuleType
+    kernels: Kernels
     access: Access
     near: int = 1 << 20
     most_starts: int = 1 << 17
@@ -236,7 +236,7 @@ def _bytes(run: Records, row: Starts, position: Field, length: Field) -> bytes:
     return run.window[start : start + int(row[length])].tobytes()
 
 
-def record_at(store: Store, offset: int, kernels: ModuleType, access: Access) -> Record | None:
+def record_at(store: Store, offset: int, kernels: Kernels, access: Access) -> Record | None:
     """The whole record at a physical offset, if it says that it belongs there."""
     found = store.segments.locate(offset)
     if found is None:

@@ -110,7 +110,7 @@ def _edit(store: Store, edit: Edit, files: dict[str, StoreFile], drafts: dict[st
 
 def _put(store: Store, edit: Edit, known: StoreFile | None) -> _Draft:
     content, change = edit.content, edit.change
-    model = known or _new_file(store, change)
+    model = known if known is not None and known.regular else _new_file(store, change)
     size = content.size if content is not None else 0
     draft = _Draft(model, None, size, mtime_ns=change.mtime_ns)
     if isinstance(content, Whole):

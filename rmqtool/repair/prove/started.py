@@ -10,17 +10,20 @@ from rmqtool.recovery.lookback import LookBack
 from rmqtool.store.lock import LockState
 
 if TYPE_CHECKING:
-    from rmqtool.broker.log_walk import Reading
     from rmqtool.broker.settings import StartSettings
     from rmqtool.recovery.outcome import Outcome
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
 _NOBODY = LockState(False, None, "this is no start")
 
 
-def start_of(store: Store, release: str, settings: StartSettings, reading: Reading) -> Outcome:
-    """What a start would do; segments that it does not read are left to the verification."""
-    return foretell(store, release, settings, reading=reading, lock=_NOBODY, look_back=LookBack(0))
+def start_of(
+    store: Store, release: str, settings: StartSettings, reading: ReadOptions, *, whole: bool = False
+) -> Outcome:
+    """What a start would do. whole: with the segments in front of those that it reads."""
+    back = LookBack(None if whole else 0)
+    return foretell(store, release, settings, reading=reading, lock=_NOBODY, look_back=back)
 
 
 def harm_of(outcome: Outcome) -> dict[tuple[object, ...], str]:

@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING
 
 from rmqtool.check.account import Account, Accounting
 from rmqtool.check.findings import Severity
+from rmqtool.check.levels import Level
 from rmqtool.check.log_reading import CheckedLog
 from rmqtool.check.verify import Verification
 from rmqtool.scan.multi import LMQ_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import ModuleType
 
     import numpy as np
     import numpy.typing as npt
 
     from rmqtool.check.findings import Finding
-    from rmqtool.check.reading import Reading
     from rmqtool.check.verify import LogEvent
+    from rmqtool.scan.kernel_types import Kernels
+    from rmqtool.scan.options import ReadOptions
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import Segment, SegmentSet
@@ -81,15 +82,15 @@ def _counted(one: Finding) -> bool:
     return light and isinstance(one.found, int) and isinstance(one.expected, int) and one.found < one.expected
 
 
-def errors_of(store: Store, reading: Reading, kernels: ModuleType, see: See | None = None) -> Errors:
+def errors_of(store: Store, reading: ReadOptions, kernels: Kernels, see: See | None = None) -> Errors:
     """All that `verify` finds wrong in a store at rest. see: told every record of its log, in order."""
     store = replace(store, at_rest=True)
     found = Errors()
-    options = reading.options(reading.access(live=False), live=False)
+    reading = replace(reading, live=False)
 
     def watched(segments: SegmentSet) -> Iterator[LogEvent]:
-        account = replace(Accounting.of(store, kernels, reading), starts=see is not None)
-        for segment, event in CheckedLog(segments, options, kernels, account).events():
+        account = replace(Accounting.of(store, kernels, Level.DEFAULT), starts=see is not None)
+        for segment, event in CheckedLog(segments, reading, kernels, account).events():
             if see is not None:
                 see(segment, event.starts if isinstance(event, Account) else None)
             yield segment, event

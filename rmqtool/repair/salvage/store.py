@@ -30,8 +30,7 @@ from rmqtool.repair.salvage.tables import Piece, Run
 from rmqtool.repair.salvage.topics import topics_json
 from rmqtool.repair.salvage.write import Written, write_log
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.log import data_bytes
-from rmqtool.scan.reader import ReadOptions
+from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.store.layout import Store
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from rmqtool.scan.lanes import Lanes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import ModuleType
 
     import numpy.typing as npt
 
     from rmqtool.scan.events import Records
+    from rmqtool.scan.kernel_types import Kernels
 
     Ints = npt.NDArray[np.int64]
 
@@ -62,7 +62,7 @@ class Names:
 class Tabulator:
     """Runs and pieces of the batches of one reader; not shared between threads."""
 
-    def __init__(self, names: Names, kernels: ModuleType, room: int) -> None:
+    def __init__(self, names: Names, kernels: Kernels, room: int) -> None:
         self._names = names
         self._lanes = Lanes(kernels, room)
         self._known: list[int] = []

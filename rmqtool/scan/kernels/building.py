@@ -29,6 +29,8 @@ NEXT = int(Queue.NEXT)
 KNOWN = int(Queue.KNOWN)
 DOUBLED = int(Queue.DOUBLED)
 MISPLACED = int(Queue.MISPLACED)
+SKIPPED = int(Queue.SKIPPED)
+REPEATED = int(Queue.REPEATED)
 
 BEGIN_TIME = int(Keys.BEGIN_TIMESTAMP)
 END_TIME = int(Keys.END_TIMESTAMP)
@@ -48,8 +50,15 @@ SEPARATORS = np.uint64(0x0202020202020202)
 ONES = np.uint64(0x0101010101010101)
 HIGH = np.uint64(0x8080808080808080)
 NONE = np.uint64(0)
+UNSIGNED_UNIT = np.uint64(UNIT)
 AHEAD = 32
 """keys whose slots are on their way into the cache while one is written"""
+
+
+@kernel(forceinline=True)
+def _place(slot):
+    """The byte of a slot, which overflows as in Java; signed products must not."""
+    return np.int64(np.uint64(slot) * UNSIGNED_UNIT)
 
 
 @kernel()
@@ -58,25 +67,32 @@ def append_units(columns, chosen, start, lost, state, out, taken):
 
     columns: `fields.Column`. chosen: places in them, in log order. lost: stop in front of a record whose
     slot lies beyond the next one, by so many slots at most; else it gets the next one, as the broker does
-    it. state: `fields.Queue`.
+    it. state: `fields.Queue`. Places in bytes and ends of records overflow as in Java.
     taken: the places of those that have a unit now. Returns (next place of `chosen`, units written).
     """
     base = out.ctypes.data
     following = state[NEXT]
     known = state[KNOWN]
     count = 0
+    repeated = 0
     at = start
     while at < chosen.size:
         k = chosen[at]
         offset = columns[OFFSET, k]
         size = columns[LENGTH, k]
         slot = columns[SLOT, k]
-        if offset + size <= known or (slot != 0 and slot < following):
+        end = np.int64(np.uint64(offset) + np.uint64(size))
+        if end <= known:
+            state[SKIPPED] += 1
+            at += 1
+            continue
+        if slot != 0 and _place(slot) < _place(following):
             state[DOUBLED] += 1
+            repeated = 1
             at += 1
             continue
         if slot != following:
-            if 0 < slot - following <= lost:
+            if 0 < np.int64(np.uint64(slot) - np.uint64(following)) <= lost:
                 break
             state[MISPLACED] += 1
         unit = base + count * UNIT
@@ -86,10 +102,12 @@ def append_units(columns, chosen, start, lost, state, out, taken):
         taken[count] = k
         count += 1
         following += 1
-        known = offset + size
+        known = end
+        repeated = 0
         at += 1
     state[NEXT] = following
     state[KNOWN] = known
+    state[REPEATED] = repeated
     return at, count
 
 

@@ -26,7 +26,11 @@ HEALTHY = [
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_store_stays_as_it_is(name: str, golden: Callable[[str], Golden]) -> None:
     root = golden(name).path
-    assert kept(root, Store.open(root).release.last).changes == ()
+    changes = kept(root, Store.open(root).release.last).changes
+    # without a topic table no broker of 5.x opens batch queues
+    assert {one.path for one in changes} == (
+        {"config", "config/topics.json"} if name == "v533-batchcq" else set()
+    )
 
 
 @pytest.mark.parametrize("name", ["v498-unclean", "v533-unclean", "b533-unclean", "v470-unclean"])

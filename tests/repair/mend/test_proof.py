@@ -13,6 +13,7 @@ from rmqtool.check.findings import Severity
 from rmqtool.check.verify import Verification
 from rmqtool.cli.main import run
 from rmqtool.repair.mend.torn import with_whole_properties
+from rmqtool.scan.options import ReadOptions
 from rmqtool.scan.torn import is_torn
 from rmqtool.store.layout import Store
 from tests.repair.mend.laws import mend, problems
@@ -128,7 +129,8 @@ def test_a_message_with_zeros_for_properties_stays(base: Path, tmp_path: Path, w
     now = strict.walk(tmp_path / "mended")[0]
     assert [now[at].body for at, _ in found[100:104]] == [one.body for _, one in found[100:104]]
     assert problems(tmp_path / "mended", must, RELEASE, SETTINGS) == []
-    findings = Verification(Store.open(tmp_path / "mended")).findings()
+    mended = Store.open(tmp_path / "mended")
+    findings = Verification(mended, ReadOptions.of(mended)).findings()
     assert [one.code for one in findings if one.severity is Severity.ERROR] == []
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from fixtures import strict
 from fixtures.many import Many
-from rmqtool.check.verify import Reading, Verification
+from rmqtool.check.verify import ReadOptions, Verification
 from rmqtool.errors import UsageError
 from rmqtool.recovery.foretell import foretell
 from rmqtool.store.config import config_of
@@ -32,7 +32,7 @@ def test_seven_hundred_bad_bodies_in_one_queue(tmp_path: Path) -> None:
     plan = mend(root, RELEASE, target, many.settings)
     assert (plan.lost.messages, plan.notes) == (700, ())
     store = Store.open(target, config=config_of(many.settings))
-    assert list(Verification(store, Reading(1)).findings()) == []
+    assert list(Verification(store, ReadOptions.of(store)).findings()) == []
     assert kept(target, RELEASE, many.settings).changes == ()
 
 

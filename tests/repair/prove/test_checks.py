@@ -10,7 +10,6 @@ import pytest
 
 from fixtures import apply_case, copy_base, damage_case, strict
 from rmqtool.broker.settings import settings_of
-from rmqtool.check.reading import Reading
 from rmqtool.recovery.foretell import reading_for
 from rmqtool.repair.broker.policy import plan_broker_policy
 from rmqtool.repair.checkpoint import plan_checkpoint
@@ -26,6 +25,7 @@ from rmqtool.repair.prove.verified import errors_of
 from rmqtool.repair.rebuild import rebuild
 from rmqtool.repair.rebuild_options import RebuildOptions
 from rmqtool.scan import kernels_python
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.access import Access
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
@@ -73,7 +73,7 @@ def some(store: Store, number: int) -> tuple[str, int, strict.Record]:
 
 
 def test_the_plan_of_a_right_planner_is_believed(store: Store, mended: list[Edit]) -> None:
-    checked = check_keep(store, plan(store, mended), Reading())
+    checked = check_keep(store, plan(store, mended), ReadOptions())
     assert (checked.proven, checked.problems, len(checked.by)) == (True, (), 3)
 
 
@@ -110,14 +110,14 @@ def cut(store: Store) -> list[Edit]:
 def test_a_plan_that_loses_or_moves_an_intact_record_is_not(
     store: Store, mended: list[Edit], harm: Callable[[Store], list[Edit]]
 ) -> None:
-    checked = check_keep(store, plan(store, [*mended, *harm(store)]), Reading())
+    checked = check_keep(store, plan(store, [*mended, *harm(store)]), ReadOptions())
     assert any("intact record" in one for one in checked.problems), checked.problems
 
 
 def test_nor_one_whose_queues_are_wrong(store: Store, mended: list[Edit]) -> None:
     queue = next(one for one in store.queues() if one.files and one.topic and "Topic" in one.topic)
     unit = write(queue.files[0].path, 20, struct.pack(">qiq", 1, 100, 0))
-    checked = check_keep(store, plan(store, [*mended, unit]), Reading())
+    checked = check_keep(store, plan(store, [*mended, unit]), ReadOptions())
     assert checked.problems
     assert not any("intact record" in one for one in checked.problems)
 
@@ -125,13 +125,13 @@ def test_nor_one_whose_queues_are_wrong(store: Store, mended: list[Edit]) -> Non
 def test_nor_one_that_a_broker_cannot_start_on(store: Store, mended: list[Edit]) -> None:
     queue = next(one for one in store.queues() if len(one.files) > 1)
     cut_short = Change(action=Action.RESIZE, path=queue.files[0].path, size=100, why="test", message="-")
-    checked = check_keep(store, plan(store, [*mended, Edit(cut_short)]), Reading())
+    checked = check_keep(store, plan(store, [*mended, Edit(cut_short)]), ReadOptions())
     assert any("refuses to start" in one for one in checked.problems)
 
 
 def test_what_was_wrong_before_speaks_against_no_plan(store: Store, tmp_path: Path) -> None:
     touched = write("checkpoint", 100, b"x")
-    checked = check_keep(store, plan(store, [touched]), Reading())
+    checked = check_keep(store, plan(store, [touched]), ReadOptions())
     assert checked.problems == ()
 
 
@@ -162,7 +162,7 @@ def test_records_that_are_not_as_they_were_are_those_that_a_slow_reader_misses(
         near=rng.choice((1, 100, 5000)),
         most_starts=rng.choice((3, 50, 1 << 17)),
     )
-    errors_of(after, Reading(), kernels_python, comparison.see)
+    errors_of(after, ReadOptions(), kernels_python, comparison.see)
     comparison.close()
     told = {one.physical_offset for one in comparison.changed}
     was = strict.carve(root)
@@ -184,7 +184,7 @@ def test_a_record_that_lies_may_be_put_right(tmp_path: Path) -> None:
     planned = keep(store, KeepOptions("5.3.3"), str(tmp_path / "work")).planned
     after = store_with(store, planned.edits)
     comparison = Comparison(store, after, planned.edits, kernels_python, Access("pread"))
-    errors_of(after, Reading(), kernels_python, comparison.see)
+    errors_of(after, ReadOptions(), kernels_python, comparison.see)
     comparison.close()
     assert len(comparison.changed) == 1
     assert not [*Evidence(store, after, comparison.changed, kernels_python, Access("pread")).intact()]
@@ -193,13 +193,14 @@ def test_a_record_that_lies_may_be_put_right(tmp_path: Path) -> None:
 def test_files_as_a_broker_leaves_them(store: Store) -> None:
     planned = plan_broker_policy(store, "5.3.3", settings_of(store), reading_for(store), {})
     assert planned.edits
-    assert check_broker(store, planned, Reading()).problems == ()
+    assert check_broker(store, planned, ReadOptions()).problems == ()
     changes = [one for one in planned.edits if one.change.action is not Action.REMOVE]
     assert any(
-        "a start removes it" in one for one in check_broker(store, plan(store, changes), Reading()).problems
+        "a start removes it" in one
+        for one in check_broker(store, plan(store, changes), ReadOptions()).problems
     )
     wrong = plan(store, [*planned.edits, *removed_first(store)])
-    assert any("would be removed" in one for one in check_broker(store, wrong, Reading()).problems)
+    assert any("would be removed" in one for one in check_broker(store, wrong, ReadOptions()).problems)
 
 
 def removed_first(store: Store) -> list[Edit]:
@@ -215,10 +216,10 @@ def test_a_rebuild_is_verified(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     planned = rebuild(store, RebuildOptions("5.3.3"), tmp_path / "work").planned
     assert planned.edits
-    assert check_rebuild(store, planned, Reading()).problems == ()
+    assert check_rebuild(store, planned, ReadOptions()).problems == ()
     unit = write(queues[1].files[0].path, 0, struct.pack(">qiq", 1, 100, 0))
     wrong = Planned(planned.plan, (*planned.edits, unit))
-    assert check_rebuild(store, wrong, Reading()).problems
+    assert check_rebuild(store, wrong, ReadOptions()).problems
 
 
 def test_a_checkpoint_that_costs_messages_is_told(tmp_path: Path) -> None:
@@ -226,7 +227,7 @@ def test_a_checkpoint_that_costs_messages_is_told(tmp_path: Path) -> None:
     store = opened("v498-cq-all-deleted-abort0", tmp_path / "store")
     proof = prove(store, "4.9.8", settings_of(store), reading_for(store))
     safe = plan_checkpoint(store, "4.9.8", {}, proof, {})
-    assert check_checkpoint(store, safe, Reading()).problems == ()
+    assert check_checkpoint(store, safe, ReadOptions()).problems == ()
     late = {"physic_msg_timestamp": 1 << 45, "logics_msg_timestamp": 1 << 45}
     wrong = plan_checkpoint(store, "4.9.8", {}, proof, late)
-    assert check_checkpoint(store, wrong, Reading()).problems
+    assert check_checkpoint(store, wrong, ReadOptions()).problems

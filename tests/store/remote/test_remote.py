@@ -12,6 +12,7 @@ from rmqtool.api import open_store, scan
 from rmqtool.check.verify import Verification
 from rmqtool.errors import NotAStoreError, UnreadableError, UsageError, VanishedError
 from rmqtool.pipeline.options import expand
+from rmqtool.scan.options import ReadOptions
 from rmqtool.store.access import open_source
 from rmqtool.store.live import is_live
 from rmqtool.store.modes import readers_of
@@ -42,7 +43,7 @@ def far() -> Iterator[Callable[[Path], str]]:
 
 
 def told(store: Any) -> list[dict[str, Any]]:
-    return [one.row() for one in Verification(store).findings()]
+    return [one.row() for one in Verification(store, ReadOptions.of(store)).findings()]
 
 
 @pytest.mark.parametrize("name", ["v498-basic", "v533-batchcq", "v533-expired-head"])

@@ -1,0 +1,282 @@
+"""Messages in Arrow columns to what the encoder takes, without a Python loop over them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from formats.commitlog import (
+    FLAT_HEADERS,
+    MAX_PROPERTIES_LENGTH,
+    MESSAGE_MAGIC_CODE_V2,
+    PROPERTIES_LENGTH,
+    TOPIC_LENGTH,
+    SysFlag,
+)
+from formats.crc_trailer import TRAILER_SIZE
+from formats.primitives import sizeof
+from formats.properties import CRC32, KEYS, TAGS, UNIQ_KEY
+from rmqtool.broker.encoder import MessageColumns
+from rmqtool.errors import UsageError
+from rmqtool.messagestore.messages import PutStatus
+from rmqtool.messagestore.records import IllegalMessageError
+from rmqtool.scan.fields import ROW_WIDTH, Field
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from rmqtool.messagestore.records import RecordMaker
+    from rmqtool.messagestore.topics import Topics
+    from rmqtool.store.config_json import TopicConfig
+
+    Ints = npt.NDArray[np.int64]
+    Bytes = npt.NDArray[np.uint8]
+    TopicOf = Callable[[str], TopicConfig]
+
+AT_ONCE = 1 << 16
+"""messages that are prepared together"""
+_TYPES = {
+    "topic": pa.large_binary(),
+    "body": pa.large_binary(),
+    "queue_id": pa.int64(),
+    "tags": pa.large_binary(),
+    "uniq_key": pa.large_binary(),
+    "flag": pa.int64(),
+    "born_timestamp": pa.int64(),
+}
+"""columns of messages, beside `keys` and `properties`, and as what they are read"""
+ANSWER = pa.schema(
+    {
+        "status": pa.string(),
+        "topic": pa.string(),
+        "queue_id": pa.int64(),
+        "queue_offset": pa.int64(),
+        "physical_offset": pa.int64(),
+        "uniq_key": pa.string(),
+    }
+)
+"""of the table that answers"""
+_OWN = (KEYS, TAGS, UNIQ_KEY, CRC32)
+_ILLEGAL = (None, PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
+_INT = 1 << 31
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some messages. columns: those that a store takes, in order; kept: their places among all.
+
+    keys, which: topics and queues, and which each of `columns` goes to. refused: for each of all the place of
+    its status in `statuses`, 0 for none. uniq_keys, topics: of all.
+    """
+
+    columns: MessageColumns
+    kept: Ints
+    keys: list[tuple[str, int]]
+    which: Ints
+    refused: Ints
+    queue_ids: Ints
+    uniq_keys: pa.Array
+    topics: pa.Array
+
+
+def check_columns(table: pa.Table) -> None:
+    """Raises `UsageError` for columns that are unknown or missing."""
+    known = {*_TYPES, "keys", "properties"}
+    unknown = [name for name in table.column_names if name not in known]
+    if unknown:
+        raise UsageError(f"messages have no column {unknown[0]}: known are {', '.join(sorted(known))}")
+    missing = [name for name in ("topic", "body") if name not in table.column_names]
+    if missing:
+        raise UsageError(f"messages need a column {missing[0]}")
+
+
+def batch_of(part: pa.RecordBatch, maker: RecordMaker, topics: Topics, topic_of: TopicOf) -> Batch:
+    """Prepares messages.
+
+    topic_of: settings of a topic; raises `IllegalMessageError` for one that takes no messages. Raises
+    `UsageError` for a column of a wrong type, or null where there must be a value.
+    """
+    count = part.num_rows
+    rows, refused = np.zeros((count, ROW_WIDTH), np.int64), np.zeros(count, np.int64)
+    rows[:, Field.STORE_TIMESTAMP] = -1
+    rows[:, Field.BORN_TIMESTAMP] = _ints(part, "born_timestamp", -1)
+    rows[:, Field.FLAG] = _ints(part, "flag", 0)
+    bodies = _spans(_column(part, "body"), rows, Field.BODY_POSITION)
+    names, raw_topics, queue_ids = _topics(part, rows, refused, maker, topics, topic_of)
+    uniq_keys = _uniq_keys(part, maker)
+    texts = _spans(_properties(part, uniq_keys, maker), rows, Field.PROPERTIES_POSITION)
+    if not maker.separated and not maker.trailer:
+        rows[:, Field.PROPERTIES_LENGTH] -= 1
+    refused[(rows[:, Field.BODY_LENGTH] > maker.most_body) & (refused == 0)] = 1
+    refused[(rows[:, Field.PROPERTIES_LENGTH] > MAX_PROPERTIES_LENGTH) & (refused == 0)] = 2
+    ip, port = maker.host
+    wide = len(ip) != len(bytes(4))
+    rows[:, Field.SYS_FLAG] = int(SysFlag.BORNHOST_V6 | SysFlag.STOREHOST_V6) if wide else 0
+    texts_of = sizeof(TOPIC_LENGTH[MESSAGE_MAGIC_CODE_V2]) + sizeof(PROPERTIES_LENGTH)
+    sizes = np.full(count, FLAT_HEADERS[wide, wide].size + texts_of, np.int64)
+    for field in (Field.BODY_LENGTH, Field.TOPIC_LENGTH, Field.PROPERTIES_LENGTH):
+        sizes += rows[:, field]
+    sizes -= rows[:, Field.MAGIC] != MESSAGE_MAGIC_CODE_V2
+    refused[(sizes > maker.most_record) & (refused == 0)] = 1
+    kept = np.flatnonzero(refused == 0)
+    pairs, which = np.unique(
+        np.stack([rows[kept, Field.TOPIC_POSITION], queue_ids[kept]]), axis=1, return_inverse=True
+    )
+    rows[:, Field.QUEUE_ID] = queue_ids
+    columns = MessageColumns(
+        rows[kept],
+        np.zeros((len(kept), 2), np.int64),
+        bodies,
+        raw_topics,
+        texts,
+        np.frombuffer(ip + port.to_bytes(4, "big", signed=True), np.uint8),
+    )
+    keys = [(names[place], queue) for place, queue in zip(*pairs.tolist(), strict=True)]
+    return Batch(columns, kept, keys, which.reshape(-1), refused, queue_ids, uniq_keys, part["topic"])
+
+
+def answer_of(batch: Batch, physical: Ints, status: str, failed: str) -> pa.RecordBatch:
+    """The answer to each message. physical: offsets of those kept, -1 for what was not appended: `failed`."""
+    count = len(batch.refused)
+    offsets, places = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
+    stored = physical >= 0
+    offsets[batch.kept[stored]] = batch.columns.rows[stored, Field.QUEUE_OFFSET]
+    places[batch.kept] = physical
+    codes = np.where(batch.refused > 0, batch.refused + 1, np.where(places < 0, 1, 0))
+    names = pa.array([status, failed, *[one.value for one in _ILLEGAL if one]])
+    arrays = [
+        pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int8)), names).dictionary_decode(),
+        batch.topics.cast(pa.string()),
+        pa.array(batch.queue_ids),
+        pa.array(offsets),
+        pa.array(places),
+        batch.uniq_keys.cast(pa.string()),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=ANSWER)
+
+
+def _column(part: pa.RecordBatch, name: str) -> pa.Array:
+    column = part[name]
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    try:
+        return column.cast(_TYPES[name])
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise UsageError(f"column {name}: {error}") from error
+
+
+def _ints(part: pa.RecordBatch, name: str, default: int) -> Ints:
+    if name not in part.schema.names:
+        return np.full(part.num_rows, default, np.int64)
+    found: Ints = pc.fill_null(_column(part, name), default).to_numpy(zero_copy_only=False)
+    if len(found) and name == "flag" and not (found.min() >= -_INT and found.max() < _INT):
+        raise UsageError("column flag: has numbers of more than 32 bits")
+    return found
+
+
+def _spans(column: pa.Array, rows: Ints, position: Field) -> Bytes:
+    """Puts places and lengths of binary values into `rows`; the bytes that they count in."""
+    if column.null_count:
+        column = pc.fill_null(column, b"")
+    _, offsets, data = column.buffers()
+    places = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
+    rows[:, position] = places[:-1]
+    rows[:, position + 1] = np.diff(places)
+    return np.frombuffer(b"" if data is None else data, np.uint8)
+
+
+def _topics(
+    part: pa.RecordBatch,
+    rows: Ints,
+    refused: Ints,
+    maker: RecordMaker,
+    topics: Topics,
+    topic_of: TopicOf,
+) -> tuple[dict[int, str], Bytes, Ints]:
+    """Topics, magic and queue numbers into `rows`: names by place, their bytes, queue numbers of all."""
+    column = part["topic"]
+    if column.null_count:
+        raise UsageError("column topic: has a null")
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    encoded = column.cast(pa.string()).dictionary_encode()
+    codes = encoded.indices.to_numpy()
+    given = _ints(part, "queue_id", -1)
+    names: dict[int, str] = {}
+    data = bytearray()
+    queue_ids = given.copy()
+    for code, name in enumerate(encoded.dictionary.to_pylist()):
+        mine = codes == code
+        try:
+            magic, raw = maker.topic(name)
+            topic = topic_of(name)
+        except IllegalMessageError:
+            refused[mine] = 1
+            continue
+        raw = raw[sizeof(TOPIC_LENGTH[magic]) :]
+        rows[mine, Field.TOPIC_POSITION], rows[mine, Field.TOPIC_LENGTH] = len(data), len(raw)
+        rows[mine, Field.MAGIC] = magic
+        names[len(data)] = name
+        data += raw
+        free = mine & (given < 0)
+        queue_ids[free] = topics.next_queues(topic, int(free.sum()))
+        refused[mine & (queue_ids >= topic.write_queue_nums)] = 1
+    return names, np.frombuffer(bytes(data), np.uint8), queue_ids
+
+
+def _uniq_keys(part: pa.RecordBatch, maker: RecordMaker) -> pa.Array:
+    """The id of each message, made where there is none."""
+    made = maker.uniq_keys.next_keys(part.num_rows)
+    if "uniq_key" not in part.schema.names:
+        return made
+    given = _column(part, "uniq_key")
+    return pc.if_else(pc.equal(pc.binary_length(pc.fill_null(given, b"")), 0), made, given)
+
+
+def _properties(part: pa.RecordBatch, uniq_keys: pa.Array, maker: RecordMaker) -> pa.Array:
+    """The stored properties, every one of them with its separator, and room for the CRC."""
+    parts = [_pair(UNIQ_KEY, uniq_keys)]
+    if "keys" in part.schema.names:
+        keys = part["keys"]
+        if pa.types.is_list(keys.type) or pa.types.is_large_list(keys.type):
+            keys = pc.binary_join(keys.cast(pa.list_(pa.string())), " ")
+        parts.append(_pair(KEYS, keys.cast(pa.large_binary())))
+    if "tags" in part.schema.names:
+        parts.append(_pair(TAGS, _column(part, "tags")))
+    if "properties" in part.schema.names:
+        parts.append(_further(part["properties"]))
+    if maker.trailer:
+        parts.append(pa.scalar(bytes(TRAILER_SIZE), pa.large_binary()))
+    if len(parts) == 1:
+        return parts[0]
+    return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.large_binary()))
+
+
+def _pair(name: str, values: pa.Array) -> pa.Array:
+    """`name 0x01 value 0x02` of each, nothing for one that is null or empty."""
+    before, after, nothing = (
+        pa.scalar(one, pa.large_binary()) for one in (f"{name}\x01".encode(), b"\x02", b"")
+    )
+    pairs = pc.binary_join_element_wise(before, values, after, nothing)
+    if values.null_count or not pc.all(pc.greater(pc.binary_length(values), 0)).as_py():
+        pairs = pc.if_else(pc.greater(pc.fill_null(pc.binary_length(values), 0), 0), pairs, nothing)
+    return pairs
+
+
+def _further(maps: pa.Array) -> pa.Array:
+    """Properties of messages that have some of their own."""
+    if not pa.types.is_map(maps.type):
+        raise UsageError("column properties: is no map of strings")
+    found = []
+    for pairs in maps.to_pylist():
+        own = [(name, value) for name, value in pairs or () if name and value]
+        if any(name in _OWN for name, _ in own):
+            raise UsageError("column properties: KEYS, TAGS and UNIQ_KEY have columns of their own")
+        found.append("".join(f"{name}\x01{value}\x02" for name, value in own).encode())
+    return pa.array(found, pa.large_binary())

@@ -1,0 +1,117 @@
+"""Messages as Arrow columns are stored as the same messages one by one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from rmqtool import Message
+from rmqtool.errors import UsageError
+from tests.messagestore.helpers import RELEASES, open_small
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROWS: list[dict[str, Any]] = [
+    {
+        "topic": f"Topic{number % 3}" if number % 7 else "L" * 127,
+        "body": b"%d" % number * (number % 50),
+        "queue_id": number % 4,
+        "tags": None if number % 3 else f"Tag{number}",
+        "keys": [f"key-{number}", "all"][: number % 3],
+        "uniq_key": f"id-{number}",
+        "flag": number - 50,
+        "born_timestamp": 1_700_000_000_000 + number,
+        "properties": [("color", "\N{SNOWMAN}")] if number % 5 == 0 else [],
+    }
+    for number in range(150)
+]
+SCHEMA = pa.schema(
+    {
+        "topic": pa.string(),
+        "body": pa.binary(),
+        "queue_id": pa.int32(),
+        "tags": pa.string(),
+        "keys": pa.list_(pa.string()),
+        "uniq_key": pa.string(),
+        "flag": pa.int64(),
+        "born_timestamp": pa.int64(),
+        "properties": pa.map_(pa.string(), pa.string()),
+    }
+)
+
+
+def as_message(row: dict[str, Any]) -> Message:
+    fields = {name: value for name, value in row.items() if name not in {"topic", "body", "properties"}}
+    return Message(row["topic"], row["body"], properties=dict(row["properties"]), **fields)
+
+
+@pytest.mark.parametrize("crc", [False, True])
+@pytest.mark.parametrize("release", RELEASES)
+def test_columns_and_messages_are_the_same_bytes(tmp_path: Path, release: str, crc: bool) -> None:
+    logs, answers = [], []
+    for name in ("columns", "messages", "each"):
+        settings = {"enabledAppendPropCRC": crc}
+        with open_small(tmp_path / name, release, **settings) as store:
+            if name == "columns":
+                answers.append(store.put_many(pa.Table.from_pylist(ROWS, SCHEMA)).to_pylist())
+            elif name == "messages":
+                acks = store.put_many(map(as_message, ROWS))
+                answers.append([ack._asdict() for ack in acks])
+            else:
+                answers.append([store.put(as_message(row))._asdict() for row in ROWS])
+            records = []
+            for topic, queue_id in store.queues():
+                records += [one.raw for one in store.get(topic, queue_id, 0, 64).messages]
+            end = -20 if crc and release == "5.3.3" else None  # the time of storing counts there
+            logs.append([(one[:56], one[64:end]) for one in records])
+    assert logs[0] == logs[1] == logs[2]
+    same = ("status", "topic", "queue_id", "queue_offset", "physical_offset", "uniq_key")
+    for answer in answers[1:]:
+        for one, other in zip(answers[0], answer, strict=True):
+            assert {name: one[name] for name in same} == {name: other[name] for name in same}
+
+
+def test_queues_in_turn_ids_and_refusals(tmp_path: Path) -> None:
+    large = {
+        "mappedFileSizeCommitLog": 1 << 24,
+        "mappedFileSizeConsumeQueue": 1 << 20,
+        "maxIndexNum": 1 << 20,
+    }
+    with open_small(tmp_path / "store", maxMessageSize=100, **large) as store:
+        store.topics.set("Closed", perm=4)
+        topics = ["T", "T", "Closed", "T", "T", "", "T", "T"]
+        bodies = [b"0", b"1", b"2", bytes(101), None, b"5", b"6", b"7"]
+        answer = store.put_many(pa.table({"topic": topics, "body": bodies, "tags": ["a"] * 8}))
+        assert answer["status"].to_pylist() == [
+            "PUT_OK", "PUT_OK", "MESSAGE_ILLEGAL", "MESSAGE_ILLEGAL", "PUT_OK", "MESSAGE_ILLEGAL", "PUT_OK",
+            "PUT_OK",
+        ]  # fmt: skip
+        kept = answer.filter(pa.compute.equal(answer["status"], "PUT_OK"))
+        assert len(set(answer["uniq_key"].to_pylist())) == 8
+        assert kept["physical_offset"].to_pylist() == sorted(kept["physical_offset"].to_pylist())
+        for row in kept.to_pylist():
+            found = store.message_at(row["physical_offset"])
+            assert found is not None
+            assert (found.uniq_key, found.queue_id, found.queue_offset, found.tags) == (
+                row["uniq_key"], row["queue_id"], row["queue_offset"], "a",
+            )  # fmt: skip
+        many = store.put_many(pa.table({"topic": ["U"] * 70_000, "body": [b""] * 70_000}))
+        assert len(set(many["uniq_key"].to_pylist())) == 70_000
+        assert set(many["queue_id"].to_pylist()) == {0, 1, 2, 3}
+        assert many["queue_offset"].to_pylist()[-1] == 17_499
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"topic": ["T"]}, {"body": [b""]}, {"topic": ["T"], "body": [b""], "tag": ["x"]},
+        {"topic": [None], "body": [b""]}, {"topic": ["T"], "body": [1.5]},
+        {"topic": ["T"], "body": [b""], "flag": [1 << 40]},
+    ],
+)  # fmt: skip
+def test_tables_that_are_none_of_messages(tmp_path: Path, table: dict[str, list[Any]]) -> None:
+    with open_small(tmp_path / "store") as store, pytest.raises(UsageError):
+        store.put_many(pa.table(table))
