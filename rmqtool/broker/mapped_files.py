@@ -104,14 +104,15 @@ class MappedFiles:
 
     def at(self, offset: int, *, or_first: bool = False) -> MappedFile | None:
         """`#findMappedFileByOffset`."""
-        if not self.files:
+        files = self.files  # a writer's expiry may put another list in its place meanwhile
+        if not files:
             return None
-        first, last = self.files[0], self.files[-1]
+        first, last = files[0], files[-1]
         if first.base <= offset < last.base + self.size:
             index = offset // self.size - first.base // self.size
-            if 0 <= index < len(self.files) and self._covers(self.files[index], offset):
-                return self.files[index]
-            for one in self.files:
+            if 0 <= index < len(files) and self._covers(files[index], offset):
+                return files[index]
+            for one in files:
                 if self._covers(one, offset):
                     return one
         return first if or_first else None

@@ -73,6 +73,8 @@ class LogFiles:
         self._made: set[int] = set()
         """bases of segments that were made ahead"""
         self._guard = threading.Lock()
+        self._syncing = threading.Lock()
+        """no descriptor is closed meanwhile"""
         self._wanted = threading.Condition(self._guard)
         self._stopped = False
         self._thread = threading.Thread(target=self._allocate, name="rmqtool-allocate", daemon=True)
@@ -140,15 +142,16 @@ class LogFiles:
         Raises `OSError`: then nobody can know what is there, and no later success says so.
         """
         end = self.end
-        with self._guard:
-            todo = sorted((base, one) for base, one in self._descriptors.items() if base < end)
-        for _, one in todo:
-            os.fdatasync(one)
-        with self._guard:
-            last = self.log.files[-1].base if self.log.files else 0
-            for base, one in todo:
-                if base + self.log.size <= end and base != last:
-                    os.close(self._descriptors.pop(base, one))
+        with self._syncing:
+            with self._guard:
+                todo = sorted((base, one) for base, one in self._descriptors.items() if base < end)
+            for _, one in todo:
+                os.fdatasync(one)
+            with self._guard:
+                last = self.log.files[-1].base if self.log.files else 0
+                for base, one in todo:
+                    if base + self.log.size <= end and base != last:
+                        os.close(self._descriptors.pop(base, one))
         return max(end, begin)
 
     def write(self, path: str, size: int, position: int, data: Bytes, time: int | None = None) -> None:
@@ -165,10 +168,11 @@ class LogFiles:
     def remove(self, path: str) -> None:
         """A segment goes. Raises `StoreIOError`."""
         base = int(path.rpartition("/")[2])
-        with self._guard:
-            descriptor = self._descriptors.pop(base, None)
-        if descriptor is not None:
-            os.close(descriptor)
+        with self._syncing:
+            with self._guard:
+                descriptor = self._descriptors.pop(base, None)
+            if descriptor is not None:
+                os.close(descriptor)
         try:
             with parent_of(f"{self._root.here}/{path}") as (folder, name), suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=folder)

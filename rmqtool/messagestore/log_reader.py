@@ -11,6 +11,7 @@ import numpy as np
 from formats.commitlog import HEADERS, is_v6
 from formats.primitives import offset_of
 from rmqtool.broker.java import file_name
+from rmqtool.errors import VanishedError
 from rmqtool.store.access import open_source
 
 if TYPE_CHECKING:
@@ -74,7 +75,13 @@ class LogReader:
         file = self._file(physical_offset)
         if file is None:
             return np.empty(0, np.uint8)
-        return self._source(file).window(physical_offset - file.base, size)
+        try:
+            with self._guard:  # so that nobody closes it meanwhile
+                return self._source(file).window(physical_offset - file.base, size)
+        except VanishedError:
+            if self._file(physical_offset) is file:
+                raise
+            return np.empty(0, np.uint8)  # it has expired meanwhile
 
     def store_timestamp(self, physical_offset: int, size: int) -> int:
         """Store time of a record (ms), -1 where a broker says so too (`CommitLog#pickupStoreTimestamp`)."""
@@ -87,16 +94,16 @@ class LogReader:
         return int.from_bytes(head[at : at + 8], "big", signed=True)
 
     def _source(self, file: MappedFile) -> ByteSource:
-        with self._guard:
-            found = self._sources.get(file.base)
-            if found is None:
-                found = open_source(f"{self._root.here}/{file.path}", "auto", name=file.path)
-                self._sources[file.base] = found
-                while len(self._sources) > _MAPPED:
-                    self._sources.popitem(last=False)[1].close()
-            else:
-                self._sources.move_to_end(file.base)
-            return found
+        """With the guard held."""
+        found = self._sources.get(file.base)
+        if found is None:
+            found = open_source(f"{self._root.here}/{file.path}", "auto", name=file.path)
+            self._sources[file.base] = found
+            while len(self._sources) > _MAPPED:
+                self._sources.popitem(last=False)[1].close()
+        else:
+            self._sources.move_to_end(file.base)
+        return found
 
     def release(self, base: int) -> None:
         """Lets go of a segment that is gone; windows of it stay good."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from formats.commitlog import MESSAGE_MAGIC_CODES
 from rmqtool.broker.get_message import GetMessageStatus, Pull, pull
-from rmqtool.errors import UsageError
+from rmqtool.errors import StoreIOError, UsageError
 from rmqtool.messagestore.messages import GetResult, RawResult, StoredMessage
 from rmqtool.messagestore.queue_reader import QueueReader
 from rmqtool.query.subscription import FilterType, Subscription
@@ -77,9 +77,17 @@ class Reader:
         view = self.queue(topic, queue_id)
         if view is None:  # a broker makes the queue (`ConsumeQueueStore#findOrCreateConsumeQueue`)
             return Pull(GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0), []
-        answer = pull(view, offset, limit, self._passes(wanted), self._limits)
-        windows = [self._log.read(one.physical_offset, one.size) for one in answer.delivered]
-        return answer, [one.data for one in windows]
+        while True:
+            floor = view.min_offset
+            try:
+                answer = pull(view, offset, limit, self._passes(wanted), self._limits)
+                windows = [self._log.read(one.physical_offset, one.size) for one in answer.delivered]
+            except StoreIOError:
+                if view.min_offset == floor:
+                    raise
+                continue  # what was read has expired meanwhile
+            there = zip(windows, answer.delivered, strict=True)
+            return answer, [one.data for one, said in there if len(one) == said.size]
 
     def get(
         self, topic: str, queue_id: int, offset: int, limit: int, wanted: Subscription | None, *, exact: bool

@@ -68,17 +68,14 @@ WITHOUT_EFFECT = frozenset(
 """settings of a broker around its store"""
 _WARNED = frozenset(
     {
-        "deleteWhen", "fileReservedTime", "diskMaxUsedSpaceRatio", "diskSpaceWarningLevelRatio",
-        "diskSpaceCleanForciblyRatio", "cleanResourceInterval", "deleteCommitLogFilesInterval",
-        "deleteConsumeQueueFilesInterval", "destroyMapedFileIntervalForcibly", "redeleteHangedFileInterval",
-        "deleteFileBatchMax", "cleanFileForciblyEnable", "flushIntervalConsumeQueue",
-        "flushConsumeQueueLeastPages", "haListenPort", "haSendHeartbeatInterval", "haHousekeepingInterval",
-        "haTransferBatchSize", "maxMsgsNumBatch", "defaultQueryMaxNum", "topicQueueLockNum",
-        "useReentrantLockWhenPutMessage", "flushCommitLogTimed", "putConsumeQueueDataByFileChannel",
+        "destroyMapedFileIntervalForcibly", "flushIntervalConsumeQueue", "flushConsumeQueueLeastPages",
+        "haListenPort", "haSendHeartbeatInterval", "haHousekeepingInterval", "haTransferBatchSize",
+        "maxMsgsNumBatch", "defaultQueryMaxNum", "topicQueueLockNum", "useReentrantLockWhenPutMessage",
+        "flushCommitLogTimed", "putConsumeQueueDataByFileChannel",
     }
 )  # fmt: skip
-"""settings of a store that change nothing here: nothing expires, queues are synced at the thorough interval,
-nobody replicates, and there is one lock"""
+"""settings of a store that change nothing here: no reader keeps a segment from going, queues are synced
+at the thorough interval, nobody replicates, and there is one lock"""
 _LIKENESS = 0.85
 
 

@@ -18,6 +18,7 @@ from rmqtool.broker.queue_view import QueueView
 from rmqtool.errors import RmqtoolError, StoreClosedError, UsageError
 from rmqtool.messagestore.appending import Appender, NotAppendedError, Place, milliseconds
 from rmqtool.messagestore.dispatching import Dispatching
+from rmqtool.messagestore.expiry import Expiry
 from rmqtool.messagestore.flushing import Flusher, FlushService, FutureAcks, Periodic
 from rmqtool.messagestore.log_files import LogFiles
 from rmqtool.messagestore.log_reader import LogReader
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from rmqtool.messagestore.expiry import Expired
     from rmqtool.messagestore.messages import StoredMessage
     from rmqtool.messagestore.opening import Opened, Recovery
     from rmqtool.messagestore.settings import Given, StoreSettings
@@ -91,6 +93,17 @@ class MessageStore:
         self._appender = Appender(self._log, offsets, kernels, trailer=self._maker.trailer, clock=clock)
         units = UnitFiles(folder)
         self._reader = Reader(reader, units, start.queues, start.traits, settings.limits, kernels)
+        self._expiry = Expiry(
+            self.root,
+            config,
+            start,
+            self._appender.lock,
+            self._flusher,
+            self._dispatching,
+            reader,
+            units,
+            clock,
+        )
         self._futures = FutureAcks(self._flusher, settings.sync_flush_timeout)
         self._why_closed: str | None = None
         self._closing = threading.Lock()
@@ -120,6 +133,7 @@ class MessageStore:
         self._indexed = self._index_timestamp()
         self._checkpoints = Periodic("rmqtool-checkpoint", _CHECKPOINT, self._keep_checkpoint)
         self._dispatching.begin()
+        self._expiry.begin()
 
     @classmethod
     def open(
@@ -324,6 +338,8 @@ class MessageStore:
         if self._why_closed is not None:
             raise StoreClosedError(self._why_closed)
         error: Exception | None = self._flusher.error or self._dispatching.error
+        if error is None and self._expiry.full:
+            return IllegalMessageError(PutStatus.SERVICE_NOT_AVAILABLE, "the disk is full")
         if error is None:
             return None
         return IllegalMessageError(PutStatus.SERVICE_NOT_AVAILABLE, f"the store is not writeable: {error}")
@@ -504,6 +520,17 @@ class MessageStore:
         if self._dispatching.idle:
             self._dispatching.wake()
 
+    def expire(self) -> Expired:
+        """Deletes what is expired now, whatever the hour (`DefaultMessageStore#executeDeleteFilesManually`).
+
+        Segments by the age of their files, never the last one; queue files and index files that lead to
+        nothing else. The same goes on in the background by `deleteWhen` and the room on the disk. Raises
+        `StoreIOError`.
+        """
+        self._demand_open()
+        self._dispatching.catch_up()
+        return self._expiry.by_hand()
+
     def flush(self) -> bool:
         """Everything stored by now is on the medium when it returns; False when the system refuses."""
         self._demand_open()
@@ -549,6 +576,7 @@ class MessageStore:
             self._why_closed = f"the message store {self.root} was closed"
         _open_stores.discard(self)
         with self._stack:
+            self._expiry.close()
             self._checkpoints.close()
             if self._flushing is not None:
                 self._flushing.close()

@@ -70,7 +70,7 @@ def disk_outlook(store: Store, room: Room | None = None, now_ns: int | None = No
             "bytes_until": found.until(percent),
             "effect": _EFFECTS[name],
         }
-        for name, percent in _ratios(config)
+        for name, percent in ratios(config)
     ]
     forced = [file.shown for file in segments[: config.delete_file_batch_max]]
     return {
@@ -86,7 +86,7 @@ def disk_outlook(store: Store, room: Room | None = None, now_ns: int | None = No
     }
 
 
-def _ratios(config: StoreConfig) -> list[tuple[str, int]]:
+def ratios(config: StoreConfig) -> list[tuple[str, int]]:
     """Percentages, bounded as the broker bounds them."""
     return [
         ("diskMaxUsedSpaceRatio", min(max(config.disk_max_used_space_ratio, 10), 95)),

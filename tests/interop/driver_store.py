@@ -48,6 +48,7 @@ class Store:
             "drain",
             "close",
             "expire",
+            "clean",
             "bounds",
             "records",
             "queues",
@@ -181,6 +182,18 @@ class Store:
     def expire(self) -> int:
         """Delete all segments but the newest, as the broker's cleaning does; how many went."""
         return int(self.java.getCommitLog().deleteExpiredFile(0, 0, 0, False))
+
+    def clean(self) -> None:
+        """One run of the broker's cleaning, by hand: its schedule begins a minute after the start."""
+        self.java.executeDeleteFilesManually()
+        for method in self.java.getClass().getDeclaredMethods():
+            if str(method.getName()) == "cleanFilesPeriodically":
+                method.setAccessible(True)
+                method.invoke(self.java)
+        for method in self.java.getClass().getDeclaredMethods():
+            if str(method.getName()) == "cleanQueueFilesPeriodically":
+                method.setAccessible(True)
+                method.invoke(self.java)
 
     def bounds(self) -> dict[str, int]:
         """The log's first and end offset, as Java sees them."""

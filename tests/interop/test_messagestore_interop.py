@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import shutil
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -77,3 +80,28 @@ def test_java_reads_what_the_shell_put(java_store: OpenStore, release: str, tmp_
         sent = [hashlib.sha256(one.body).hexdigest() for one in messages if (one.topic, one.queue_id) == key]
         assert found[key] == sent
     assert rmq("verify", root, "--store-config", conf).exit_code == 0
+
+
+def files_of(root: Path) -> list[str]:
+    kinds = ("commitlog", "consumequeue", "index")
+    return sorted(one.relative_to(root).as_posix() for kind in kinds for one in (root / kind).rglob("*"))
+
+
+def test_what_java_deletes_goes_here_too(java_store: OpenStore, release: str, tmp_path: Path) -> None:
+    """Segments of four days, by hand; queues and index follow, and their first offsets are the same."""
+    root, copy = tmp_path / "store", tmp_path / "copy"
+    settings = {"deleteCommitLogFilesInterval": 1, "deleteConsumeQueueFilesInterval": 1}
+    with MessageStore.open(root, create=True, release=release, config=SIZES) as store:
+        store.put_many(traffic(0, 400))
+    old = time.time() - 4 * 86_400
+    for name in sorted(os.listdir(root / "commitlog"))[:9]:
+        os.utime(root / "commitlog" / name, (old, old))
+    shutil.copytree(root, copy)
+    with java_store(root, **java_settings(settings)) as java:
+        java.call("clean")
+        expected = {(one["topic"], one["queue"]): one["min"] for one in java.call("queues")}
+    with MessageStore.open(copy, release=release, config=SIZES | settings) as store:
+        assert store.expire().segments == 9
+        assert {key: store.offsets(*key)[0] for key in store.queues()} == expected
+    assert files_of(copy) == files_of(root)
+    assert len(os.listdir(copy / "index")) > 1
