@@ -66,7 +66,7 @@ class Index:
 class Dispatching:
     """Makes queues and index follow the log.
 
-    offset: physical offset up to which everything is dispatched. timestamp: store time (ms) of the last
+    offset: physical offset up to which queues and index have all. timestamp: store time (ms) of the last
     record in front of it. error: why it cannot go on. limit: up to where records may be dispatched now.
     """
 
@@ -78,7 +78,7 @@ class Dispatching:
         self.files = files
         self.lock = threading.RLock()
         """over queues and index, in memory and as files"""
-        self.offset = start.log.max_offset
+        self.offset = self._taken = start.log.max_offset
         self.timestamp = 0
         self.error: RmqtoolError | None = None
         self._rows = np.empty((_ROWS, ROW_WIDTH), np.int64)
@@ -135,9 +135,10 @@ class Dispatching:
 
     def _pass(self, end: int) -> None:
         try:
-            while self.offset < end and self.error is None:
+            while self._taken < end and self.error is None:
                 self._some(end)
             self._start.dispatcher.flush()
+            self.offset = self._taken  # who finds it there waits for no lock
         except RmqtoolError as error:
             self.error = error
         except OSError as error:
@@ -146,24 +147,24 @@ class Dispatching:
             self.arrived.notify_all()
 
     def _some(self, end: int) -> None:
-        """Records from `offset` on, up to `end` or as many as there is room for."""
+        """Records from `_taken` on, up to `end` or as many as there is room for."""
         size = self._start.log.size
-        position = self.offset % size
-        base = self.offset - position
-        window = self._log.read(self.offset, min(end - self.offset, max(self._need, _WINDOW)))
+        position = self._taken % size
+        base = self._taken - position
+        window = self._log.read(self._taken, min(end - self._taken, max(self._need, _WINDOW)))
         rows, status = self._rows, self._status
         self._kernels.walk(window, 0, position, size, base, int(Check.TEXT), rows, status)
         count, at, stop, expected = status[: Status.EXPECTED + 1].tolist()
         if count:
             self._start.dispatcher.take(Records(rows[:count], window, position), base)
             self.timestamp = int(rows[count - 1, Field.STORE_TIMESTAMP])
-        self.offset, self._need = base + at, 0
+        self._taken, self._need = base + at, 0
         if stop in {Stop.BLANK, Stop.END, Stop.SHORT}:
-            self.offset = base + size
+            self._taken = base + size
         elif stop == Stop.NEED_MORE and not count and expected > len(window):
             self._need = expected
         elif not count and stop != Stop.ROWS_FULL:
-            self.error = StoreIOError(f"at {self.offset} lies no record: {Stop(stop).name.lower()}")
+            self.error = StoreIOError(f"at {self._taken} lies no record: {Stop(stop).name.lower()}")
 
     def stop(self) -> None:
         """Ends the thread behind what it does."""
