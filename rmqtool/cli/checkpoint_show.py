@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from formats.checkpoint import TIMES
 from rmqtool.cli.context import Context
 from rmqtool.cli.opened import open_store
 from rmqtool.cli.options import OutputOptions, ReadOptions, StoreArgument, StoreOptions, VersionOptions
@@ -42,6 +41,7 @@ def command(
     would begin. Exit 1 when a time lies behind what the data proves, so that such a recovery would begin
     too late.
     """
+    from formats.checkpoint import TIMES
     from rmqtool.cli.proving import proven
     from rmqtool.store.required import require_log, require_root
 
@@ -119,6 +119,7 @@ def _start(plan: Any) -> dict[str, int | None] | None:
 
 
 def _page(context: Context, found: Proven, late: list[str]) -> None:
+    from formats.checkpoint import TIMES
     from rmqtool.output.sizes import human_bytes
     from rmqtool.output.tablerows import Column
 

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING
 
 from rmqtool.errors import UsageError
-from rmqtool.store.access import open_stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +40,8 @@ def key_lines(name: str) -> Iterator[str]:
 
 def _blocks(name: str) -> Iterator[bytes]:
     """Whole lines, some at a time."""
+    from rmqtool.store.access import open_stream
+
     stream: IO[bytes]
     with ExitStack() as stack:
         if name == "-":

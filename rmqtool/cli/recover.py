@@ -13,7 +13,6 @@ from rmqtool.cli.opened import open_store
 from rmqtool.cli.options import OutputOptions, ReadOptions, StoreArgument, StoreOptions, VersionOptions
 from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, UsageError
-from rmqtool.store.names import escape_name, unescape_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,6 +96,7 @@ def command(
     the store itself (--in-place --backup), which rmqtool undo takes back.
     """
     from rmqtool.cli.carrying_out import carry_out
+    from rmqtool.store.names import escape_name
 
     context = Context(output)
     parameters = {
@@ -133,6 +133,7 @@ def _check(context: Context, opened: Store, planned: Planned, read: ReadOptions)
 def _plan(context: Context, opened: Store, chosen: dict[str, Any], work: str, read: ReadOptions) -> Planned:
     from rmqtool.repair.mend.planner import KeepOptions, keep
     from rmqtool.store.access import Access
+    from rmqtool.store.names import unescape_name
 
     release = chosen["release"] or opened.release.last
     total = 3 * sum(one.size for one in opened.segments)
