@@ -104,6 +104,10 @@ COMMANDS: dict[str, Entry] = {
         "rmqtool.cli.messagestore.get", "Get messages of a queue, and with -f those that follow."
     ),
     "store topic": Entry("rmqtool.cli.messagestore.topic", "Show a topic, make it, change it or delete it."),
+    "store expire": Entry(
+        "rmqtool.cli.messagestore.expire",
+        "Delete segments older than fileReservedTime, whatever the hour, and what leads to nothing else.",
+    ),
     "pipeline verify": Entry("rmqtool.cli.pipeline.verify", "All checks over many stores, on Spark."),
     "pipeline export": Entry(
         "rmqtool.cli.pipeline.export", "Messages of many stores into one directory, on Spark."
