@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +16,6 @@ from tests.helpers import rmq
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 HUSH = "hush-Zx81Qe"
 """part of each secret"""
@@ -111,6 +112,11 @@ ASKED: dict[str, list[list[str]]] = {
     "undo": [["STORE/config/users.json"], ["STORE/plain_acl.yml"]],
     "checkpoint show": [["STORE"]],
     "checkpoint set": [["STORE"]],
+    "store init": [["NEW/store"], ["STORE"]],
+    "store put": [["STORE", "TopicTest", "--body", "x"]],
+    "store get": [["STORE", "TopicTest", "0"]],
+    "store topic": [["STORE", "TopicTest"], ["STORE", "TopicTest", "--perm", "4"]],
+    "store expire": [["STORE"]],
 }  # fmt: skip
 FORMS = ([], ["--json"], ["--format", "ndjson"], ["--format", "csv"], ["--debug"])
 
@@ -131,6 +137,8 @@ def test_no_command_shows_a_secret(
 ) -> None:
     for name in ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "RMQ_PASSWORD"):
         monkeypatch.setenv(name, f"{HUSH}-{name}")
+    if command.startswith("store "):  # others are asked about the same store
+        store = Path(shutil.copytree(store, tmp_path / "own"))
     for number, asked in enumerate(ASKED[command]):
         for form in FORMS:
             new = tmp_path / f"{number}{'-'.join(form)}"
