@@ -23,13 +23,14 @@ from rmqtool.query.index_coverage import Coverage, IndexFileView
 from rmqtool.query.lost_place import LOOKED_AT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from rmqtool.pipeline.keys.table import KeyTable
     from rmqtool.pipeline.options import SourceOptions
+    from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
 
     Row = dict[str, Any]
@@ -85,7 +86,34 @@ class ShuffleJoin:
         plans.by_item([Unit(path) for path in many], PlanTask(self._sent, self.options, index=True))
         asking = [_IndexOf.of(self.stores[note["store"]], note) for note in plans.notes if "low" in note]
         take(self.sums, [note | {"rest": []} for note in plans.notes])
+        self._note_lost({note["store"]: note["not_used"] for note in plans.notes if note.get("not_used")})
         return self._compared(asking) if asking else []
+
+    def _note_lost(self, unused: Mapping[str, Iterable[str]]) -> None:
+        """Counts the places without a record to which items lead in files that do not answer, by store."""
+        from pyspark.sql import functions as f
+
+        files = [
+            (path, file)
+            for path, names in unused.items()
+            for file in self.stores[path].index_files()
+            if file.shown in names
+        ]
+        if not files:
+            return
+        units = [
+            ItemUnit(path, self._paths.index(path), file.path, number, first, first + _ITEMS)
+            for number, (path, file) in enumerate(files)
+            for first in _firsts(file)
+        ]
+        items = Made(self.session, PROBES)
+        items.by_item(units, self._task(ItemTask))
+        found = items.rows.join(self.wanted.select("code"), "code", "left_semi")
+        places = _kept(found.select("store", "physical_offset").distinct())
+        picked = self._near(places, self._comparing(), PROBES)
+        take(self.sums, picked.notes)
+        lost = picked.rows.where(f.col("kind") >= Kind.MISSING)
+        self._count(self._settled(lost, "store", "physical_offset"))
 
     def _compared(self, asking: Sequence[_IndexOf]) -> list[DataFrame]:
         from pyspark.sql import functions as f
@@ -95,8 +123,7 @@ class ShuffleJoin:
         for one in asking:
             for view in one.asked(self.asked.window):
                 place = one.path, self._paths.index(one.path), view.file.path, len(names)
-                ends = range(1, view.file.size // sizeof(Item) + 2, _ITEMS)
-                units += [ItemUnit(*place, first, first + _ITEMS) for first in ends]
+                units += [ItemUnit(*place, first, first + _ITEMS) for first in _firsts(view.file)]
                 names.append((one.path, view.file.shown))
         items = Made(self.session, PROBES)
         broken = {note["file"]: note["error"] for note in items.by_item(units, self._task(ItemTask))}
@@ -237,6 +264,11 @@ class _IndexOf:
             "not_used": dict(errors),
             "rest": Coverage(used).uncovered(*self.span),
         }
+
+
+def _firsts(file: StoreFile) -> range:
+    """The first items of the parts of a file that one task reads each."""
+    return range(1, file.size // sizeof(Item) + 2, _ITEMS)
 
 
 def _kept(frame: DataFrame) -> DataFrame:
