@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from tests.bench.data import BenchLog
 
 CROSS_TARGET = 3.0
-"""CPU time of a cross-check at most, in units of the log pass, which takes half of what it took when 1 was the
-target; 1 is not met since then"""
+"""CPU time of a cross-check at most, in units of the log pass, which takes half of what it took when 1 was
+the target; 1 is not met since then"""
 
 ROUNDS = 5
 
