@@ -13,7 +13,7 @@ PAGE = Path(__file__).parent / "consequences.md"
 HEAD = """\
 # Consequences
 
-What `rmqtool doctor` foretells of a start. Codes are stable. Severities: **error**, the start costs
+What `rmqtool doctor` predicts of a start. Codes are stable. Severities: **error**, the start costs
 something, or there is none: the store is not safe to start, and every unsafe one has an error that says why;
 **warning**, the start itself costs nothing, but something will be missed, or go wrong later; **note**, worth
 knowing, as a sound store may look like that too.

@@ -8,6 +8,7 @@ docs/format/index.md.
 from __future__ import annotations
 
 import codecs
+from operator import mul
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 INT_MIN = -(1 << 31)
 _REPLACEMENT = "\ufffd"
 _REPLACE_LIKE_JAVA = "formats.java"
+_POWERS = [pow(31, power, 1 << 32) for power in range(64)]
+"""what each character of a short text counts in its hash, the last one first"""
 
 
 def to_i32(value: int) -> int:
@@ -41,6 +44,8 @@ def utf16_length(text: str) -> int:
 
 def java_hash(text: str) -> int:
     """`String#hashCode` as a signed 32-bit number."""
+    if len(text) <= len(_POWERS) and text.isascii():
+        return to_i32(sum(map(mul, text.encode()[::-1], _POWERS)))
     h = 0
     for unit in utf16_units(text):
         h = (31 * h + unit) & 0xFFFFFFFF

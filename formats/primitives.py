@@ -245,6 +245,10 @@ class Flat:
         self.size = self._struct.size
         self.pack_ordered = self._struct.pack
         """as `pack`, of the values in the order of `names`"""
+        self.unpack_from = self._struct.unpack_from
+        """the values in that order, from a place in some bytes on"""
+        self.iter_unpack = self._struct.iter_unpack
+        """the values of one after the other in some bytes"""
 
     def _letters(self, dtype: np.dtype[Any], prefix: str) -> str:
         letters, at = "", 0

@@ -96,8 +96,12 @@ def decode(raw: bytes) -> dict[str, str]:
     becomes U+FFFD as in Java. Splitting before decoding is the same as Java's order, because a separator is
     never swallowed by an ill-formed sequence.
     """
+    raw = bytes(raw)
+    if raw.isascii():
+        pairs = [part.partition("\x01") for part in raw.decode().split("\x02")]
+        return {name: value for name, _, value in pairs if name and value}
     found: dict[str, str] = {}
-    for part in bytes(raw).split(_END):
+    for part in raw.split(_END):
         name, separator, value = part.partition(_NAME)
         if name and separator and value:
             found[java_utf8_decode(name)[0]] = java_utf8_decode(value)[0]

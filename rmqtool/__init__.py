@@ -1,4 +1,4 @@
-"""Inspects, mends and queries Apache RocketMQ store directories, one or many, without a broker.
+"""Inspects, repairs and queries Apache RocketMQ store directories, one or many, without a broker.
 
 From Python, the records of a store as Arrow:
 
@@ -8,7 +8,7 @@ From Python, the records of a store as Arrow:
     for batch in rmqtool.scan(store, columns=["topic", "queue_id", "store_timestamp"]):
         ...  # pyarrow.RecordBatch
 
-These functions read and never write into a store; it is mended from the command line. `MessageStore` is the
+These functions read and never write into a store; it is repaired from the command line. `MessageStore` is the
 store itself, to put messages and get them (docs/message-store.md). Names are loaded when they are used, so
 that importing the package costs nothing.
 """

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+ABANDONED = "rmqtool-abandoned"
+"""name of a thread in a library's call that answers no interrupt: the program ends without it"""
+
+
 class ExitCode(IntEnum):
     """What a script may rely on after a command ended."""
 

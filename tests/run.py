@@ -135,13 +135,14 @@ def usual() -> list[Step]:
     return [
         *checks(),
         Step("benches", "1 minute", benches, "python3 tests/run.py -m 'bench and not full' --lf tests/bench"),
-        Step("tests", "6 minutes", tests, "python3 tests/run.py --lf"),
+        Step("tests", "10 minutes", tests, "python3 tests/run.py --lf"),
     ]
 
 
 def fast() -> list[Step]:
     """Lint, types, and of every room what needs neither Spark nor a real store nor seconds."""
-    tests = (*PYTEST, *WORKERS, "--few", "-m", "not full and not bench and not packaging and not interop")
+    quick = "not full and not bench and not packaging and not interop"
+    tests = (*PYTEST, *WORKERS, "--few", "-m", quick)
     return [*checks(), Step("tests", "1 minute", tests, "python3 tests/run.py --few --lf")]
 
 
@@ -219,7 +220,7 @@ def main() -> None:
             "--fast": ("Checks for whoever edits, about 2 minutes", fast),
             "--full": ("All that other runs leave out, resumed", lambda: full(rest)),
             "--explore": ("Property tests with a random seed", lambda: explore(rest)),
-            None: ("All that a change must pass, about 8 minutes on two quiet cores", usual),
+            None: ("All that a change must pass, about 13 minutes on two cores", usual),
         }
         about, steps = chosen[mode]
         announce(about, steps())

@@ -40,6 +40,8 @@ for _name, _examples in EXAMPLES.items():
 
 ON_SPARK = ("tests/pipeline/", "tests/interop/test_stream_interop.py")
 """tests that share a session of Spark, which takes longer to start than most of them"""
+WITH_JAVA = ("tests/interop/",)
+"""tests that share the JVMs of two releases, and mostly wait for them"""
 GOLDEN = re.compile(r"\b[bv]\d{3}-([a-z0-9-]+)")
 FEW = 1
 LONG = (
@@ -172,7 +174,8 @@ def beyond_a_few(names: list[str]) -> set[str]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
-    """`--dist loadfile`, but all tests on Spark go to one process, and files in the order of `LONGEST`."""
+    """`--dist loadfile`, in the order of `LONGEST`; all tests on Spark go to one process, those with real
+    stores to another."""
     if config.getvalue("dist") != "loadfile":
         return None
     config.option.loadscopereorder = False
@@ -180,7 +183,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Schedul
 
     class OneSession(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "spark" if nodeid.startswith(ON_SPARK) else super()._split_scope(nodeid)
+            if nodeid.startswith(ON_SPARK):
+                return "spark"
+            return "java" if nodeid.startswith(WITH_JAVA) else super()._split_scope(nodeid)
 
     return OneSession(config, log)
 

@@ -33,12 +33,20 @@ def of_topic(run: Records, topic: str) -> Flags:
     return found
 
 
-def properties_match(run: Records, kernels: Kernels, wanted: Flags, pattern: str) -> Flags:
-    """Which of the wanted records have properties that match a regular expression."""
+def properties_match(
+    run: Records, kernels: Kernels, wanted: Flags, pattern: str, only: str | None = None
+) -> Flags:
+    """Which of the wanted records have properties that match a regular expression.
+
+    only: a name that stands in them just once; of equal ones the last counts.
+    """
     import pyarrow.compute as pc
 
     lengths = np.ascontiguousarray(np.maximum(run.rows[:, Field.PROPERTIES_LENGTH], 0))
     places = np.ascontiguousarray(run.rows[:, Field.PROPERTIES_POSITION]) - run.origin
     raw = text.binary(kernels, run.window, places, np.where(wanted, lengths, 0), np.ones(len(wanted), bool))
     found = pc.match_substring_regex(raw, pattern).to_numpy(zero_copy_only=False)
-    return np.asarray(found, np.bool_)
+    matched = np.asarray(found, np.bool_)
+    if only is not None:
+        matched &= pc.count_substring(raw, f"{only}\x01").to_numpy(zero_copy_only=False) == 1
+    return matched

@@ -2,200 +2,259 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol
+from enum import Enum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from formats.commitlog import SysFlag
 from rmqtool.broker.queue_records import NO_CODE, QueueRecords
-from rmqtool.scan import text
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import Column, Field, Issue
-from rmqtool.scan.multi import extra_rows, inner_batches
+from rmqtool.scan.fields import Column, Field
+from rmqtool.scan.lanes import Lanes
+from rmqtool.scan.multi import MultiDispatch, extra_rows, inner_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
     import numpy.typing as npt
 
-    from rmqtool.broker.settings import StartSettings
-    from rmqtool.broker.traits import Traits
+    from rmqtool.broker.file_rules import FileRules
     from rmqtool.scan.kernel_types import Kernels
 
     Flags = npt.NDArray[np.bool_]
     Ints = npt.NDArray[np.int64]
+    Key = tuple[str, int]
 
-_FIELDS = (
-    (Column.SLOT, Field.QUEUE_OFFSET),
-    (Column.OFFSET, Field.STORED_PHYSICAL_OFFSET),
-    (Column.SIZE, Field.STORE_SIZE),
-    (Column.TIME, Field.STORE_TIMESTAMP),
-)
 CHUNK_ROWS = 1 << 18
-"""records that are handed over together, so that many queues cost little; 10 MiB of columns"""
+"""records that are handed over together, so that many queues cost little; 14 MiB of columns"""
 
 
 class MultiDispatchError(Exception):
     """A list of queue offsets holds what is no number: dispatching throws there, at every try."""
 
 
-class QueueLike(Protocol):
-    """What a dispatched run is appended to."""
+class Codes(Enum):
+    """Which tags codes records get; the others have `NO_CODE`."""
 
-    def append(self, run: QueueRecords) -> None:
-        """Takes records in the order of the log."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Topic code and queue id of some records, `fields.Column` of them, and the rest of `QueueRecords`."""
-
-    topics: Ints
-    queue_ids: Ints
-    columns: Ints
-    in_place: Flags
-    first: Ints
-    counts: Ints
-    own: Flags
+    NONE = 0
+    HASHES = 1
+    """of tags; not the times at which delayed messages are delivered, which the broker's delays decide"""
+    ALL = 2
 
 
 class Dispatcher:
-    """Collects records and appends them to their queues; call `flush` before the queues are looked at.
+    """Collects records and hands them to their queues; call `flush` before the queues are looked at.
 
-    queue_of: the queue of a topic and number, made when there is none (`#findOrCreateConsumeQueue`).
-    is_batch: whether the queues of a topic are batch queues; it is told that some record of it is an inner
-    batch, which a broker takes for batch topics only. codes_of: the tags codes of a run.
+    append: takes the records of a queue, in the order of the log; columns are overwritten afterwards.
+    multi_dispatch: which records feed further queues; lmq: see `extra_rows`. levels: delays in ms by level,
+    the broker's defaults when not given. is_batch: whether the queues of a topic are batch queues (None: no
+    topic's); it is told that some record of it is an inner batch, which a broker takes for batch topics only.
+
+    by_place: as `rebuild` wants it, not as a broker does: units lead to where records lie and not to where
+    they state; topics that are not UTF-8 get no queue, numbers that are none no unit.
     """
 
     def __init__(
         self,
-        queue_of: Callable[[str, int], QueueLike],
-        is_batch: Callable[[str, bool], bool],
+        append: Callable[[Key, QueueRecords], object],
         kernels: Kernels,
-        traits: Traits,
-        settings: StartSettings,
-        codes_of: Callable[[Records, int], Ints] | None = None,
+        *,
+        multi_dispatch: MultiDispatch = MultiDispatch.NONE,
+        lmq: bool = False,
+        levels: Mapping[int, int] | None = None,
+        is_batch: Callable[[str, bool], bool] | None = None,
+        codes: Codes = Codes.ALL,
+        by_place: bool = False,
     ) -> None:
-        self._queue_of = queue_of
-        self._codes_of = codes_of
-        self._is_batch = is_batch
+        self._append = append
         self._kernels = kernels
-        self._traits = traits
-        self._settings = settings
-        self._codes: dict[str, int] = {}
-        self._parts: list[_Part] = []
+        self._multi_dispatch, self._lmq = multi_dispatch, lmq
+        self._is_batch = is_batch
+        self._codes = codes
+        self._by_place = by_place
+        self._lanes = Lanes(
+            kernels, CHUNK_ROWS, levels, any_topic=not by_place, delivery_times=codes is Codes.ALL
+        )
+        self._kinds: dict[str, bool] = {}
+        """whether a topic is one of batch queues"""
+        self._judged = 0
+        """lanes whose topic is in `_kinds`"""
+        self._in_place: Flags | None = None
+        self._batches: tuple[Ints, Ints] | None = None
+        """first queue offset and number of messages by column, where some are batches"""
+        self._further: dict[Key, list[tuple[Ints, Ints]]] = {}
+        """by queue, of the units that come by multi-dispatch: columns of their records, queue offsets"""
         self._waiting = 0
+        """such units"""
         self.dispatched = 0
         """records that were handed over, those without a unit included"""
         self.covered: tuple[int, int] | None = None
-        """smallest and largest physical offset among them"""
+        """smallest and largest physical offset that they state"""
         self.watch: Callable[[Records, int], object] | None = None
         """told every run that is handed over, for who asks what the files hold afterwards"""
         self.unlisted = 0
         """records whose lists of queues and of offsets differ in length: those queues get nothing"""
+        self.numberless = 0
+        """entries of such lists without a number"""
 
     def take(self, run: Records, base: int) -> None:
-        """A run of records that are dispatched; `base`: physical offset of the file's first byte."""
+        """A run of records, made with `Check.TEXT`; base: physical offset of the file's first byte.
+
+        Raises `MultiDispatchError`, not with `by_place`.
+        """
         rows = run.rows
         if self.watch is not None:
             self.watch(run, base)
         self.dispatched += len(rows)
-        if len(rows):
-            offsets = rows[:, Field.STORED_PHYSICAL_OFFSET]
-            low, high = self.covered or (int(offsets[0]), int(offsets[0]))
-            self.covered = min(low, int(offsets.min())), max(high, int(offsets.max()))
-        kind = rows[:, Field.SYS_FLAG] & int(SysFlag.TRANSACTION_MASK)
-        wants = (kind != int(SysFlag.PREPARED)) & (kind != int(SysFlag.ROLLBACK))
-        if not wants.all():
-            run = Records(rows[wants], run.window, run.origin)
-        if len(run.rows):
-            self._add(run, base)
+        for start in range(0, len(rows), CHUNK_ROWS):
+            self._take(Records(rows[start : start + CHUNK_ROWS], run.window, run.origin), base)
 
-    def _add(self, run: Records, base: int) -> None:
-        rows = run.rows
-        topics = self._topics(run)
-        columns = np.zeros((len(Column), len(rows)), np.int64)
-        columns[[column for column, _ in _FIELDS]] = rows[:, [field for _, field in _FIELDS]].T
-        columns[Column.CODE] = NO_CODE if self._codes_of is None else self._codes_of(run, base)
-        part = _Part(
-            topics,
-            rows[:, Field.QUEUE_ID].copy(),
-            columns,
-            rows[:, Field.STORED_PHYSICAL_OFFSET] == rows[:, Field.POSITION] + base,
-            *self._batches(run, topics, columns[Column.SLOT]),
-            np.ones(len(rows), np.bool_),
-        )
-        self._parts.append(part)
-        self._waiting += len(rows)
-        if self._settings.multi_dispatch:
-            self._multiply(run, part)
-        if self._waiting >= CHUNK_ROWS:
+    def _take(self, run: Records, base: int) -> None:
+        lanes = self._lanes
+        if len(lanes) + len(run.rows) > CHUNK_ROWS or self._waiting > CHUNK_ROWS:
             self.flush()
+        before = len(lanes)
+        for _ in lanes.take(run, base):
+            pass  # the columns are exactly full; the next run empties them
+        here = slice(before, len(lanes))
+        if not self._by_place:
+            self._lead_where_stated(run, here)
+        if self._codes is Codes.NONE:
+            lanes.columns[Column.CODE, here] = NO_CODE
+        elif self._codes is Codes.HASHES and lanes.delayed:
+            delayed = np.isin(lanes.columns[Column.LANE, here], list(lanes.delayed))
+            lanes.columns[Column.CODE, here][delayed] = NO_CODE
+        if self._is_batch is not None:
+            self._set_batches(run, here, self._is_batch)
+        if self._multi_dispatch is not MultiDispatch.NONE:
+            self._multiply(run, here)
 
-    def _multiply(self, run: Records, part: _Part) -> None:
-        """Adds the units of the queues that records name besides their own."""
-        names = list(self._codes)
-        extra = extra_rows(
-            run, part.topics, names, self._kernels, self._traits.multi_dispatch, lmq=self._settings.lmq
-        )
-        if extra.stuck:
+    def _lead_where_stated(self, run: Records, here: slice) -> None:
+        columns = self._lanes.columns[:, here]
+        offsets = np.ascontiguousarray(run.rows[:, Field.STORED_PHYSICAL_OFFSET])
+        low, high = self.covered or (int(offsets[0]), int(offsets[0]))
+        self.covered = min(low, int(offsets.min())), max(high, int(offsets.max()))
+        stated = offsets[columns[Column.OWNER]]
+        in_place = stated == columns[Column.OFFSET]
+        if not in_place.all():
+            if self._in_place is None:
+                self._in_place = np.ones(CHUNK_ROWS, np.bool_)
+            self._in_place[here] = in_place
+            columns[Column.OFFSET] = stated
+
+    def _set_batches(self, run: Records, here: slice, is_batch: Callable[[str, bool], bool]) -> None:
+        """First queue offset and number of messages of records that go to batch queues."""
+        columns, keys, kinds = self._lanes.columns[:, here], self._lanes.keys, self._kinds
+        for topic, _ in keys[self._judged :]:
+            if topic not in kinds:
+                kinds[topic] = is_batch(topic, False)
+        self._judged = len(keys)
+        inner = (run.rows[columns[Column.OWNER], Field.SYS_FLAG] & int(SysFlag.INNER_BATCH)) != 0
+        if inner.any():
+            for topic in {keys[lane][0] for lane in np.unique(columns[Column.LANE, inner]).tolist()}:
+                kinds[topic] = kinds[topic] or is_batch(topic, True)
+        if not any(kinds.values()):
+            return
+        if self._batches is None:
+            self._batches = np.empty(CHUNK_ROWS, np.int64), np.ones(CHUNK_ROWS, np.int64)
+            self._batches[0][: here.start] = self._lanes.columns[Column.SLOT, : here.start]
+        bases, counts = (one[here] for one in self._batches)
+        bases[:], counts[:] = columns[Column.SLOT], 1
+        wanted = [lane for lane in np.unique(columns[Column.LANE]).tolist() if kinds[keys[lane][0]]]
+        places = np.flatnonzero(np.isin(columns[Column.LANE], wanted))
+        if places.size:
+            every, ones = np.ones(len(places), np.bool_), np.ones(len(places), np.int64)
+            records = Records(run.rows[columns[Column.OWNER, places]], run.window, run.origin)
+            bases[places], counts[places] = inner_batches(records, every, bases[places], ones, self._kernels)
+
+    def _multiply(self, run: Records, here: slice) -> None:
+        """Units of the queues that records name besides their own."""
+        if not self._kernels.building.feeds_further_queues(run.window, run.origin, run.rows):
+            return
+        columns, keys = self._lanes.columns[:, here], self._lanes.keys
+        records = Records(run.rows[columns[Column.OWNER]], run.window, run.origin)
+        there, topics = np.unique(columns[Column.LANE], return_inverse=True)
+        names = [keys[lane][0] for lane in there.tolist()]
+        extra = extra_rows(records, topics, names, self._kernels, self._multi_dispatch, lmq=self._lmq)
+        if extra.stuck and not self._by_place:
             raise MultiDispatchError
         self.unlisted += extra.unlisted
-        if len(extra.records):
-            codes = [self._codes.setdefault(name, len(self._codes)) for name in extra.names]
-            which = extra.records
-            columns = part.columns[:, which]
-            columns[Column.SLOT] = extra.slots
-            self._parts.append(
-                _Part(
-                    np.array(codes, np.int64)[extra.name_of],
-                    extra.queue_ids,
-                    columns,
-                    part.in_place[which],
-                    extra.slots,
-                    np.ones(len(which), np.int64),
-                    np.zeros(len(which), np.bool_),
-                )
-            )
-            self._waiting += len(which)
-
-    def _batches(self, run: Records, topics: Ints, slots: Ints) -> tuple[Ints, Ints]:
-        """First queue offset and number of messages in each record; one, at its slot, unless it says more."""
-        ones = np.ones(len(slots), np.int64)
-        inner = np.zeros(len(self._codes), np.bool_)
-        inner[topics[(run.rows[:, Field.SYS_FLAG] & int(SysFlag.INNER_BATCH)) != 0]] = True
-        kinds = [self._is_batch(name, bool(seen)) for name, seen in zip(self._codes, inner, strict=True)]
-        batch = np.array(kinds, np.bool_)[topics]
-        return inner_batches(run, batch, slots, ones, self._kernels) if batch.any() else (slots, ones)
-
-    def _topics(self, run: Records) -> Ints:
-        """A small number for each topic, the same all through the log."""
-        rows = run.rows
-        places = np.ascontiguousarray(rows[:, Field.TOPIC_POSITION]) - run.origin
-        lengths = np.ascontiguousarray(rows[:, Field.TOPIC_LENGTH])
-        ill = (rows[:, Field.ISSUES] & int(Issue.TOPIC_UTF8)) != 0
-        present = np.ones(len(rows), np.bool_)
-        encoded = text.strings(self._kernels, run.window, places, lengths, present, ill).dictionary_encode()
-        known = [self._codes.setdefault(name, len(self._codes)) for name in encoded.dictionary.to_pylist()]
-        codes: Ints = np.array(known, np.int64)[encoded.indices.to_numpy()]
-        return codes
+        self.numberless += extra.stuck
+        self._waiting += len(extra.records)
+        order = np.lexsort((extra.queue_ids, extra.name_of))
+        changes = (np.diff(extra.name_of[order]) != 0) | (np.diff(extra.queue_ids[order]) != 0)
+        for which in np.split(order, np.flatnonzero(changes) + 1) if len(order) else ():
+            key = extra.names[extra.name_of[which[0]]], int(extra.queue_ids[which[0]])
+            places = here.start + extra.records[which]
+            self._further.setdefault(key, []).append((places, extra.slots[which]))
 
     def flush(self) -> None:
-        """Appends what was collected."""
-        if not self._parts:
+        """Hands over what was collected."""
+        further, self._further, self._waiting = self._further, {}, 0
+        try:
+            for key, chosen in self._groups():
+                self._hand_over(key, chosen, further.pop(key, []))
+            for key, parts in further.items():
+                self._hand_over(key, np.empty(0, np.int64), parts)
+        finally:
+            self._lanes.clear()
+            self._in_place = self._batches = None
+
+    def _groups(self) -> Iterator[tuple[Key, Ints]]:
+        """Queues and the columns of their records; topics that decode to the same name are one."""
+        groups = self._lanes.groups()
+        if not self._lanes.decoded:
+            yield from groups
             return
-        topics, queue_ids, columns, in_place, first, counts, own = (
-            np.concatenate([getattr(part, name) for part in self._parts], axis=-1) for name in _Part.__slots__
+        found: dict[Key, Ints] = {}
+        for key, chosen in groups:
+            found[key] = np.sort(np.concatenate([found[key], chosen])) if key in found else chosen.copy()
+        yield from found.items()
+
+    def _hand_over(self, key: Key, chosen: Ints, parts: list[tuple[Ints, Ints]]) -> None:
+        """Records that name the queue as their own, and units from others, in the order of the log."""
+        columns = self._lanes.columns
+        if self._is_batch is not None and key[0] not in self._kinds:
+            self._kinds[key[0]] = self._is_batch(key[0], False)
+        if self._kinds.get(key[0]):
+            if len(chosen):  # no other record has an entry in a batch queue
+                self._append(key, QueueRecords(columns, chosen, self._in_place, *(self._batches or ())))
+            return
+        if not parts:
+            self._append(key, QueueRecords(columns, chosen, self._in_place))
+            return
+        places = np.concatenate([chosen, *(one for one, _ in parts)])
+        own = np.arange(len(places)) < len(chosen)
+        order = np.lexsort((~own, places))  # of one record its own unit comes first
+        places, slots = (
+            places[order],
+            np.concatenate([columns[Column.SLOT, chosen], *(one for _, one in parts)]),
         )
-        self._parts, self._waiting = [], 0
-        order = np.lexsort((queue_ids, topics))
-        changes = (np.diff(topics[order]) != 0) | (np.diff(queue_ids[order]) != 0)
-        borders = [0, *(np.flatnonzero(changes) + 1).tolist(), len(order)]
-        names = list(self._codes)
-        for start, end in pairwise(borders):
-            which = order[start:end]
-            queue = self._queue_of(names[topics[which[0]]], int(queue_ids[which[0]]))
-            queue.append(QueueRecords(columns, which, in_place, first, counts, own[which]))
+        merged = columns[:, places]
+        merged[Column.SLOT] = slots[order]
+        in_place = None if self._in_place is None else self._in_place[places]
+        self._append(key, QueueRecords(merged, np.arange(len(places)), in_place, own=own[order]))
+
+
+def dispatcher_by_place(
+    append: Callable[[Key, QueueRecords], object], rules: FileRules, kernels: Kernels
+) -> Dispatcher:
+    """For queues that are built by these rules from whatever lies in a log."""
+    batches = rules.batch_topics
+    return Dispatcher(
+        append,
+        kernels,
+        multi_dispatch=rules.multi_dispatch,
+        lmq=rules.lmq,
+        levels=rules.levels,
+        is_batch=(lambda topic, _: topic in batches) if batches else None,
+        by_place=True,
+    )
+
+
+def wants_unit(rows: Ints) -> Flags:
+    """Which records want a unit: not prepared and rolled back ones (`#dispatch`)."""
+    kind = rows[:, Field.SYS_FLAG] & int(SysFlag.TRANSACTION_MASK)
+    wanted: Flags = (kind != int(SysFlag.PREPARED)) & (kind != int(SysFlag.ROLLBACK))
+    return wanted

@@ -31,6 +31,8 @@ from formats.primitives import HostV4, HostV6, sizeof
 from rmqtool.scan.fields import ROW_WIDTH, Field
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from rmqtool.scan.kernel_types import Kernels
@@ -102,13 +104,23 @@ class MessageColumns:
         rows[:, Field.STORE_SIZE] = sizes
         return sizes
 
-    def write(self, places: Ints, out: Bytes, kernels: Kernels, *, crc_trailer: bool = False) -> None:
+    def write(
+        self,
+        places: Ints,
+        out: Bytes,
+        kernels: Kernels,
+        *,
+        crc_trailer: bool = False,
+        sizes: Ints | None = None,
+    ) -> None:
         """Writes the records to their places (bytes) of `out`, which must have room for them.
 
-        crc_trailer: the properties end with the bytes that `formats.crc_trailer.reserve` keeps free.
-        Raises `FormatError` as `sizes` does, and where a record does not lie in `out` or lies in another.
+        sizes: of these rows, where they were asked for. crc_trailer: the properties end with the bytes
+        that `formats.crc_trailer.reserve` keeps free. Raises `FormatError` as `sizes` does, and where a
+        record does not lie in `out` or lies in another.
         """
-        sizes = self.sizes()
+        if sizes is None:
+            sizes = self.sizes()
         _within("record", out, places, sizes)
         ends = places + sizes
         if (places[1:] < ends[:-1]).any():  # not one behind the other
@@ -131,6 +143,14 @@ def _refuse(wrong: Any, field: str, why: str) -> None:
         raise FormatError(f"message {int(np.argmax(wrong))}: {why}", field)
 
 
+def header_packer(sys_flag: int) -> Callable[..., bytes]:
+    """Packs the fields of a record in front of its body, in the order of `formats.commitlog.FLAT_HEADERS`.
+
+    Raises `struct.error` for what has no room in its field.
+    """
+    return _HEADER_OF[sys_flag & (_V6[0] | _V6[1])]
+
+
 def encode_record(
     fields: tuple[int, ...],
     queue_id: int,
@@ -148,7 +168,7 @@ def encode_record(
     the topic, length and bytes of the properties. Raises `FormatError` for what has no room in its field.
     """
     size, magic, crc, flags, flag, reconsume_times, prepared = fields
-    pack = _HEADER_OF[flags & (_V6[0] | _V6[1])]
+    pack = header_packer(flags)
     try:
         header = pack(
             size,

@@ -71,8 +71,8 @@ class StoreFiles:
         """See `FileWriter.write`; the time of the file is that of the writing, as with a broker."""
         del time
         with _named(path):
-            descriptor = self._descriptor(path, size)
             view = memoryview(data)  # type: ignore[arg-type]
+            descriptor = self._descriptor(path, size, b"" if position else view)
             while view:
                 done = os.pwrite(descriptor, view, position)
                 view, position = view[done:], position + done
@@ -106,14 +106,14 @@ class StoreFiles:
     def _at(self, path: str) -> str:
         return f"{self._root.here}/{path}"
 
-    def _descriptor(self, path: str, size: int) -> int:
+    def _descriptor(self, path: str, size: int, head: memoryview | bytes = b"") -> int:
         if path in self._open:
             self._open.move_to_end(path)
             return self._open[path]
         try:
             descriptor = open_for_writing(self._at(path))
         except FileNotFoundError:
-            descriptor = self._create(path, size)
+            descriptor = self._create(path, size, head)
         self._open[path] = descriptor
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
@@ -125,7 +125,7 @@ class StoreFiles:
             os.close(self._open.popitem(last=False)[1])
         return descriptor
 
-    def _create(self, path: str, size: int) -> int:
+    def _create(self, path: str, size: int, head: memoryview | bytes) -> int:
         folders = path.split("/")[:-1]
         for depth in range(1, len(folders) + 1):
             with (
@@ -134,7 +134,7 @@ class StoreFiles:
             ):
                 os.mkdir(name, dir_fd=folder)
                 self._renamed.add("/".join(folders[: depth - 1]))
-        descriptor = create_sized(self._at(path), size)
+        descriptor = create_sized(self._at(path), size, head=head)
         self._renamed.add("/".join(folders))
         return descriptor
 

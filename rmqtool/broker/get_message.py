@@ -8,19 +8,22 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import cache, partial
+from itertools import chain, count, islice, repeat
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from formats.consumequeue import PRE_BLANK_SIZE
-from rmqtool.broker.queue_view import slots_of
+from formats.consumequeue import PRE_BLANK_SIZE, Unit
+from formats.primitives import Flat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from rmqtool.broker.queue_view import Units
     from rmqtool.broker.traits import Traits
 
     Passes = Callable[[int, int, int], bool]
+    Looked = tuple[int, tuple[int, int, int], int]
+    """queue offset, physical offset, size and tags code, and messages of a unit"""
 
 
 class GetMessageStatus(StrEnum):
@@ -37,8 +40,7 @@ class GetMessageStatus(StrEnum):
 
 
 _MAX_PULL_BYTES = 128 << 20
-_TOGETHER = 64
-"""units that are looked at together"""
+_UNIT = Flat(Unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,10 @@ class ServedLog(Protocol):
 
     def holds(self, physical_offset: int, size: int) -> bool:
         """Whether so many bytes from there on lie in one file."""
+        ...
+
+    def extent(self, physical_offset: int) -> tuple[int, int]:
+        """Where the data of the file around a place begins and ends; twice 0 without one."""
         ...
 
     def file_behind(self, physical_offset: int) -> int:
@@ -122,8 +128,7 @@ class ServedQueue(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Delivered:
+class Delivered(NamedTuple):
     """One record of the answer: queue offset, size, messages and tags code from its unit.
 
     foreign: it is not that unit's. 4.x delivers bytes from the start of the oldest file for a unit with
@@ -136,6 +141,10 @@ class Delivered:
     messages: int = 1
     tags_code: int = 0
     foreign: bool = False
+
+
+_delivered: Callable[[tuple[Any, ...]], Delivered] = partial(tuple.__new__, Delivered)
+"""as `Delivered._make`, in half the time"""
 
 
 @dataclass(slots=True)
@@ -197,53 +206,82 @@ class _Scan:
     ) -> None:
         self.view, self.answer, self.offset, self.count = view, answer, offset, count
         self.passes, self.limits = passes, limits
-        self.bytes = 0
-        self.messages = 0
         self.removed_until: int | None = None
         self.damaged = False
-        self.hot, self.high = limits.hot, view.log.high
 
     def run(self) -> None:
         """Fills the answer."""
-        answer, view = self.answer, self.view
-        reach = max(self.limits.filtered, self.count * view.width)
-        found = view.slice_from(self.offset, reach // view.width + 1)
+        answer, view, offset, count = self.answer, self.view, self.offset, self.count
+        reach = max(self.limits.filtered, count * view.width)
+        most, few = reach // view.width + 1, max(count, 0) + 1
+        found = view.slice_from(offset, min(few, most))
         if found is None:
             answer.status = GetMessageStatus.OFFSET_FOUND_NULL
-            answer.next_begin_offset = view.next_file_offset(self.offset)
+            answer.next_begin_offset = view.next_file_offset(offset)
             return
-        answer.status, answer.next_begin_offset = GetMessageStatus.NO_MATCHED_MESSAGE, self.offset
-        for slot, unit in zip(slots_of(*found), _plain(found[1]), strict=True):
-            if (slot - self.offset) * view.width >= reach or slot >= answer.max_offset:
+        answer.status = GetMessageStatus.NO_MATCHED_MESSAGE
+        log, counts_batches = view.log, view.traits.pull_counts_batches
+        low, high, hot, top = log.low, log.high, self.limits.hot, answer.max_offset
+        behind, back, taken, messages = offset, 0, 0, 0
+        begin = end = 0
+        """of the file that has the record delivered last, 0 where each is to be looked for"""
+        for slot, (physical_offset, size, tags_code), number in self.units(found, few, most):
+            if (slot - offset) * view.width >= reach or slot >= top:
                 break
-            physical_offset, size, tags_code, number = unit
-            if self.is_full(physical_offset, size, number):
+            most_bytes, most_messages = (
+                self.limits.in_memory if high - physical_offset <= hot else self.limits.on_disk
+            )
+            if taken and (  # `DefaultMessageStore#isTheBatchFull`
+                messages + (number if counts_batches else 1) > count
+                or messages >= most_messages
+                or taken + size > most_bytes
+                or (counts_batches and max(taken + size, taken + 1) > _MAX_PULL_BYTES)
+            ):
                 break
-            answer.next_begin_offset = slot + number
-            answer.suggest_pulling_from_slave = self.high - physical_offset > self.hot
-            self.take(slot, physical_offset, size, tags_code, number)
+            behind, back = slot + number, high - physical_offset
+            if not (begin <= physical_offset and 0 < size <= end - physical_offset):
+                if not self.is_there(slot, physical_offset, size, tags_code, taken):
+                    begin = end = 0
+                    continue
+                if self.passes is None:
+                    begin, end = log.extent(physical_offset)
+            taken += size
+            messages += number
+            foreign = physical_offset == 0 < low
+            answer.delivered.append(_delivered((slot, physical_offset, size, number, tags_code, foreign)))
+        answer.next_begin_offset, answer.suggest_pulling_from_slave = behind, back > hot
 
-    def take(self, slot: int, physical_offset: int, size: int, tags_code: int, number: int) -> None:
-        """Delivers the record of a unit, or notes why not."""
+    def units(self, found: tuple[int, Units], few: int, most: int) -> Iterator[Looked]:
+        """The units of a slice of at most `few`, and behind them those of one of `most`."""
+        return chain.from_iterable(self.slices(found, few, most))
+
+    def slices(self, found: tuple[int, Units], few: int, most: int) -> Iterator[Iterable[Looked]]:
+        """See `units`; the second is asked for when the first does not do."""
+        yield _looked(*found)
+        done = len(found[1])
+        more = self.view.slice_from(self.offset, most) if done == few < most else None
+        if more is not None:
+            yield islice(_looked(*more), done, None)
+
+    def is_there(self, slot: int, physical_offset: int, size: int, tags_code: int, taken: int) -> bool:
+        """Whether the record of a unit is delivered; notes why not. taken: bytes in front of it."""
         log, answer = self.view.log, self.answer
         if self.removed_until is not None and physical_offset < self.removed_until:
             self.skip(slot)
-            return
+            return False
         if self.passes is not None and not self.passes(tags_code, physical_offset, size):
-            return
+            return False
         foreign = physical_offset == 0 < log.low
         if not log.holds(log.low if foreign else physical_offset, size):
-            if not self.bytes:
+            if not taken:
                 answer.status = GetMessageStatus.MESSAGE_WAS_REMOVING
             self.removed_until = log.file_behind(physical_offset)
             self.damaged = size != PRE_BLANK_SIZE and physical_offset >= log.low
             self.skip(slot)
-            return
-        self.bytes += size
-        self.messages += number
+            return False
         self.removed_until = None
         answer.status = GetMessageStatus.FOUND
-        answer.delivered.append(Delivered(slot, physical_offset, size, number, tags_code, foreign))
+        return True
 
     def skip(self, slot: int) -> None:
         """Counts a unit that is not delivered because of one whose record is gone and has not expired."""
@@ -252,26 +290,12 @@ class _Scan:
                 self.answer.first_skipped = slot
             self.answer.skipped += 1
 
-    def is_full(self, physical_offset: int, size: int, number: int) -> bool:
-        """`DefaultMessageStore#isTheBatchFull`."""
-        if not self.bytes:
-            return False
-        traits = self.view.traits
-        if self.messages + number > self.count if traits.pull_counts_batches else self.messages >= self.count:
-            return True
-        in_memory = self.high - physical_offset <= self.hot
-        most_bytes, most_messages = self.limits.in_memory if in_memory else self.limits.on_disk
-        too_long = max(self.bytes + size, self.bytes + 1) > _MAX_PULL_BYTES
-        if traits.pull_counts_batches and too_long:
-            return True
-        return self.bytes + size > most_bytes or self.messages > most_messages - 1
 
-
-def _plain(units: Units) -> Iterator[tuple[int, int, int, int]]:
-    """(physical offset, size, tags code, messages) of each unit."""
-    batches = "batch_size" in (units.dtype.names or ())
-    for start in range(0, len(units), _TOGETHER):
-        part = units[start : start + _TOGETHER]
-        columns: list[list[Any]] = [part[name].tolist() for name in ("physical_offset", "size", "tags_code")]
-        numbers = part["batch_size"].tolist() if batches else [1] * len(part)
-        yield from zip(*columns, numbers, strict=True)
+def _looked(first: int, units: Units) -> Iterable[Looked]:
+    """Units of a slice that begins with queue offset `first`."""
+    if "batch_size" not in (units.dtype.names or ()):
+        return zip(count(first), _UNIT.iter_unpack(units.data), repeat(1))
+    slots, *columns, numbers = (
+        units[name].tolist() for name in ("base_offset", "physical_offset", "size", "tags_code", "batch_size")
+    )
+    return zip(slots, zip(*columns, strict=True), numbers, strict=True)

@@ -119,6 +119,7 @@ class IndexFile:
         if kept is not None:
             self._load(kept)
         self._kept = None if kept is None else (self.items, self._slots.copy())
+        self._made, self._after = kept is not None, after
         self._room, self._waiting = _TOGETHER, 0
         self._out = np.empty(_TOGETHER * ITEM.itemsize, np.uint8)
 
@@ -158,7 +159,7 @@ class IndexFile:
         """
         wanted = len(hashes) - start
         if self._waiting + wanted > self._room:
-            self._flush()
+            self.flush()
         if wanted > self._room:
             self._room = wanted
             self._out = np.empty(wanted * ITEM.itemsize, np.uint8)
@@ -185,19 +186,45 @@ class IndexFile:
         else:
             self._blocks[:] = True
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Writes the items that are in memory only."""
         if self._waiting:
+            if not self._made:
+                self._make()
             first = int(self._state[Keys.INDEX_COUNT]) - self._waiting
             position = item_position(first, self._rules.hash_slots)
             data = self._out[: self._waiting * ITEM.itemsize]
             self._files.write(self.path, self._size, position, data, self.end.timestamp)
             self._waiting = 0
 
+    def _make(self) -> None:
+        """A new file has the end of the one before it from the beginning (`IndexFile#IndexFile`).
+
+        A start behind a kill goes on in it behind that; by a header of zeros it would index everything again.
+        """
+        offset, timestamp = max(self._after.physical_offset, 0), max(self._after.timestamp, 0)
+        values = {
+            "begin_timestamp": timestamp,
+            "end_timestamp": timestamp,
+            "begin_physical_offset": offset,
+            "end_physical_offset": offset,
+            "hash_slot_count": 0,
+            "index_count": 0,
+        }
+        self._files.write(self.path, self._size, 0, Header.build(values))
+        self._made = True
+
+    def newest(self, slots: Ints) -> Int32s:
+        """Numbers of the newest items of slots (the number of each), 0 for none; the file has these items."""
+        self.flush()
+        found: Int32s = self._slots[slots]
+        return found
+
     def close(self) -> None:
         """Writes what is left, slots and header; nothing of a kept file that got no item."""
         if self._kept is not None and self._kept[0] == self.items:
             return
-        self._flush()
+        self.flush()
         values = {place.name.lower(): int(self._state[place]) for place in Keys if place < Keys.EVERY_PUT}
         if not self.items and not self._rules.header_at_stop:
             values["index_count"] = 0
@@ -271,6 +298,11 @@ class IndexFiles:
         ends[owners + 1] = offsets[owners]
         known: Bools = offsets < np.maximum.accumulate(ends)[:-1]
         return known[owners]
+
+    @property
+    def last(self) -> IndexFile | None:
+        """The file in use, None without one."""
+        return self._last
 
     def close(self) -> None:
         """Ends the last file. One that became full before the last record is followed by an empty one."""

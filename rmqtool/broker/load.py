@@ -104,12 +104,14 @@ def queue_directories(listing: Listing, kind: str) -> Iterator[tuple[str, int, s
 class IndexLoad:
     """deleted: files that an unclean stop costs, oldest first. kept: those that stay.
 
-    failed: a path that cannot be opened, behind which no more files are looked at.
+    failed: a path that cannot be opened, behind which no more files are looked at. untimed: those of `kept`
+    whose header has no end timestamp.
     """
 
     deleted: tuple[str, ...]
     kept: tuple[str, ...]
     failed: str | None = None
+    untimed: tuple[str, ...] = ()
 
 
 def load_index(listing: Listing, *, clean: bool, index_timestamp: int) -> IndexLoad:
@@ -119,14 +121,20 @@ def load_index(listing: Listing, *, clean: bool, index_timestamp: int) -> IndexL
     """
     deleted: list[str] = []
     kept: list[str] = []
+    untimed: list[str] = []
+    failed: str | None = None
     for entry in listing.entries("index"):
         if parse_long(entry.name) is None:
             continue
         if entry.file is None or cannot_be_mapped(entry.file):
-            return IndexLoad(tuple(deleted), tuple(kept), entry.path)
-        late = not clean and _end_timestamp(entry) > index_timestamp
+            failed = entry.path
+            break
+        end = _end_timestamp(entry)
+        late = not clean and end > index_timestamp
         (deleted if late else kept).append(entry.path)
-    return IndexLoad(tuple(deleted), tuple(kept))
+        if not end:
+            untimed.append(entry.path)
+    return IndexLoad(tuple(deleted), tuple(kept), failed, tuple(untimed))
 
 
 def cannot_be_mapped(file: StoreFile) -> bool:

@@ -113,6 +113,11 @@ class LogView:
         found = self.segments.locate(physical_offset)
         return found is not None and physical_offset + size <= min(found[0].end, self.high)
 
+    def extent(self, physical_offset: int) -> tuple[int, int]:
+        """Where the data of the segment around a place begins and ends; twice 0 without one."""
+        found = self.segments.locate(physical_offset)
+        return (0, 0) if found is None else (found[0].base, min(found[0].end, self.high))
+
     def read(self, physical_offset: int, size: int) -> bytes:
         """The bytes that `CommitLog#getMessage` returns for these, whatever they are; b"" where none lie."""
         found = self.segments.locate(physical_offset)

@@ -11,6 +11,7 @@ from rmqtool.broker.record_check import Rules, Verdict, check_record
 from rmqtool.broker.refused_rows import first_refused
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status, Stop
+from rmqtool.scan.opened import copied_bytes
 from rmqtool.scan.parallel import Lane
 from rmqtool.scan.windows import Windows
 
@@ -25,11 +26,6 @@ BATCH_ROWS = 16_384
 
 class BudgetEndedError(Exception):
     """The time given to the work is over; `ReadOptions.advance` raises it."""
-
-
-def copied_bytes(source: ByteSource, run: Records) -> int:
-    """Bytes of a run's window that take memory: none of a mapping."""
-    return 0 if source.zero_copy else run.window.nbytes
 
 
 @dataclass(frozen=True, slots=True)

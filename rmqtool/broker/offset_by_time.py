@@ -6,12 +6,103 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rmqtool.broker.queue_view import QueueView, ViewedFile
+    import numpy.typing as npt
+
+    from rmqtool.broker.traits import Traits
+
+    Units = npt.NDArray[Any]
+
+
+class TimedLog(Protocol):
+    """What the search asks of the log; `broker.log_view.LogView` says what each answers."""
+
+    @property
+    def low(self) -> int:
+        """Lowest physical offset, -1 without files."""
+        ...
+
+    def store_timestamp(self, physical_offset: int, size: int) -> int:
+        """Store time (ms) of a record, -1 for one that is not served."""
+        ...
+
+
+class TimedFile(Protocol):
+    """A queue file."""
+
+    @property
+    def base(self) -> int:
+        """Offset of its first byte in the queue."""
+        ...
+
+    @property
+    def written(self) -> int:
+        """Bytes up to the read position."""
+        ...
+
+
+class TimedQueue(Protocol):
+    """What the search asks of a queue; `broker.queue_view.QueueView` says what each answers."""
+
+    @property
+    def files(self) -> Sequence[TimedFile]:
+        """Only the queue looks into them further."""
+        ...
+
+    @property
+    def log(self) -> TimedLog:
+        """The log that units lead to."""
+        ...
+
+    @property
+    def traits(self) -> Traits:
+        """What the release does."""
+        ...
+
+    @property
+    def batch(self) -> bool:
+        """Whether units are of 46 bytes."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """Bytes of a unit."""
+        ...
+
+    @property
+    def min_offset(self) -> int:
+        """Queue offset of the first message that is served."""
+        ...
+
+    @property
+    def max_offset(self) -> int:
+        """Queue offset of the next message."""
+        ...
+
+    @property
+    def min_logic_offset(self) -> int:
+        """`minLogicOffset`: bytes in a plain queue, a queue offset in a batch queue."""
+        ...
+
+    def units(self, file: Any, start: int = 0, end: int | None = None) -> Units:
+        """Units of a file between two positions (bytes)."""
+        ...
+
+    def unit(self, file: Any, number: int, name: str) -> int:
+        """One field of one unit of a file."""
+        ...
+
+    def column(self, file: Any, name: str) -> Sequence[int]:
+        """One field of all units of a file, each read when it is asked for."""
+        ...
+
+    def modified(self) -> list[int]:
+        """Modification times (ms) of the files."""
+        ...
 
 
 class Boundary(StrEnum):
@@ -21,7 +112,7 @@ class Boundary(StrEnum):
     UPPER = "upper"
 
 
-def broker_offset(view: QueueView, time: int, boundary: Boundary) -> int:
+def broker_offset(view: TimedQueue, time: int, boundary: Boundary) -> int:
     """What the broker answers.
 
     Releases differ in how they choose the file, whether they know boundaries, and whether the answer lies in
@@ -41,7 +132,7 @@ def broker_offset(view: QueueView, time: int, boundary: Boundary) -> int:
 class _Times:
     """Store times of the units of one file."""
 
-    def __init__(self, view: QueueView, file: ViewedFile) -> None:
+    def __init__(self, view: TimedQueue, file: TimedFile) -> None:
         self._log = view.log
         self._offsets = view.column(file, "physical_offset")
         self._sizes = view.column(file, "size")
@@ -58,7 +149,7 @@ class _Times:
         return self._log.store_timestamp(self._offsets[index], self._sizes[index])
 
 
-def _with_boundary(view: QueueView, time: int, boundary: Boundary) -> int:
+def _with_boundary(view: TimedQueue, time: int, boundary: Boundary) -> int:
     file = _file_by_records(view, time, boundary)
     if file is None:
         return 0
@@ -76,7 +167,7 @@ def _with_boundary(view: QueueView, time: int, boundary: Boundary) -> int:
 
 
 def _bisect_bounded(
-    view: QueueView, times: _Times, time: int, boundary: Boundary, place: tuple[int, int, int]
+    view: TimedQueue, times: _Times, time: int, boundary: Boundary, place: tuple[int, int, int]
 ) -> int:
     first, floor, ceiling = place
     low, high = floor, ceiling
@@ -100,7 +191,7 @@ def _bisect_bounded(
     return _before_first(view, first) if found is None else first + found
 
 
-def _before_first(view: QueueView, first: int) -> int:
+def _before_first(view: TimedQueue, first: int) -> int:
     """Java's division of (base - 1 byte) by the unit size rounds towards zero."""
     return max(first * view.width - 1, 0) // view.width
 
@@ -113,7 +204,7 @@ def _run_end(times: _Times, time: int, at: int, boundary: Boundary, floor: int, 
     return at
 
 
-def _file_by_records(view: QueueView, time: int, boundary: Boundary) -> ViewedFile | None:
+def _file_by_records(view: TimedQueue, time: int, boundary: Boundary) -> TimedFile | None:
     """`MappedFileQueue#getConsumeQueueMappedFileByTime`."""
     if not view.files:
         return None
@@ -128,19 +219,19 @@ def _file_by_records(view: QueueView, time: int, boundary: Boundary) -> ViewedFi
     return None
 
 
-def _edge_time(view: QueueView, file: ViewedFile, index: int) -> int:
+def _edge_time(view: TimedQueue, file: TimedFile, index: int) -> int:
     units = view.units(file, 0, view.width) if index == 0 else view.units(file, file.written - view.width)
     if not len(units):
         return -1
     return view.log.store_timestamp(int(units[index]["physical_offset"]), int(units[index]["size"]))
 
 
-def _by_modification_time(view: QueueView, time: int) -> int:
+def _by_modification_time(view: TimedQueue, time: int) -> int:
     """The search up to 5.1.0: the nearest unit in the first file that was not modified before."""
     if not view.files:
         return 0
-    stamps = [file.mtime_ns // 1_000_000 for file in view.queue.files[: len(view.files)]]
-    file = next((one for one, at in zip(view.files, stamps, strict=True) if at >= time), view.files[-1])
+    stamps = zip(view.files, view.modified(), strict=True)
+    file = next((one for one, at in stamps if at >= time), view.files[-1])
     times, first = _Times(view, file), file.base // view.width
     low = max(view.min_logic_offset - file.base, 0) // view.width
     high = len(times) - 1
@@ -170,7 +261,7 @@ def _nearer(time: int, left: tuple[int, int], right: tuple[int, int]) -> int:
     return right[0] if abs(time - left[1]) > abs(time - right[1]) else left[0]
 
 
-def _batch(view: QueueView, time: int, boundary: Boundary) -> int:
+def _batch(view: TimedQueue, time: int, boundary: Boundary) -> int:
     """`BatchConsumeQueue#getOffsetInQueueByTime`: times stand in the units."""
     filled = [file for file in view.files if file.written >= view.width]
     if not filled:

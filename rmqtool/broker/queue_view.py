@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.broker.log_view import LogView
+    from rmqtool.broker.offset_by_time import TimedFile, TimedQueue
     from rmqtool.broker.traits import Traits
     from rmqtool.store.bytes import ByteSource
     from rmqtool.store.files import StoreFile
@@ -54,7 +55,7 @@ class ViewedFile:
 class UnitColumn(Sequence[int]):
     """One field of the units of a file, each read when it is asked for."""
 
-    def __init__(self, view: QueueView, file: ViewedFile, name: str) -> None:
+    def __init__(self, view: TimedQueue, file: TimedFile, name: str) -> None:
         self._view = view
         self._file = file
         self._name = name
@@ -173,6 +174,10 @@ class QueueView:
         """One field of all units of a file, for who looks at few of them."""
         return UnitColumn(self, file, name)
 
+    def modified(self) -> list[int]:
+        """Modification times (ms) of the files."""
+        return [file.mtime_ns // 1_000_000 for file in self.queue.files[: len(self.files)]]
+
     def first_at(self, file: ViewedFile, floor: int) -> int | None:
         """Number in a file of the first unit that leads to `floor` or behind it, None where none does."""
         for first, _, units in self.parts(file):
@@ -282,11 +287,3 @@ class QueueView:
             return False
         viewed = ViewedFile(self._sources[last.file], last.base, last.wrote)
         return self.first_at(viewed, self.log.high) is not None
-
-
-def slots_of(first: int, units: Units) -> Sequence[int]:
-    """Queue offset of each unit of a slice."""
-    if units.dtype == BATCH_UNIT:
-        offsets: list[int] = units["base_offset"].tolist()
-        return offsets
-    return range(first, first + len(units))

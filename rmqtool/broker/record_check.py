@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from formats import properties as props
 from formats.commitlog import BLANK_MAGIC_CODE, MESSAGE_MAGIC_CODE, MESSAGE_MAGIC_CODE_V2, SysFlag
 from formats.crc_trailer import TRAILER_SIZE, value_of
-from formats.primitives import java_parse_int, java_split, java_utf8_decode
+from formats.primitives import HostV4, HostV6, java_parse_int, java_split, java_utf8_decode, sizeof
 from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.scan.crc import crc32
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rmqtool.broker.traits import Traits
     from rmqtool.store.bytes import ByteSource
 
+_HOST = sizeof(HostV4), sizeof(HostV6)
 _LARGEST_ARRAY = (1 << 31) - 3
 """bytes in the largest array of a Java VM; allocating more ends the process whatever its heap"""
 
@@ -168,9 +169,9 @@ def _fields(cursor: _Cursor, rules: Rules, size: int, *, wide: bool) -> Verdict:
     cursor.skip(4 + 4 + 8 + 8)
     flags = cursor.integer(4)
     cursor.skip(8)
-    cursor.field(20 if flags & SysFlag.BORNHOST_V6 else 8)
+    cursor.field(_HOST[bool(flags & SysFlag.BORNHOST_V6)])
     cursor.skip(8)
-    cursor.field(20 if flags & SysFlag.STOREHOST_V6 else 8)
+    cursor.field(_HOST[bool(flags & SysFlag.STOREHOST_V6)])
     cursor.skip(4 + 8)
     body_length = cursor.integer(4)
     if body_length > 0 and rules.read_body:

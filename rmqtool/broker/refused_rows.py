@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from formats import properties as props
 from formats.commitlog import MESSAGE_MAGIC_CODE_V2, SysFlag
 from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.broker.columns import of_topic, properties_match
@@ -27,8 +28,11 @@ if TYPE_CHECKING:
 
 _DUP_INFO = r"(?:^|\x02)DUP_INFO\x01[^_\x02]*_[^_\x02]+_*(?:\x02|$)"
 _INTEGER = r"(?:^|\x02){}\x01[+-]?[0-9]{{1,{}}}(?:\x02|$)"
-_DELAY = _INTEGER.format("DELAY", 9)
-_INNER = (_INTEGER.format("INNER_NUM", 4), _INTEGER.format("INNER_BASE", 18))
+_DELAY = _INTEGER.format(props.DELAY, 9)
+_INNER = {
+    props.INNER_NUM: _INTEGER.format(props.INNER_NUM, 4),
+    props.INNER_BASE: _INTEGER.format(props.INNER_BASE, 18),
+}
 
 
 def first_refused(
@@ -53,15 +57,13 @@ def _suspicious(run: Records, rules: Rules, kernels: Kernels) -> Flags:
         found[:] = True
     if rules.check_duplication:
         found |= (rows[:, Field.PROPERTIES_LENGTH] > 0) & ~properties_match(
-            run, kernels, found | True, _DUP_INFO
+            run, kernels, found | True, _DUP_INFO, props.DUP_INFO
         )
     scheduled = of_topic(run, SCHEDULE_TOPIC)
     if scheduled.any():
-        found |= scheduled & ~properties_match(run, kernels, scheduled, _DELAY)
+        found |= scheduled & ~properties_match(run, kernels, scheduled, _DELAY, props.DELAY)
     batches = (rows[:, Field.SYS_FLAG] & int(SysFlag.INNER_BATCH)) != 0
     if rules.traits.inner_batches and batches.any():
-        good = properties_match(run, kernels, batches, _INNER[0]) & properties_match(
-            run, kernels, batches, _INNER[1]
-        )
-        found |= batches & ~good
+        for name, pattern in _INNER.items():
+            found |= batches & ~properties_match(run, kernels, batches, pattern, name)
     return found

@@ -11,7 +11,7 @@ from formats.checkpoint import parse_checkpoint
 from formats.commitlog import SysFlag
 from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
 from rmqtool.broker.consume_queue import ConsumeQueue, NegativePositionError
-from rmqtool.broker.dispatch import Dispatcher, MultiDispatchError
+from rmqtool.broker.dispatch import Codes, Dispatcher, MultiDispatchError
 from rmqtool.broker.dispatch_filter import has_border, taker
 from rmqtool.broker.extension import count_cut, delete_below, last_address, recover_extension
 from rmqtool.broker.extension_files import ExtensionFiles, extension_units
@@ -28,17 +28,20 @@ from rmqtool.broker.mapped_files import MappedFile, MappedFiles
 from rmqtool.broker.record_check import Rules, StopReason
 from rmqtool.broker.reput import Reput
 from rmqtool.broker.settings import delay_levels
-from rmqtool.broker.tags_codes import TagsCodes
 from rmqtool.broker.traits import ReputStart
 from rmqtool.scan.fields import Field
+from rmqtool.scan.multi import MultiDispatch
 from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rmqtool.broker.files import StoreFiles
     from rmqtool.broker.settings import StartSettings
     from rmqtool.broker.traits import Traits
     from rmqtool.scan.events import Records
     from rmqtool.scan.options import ReadOptions
+    from rmqtool.store.config_json import TopicConfig
     from rmqtool.store.layout import Store
 
 AnyQueue: TypeAlias = ConsumeQueue | BatchConsumeQueue
@@ -101,20 +104,28 @@ class Start:
         """entries whose extension unit the start takes away"""
         self.index = IndexLoad((), ())
         self.end: LogEnd | None = None
+        self.foreseen: LogEnd | None = None
+        """where recovery of the log ends, if that was computed before and nobody wrote since"""
         self.plan: StartPlan | None = None
         self.confirm = -1
         self.reput: Reput | None = None
         self._batch_topics: set[str] = set()
+        self.topic_of: Callable[[str], TopicConfig | None] = self._stored_topic
+        """settings of a topic, from elsewhere where they change behind the start"""
         self.border = False
         """a record begins exactly where the queues end, and is therefore not dispatched"""
         self.dispatcher = Dispatcher(
-            self._queue,
-            self._is_batch,
+            lambda key, run: self._queue(*key).append(run),
             reading.kernels,
-            traits,
-            settings,
-            None if files is None else TagsCodes(reading.kernels, delay_levels(store.config)),
+            multi_dispatch=traits.multi_dispatch if settings.multi_dispatch else MultiDispatch.NONE,
+            lmq=settings.lmq,
+            levels=delay_levels(store.config),
+            is_batch=self._is_batch if traits.typed_queues else None,
+            codes=Codes.NONE if files is None else Codes.ALL,
         )
+
+    def _stored_topic(self, name: str) -> TopicConfig | None:
+        return self.store.topics.get(name)
 
     def before_log(self) -> None:
         """Called when all is loaded and nothing was appended or truncated, for who watches a start."""
@@ -211,11 +222,11 @@ class Start:
         """By the topic's `queue.type`; without a topic table by its directory, or by inner batches in it."""
         if not self.traits.typed_queues:
             return False
-        if not self._types_known:
+        config = self.topic_of(topic)
+        if config is None and not self._types_known:
             if inner or self.listing.is_directory(f"{_KINDS[1]}/{topic}"):
                 self._batch_topics.add(topic)
             return topic in self._batch_topics
-        config = self.store.topics.get(topic)
         return config is not None and config.attributes.get("queue.type") == "BatchCQ"
 
     def _file_size(self, kind: str) -> int:
@@ -306,8 +317,10 @@ class Start:
                 self.border |= bool((here[:, Field.SYS_FLAG] & int(SysFlag.PREPARED) == 0).any())
             dispatch(run, base)
 
+        end = self.foreseen
         try:
-            end = recover_log(files, self.first_file, self.log.size, rules, self.reading, take)
+            if end is None or not self.clean or known < end.offset:  # something is dispatched
+                end = recover_log(files, self.first_file, self.log.size, rules, self.reading, take)
         except MultiDispatchError as error:
             message = f"no queue offset for {error}: dispatching throws"
             raise RefusedError("multi-dispatch", message, setting=_WITHOUT_LISTS) from None

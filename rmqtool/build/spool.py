@@ -94,8 +94,9 @@ class QueueSpool:
             kind, more = _MERGED, run.own.astype(np.int64).tobytes()
         name = key[0].encode()
         head = np.array([len(name), key[1], len(run), kind, lost], np.int64).tobytes()
-        kept = run.columns[np.array(_KEPT)[:, None], run.chosen].tobytes()
-        placed = self._file.add(b"".join((head, name, kept, more)))
+        kept = run.columns[np.array(_KEPT)[:, None], run.chosen]
+        kept[_KEPT.index(Column.SLOT)] = run.bases
+        placed = self._file.add(b"".join((head, name, kept.tobytes(), more)))
         self.places[bucket_of(key, len(self.places))].append(placed)
 
 

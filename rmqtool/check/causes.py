@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rmqtool.check.log import GAP_CODES
-from rmqtool.check.ranges import Ranges
+from rmqtool.check.ranges import Ranges, RangesByCode
 from rmqtool.scan.units import UNIT
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ class Causes:
     """Every finding of a run passes through `told`."""
 
     def __init__(self) -> None:
-        self._log = Ranges()
-        self._places: defaultdict[str | None, Ranges] = defaultdict(Ranges)
+        self._log = RangesByCode()
+        self._places: defaultdict[str | None, RangesByCode] = defaultdict(RangesByCode)
         self._files: dict[str | None, str] = {}
-        self._slots: defaultdict[tuple[str | None, int | None], Ranges] = defaultdict(Ranges)
+        self._slots: defaultdict[tuple[str | None, int | None], RangesByCode] = defaultdict(RangesByCode)
         self._batches: dict[tuple[str | None, int | None], str] = {}
         self._shortened: dict[tuple[str | None, int | None], str] = {}
         self._index_lost: str | None = None
@@ -73,7 +73,7 @@ class Causes:
         """What is left of records beside unreadable bytes; it has no finding of its own."""
         self._log.add(start, end, "DIR-UNREADABLE")
 
-    def told(self, findings: Iterable[Finding]) -> Iterator[Finding]:
+    def with_causes(self, findings: Iterable[Finding]) -> Iterator[Finding]:
         """The same findings; what comes from others that passed before says so."""
         for one in findings:
             cause = one.caused_by or self._cause(one)
@@ -129,17 +129,24 @@ class Causes:
         if one.code.startswith("CL-"):
             if one.code in _FRAMES and one.path in self._files:
                 return self._files[one.path]
-            place = self._log.at(one.physical_offset)
+            place = self._around(one)
             return place.code if place is not None and place.start == one.physical_offset else None
-        place = self._log.at(one.physical_offset)
-        if place is not None and (place.code != "CL-PROPERTIES" or one.code in _BY_CONTENT):
-            return None if place.code == one.code else place.code
+        place = self._around(one, *(() if one.code in _BY_CONTENT else ("CL-PROPERTIES",)))
+        if place is not None and place.code == one.code:
+            place = self._around(one, "CL-PROPERTIES", one.code)
+            return None if place is None else place.code
+        if place is not None:
+            return place.code
         if one.code.startswith("IDX-"):
             return self._cause_in_index(one)
         if one.code in _WITHOUT_UNIT:
             return self._cause_of_absence(one)
-        place = self._at_position(one)
-        return None if place is None or place.code == one.code else place.code
+        return self._at_position(one)
+
+    def _around(self, one: Finding, *but: str) -> Range | None:
+        """The innermost damage of the log where a finding is, among other codes than `but`."""
+        offset = one.physical_offset
+        return None if offset is None else self._log.over(offset, offset + 1, but)
 
     def _cause_of_absence(self, one: Finding) -> str | None:
         """Why records have no unit, or a group's offset has no queue to point into."""
@@ -151,15 +158,16 @@ class Causes:
                 return self._elsewhere[one.physical_offset]
             if queue in self._batches:
                 return self._batches[queue]
-            place = self._slots[queue].over(one.queue_offset, one.queue_offset + one.found)
+            place = self._slots[queue].over(one.queue_offset, one.queue_offset + one.found, (one.code,))
             if place is not None:
-                return None if place.code == one.code else place.code
+                return place.code
         return self._files.get(one.path)
 
-    def _at_position(self, one: Finding) -> Range | None:
+    def _at_position(self, one: Finding) -> str | None:
         if not one.length or one.position is None:
             return None
-        return self._places[one.path].over(one.position, one.position + one.length)
+        place = self._places[one.path].over(one.position, one.position + one.length, (one.code,))
+        return None if place is None else place.code
 
     def _cause_in_index(self, one: Finding) -> str | None:
         if one.code in ("IDX-ABSENT", "IDX-BEHIND", "IDX-MISSING"):
@@ -172,8 +180,7 @@ class Causes:
         of_time = one.code == "IDX-TIME" or (one.code == "IDX-HEADER" and one.part == "end_timestamp")
         if of_time and one.path in self._begins:
             return "IDX-HEADER"
-        place = self._at_position(one)
-        return None if place is None or place.code == one.code else place.code
+        return self._at_position(one)
 
 
 def _in_index(one: Finding) -> bool:

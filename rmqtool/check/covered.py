@@ -110,7 +110,7 @@ class Covered:
                 rows.append({"path": path, "reason": reason.value})
         return rows
 
-    def told(self) -> Row:
+    def as_row(self) -> Row:
         """The end of a summary."""
         if self.phase is Phase.DONE:
             return coverage(self.not_covered)

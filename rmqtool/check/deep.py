@@ -83,7 +83,7 @@ def _batch(run: Records, row: Ints, segment: Segment, plain: bytes) -> Iterator[
     for part, (expected, found) in list(wrong.items())[:1]:
         yield about("CL-INNER-FIELD", row, segment, part=part, expected=expected, found=found)
     said = decode(_bytes(run, row, Field.PROPERTIES_POSITION)).get(INNER_NUM)
-    number = None if said is None else java_parse_int(said)
+    number = None if said is None else java_parse_int(said, 16)
     if said is not None and number != count:
         yield about("CL-INNER-COUNT", row, segment, part=INNER_NUM, expected=said, found=count)
 

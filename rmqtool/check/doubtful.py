@@ -133,10 +133,10 @@ class UnitCheck:
                 if run is not None and run.goes_on(facts, slot):
                     run.last = slot
                     continue
-                yield from _told(run, queue)
+                yield from _finding_of(run, queue)
                 place = file.shown, index * queue.dtype.itemsize
                 run = _Run(facts, slot, slot, *place, int(unit["physical_offset"]))
-        yield from _told(run, queue)
+        yield from _finding_of(run, queue)
 
     def _judge(self, queue: QueueUnits, unit: Any, slot: int) -> dict[str, Any] | None:
         """What is wrong with a unit: facts of a finding, or nothing."""
@@ -197,17 +197,21 @@ def _real(queue: QueueUnits, number: int) -> Iterator[tuple[int, Any]]:
 
 
 def _expected_slot(queue: QueueUnits, record: Found) -> int | None:
-    """Where in the queue the record belongs; None when it does not belong there (`LmqDispatch`)."""
+    """Where in the queue the record belongs; None when it does not belong there (`LmqDispatch`).
+
+    A light queue has the number 0 or, without `enableLmq`, that of the record.
+    """
     if (record.topic, record.queue_id) == (queue.topic, queue.queue_id):
         return record.queue_offset
     names = record.properties.get("INNER_MULTI_DISPATCH", "").split(",")
     offsets = record.properties.get("INNER_MULTI_QUEUE_OFFSET", "").split(",")
-    if queue.topic in names and len(offsets) == len(names):
+    numbered = queue.queue_id in (0, record.queue_id)
+    if numbered and queue.topic in names and len(offsets) == len(names):
         return java_parse_int(offsets[names.index(queue.topic)], 64)
     return None
 
 
-def _told(run: _Run | None, queue: QueueUnits) -> Iterator[Finding]:
+def _finding_of(run: _Run | None, queue: QueueUnits) -> Iterator[Finding]:
     """The one finding about a run; `found` is how many units of lost records, the first slot of a shift."""
     if run is None:
         return

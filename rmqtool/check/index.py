@@ -136,7 +136,7 @@ class IndexCheck:
         for index in self._files:
             if index.path not in self._unreadable:
                 slots = self._guarded(index, self._check(index).chains())
-                yield from (self._told(index, one) for one in slots if not self._explained(index, one))
+                yield from (self._with_cause(index, one) for one in slots if not self._explained(index, one))
         yield from self._lost()
         if log is not None:
             for loose in self._matcher.loose:
@@ -146,7 +146,7 @@ class IndexCheck:
             for number, one in sorted(index.damaged_items.items()):
                 known = (index.path, index.position(number)) in self._reported
                 if not known and not self._explained(index, one):
-                    yield self._told(index, one)
+                    yield self._with_cause(index, one)
         for path, count in sorted(self._matcher.more_loose.items()):
             yield finding("IDX-MORE", path=path, part="IDX-DANGLING", found=count)
         yield from self._caps.closing()
@@ -170,7 +170,7 @@ class IndexCheck:
         places = {index.position(number) for number in (one.expected, one.found) if number > 0}
         return any((index.path, place) in self._wrong_hashes for place in places)
 
-    def _told(self, index: IndexFile, one: Finding) -> Finding:
+    def _with_cause(self, index: IndexFile, one: Finding) -> Finding:
         """The same finding; a slot or chain that leads over an item without a record comes from that."""
         if one.code not in ("IDX-CHAIN", "IDX-SLOT"):
             return one

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from rmqtool.scan.kernel_types import Hashes
     from rmqtool.store.access import OpenMode
-    from rmqtool.store.patched import PatchedSource
+    from rmqtool.store.patched import ZeroFilledSource
 
     Ints = npt.NDArray[np.int64]
 
@@ -147,7 +147,7 @@ class FileCheck:
                 found = self._chains(source)
         yield from found
 
-    def _chains(self, source: PatchedSource) -> list[Finding]:
+    def _chains(self, source: ZeroFilledSource) -> list[Finding]:
         index = self._index
         state = np.zeros(index.slots, np.int64)
         bad = np.empty((MOST, 3), np.int64)
@@ -168,7 +168,7 @@ class FileCheck:
             found.append(finding("IDX-MORE", path=index.path, part="IDX-CHAIN", found=total - len(bad)))
         return found
 
-    def _slots(self, source: PatchedSource, state: Ints, bad: list[list[int]]) -> Iterator[Finding]:
+    def _slots(self, source: ZeroFilledSource, state: Ints, bad: list[list[int]]) -> Iterator[Finding]:
         index, header = self._index, self._index.header
         raw = source.window(slot_position(0), index.slots * SLOT.itemsize)
         index.lost = source.unreadable or index.lost
@@ -218,7 +218,7 @@ class FileCheck:
                 severity=Severity.NOTE if wrong or bad else self._mild,
             )
 
-    def _facts(self, source: PatchedSource, state: Ints) -> None:
+    def _facts(self, source: ZeroFilledSource, state: Ints) -> None:
         """Longest chain, and the longest run of one hash among the longest chains, about a thousand."""
         index = self._index
         counts = np.zeros(_LONGEST, np.int64)

@@ -11,7 +11,7 @@ from formats.index import FIRST_ITEM, Item, item_position, slot_position
 from formats.primitives import dtype_of
 from rmqtool.check.findings import Finding, finding
 from rmqtool.scan.index import IndexHeader, next_item
-from rmqtool.store.patched import PatchedSource
+from rmqtool.store.patched import ZeroFilledSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,9 +77,9 @@ class IndexFile:
         return finding(code, path=self.path, position=sum(widths[:at]), length=widths[at], part=part, **facts)
 
 
-def open_patched(index: IndexFile, mode: OpenMode) -> PatchedSource:
+def open_patched(index: IndexFile, mode: OpenMode) -> ZeroFilledSource:
     """The bytes of an index file, zeros where they cannot be read."""
-    return PatchedSource(index.file.open(mode), index.file.size)
+    return ZeroFilledSource(index.file.open(mode), index.file.size)
 
 
 def lost_item(index: IndexFile, number: int) -> bool:
@@ -96,7 +96,7 @@ def _touches(index: IndexFile, start: int, length: int) -> bool:
     return any(bad.start < start + length and start < bad.end for bad in index.lost)
 
 
-def settled(source: PatchedSource, index: IndexFile, until: int) -> int:
+def settled(source: ZeroFilledSource, index: IndexFile, until: int) -> int:
     """`count` without the items at its end that point to `until` or behind: a broker adds in that order."""
     end = index.count
     while end > FIRST_ITEM:
@@ -109,7 +109,7 @@ def settled(source: PatchedSource, index: IndexFile, until: int) -> int:
     return FIRST_ITEM
 
 
-def chunks(source: PatchedSource, index: IndexFile) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+def chunks(source: ZeroFilledSource, index: IndexFile) -> Iterator[tuple[int, npt.NDArray[Any]]]:
     """All used items that can be read, as (number of the first, items)."""
     for first in range(FIRST_ITEM, index.count, CHUNK):
         items = items_from(source, index, first, min(CHUNK, index.count - first))
@@ -124,14 +124,14 @@ def chunks(source: PatchedSource, index: IndexFile) -> Iterator[tuple[int, npt.N
                 yield first + int(span[0]), items[span[0] : span[-1] + 1]
 
 
-def items_from(source: PatchedSource, index: IndexFile, first: int, count: int) -> npt.NDArray[Any]:
+def items_from(source: ZeroFilledSource, index: IndexFile, first: int, count: int) -> npt.NDArray[Any]:
     """Items from number `first` on, as far as the file goes."""
     raw = source.window(min(index.position(first), source.size), count * ITEM.itemsize)
     index.lost = source.unreadable or index.lost
     return raw[: len(raw) // ITEM.itemsize * ITEM.itemsize].view(ITEM)
 
 
-def used(source: PatchedSource, index: IndexFile) -> int:
+def used(source: ZeroFilledSource, index: IndexFile) -> int:
     """Number of the next item: see `next_item`."""
     said = index.header.index_count if index.header is not None else 0
     number = next_item(source, said, index.slots, index.items)

@@ -43,7 +43,7 @@ NOT_LOOKED_AT: dict[Level, tuple[str, ...]] = {
         "records behind the first of every segment but the last three",
         "bodies (CRC), topics, properties and times of records",
         "all files of a queue but its last",
-        "records against units and index, and units against records",
+        "records against consume queue entries and index, and entries against records",
         "slots, items and chains of index files",
         *_CONTENTS,
     ),

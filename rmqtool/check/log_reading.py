@@ -12,7 +12,7 @@ from rmqtool.scan.reader import LogReader, Made
 
 if TYPE_CHECKING:
     from rmqtool.scan.events import Event
-    from rmqtool.store.patched import PatchedSource
+    from rmqtool.store.patched import ZeroFilledSource
 
 _PART = 2 << 20
 """bytes of a filler that are looked at together"""
@@ -33,11 +33,11 @@ class CheckedLog(LogReader[Made]):
     checks: Check = Check.VERIFY
     false_blanks: bool = True
 
-    def told(self, source: PatchedSource, event: Event) -> Filler | Event:
-        """See `LogReader.told`."""
+    def of_event(self, source: ZeroFilledSource, event: Event) -> Filler | Event:
+        """See `LogReader.of_event`."""
         return Filler(event, self._filled(source, event)) if isinstance(event, Blank) else event
 
-    def _filled(self, source: PatchedSource, blank: Blank) -> bool:
+    def _filled(self, source: ZeroFilledSource, blank: Blank) -> bool:
         """Whether a filler has bytes behind its header; they are read to the end, holes are not."""
         at: int | None = blank.position + BLANK_HEADER
         while at is not None and at < source.size:

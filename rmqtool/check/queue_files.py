@@ -10,10 +10,10 @@ import numpy as np
 
 from rmqtool.errors import RmqtoolError, VanishedError
 from rmqtool.scan.units import BATCH_UNIT, OK, UNIT, data_end, unit_states
-from rmqtool.store.cut import CutSource
+from rmqtool.store.cut import TruncatedSource
 from rmqtool.store.holes import data_places
 from rmqtool.store.layout import FileKind
-from rmqtool.store.patched import BadRange, PatchedSource
+from rmqtool.store.patched import BadRange, ZeroFilledSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,13 +42,13 @@ class OpenFiles:
 
     def __init__(self, access: Access) -> None:
         self._access = replace(access, mode="pread")
-        self._open: OrderedDict[str, PatchedSource] = OrderedDict()
+        self._open: OrderedDict[str, ZeroFilledSource] = OrderedDict()
 
-    def get(self, file: StoreFile) -> PatchedSource:
+    def get(self, file: StoreFile) -> ZeroFilledSource:
         """The open source of a file; it copies, as the same units are looked at more than once."""
         source = self._open.pop(file.location, None)
         if source is None:
-            source = PatchedSource(CutSource(file.open(self._access), file.size), file.size)
+            source = ZeroFilledSource(TruncatedSource(file.open(self._access), file.size), file.size)
         self._open[file.location] = source
         if len(self._open) > _OPEN:
             self._open.popitem(last=False)[1].close()
@@ -133,7 +133,7 @@ class QueueUnits:
                 return (first + int(settled[-1]) + 1) * self.dtype.itemsize
         return 0
 
-    def _source(self, number: int) -> PatchedSource | None:
+    def _source(self, number: int) -> ZeroFilledSource | None:
         """The bytes of a file; None when it cannot be opened, or a live store has deleted it."""
         try:
             return self._files.get(self.files[number])

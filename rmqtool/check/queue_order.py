@@ -42,7 +42,7 @@ def check_units(queue: QueueUnits, kernels: Dispatch) -> Iterator[Finding]:
     for number, file in enumerate(queue.files[: used[-1] + 1 if used else 0]):
         end = queue.end(number) // queue.dtype.itemsize
         if number != used[-1]:
-            yield from _told(
+            yield from _findings_of(
                 "HOLE", queue, file, _readable(queue, number, end, file.size // queue.dtype.itemsize)
             )
         runs: dict[str, list[_Run]] = {what: [] for what in ("HOLE", "INVALID", "PRE-BLANK", "ORDER")}
@@ -61,7 +61,7 @@ def check_units(queue: QueueUnits, kernels: Dispatch) -> Iterator[Finding]:
         if sound and done:
             queue.sound[number] = done
         for what, found in runs.items():
-            yield from _told(what, queue, file, _joined(found))
+            yield from _findings_of(what, queue, file, _joined(found))
     yield from _missing_files(queue)
 
 
@@ -150,7 +150,7 @@ def _joined(runs: list[_Run]) -> Iterator[_Run]:
         yield last
 
 
-def _told(what: str, queue: QueueUnits, file: StoreFile, runs: Iterable[_Run]) -> Iterator[Finding]:
+def _findings_of(what: str, queue: QueueUnits, file: StoreFile, runs: Iterable[_Run]) -> Iterator[Finding]:
     """One finding for each run."""
     size = queue.dtype.itemsize
     for one in runs:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rmqtool.scan.segment import SegmentScan
     from rmqtool.store.access import Access
     from rmqtool.store.layout import Store
-    from rmqtool.store.patched import PatchedSource
+    from rmqtool.store.patched import ZeroFilledSource
     from rmqtool.store.segments import Segment
 
 FRAMED = 3
@@ -119,7 +119,7 @@ class QuickCheck:
             if lost is not None:
                 yield run.unreadable(segment, lost)
 
-    def _first(self, source: PatchedSource, scan: SegmentScan, segment: Segment) -> Iterator[Finding]:
+    def _first(self, source: ZeroFilledSource, scan: SegmentScan, segment: Segment) -> Iterator[Finding]:
         """The record at the beginning of a segment, where one must be."""
         row, _, stop, expected, found = self._reader.read(source, segment.base, 0)
         if source.unreadable:

@@ -6,7 +6,7 @@ from bisect import bisect_left, insort
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     import numpy as np
     import numpy.typing as npt
@@ -82,3 +82,24 @@ class Ranges:
             while wider >= 0 and self._ranges[wider].end <= self._ranges[number].end:
                 wider = self._wider[wider]
             self._wider.append(wider)
+
+
+class RangesByCode:
+    """Ranges of which some explain a finding and others do not: one that does not hides none around it."""
+
+    def __init__(self) -> None:
+        self._ranges: dict[str, Ranges] = {}
+
+    def __iter__(self) -> Iterator[Range]:
+        """Code by code."""
+        for one in self._ranges.values():
+            yield from one
+
+    def add(self, start: int, end: int, code: str) -> None:
+        """One more range, in any order."""
+        self._ranges.setdefault(code, Ranges()).add(start, end, code)
+
+    def over(self, start: int, end: int, but: Collection[str] = ()) -> Range | None:
+        """As `Ranges.over`, among those of other codes than `but`."""
+        found = (one.over(start, end) for code, one in self._ranges.items() if code not in but)
+        return max((one for one in found if one is not None), default=None)

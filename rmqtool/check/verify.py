@@ -85,7 +85,7 @@ class Verification:
 
     def findings(self) -> Iterator[Finding]:
         """All findings, those about the log in physical order."""
-        told = self.causes.told(self._to_the_end())
+        told = self.causes.with_causes(self._to_the_end())
         return self.tally.counted(capped(self.covered.watched(told)))
 
     def _to_the_end(self) -> Iterator[Finding]:
@@ -277,7 +277,7 @@ class Verification:
             told["live"] = {"compared_until": self.compared_until}
         if unseen := [*NOT_LOOKED_AT[self.level], *unchecked_names(self.store)]:
             told["not_looked_at"] = unseen
-        return told | covered.told()
+        return told | covered.as_row()
 
     def left(self, reason: Incomplete) -> list[Row]:
         """What is not covered if the run ends now, besides what the summary has."""

@@ -62,7 +62,7 @@ def command(
     values are taken as they are; one that is later than the data proves is named. Prints the plan and
     stops, unless --apply.
     """
-    from rmqtool.cli.carrying_out import carry_out
+    from rmqtool.cli.apply_session import carry_out
     from rmqtool.cli.checking import check_with
     from rmqtool.cli.proving import proven, release_of
     from rmqtool.repair.checkpoint import plan_checkpoint

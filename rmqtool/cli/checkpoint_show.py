@@ -148,7 +148,10 @@ def _page(context: Context, found: Proven, late: list[str]) -> None:
             ("release", found.release),
             ("valid log ends at", f"{proof.log_end} ({proof.stop_reason.value})"),
             ("last record", None if last is None else f"{proof.last_offset}, stored {last}"),
-            ("without a unit", f"{proof.lacking} messages" + (f", the oldest {lacking}" if lacking else "")),
+            (
+                "without an entry",
+                f"{proof.lacking} messages" + (f", the oldest {lacking}" if lacking else ""),
+            ),
             ("index ends at", proof.index_end_offset),
         ]
     )

@@ -100,13 +100,24 @@ COMMANDS: dict[str, Entry] = {
         "rmqtool.cli.messagestore.put",
         "Put one message, or many from standard input, and say where each is.",
     ),
+    "store load": Entry(
+        "rmqtool.cli.messagestore.load", "Put the messages of a replayable file, which export has made."
+    ),
     "store get": Entry(
         "rmqtool.cli.messagestore.get", "Get messages of a queue, and with -f those that follow."
     ),
     "store topic": Entry("rmqtool.cli.messagestore.topic", "Show a topic, make it, change it or delete it."),
+    "store status": Entry(
+        "rmqtool.cli.messagestore.status",
+        "What the writer of a store does: rates, latency, how far it is behind; or what the files tell.",
+    ),
     "store expire": Entry(
         "rmqtool.cli.messagestore.expire",
         "Delete segments older than fileReservedTime, whatever the hour, and what leads to nothing else.",
+    ),
+    "store bench": Entry(
+        "rmqtool.cli.messagestore.bench",
+        "Measure the message store beside SQLite, RocksDB, LevelDB, LMDB and a plain file.",
     ),
     "pipeline verify": Entry("rmqtool.cli.pipeline.verify", "All checks over many stores, on Spark."),
     "pipeline export": Entry(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rmqtool.broker.start import StartPlan
     from rmqtool.recovery.advice import Asked
-    from rmqtool.recovery.consultation import Consultation
+    from rmqtool.recovery.diagnosis import Diagnosis
     from rmqtool.recovery.scenarios import Scenario
     from rmqtool.store.layout import Store
 
@@ -84,7 +84,7 @@ def command(
     The files that a start reads are read whole. Whether queue offsets would be reused, and what is damaged
     already, is told by older segments too: up to 2 GiB of them are read, all with --full.
     """
-    from rmqtool.recovery.consultation import Consultation
+    from rmqtool.recovery.diagnosis import Diagnosis
     from rmqtool.store.required import require_root
 
     context = Context(output)
@@ -92,21 +92,19 @@ def command(
     opened = open_store(context, path, store)
     require_root(opened)
     asked = _asked(path, store, version, opened)
-    consultation = Consultation(opened, version.as_version, full=full, budget=seconds)
-    scenarios = consultation.parse(what_if or [])
+    diagnosis = Diagnosis(opened, version.as_version, full=full, budget=seconds)
+    scenarios = diagnosis.parse(what_if or [])
     try:
-        _run(context, consultation, scenarios, read)
+        _run(context, diagnosis, scenarios, read)
     except KeyboardInterrupt:
-        _show(context, consultation, asked, interrupted=True)
+        _show(context, diagnosis, asked, interrupted=True)
         raise
-    _show(context, consultation, asked)
+    _show(context, diagnosis, asked)
     codes = {"safe": ExitCode.OK, "uncertain": ExitCode.INCOMPLETE}
-    return codes.get(consultation.verdict.value, ExitCode.DAMAGE)
+    return codes.get(diagnosis.verdict.value, ExitCode.DAMAGE)
 
 
-def _run(
-    context: Context, consultation: Consultation, scenarios: Sequence[Scenario], read: ReadOptions
-) -> None:
+def _run(context: Context, diagnosis: Diagnosis, scenarios: Sequence[Scenario], read: ReadOptions) -> None:
     from rmqtool.output.sizes import human_bytes
 
     def tell(release: str, plan: StartPlan) -> None:
@@ -114,9 +112,9 @@ def _run(
         most = human_bytes(plan.bytes_to_scan)
         context.talk.note(f"{release}: {plan.mode} recovery from {where}, at most {most} to scan")
 
-    store = consultation.store
-    with context.progress("reading", consultation.bytes_at_most(scenarios)) as progress:
-        consultation.run(scenarios, read.of_log(store, progress.advance), tell)
+    store = diagnosis.store
+    with context.progress("reading", diagnosis.bytes_at_most(scenarios)) as progress:
+        diagnosis.run(scenarios, read.of_log(store, progress.advance), tell)
 
 
 def _seconds(text: str) -> float:
@@ -139,21 +137,21 @@ def _asked(path: str | None, store: StoreOptions, version: VersionOptions, opene
     return Asked(str(resolve_store(path, store)), tuple(options), version.as_version, stopped_journal(opened))
 
 
-def _show(context: Context, consultation: Consultation, asked: Asked, *, interrupted: bool = False) -> None:
-    from rmqtool.output.start_document import consultation_document
+def _show(context: Context, diagnosis: Diagnosis, asked: Asked, *, interrupted: bool = False) -> None:
+    from rmqtool.broker.disk import disk_outlook
+    from rmqtool.output.start_document import diagnosis_document
     from rmqtool.recovery.advice import advise
-    from rmqtool.store.disk import disk_outlook
 
-    outcomes = consultation.outcomes
+    outcomes = diagnosis.outcomes
     if interrupted:
         context.talk.note("interrupted: what was found so far is not the whole answer")
-    advice = advise(outcomes, consultation.verdict, asked) if outcomes else []
-    disk = disk_outlook(consultation.store)
+    advice = advise(outcomes, diagnosis.verdict, asked) if outcomes else []
+    disk = disk_outlook(diagnosis.store)
     if context.format == "json":
-        context.document(SCHEMA, consultation_document(consultation, disk, advice, interrupted=interrupted))
+        context.document(SCHEMA, diagnosis_document(diagnosis, disk, advice, interrupted=interrupted))
     elif outcomes and not interrupted:
         from rmqtool.output.start_page import StartPage
 
-        told = [(scenario.text, found, verdict) for scenario, found, verdict in consultation.scenarios]
+        told = [(scenario.text, found, verdict) for scenario, found, verdict in diagnosis.scenarios]
         page = StartPage(context.page(), context.zone)
-        page.write(outcomes, consultation.verdict, disk, advice, told)
+        page.write(outcomes, diagnosis.verdict, disk, advice, told)

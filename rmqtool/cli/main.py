@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,7 @@ import typer
 import typer.main
 
 from rmqtool.cli.commands import LazyGroup
-from rmqtool.errors import ExitCode, RmqtoolError
+from rmqtool.errors import ABANDONED, ExitCode, RmqtoolError
 from rmqtool.output.text import safe
 from rmqtool.secrets import hide
 
@@ -25,8 +26,8 @@ _LONGEST = 16384
 
 _BARE = """\
 rmqtool doctor STORE   is it safe to start this broker, and what will it do?
-rmqtool recover STORE  keeps every intact message; a plan only, without --apply
-rmqtool --help         see, query, mend, many stores at once; each with examples
+rmqtool recover STORE  keeps every intact message; a plan, without --apply
+rmqtool --help         see, query, repair, many stores at once; with examples
 """
 
 app = typer.Typer(
@@ -59,7 +60,7 @@ def _program(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Inspects, mends and queries Apache RocketMQ stores, one or many, without a broker."""
+    """Inspects, repairs and queries Apache RocketMQ stores, one or many, without a broker."""
     if ctx.invoked_subcommand is None:
         sys.stdout.write(_BARE)
 
@@ -86,6 +87,8 @@ def main() -> None:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     code = run(sys.argv[1:])
     _settle()
+    if any(one.name == ABANDONED for one in threading.enumerate()):
+        os._exit(code)
     sys.exit(code)
 
 

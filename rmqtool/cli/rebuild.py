@@ -66,7 +66,7 @@ def command(
     --apply.
     Exit code 1 says that the plan has changes or that the log is damaged, 3 that bytes could not be read.
     """
-    from rmqtool.cli.carrying_out import carry_out
+    from rmqtool.cli.apply_session import carry_out
     from rmqtool.cli.checking import check_with
     from rmqtool.cli.proving import release_of
     from rmqtool.repair.prove.checks import check_rebuild

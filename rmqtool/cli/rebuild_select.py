@@ -47,8 +47,8 @@ class SelectOptions:
         bool,
         typer.Option(
             "--keep-expired",
-            help="Keep older units of queues, whose records have expired, from the old files; the index "
-            "keeps none.",
+            help="Keep older consume queue entries, whose records have expired, from the old files; the "
+            "index keeps none.",
         ),
     ] = False
     deleted_topics: Annotated[

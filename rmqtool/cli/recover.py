@@ -42,7 +42,7 @@ _OPTIONS = {"damaged_body": "damaged-body", "donors": "donor"}
 @verb(
     examples=[
         "rmqtool recover /data/store",
-        "rmqtool recover /data/store --output /data/store.mended --apply",
+        "rmqtool recover /data/store --output /data/store.repaired --apply",
         "rmqtool recover /data/store --in-place --backup /backup/undo --apply",
         "rmqtool recover /data/store --policy broker --output /data/store.as-broker --apply",
         "rmqtool recover /data/store --donor /replica/store --damaged-body keep",
@@ -95,7 +95,7 @@ def command(
     Prints what it would do and what cannot be saved. With --apply it is done: to a copy (--output), or to
     the store itself (--in-place --backup), which rmqtool undo takes back.
     """
-    from rmqtool.cli.carrying_out import carry_out
+    from rmqtool.cli.apply_session import carry_out
     from rmqtool.store.names import escape_name
 
     context = Context(output)
@@ -131,7 +131,7 @@ def _check(context: Context, opened: Store, planned: Planned, read: ReadOptions)
 
 
 def _plan(context: Context, opened: Store, chosen: dict[str, Any], work: str, read: ReadOptions) -> Planned:
-    from rmqtool.repair.mend.planner import KeepOptions, keep
+    from rmqtool.repair.keep.planner import KeepOptions, keep
     from rmqtool.store.access import Access
     from rmqtool.store.names import unescape_name
 

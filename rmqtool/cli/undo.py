@@ -12,8 +12,8 @@ from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode
 
 if TYPE_CHECKING:
-    from rmqtool.repair.restoring import Step
     from rmqtool.repair.undo import UndoPlan
+    from rmqtool.repair.undo_plan import Step
 
 SCHEMA = "rmqtool.undo/1"
 CSV_COLUMNS = ("way", "path", "position", "length", "restorable", "reason")

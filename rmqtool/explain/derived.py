@@ -10,7 +10,6 @@ from formats.java import java_parse_int
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-_UNIT = 20
 _MAGIC = {
     0xDAA320A7: "V1 record",
     0xDAA320AB: "V2 record (topic longer than 127 bytes)",
@@ -56,10 +55,13 @@ def _inside_utf8(raw: bytes) -> str:
 
 def slots(values: Mapping[str, str]) -> list[str]:
     """How many slots of a queue the difference is (`ConsumeQueue#putMessagePositionInfo`)."""
+    from formats.consumequeue import Unit
+    from formats.primitives import sizeof
+
     diff = _long(values["diff"])
     if diff is None:
         return []
-    count = abs(diff) // _UNIT
+    count = abs(diff) // sizeof(Unit)
     if diff > 0:
         return [f"{diff} bytes are {count} slots: so many messages of the queue have no consume queue entry"]
     return [f"{diff} bytes are {count} slots: the queue on disk holds so many more than the message knows"]

@@ -15,9 +15,10 @@ import numpy as np
 from formats import crc_trailer
 from formats.commitlog import fits
 from formats.errors import FormatError
+from formats.properties import INNER_BASE, INNER_MULTI_QUEUE_OFFSET
 from rmqtool.broker.encoder import encode_record, roll
 from rmqtool.errors import StoreIOError
-from rmqtool.messagestore.messages import PutStatus
+from rmqtool.messagestore.messages import IllegalMessageError, PutStatus
 from rmqtool.scan.fields import Field
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from rmqtool.broker.encoder import MessageColumns
     from rmqtool.broker.mapped_files import MappedFile
     from rmqtool.messagestore.log_files import LogFiles
-    from rmqtool.messagestore.records import Prepared
+    from rmqtool.messagestore.records import Late, Prepared, RecordMaker
     from rmqtool.scan.kernel_types import Kernels
 
     Ints = npt.NDArray[np.int64]
@@ -63,7 +64,7 @@ def milliseconds() -> int:
 class Appender:
     """Appends to the log. offsets: the next queue offset of each topic and queue, which it counts on.
 
-    clock: what time it is, in ms. trailer: records end in `__CRC32#`.
+    maker: completes records with what only the log knows. clock: what time it is, in ms.
     """
 
     def __init__(
@@ -71,27 +72,48 @@ class Appender:
         log: LogFiles,
         offsets: dict[Key, int],
         kernels: Kernels,
+        maker: RecordMaker,
         *,
-        trailer: bool,
         clock: Callable[[], int] = milliseconds,
     ) -> None:
         self.lock = threading.Lock()
         self.offsets = offsets
-        self._log, self._kernels, self._trailer, self._clock = log, kernels, trailer, clock
+        self.entered = 0.0
+        self.log, self._kernels, self._maker, self.clock = log, kernels, maker, clock
+        self._trailer = maker.trailer
+
+    @property
+    def held_for(self) -> float:
+        """Seconds since when one append has the lock; 0 when none has (`CommitLog#getBeginTimeInLock`)."""
+        entered = self.entered
+        if not entered or not self.lock.locked():
+            return 0.0
+        return time.monotonic() - entered
+
+    @property
+    def end(self) -> int:
+        """Physical offset behind the last record."""
+        return self.log.end
 
     def append(self, topic: str, queue_id: int, record: Prepared) -> Place:
-        """One record. Raises `NotAppendedError`."""
+        """One record. Raises `NotAppendedError`, `IllegalMessageError`."""
         key = topic, queue_id
         with self.lock:
-            file = self._file_for(record.size)
+            self.entered = time.monotonic()
             slot = record.queue_offset
             if slot is None:
-                slot = self.offsets.get(key, 0) if record.counted else 0
+                slot = self.offsets.get(key, 0) if record.messages else 0
+            further: dict[Key, int] = {}
+            if record.late is not None:
+                record, further = self._completed(record, record.late, queue_id, slot, {})
+            file = self._file_for(record.size)
             physical = file.base + file.wrote
-            now = self._clock() if record.store_timestamp is None else record.store_timestamp
+            now = self.clock() if record.store_timestamp is None else record.store_timestamp
             self._write(file, self._encoded(record, queue_id, slot, physical, now), now)
-            if record.counted:
-                self.offsets[key] = slot + 1
+            if record.messages:
+                self.offsets[key] = slot + record.messages
+            self.offsets.update(further)
+            self.entered = 0.0
         return Place._make((slot, physical, physical + record.size))
 
     def append_each(
@@ -103,41 +125,88 @@ class Appender:
         """
         room = sum(record.size for _, _, record in records) if together else 0
         places: list[Place | NotAppendedError] = []
+        if not records:
+            return places
         with self.lock:
+            self.entered = time.monotonic()
             while len(places) < len(records):
                 try:
                     self._append_run(records, places, room)
+                except IllegalMessageError as error:
+                    places.append(NotAppendedError(error.status, str(error)))
                 except NotAppendedError as error:
                     places += [error] * (len(records) - len(places))
+            self.entered = 0.0
         return places
 
     def _append_run(
         self, records: Sequence[tuple[str, int, Prepared]], places: list[Place | NotAppendedError], room: int
     ) -> None:
         """As many records as go into one segment; room: bytes that it must have."""
-        file = self._file_for(max(records[len(places)][2].size, room))
-        at, end, now = file.wrote, self._log.log.size, self._clock()
+        rest = iter(records[len(places) :])
+        offsets: dict[Key, int] = {}
+        topic, queue_id, record = next(rest)
+        slot, record, counts = self._numbered(topic, queue_id, record, offsets)
+        file = self._file_for(max(record.size, room))
+        at, end, now = file.wrote, self.log.log.size, self.clock()
         parts: list[bytes] = []
         found: list[Place] = []
-        offsets: dict[Key, int] = {}
-        for topic, queue_id, record in records[len(places) :]:
-            if parts and not fits(record.size, end - at):
-                break
-            key = topic, queue_id
-            slot = record.queue_offset
-            if slot is None:
-                slot = offsets[key] if key in offsets else self.offsets.get(key, 0)
-            if record.counted:
-                offsets[key] = slot + 1
-            elif record.queue_offset is None:
-                slot = 0
+        while True:
             stamp = now if record.store_timestamp is None else record.store_timestamp
             parts.append(self._encoded(record, queue_id, slot, file.base + at, stamp))
             found.append(Place(slot, file.base + at, file.base + at + record.size))
             at += record.size
+            offsets.update(counts)
+            following = next(rest, None)
+            if following is None:
+                break
+            topic, queue_id, record = following
+            try:
+                slot, record, counts = self._numbered(topic, queue_id, record, offsets)
+            except IllegalMessageError:
+                break  # which the next run says
+            if not fits(record.size, end - at):
+                break
         self._write(file, b"".join(parts), stamp)
         self.offsets.update(offsets)
         places += found
+
+    def _numbered(
+        self, topic: str, queue_id: int, record: Prepared, offsets: dict[Key, int]
+    ) -> tuple[int, Prepared, dict[Key, int]]:
+        """Queue offset of a record, the record complete, and what the counters are behind it.
+
+        offsets: of records that are not appended yet. Raises `IllegalMessageError`.
+        """
+        key, slot = (topic, queue_id), record.queue_offset
+        if slot is None:
+            slot = (offsets[key] if key in offsets else self.offsets.get(key, 0)) if record.messages else 0
+        counts: dict[Key, int] = {}
+        if record.late is not None:
+            record, counts = self._completed(record, record.late, queue_id, slot, offsets)
+        if record.messages:
+            counts[key] = slot + record.messages
+        return slot, record, counts
+
+    def _completed(
+        self, record: Prepared, late: Late, queue_id: int, slot: int, offsets: dict[Key, int]
+    ) -> tuple[Prepared, dict[Key, int]]:
+        """See `_numbered`; the counters of further queues only."""
+        counts: dict[Key, int] = {}
+        numbers: list[str] = []
+        for place, name in enumerate(late.names):
+            key = self._maker.further.key(name, queue_id)
+            number = None if late.stored is None else late.stored[place]
+            if key is not None:
+                if number is None:
+                    number = offsets[key] if key in offsets else self.offsets.get(key, 0)
+                counts[key] = number + 1
+            numbers.append("" if number is None else str(number))
+        text = f"{INNER_BASE}\x01{slot}" if late.based else ""
+        if numbers and late.stored is None:
+            text += "\x02" if text else ""
+            text += f"{INNER_MULTI_QUEUE_OFFSET}\x01{','.join(numbers)}"
+        return (self._maker.completed(record, late, text) if text else record), counts
 
     def append_columns(self, columns: MessageColumns, keys: Sequence[Key], which: Ints) -> tuple[int, Ints]:
         """Records of columns in their order, with their queue offsets put into `rows`.
@@ -149,8 +218,9 @@ class Appender:
         physical = np.full(len(columns), -1, np.int64)
         done = 0
         with self.lock:
+            self.entered = time.monotonic()
             columns.rows[:, Field.QUEUE_OFFSET] = self._slots(keys, which)
-            now = self._clock()
+            now = self.clock()
             columns.rows[columns.rows[:, Field.STORE_TIMESTAMP] < 0, Field.STORE_TIMESTAMP] = now
             columns.rows[columns.rows[:, Field.BORN_TIMESTAMP] < 0, Field.BORN_TIMESTAMP] = now
             try:
@@ -162,6 +232,7 @@ class Appender:
             counts = np.bincount(which[:done], minlength=len(keys))
             for key, count in zip(keys, counts.tolist(), strict=True):
                 self.offsets[key] = self.offsets.get(key, 0) + count
+            self.entered = 0.0
         return done, physical
 
     def _slots(self, keys: Sequence[Key], which: Ints) -> Ints:
@@ -178,21 +249,22 @@ class Appender:
         """As many records from `done` on as go into one segment, and into one write."""
         file = self._file_for(int(sizes[done]))
         last = int(np.searchsorted(np.cumsum(sizes[done : done + _ROWS]), _AT_ONCE)) + 1
-        count = max(roll(sizes[done : done + min(last, _ROWS)], self._log.log.size - file.wrote), 1)
+        count = max(roll(sizes[done : done + min(last, _ROWS)], self.log.log.size - file.wrote), 1)
         part = slice(done, done + count)
         places = np.cumsum(sizes[part]) - sizes[part]
         physical[part] = file.base + file.wrote + places
         some = replace(columns, rows=columns.rows[part], hosts=columns.hosts[part])
         some.rows[:, Field.STORED_PHYSICAL_OFFSET] = physical[part]
         data = np.empty(int(sizes[part].sum()), np.uint8)
-        some.write(places, data, self._kernels, crc_trailer=self._trailer)
+        some.write(places, data, self._kernels, crc_trailer=self._trailer, sizes=sizes[part])
         self._write(file, data, int(some.rows[-1, Field.STORE_TIMESTAMP]))
         return count
 
     def _file_for(self, size: int) -> MappedFile:
         try:
-            return self._log.place_for(size)
+            return self.log.place_for(size)
         except (OSError, StoreIOError) as error:
+            self.entered = 0.0
             raise NotAppendedError(PutStatus.CREATE_MAPPED_FILE_FAILED, str(error)) from error
 
     def _encoded(self, record: Prepared, queue_id: int, slot: int, physical: int, now: int) -> bytes:
@@ -209,12 +281,14 @@ class Appender:
                 record.tail,
             )
         except FormatError as error:
+            self.entered = 0.0
             raise NotAppendedError(PutStatus.MESSAGE_ILLEGAL, str(error)) from error
         return crc_trailer.seal(raw) if self._trailer else raw
 
     def _write(self, file: MappedFile, data: bytes | npt.NDArray[np.uint8], now: int) -> None:
         try:
-            self._log.append(file, data)
+            self.log.append(file, data)
         except OSError as error:
+            self.entered = 0.0
             raise NotAppendedError(PutStatus.UNKNOWN_ERROR, str(error)) from error
-        self._log.last_timestamp = now
+        self.log.last_timestamp = now

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +19,10 @@ from formats.commitlog import (
 )
 from formats.crc_trailer import TRAILER_SIZE
 from formats.primitives import sizeof
-from formats.properties import CRC32, KEYS, TAGS, UNIQ_KEY
+from formats.properties import CRC32, INNER_BASE, INNER_MULTI_QUEUE_OFFSET, INNER_NUM, KEYS, TAGS, UNIQ_KEY
 from rmqtool.broker.encoder import MessageColumns
 from rmqtool.errors import UsageError
-from rmqtool.messagestore.messages import PutStatus
-from rmqtool.messagestore.records import IllegalMessageError
+from rmqtool.messagestore.messages import IllegalMessageError, Message, PutStatus
 from rmqtool.scan.fields import ROW_WIDTH, Field
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from rmqtool.messagestore.messages import Ack
     from rmqtool.messagestore.records import RecordMaker
     from rmqtool.messagestore.topics import Topics
     from rmqtool.store.config_json import TopicConfig
@@ -51,6 +51,7 @@ _TYPES = {
     "born_timestamp": pa.int64(),
 }
 """columns of messages, beside `keys` and `properties`, and as what they are read"""
+_SINGLE = ("queue_id", "flag", "tags", "uniq_key", "born_timestamp")
 ANSWER = pa.schema(
     {
         "status": pa.string(),
@@ -62,7 +63,7 @@ ANSWER = pa.schema(
     }
 )
 """of the table that answers"""
-_OWN = (KEYS, TAGS, UNIQ_KEY, CRC32)
+_OWN = (KEYS, TAGS, UNIQ_KEY, CRC32, INNER_NUM, INNER_BASE, INNER_MULTI_QUEUE_OFFSET)
 _ILLEGAL = (None, PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
 _INT = 1 << 31
 
@@ -125,9 +126,7 @@ def batch_of(part: pa.RecordBatch, maker: RecordMaker, topics: Topics, topic_of:
     sizes -= rows[:, Field.MAGIC] != MESSAGE_MAGIC_CODE_V2
     refused[(sizes > maker.most_record) & (refused == 0)] = 1
     kept = np.flatnonzero(refused == 0)
-    pairs, which = np.unique(
-        np.stack([rows[kept, Field.TOPIC_POSITION], queue_ids[kept]]), axis=1, return_inverse=True
-    )
+    pairs, which = np.unique(rows[kept, Field.TOPIC_POSITION] * _INT + queue_ids[kept], return_inverse=True)
     rows[:, Field.QUEUE_ID] = queue_ids
     columns = MessageColumns(
         rows[kept],
@@ -137,7 +136,7 @@ def batch_of(part: pa.RecordBatch, maker: RecordMaker, topics: Topics, topic_of:
         texts,
         np.frombuffer(ip + port.to_bytes(4, "big", signed=True), np.uint8),
     )
-    keys = [(names[place], queue) for place, queue in zip(*pairs.tolist(), strict=True)]
+    keys = [(names[pair // _INT], pair % _INT) for pair in pairs.tolist()]
     return Batch(columns, kept, keys, which.reshape(-1), refused, queue_ids, uniq_keys, part["topic"])
 
 
@@ -158,6 +157,48 @@ def answer_of(batch: Batch, physical: Ints, status: str, failed: str) -> pa.Reco
         pa.array(places),
         batch.uniq_keys.cast(pa.string()),
     ]
+    return pa.RecordBatch.from_arrays(arrays, schema=ANSWER)
+
+
+def messages_of(part: pa.RecordBatch) -> list[Message]:
+    """Single messages, for what is not done in columns. Raises `UsageError` as `batch_of`."""
+    found = {name: _column(part, name).to_pylist() for name in _TYPES if name in part.schema.names}
+    found["topic"] = part["topic"].cast(pa.string()).to_pylist()
+    if None in found["topic"] or None in found["body"]:
+        raise UsageError("columns topic and body: have a null")
+    _ints(part, "flag", 0)
+    keys = part["keys"].to_pylist() if "keys" in part.schema.names else [None] * part.num_rows
+    maps = part["properties"]
+    _further(maps)
+    return [
+        Message(
+            topic,
+            body,
+            queue_id=queue_id,
+            keys=one or (),
+            properties={name: value for name, value in pairs or () if name and value},
+            flag=flag or 0,
+            tags=None if tags is None else tags.decode(),
+            uniq_key=None if uniq_key is None else uniq_key.decode(),
+            born_timestamp=born,
+        )
+        for topic, body, one, pairs, queue_id, flag, tags, uniq_key, born in zip(
+            found["topic"],
+            found["body"],
+            keys,
+            maps.to_pylist(),
+            *(found.get(name, [None] * part.num_rows) for name in _SINGLE),
+            strict=True,
+        )
+    ]
+
+
+def table_of(acks: list[Ack]) -> pa.RecordBatch:
+    """The answer to single messages, in columns."""
+    values = (
+        zip(*((one.status.value, *one[1:6]) for one in acks), strict=True) if acks else [()] * len(ANSWER)
+    )
+    arrays = [pa.array(one, kind) for one, kind in zip(values, ANSWER.types, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=ANSWER)
 
 
@@ -241,32 +282,30 @@ def _uniq_keys(part: pa.RecordBatch, maker: RecordMaker) -> pa.Array:
 
 def _properties(part: pa.RecordBatch, uniq_keys: pa.Array, maker: RecordMaker) -> pa.Array:
     """The stored properties, every one of them with its separator, and room for the CRC."""
-    parts = [_pair(UNIQ_KEY, uniq_keys)]
+    parts = _pair(UNIQ_KEY, uniq_keys)
     if "keys" in part.schema.names:
         keys = part["keys"]
         if pa.types.is_list(keys.type) or pa.types.is_large_list(keys.type):
             keys = pc.binary_join(keys.cast(pa.list_(pa.string())), " ")
-        parts.append(_pair(KEYS, keys.cast(pa.large_binary())))
+        parts += _pair(KEYS, keys.cast(pa.large_binary()))
     if "tags" in part.schema.names:
-        parts.append(_pair(TAGS, _column(part, "tags")))
+        parts += _pair(TAGS, _column(part, "tags"))
     if "properties" in part.schema.names:
         parts.append(_further(part["properties"]))
     if maker.trailer:
         parts.append(pa.scalar(bytes(TRAILER_SIZE), pa.large_binary()))
-    if len(parts) == 1:
-        return parts[0]
     return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.large_binary()))
 
 
-def _pair(name: str, values: pa.Array) -> pa.Array:
-    """`name 0x01 value 0x02` of each, nothing for one that is null or empty."""
+def _pair(name: str, values: pa.Array) -> list[Any]:
+    """What joins to `name 0x01 value 0x02` of each, to nothing for one that is null or empty."""
     before, after, nothing = (
         pa.scalar(one, pa.large_binary()) for one in (f"{name}\x01".encode(), b"\x02", b"")
     )
+    if not values.null_count and pc.all(pc.greater(pc.binary_length(values), 0)).as_py():
+        return [before, values, after]
     pairs = pc.binary_join_element_wise(before, values, after, nothing)
-    if values.null_count or not pc.all(pc.greater(pc.binary_length(values), 0)).as_py():
-        pairs = pc.if_else(pc.greater(pc.fill_null(pc.binary_length(values), 0), 0), pairs, nothing)
-    return pairs
+    return [pc.if_else(pc.greater(pc.fill_null(pc.binary_length(values), 0), 0), pairs, nothing)]
 
 
 def _further(maps: pa.Array) -> pa.Array:
@@ -277,6 +316,6 @@ def _further(maps: pa.Array) -> pa.Array:
     for pairs in maps.to_pylist():
         own = [(name, value) for name, value in pairs or () if name and value]
         if any(name in _OWN for name, _ in own):
-            raise UsageError("column properties: KEYS, TAGS and UNIQ_KEY have columns of their own")
+            raise UsageError(f"column properties: {', '.join(_OWN)} are not given there")
         found.append("".join(f"{name}\x01{value}\x02" for name, value in own).encode())
     return pa.array(found, pa.large_binary())

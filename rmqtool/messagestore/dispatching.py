@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rmqtool.broker.dispatch import MultiDispatchError
 from rmqtool.broker.index_files import IndexFile, IndexFiles, IndexNames
 from rmqtool.errors import RmqtoolError, StoreIOError
 from rmqtool.scan.events import Records
@@ -40,12 +41,30 @@ class Index:
 
     def __init__(self, store: Store, start: Start, rules: FileRules, files: StoreFiles) -> None:
         kernels = start.reading.kernels
-        kept = [one for one in map(store.file, start.index.kept) if one is not None]
+        # a header that did not reach the disk: a broker goes on there and indexes all records again
+        lost = () if start.clean else start.index.untimed
+        for path in lost:
+            files.remove(path)
+        stay = [store.file(path) for path in start.index.kept if path not in lost]
+        kept = [one for one in stay if one is not None]
         last = IndexFile(kept[-1].path, rules, files, kernels, kept=kept[-1]) if kept else None
         names = IndexNames(behind=kept[-1].name if kept else "")
         self._files = IndexFiles(rules, files, kernels, names.next_name, last)
         self._kernels = kernels
         self._before = int(start.checkpoint.index_msg_timestamp)
+        self._kept = [one.path for one in kept]
+        self.slots = rules.hash_slots
+        """of each file"""
+
+    @property
+    def last(self) -> IndexFile | None:
+        """The file in use, None without one."""
+        return self._files.last
+
+    @property
+    def paths(self) -> list[str]:
+        """The files, the oldest first; some may have expired."""
+        return [*self._kept, *self._files.paths]
 
     @property
     def timestamp(self) -> int:
@@ -89,7 +108,7 @@ class Dispatching:
         self.waiting = 0
         """readers that wait for that; counted under `arrived`"""
         self._wake = threading.Event()
-        self.idle = False
+        self._idle = False
         """the thread sleeps until `wake`"""
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name="rmqtool-reput", daemon=True)
@@ -106,8 +125,9 @@ class Dispatching:
         return max(self._limit() - self.offset, 0)
 
     def wake(self) -> None:
-        """There is something to do; cheap, and only needed when it is `idle`."""
-        self._wake.set()
+        """There may be something to do."""
+        if self._idle:
+            self._wake.set()
 
     def catch_up(self) -> None:
         """Dispatches everything up to the limit. Raises the error that stopped it."""
@@ -121,11 +141,11 @@ class Dispatching:
     def _run(self) -> None:
         while not self._stopped:
             if self.offset >= self._limit():
-                self.idle = True
+                self._idle = True
                 if self.offset >= self._limit():
                     self._wake.wait(_IDLE)
                 self._wake.clear()
-                self.idle = False
+                self._idle = False
                 continue
             try:
                 self.catch_up()
@@ -141,6 +161,8 @@ class Dispatching:
             self.offset = self._taken  # who finds it there waits for no lock
         except RmqtoolError as error:
             self.error = error
+        except MultiDispatchError as error:
+            self.error = StoreIOError(f"dispatching stops at a list of queue offsets: {error}")
         except OSError as error:
             self.error = StoreIOError(f"dispatching: {error.strerror}")
         with self.arrived:
@@ -151,7 +173,10 @@ class Dispatching:
         size = self._start.log.size
         position = self._taken % size
         base = self._taken - position
-        window = self._log.read(self._taken, min(end - self._taken, max(self._need, _WINDOW)))
+        wanted = min(end - self._taken, max(self._need, _WINDOW), size - position)
+        window = self._log.read(self._taken, wanted)
+        if len(window) < wanted:
+            raise StoreIOError(f"{self._log.path_of(base)}: another process cut it")
         rows, status = self._rows, self._status
         self._kernels.walk(window, 0, position, size, base, int(Check.TEXT), rows, status)
         count, at, stop, expected = status[: Status.EXPECTED + 1].tolist()

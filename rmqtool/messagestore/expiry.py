@@ -17,15 +17,17 @@ import numpy as np
 
 from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
 from rmqtool.broker.consume_queue import ConsumeQueue, NegativePositionError
+from rmqtool.broker.disk import room_of
 from rmqtool.broker.expiry import FIRST_RUN, MANUAL_RUNS, expired_below, expired_segments, look
 from rmqtool.broker.extension import delete_below
 from rmqtool.broker.mapped_files import MappedFile, MappedFiles
 from rmqtool.errors import RmqtoolError, StoreIOError
+from rmqtool.messagestore.held_files import open_held
 from rmqtool.scan.index import read_header
 from rmqtool.scan.units import BATCH_UNIT, UNIT
-from rmqtool.store.disk import room_of
 from rmqtool.store.files import StoreFile
 from rmqtool.store.kinds import FileKind
+from rmqtool.store.writing import Folder, parent_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from rmqtool.messagestore.flushing import Flusher
     from rmqtool.messagestore.log_reader import LogReader
     from rmqtool.messagestore.queue_reader import UnitFiles
+    from rmqtool.store.access import OpenMode
+    from rmqtool.store.bytes import ByteSource
     from rmqtool.store.config import StoreConfig
 
 _INDEX = "index"
@@ -50,15 +54,25 @@ class Expired(NamedTuple):
     index_files: int = 0
 
 
+class _HeldFile(StoreFile):
+    """A file below a directory that is held; no link is followed."""
+
+    __slots__ = ()
+
+    def open(self, mode: OpenMode = "auto") -> ByteSource:
+        """See `StoreFile.open`."""
+        return open_held(self.location, mode, name=self.shown)
+
+
 @dataclass
 class Expiry:
     """The cleaning of one store that is open.
 
-    appending: over the list of segments. clock: ms. full: the disk is; new messages are refused. error: why
-    the last run did not end.
+    folder: its root, held. appending: over the list of segments. clock: ms. full: the disk is; new messages
+    are refused. error: why the last run did not end.
     """
 
-    root: str
+    folder: Folder
     config: StoreConfig
     start: Start
     appending: threading.Lock
@@ -111,7 +125,7 @@ class Expiry:
     def clean(self, *, manual: bool = False) -> Expired:
         """One run. Raises `StoreIOError`."""
         with self._turn:
-            used, hour = room_of(self.root).used_percent, time.localtime(self.clock() / 1000).tm_hour
+            used, hour = room_of(self.folder.here).used_percent, time.localtime(self.clock() / 1000).tm_hour
             cleaning = look(self.config, used, hour, manual=manual)
             self.full = cleaning.full
             self._again()
@@ -155,7 +169,8 @@ class Expiry:
 
     def _modified(self, one: MappedFile) -> int:
         try:
-            return os.stat(f"{self.root}/{one.path}").st_mtime_ns // 1_000_000
+            with parent_of(f"{self.folder.here}/{one.path}") as (above, name):
+                return os.stat(name, dir_fd=above, follow_symlinks=False).st_mtime_ns // 1_000_000
         except OSError as error:
             raise StoreIOError(f"{one.path}: {error.strerror}") from error
 
@@ -218,14 +233,17 @@ class Expiry:
 
     def _listed(self, path: str, size: int) -> StoreFile:
         kind = FileKind(path.partition("/")[0])
-        return StoreFile(path, f"{self.root}/{path}", kind, size, 0, 0)
+        return _HeldFile(path, f"{self.folder.here}/{path}", kind, size, 0, 0)
 
     def _index(self, floor: int) -> int:
         """`IndexService#deleteExpiredFile`."""
         try:
-            names = sorted(name for name in os.listdir(f"{self.root}/{_INDEX}") if name.isdecimal())
+            with Folder.open(f"{self.folder.here}/{_INDEX}") as index:
+                names = sorted(name for name in index.names() if name.isdecimal())
         except FileNotFoundError:
             return 0
+        except OSError as error:
+            raise StoreIOError(f"{_INDEX}: {error.strerror}") from error
         ends = []
         for name in names[:-1]:
             path = f"{_INDEX}/{name}"

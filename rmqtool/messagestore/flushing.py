@@ -25,9 +25,9 @@ class Flusher:
     of it. error: why nothing can be flushed any more; that never changes again.
     """
 
-    def __init__(self, log: LogFiles, *, on_flush: Callable[[], object] = int) -> None:
+    def __init__(self, log: LogFiles) -> None:
         self._log = log
-        self._on_flush = on_flush
+        self.on_flush: Callable[[], object] = int
         self._turn = threading.Condition()
         self._busy = False
         self.flushed = log.end
@@ -53,12 +53,15 @@ class Flusher:
                 if self.error is not None:
                     return False
                 self._busy = True
-            self._flush()
+            self._flush(end)
 
-    def _flush(self) -> None:
-        """One flush of all that is there; this thread has the turn."""
-        stamp, error, reached = self._log.last_timestamp, None, self.flushed
+    def _flush(self, end: int) -> None:
+        """One flush of all that is there, `end` included; this thread has the turn."""
+        error, stamp, reached = None, 0, self.flushed
         try:
+            if self._log.committed < end:
+                self._log.commit()
+            stamp = self._log.committed_timestamp
             reached = self._log.sync(self.flushed)
         except OSError as one:
             error = one
@@ -69,16 +72,20 @@ class Flusher:
             else:
                 self.error = error
             self._turn.notify_all()
-        self._on_flush()
+        self.on_flush()
 
     def flush_all(self) -> bool:
         """Everything that was written by now; False when it cannot be."""
         return self.flush_to(self._log.end)
 
+    def flush_committed(self) -> bool:
+        """As `flush_all`, less what is in a store pool."""
+        return self.flush_to(self._log.committed)
+
     @property
     def dirty_pages(self) -> int:
-        """Pages between what was written and what is flushed (`MappedFile#isAbleToFlush`)."""
-        return self._log.end // _PAGE - self.flushed // _PAGE
+        """Pages between what is committed and what is flushed (`MappedFile#isAbleToFlush`)."""
+        return self._log.committed // _PAGE - self.flushed // _PAGE
 
 
 class Periodic:
@@ -112,10 +119,36 @@ class FlushService:
     def _flush(self) -> None:
         flusher, now = self._flusher, time.monotonic()
         due = now - self._last >= self._thorough
-        if due or flusher.dirty_pages >= max(self._least, 1):
-            flusher.flush_all()
+        if due or self._least <= 0 or flusher.dirty_pages >= self._least:
+            flusher.flush_committed()
         if due:
             self._last = now
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._periodic.close()
+
+
+class CommitService:
+    """Commits what is in the store pool (`CommitLog$CommitRealTimeService`). Intervals: seconds."""
+
+    def __init__(self, log: LogFiles, interval: float, least_pages: int, thorough: float) -> None:
+        self._log, self._least, self._thorough = log, least_pages, thorough
+        self._last = time.monotonic()
+        self.error: OSError | None = None
+        """why the last commit failed"""
+        self._periodic = Periodic("rmqtool-commit", interval, self._commit)
+
+    def _commit(self) -> None:
+        now = time.monotonic()
+        due = now - self._last >= self._thorough
+        if due:
+            self._last = now
+        try:
+            self._log.commit(0 if due else self._least)
+            self.error = None
+        except OSError as error:
+            self.error = error
 
     def close(self) -> None:
         """Ends the thread."""

@@ -144,8 +144,10 @@ def message_of(row: Mapping[str, Any], body: bytes) -> Message:
 
 def _body(given: Mapping[str, Any]) -> bytes:
     names = [name for name in _BODIES if given.get(name) is not None]
-    if len(names) != 1:
-        raise LineError(f"{'several' if names else 'none'} of {', '.join(_BODIES)}, not one")
+    if len(names) > 1:
+        raise LineError(f"{' and '.join(names)}: a message has one body")
+    if not names:
+        raise LineError(f"no body: give {' or '.join(_BODIES)}")
     if not isinstance(given[names[0]], str):
         raise LineError(f"{names[0]} is not a string")
     try:

@@ -2,7 +2,9 @@
 
 Files have their full length from the beginning, as those of a broker, but no room on the disk. Room is taken
 some way ahead of the end, so that a full disk is an answer and not the end of the process; then single
-records are written through a mapping, and large pieces with `pwrite`.
+records are written through a mapping, and large pieces with `pwrite`. A mapping is guarded
+(`rmqtool.store.faults`), so that a segment that another process cuts is an answer as well; where that cannot
+be, nothing is mapped.
 """
 
 from __future__ import annotations
@@ -11,23 +13,28 @@ import errno
 import mmap
 import os
 import threading
+import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from formats.commitlog import fits
 from rmqtool.broker.encoder import blank
 from rmqtool.broker.java import file_name
 from rmqtool.errors import StoreIOError
+from rmqtool.store import faults
 from rmqtool.store.writing import Folder, create_sized, open_for_writing, parent_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    import numpy as np
     import numpy.typing as npt
 
     from rmqtool.broker.files import Bytes
     from rmqtool.broker.mapped_files import MappedFile, MappedFiles
+    from rmqtool.messagestore.store_pool import Staged, StorePool
+    from rmqtool.messagestore.warm_up import WarmUp
 
     Data = bytes | npt.NDArray[np.uint8]
 
@@ -40,38 +47,94 @@ AHEAD = 2
 
 
 class _Mapped:
-    """The segment that is written. reserved: bytes that have room on the disk."""
+    """The segment that is written. reserved: bytes that have room on the disk. data: None without a guard.
+
+    Raises `OSError` where the file is shorter than `size`.
+    """
 
     def __init__(self, base: int, descriptor: int, size: int) -> None:
+        _demand_whole(descriptor, size)
         self.base, self._descriptor, self._size = base, descriptor, size
-        self.data = mmap.mmap(descriptor, size)
+        self.data: mmap.mmap | None = None
+        self._guard: faults.Guard | None = None
         self.reserved = 0
+        if faults.installed():
+            with suppress(ValueError):  # cut by now
+                self._map()
+
+    def _map(self) -> None:
+        data = mmap.mmap(self._descriptor, self._size)
+        self._guard = faults.guard(np.frombuffer(data, np.uint8).ctypes.data, self._size)
+        if self._guard is not None:
+            weakref.finalize(data, self._guard.end).atexit = False
+            self.data = data
+
+    def put(self, position: int, data: bytes) -> bool:
+        """Writes through the mapping; False without one. Raises `OSError` once bytes went nowhere."""
+        if self.data is None or self._guard is None:
+            return False
+        self.data[position : position + len(data)] = data
+        if self._guard.faults:
+            raise _cut()
+        return True
 
     def reserve(self, end: int) -> None:
         """Takes room for the bytes in front of `end`, and for some that follow. Raises `OSError`."""
+        _demand_whole(self._descriptor, self._size)  # what is gone does not come back as zeros
         until = min(end + _AHEAD, self._size)
         os.posix_fallocate(self._descriptor, self.reserved, until - self.reserved)
         self.reserved = until
 
 
+def _cut() -> OSError:
+    return OSError(errno.EIO, "another process cut it, or it cannot be written")
+
+
+def _demand_whole(descriptor: int, size: int) -> None:
+    """Raises `OSError` for a file that is shorter."""
+    if os.fstat(descriptor).st_size < size:
+        raise _cut()
+
+
 class LogFiles:
     """Where records are appended. One thread appends at a time; any may ask for `end` and `sync`.
 
-    end: physical offset behind the last byte that was written. last_timestamp: store time (ms) of the last
-    record.
+    end: physical offset behind the last byte that was written. committed: up to where the files have it,
+    which with a pool is less. last_timestamp: store time (ms) of the last record. on_commit: called behind a
+    commit.
     """
 
-    def __init__(self, root: str, log: MappedFiles, *, ahead: bool = True) -> None:
+    def __init__(
+        self,
+        root: str,
+        log: MappedFiles,
+        *,
+        ahead: bool = True,
+        pool: StorePool | None = None,
+        warm: WarmUp | None = None,
+    ) -> None:
         self._root = Folder.open(root)
         self.log = log
         self.log.disk = self
-        self.end = log.max_offset
+        self.end = self.committed = log.max_offset
         self.last_timestamp = 0
+        self.on_commit: Callable[[], object] = int
+        self._pool, self._warm = pool, warm
+        self._locked: dict[int, mmap.mmap] = {}
+        """by base, what keeps warmed segments in memory"""
+        self._making = -1
+        """base of the segment that the thread makes"""
+        self._staged: dict[int, Staged] = {}
+        """by base, of segments that are not in their files yet; `_guard` is held over it"""
+        self._committing = threading.Lock()
+        self._committed_timestamp = 0
         self._mapped: _Mapped | None = None
         self._descriptors: dict[int, int] = {}
         """by base, of segments that are written or not synced yet"""
         self._made: set[int] = set()
         """bases of segments that were made ahead"""
+        self._newest = log.files[-1].base if log.files else None
+        """base of the segment in use, which `log` tells a moment later"""
         self._guard = threading.Lock()
         self._syncing = threading.Lock()
         """no descriptor is closed meanwhile"""
@@ -99,14 +162,66 @@ class LogFiles:
             free = self.log.size - last.wrote
             self._write_at(last, blank(free))
             last.wrote = self.log.size
-            self.end = last.base + last.wrote
+            self._advance(last)
         return self.log.last_for(self.end)
 
     def append(self, file: MappedFile, data: Data) -> None:
         """Bytes behind the last ones of `file`, from `place_for`. Raises `OSError`; then nothing counts."""
-        self._write_at(file, data)
-        file.wrote += len(data)
+        mapped, begin, length = self._mapped, file.wrote, len(data)
+        end = begin + length
+        if (  # most records; `_write_at` does whatever is odd
+            mapped is None
+            or mapped.base != file.base
+            or end > mapped.reserved
+            or self._staged
+            or length >= _LARGE
+            or type(data) is not bytes
+            or not mapped.put(begin, data)
+        ):
+            self._write_at(file, data)
+        file.wrote = end
+        self._advance(file)
+
+    def _advance(self, file: MappedFile) -> None:
         self.end = file.base + file.wrote
+        if not self._staged:
+            self.committed = self.end
+
+    @property
+    def committed_timestamp(self) -> int:
+        """Store time (ms) of the last record that is committed, or of one in front of it."""
+        return self.last_timestamp if self._pool is None else self._committed_timestamp
+
+    def commit(self, least_pages: int = 0) -> None:
+        """Puts what is in memory into the files (`MappedFileQueue#commit`). Raises `OSError`.
+
+        least_pages: leave a segment that is not full while fewer pages of it wait.
+        """
+        if self._pool is None:
+            return
+        with self._committing:
+            stamp, written = self.last_timestamp, self.end
+            end = written
+            with self._guard:
+                todo = sorted(self._staged.items())
+            for base, staged in todo:
+                full = base + self.log.size <= written
+                if full or staged.due(least_pages):
+                    staged.commit(self._descriptors[base])
+                if not full:
+                    end = base + staged.committed
+                    break
+                self._unstage(base)
+            if end >= written:
+                self._committed_timestamp = stamp
+            self.committed = max(self.committed, end)
+        self.on_commit()
+
+    def _unstage(self, base: int) -> None:
+        with self._guard:
+            staged = self._staged.pop(base, None)
+            if staged is not None and self._pool is not None:
+                self._pool.give_back(staged)
 
     def _write_at(self, file: MappedFile, data: Data) -> None:
         descriptor = self._descriptors.get(file.base)
@@ -118,9 +233,13 @@ class LogFiles:
         end = file.wrote + len(data)
         if end > mapped.reserved:
             mapped.reserve(end)
-        if isinstance(data, bytes) and len(data) < _LARGE:
-            mapped.data[file.wrote : end] = data
+        staged = self._staged.get(file.base) if self._staged else None
+        if staged is not None:
+            staged.put(file.wrote, data)
             return
+        if isinstance(data, bytes) and len(data) < _LARGE and mapped.put(file.wrote, data):
+            return
+        _demand_whole(descriptor, self.log.size)
         view = memoryview(data)  # type: ignore[arg-type]
         done = os.pwrite(descriptor, view, file.wrote)
         if done < len(data):
@@ -137,16 +256,17 @@ class LogFiles:
         return descriptor
 
     def sync(self, begin: int) -> int:
-        """Puts all that was written from physical offset `begin` on onto the medium; up to where that is.
+        """Puts all that is committed from physical offset `begin` on onto the medium; up to where that is.
 
         Raises `OSError`: then nobody can know what is there, and no later success says so.
         """
-        end = self.end
+        end = self.committed
         with self._syncing:
             with self._guard:
                 todo = sorted((base, one) for base, one in self._descriptors.items() if base < end)
             for _, one in todo:
                 os.fdatasync(one)
+                _demand_whole(one, self.log.size)
             with self._guard:
                 last = self.log.files[-1].base if self.log.files else 0
                 for base, one in todo:
@@ -158,16 +278,29 @@ class LogFiles:
         """A segment is made (`MappedFiles.last_for`), or was ahead. Raises `OSError`."""
         del position, data, time
         base = int(path.rpartition("/")[2])
-        with self._guard:
+        with self._wanted:
+            while self._making == base:
+                self._wanted.wait()
+            if self._pool is not None and self._pool.fails_fast and not self._pool.left:
+                raise OSError(errno.ENOBUFS, "the transient store pool has no buffer left", path)
             if base in self._made:
                 self._made.discard(base)
             else:
                 self._make(path, size)
-            self._wanted.notify()
+            staged = None if self._pool is None else self._pool.take()
+            if staged is not None:
+                self._staged[base] = staged
+            self._newest = base
+            for other in [one for one in self._locked if one < base]:
+                self._locked.pop(other).close()
+            self._wanted.notify_all()
 
     def remove(self, path: str) -> None:
         """A segment goes. Raises `StoreIOError`."""
         base = int(path.rpartition("/")[2])
+        self._unstage(base)
+        if base in self._locked:
+            self._locked.pop(base).close()
         with self._syncing:
             with self._guard:
                 descriptor = self._descriptors.pop(base, None)
@@ -190,6 +323,8 @@ class LogFiles:
             descriptor = open_for_writing(place)
             os.ftruncate(descriptor, size)
         try:
+            if self._warm is not None and (locked := self._warm(descriptor, size)) is not None:
+                self._locked[int(os.path.basename(path))] = locked
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
@@ -206,19 +341,24 @@ class LogFiles:
                     wanted = self._missing()
                 if self._stopped:
                     return
-                base = wanted[0]
-                try:
-                    self._make(f"{self.log.directory}/{file_name(base)}", self.log.size)
-                except OSError:  # whoever needs it tries again, and is told
+                base = self._making = wanted[0]
+            error: OSError | None = None
+            try:
+                self._make(f"{self.log.directory}/{file_name(base)}", self.log.size)
+            except OSError as one:
+                error = one
+            with self._wanted:
+                self._making = -1
+                if error is None:
+                    self._made.add(base)
+                self._wanted.notify_all()
+                if error is not None:  # whoever needs it tries again, and is told
                     self._wanted.wait(1)
-                    continue
-                self._made.add(base)
 
     def _missing(self) -> Sequence[int]:
-        if not self.log.files:
+        if self._newest is None:
             return []
-        last = self.log.files[-1].base
-        following = [last + number * self.log.size for number in range(1, AHEAD + 1)]
+        following = [self._newest + number * self.log.size for number in range(1, AHEAD + 1)]
         return [base for base in following if base not in self._made]
 
     def close(self) -> None:
@@ -233,4 +373,7 @@ class LogFiles:
         for descriptor in self._descriptors.values():
             os.close(descriptor)
         self._descriptors.clear()
+        for locked in self._locked.values():
+            locked.close()
+        self._locked.clear()
         self._root.close()

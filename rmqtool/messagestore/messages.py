@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from formats.commitlog import FLAT_HEADERS, MESSAGE_MAGIC_CODE_V2, is_v6
+from formats.commitlog import FLAT_HEADERS, MESSAGE_MAGIC_CODE_V2, SysFlag, is_v6
 from formats.java import java_utf8_decode
 from formats.message_id import OffsetIdV4, OffsetIdV6
 from formats.primitives import host_text
@@ -24,6 +24,12 @@ Host = tuple[bytes, int]
 _V4 = 4
 _CLASSIC, _WIDE = 1, 2
 """bytes of a topic's length in records V1 and V2"""
+_MAGIC_V2 = MESSAGE_MAGIC_CODE_V2.to_bytes(4, "big", signed=True)
+_WIDE_HOSTS = int(SysFlag.BORNHOST_V6 | SysFlag.STOREHOST_V6)
+_HEADER_SIZES = {
+    flags: FLAT_HEADERS[is_v6(flags)].size
+    for flags in (0, int(SysFlag.BORNHOST_V6), int(SysFlag.STOREHOST_V6), _WIDE_HOSTS)
+}
 
 
 class PutStatus(StrEnum):
@@ -34,10 +40,20 @@ class PutStatus(StrEnum):
     """stored and dispatched, but not known to be on the medium"""
     SERVICE_NOT_AVAILABLE = "SERVICE_NOT_AVAILABLE"
     CREATE_MAPPED_FILE_FAILED = "CREATE_MAPPED_FILE_FAILED"
+    OS_PAGE_CACHE_BUSY = "OS_PAGE_CACHE_BUSY"
+    """a put under way has held the log longer than `osPageCacheBusyTimeOutMills`"""
     MESSAGE_ILLEGAL = "MESSAGE_ILLEGAL"
     PROPERTIES_SIZE_EXCEEDED = "PROPERTIES_SIZE_EXCEEDED"
     UNKNOWN_ERROR = "UNKNOWN_ERROR"
     """the system refused to write; nothing was stored"""
+
+
+class IllegalMessageError(Exception):
+    """A message that no store takes; `status` is what a put answers."""
+
+    def __init__(self, status: PutStatus, why: str) -> None:
+        super().__init__(why)
+        self.status = status
 
 
 @dataclass(slots=True)
@@ -132,14 +148,16 @@ class StoredMessage:
         return FLAT_HEADERS[is_v6(flags)].unpack(self.raw)
 
     @cached_property
-    def _body_at(self) -> int:
-        return FLAT_HEADERS[is_v6(self.header["sys_flag"])].size
+    def _body(self) -> tuple[int, int]:
+        """Where the body begins and ends; its length stands in front of it."""
+        at = _HEADER_SIZES[int.from_bytes(self.raw[36:40], "big") & _WIDE_HOSTS]
+        return at, at + max(int.from_bytes(self.raw[at - 4 : at], "big", signed=True), 0)
 
     @cached_property
     def _texts(self) -> tuple[bytes, bytes]:
         """Topic and properties."""
-        at = self._body_at + max(self.header["body_length"], 0)
-        wide = _WIDE if self.header["magic"] == MESSAGE_MAGIC_CODE_V2 else _CLASSIC
+        at = self._body[1]
+        wide = _WIDE if self.raw[4:8] == _MAGIC_V2 else _CLASSIC
         end = at + wide + int.from_bytes(self.raw[at : at + wide], "big")
         return self.raw[at + wide : end], self.raw[end + 2 :]
 
@@ -196,8 +214,8 @@ class StoredMessage:
     @cached_property
     def body(self) -> bytes:
         """The stored bytes."""
-        at = self._body_at
-        return self.raw[at : at + max(self.header["body_length"], 0)]
+        begin, end = self._body
+        return self.raw[begin:end]
 
     @cached_property
     def topic(self) -> str:
@@ -223,6 +241,10 @@ class StoredMessage:
     def uniq_key(self) -> str | None:
         """`UNIQ_KEY`."""
         return self.properties.get(UNIQ_KEY)
+
+    def has_key(self, topic: str, key: str) -> bool:
+        """Whether it is of that topic and has the key, as an element of `KEYS` or as `UNIQ_KEY`."""
+        return self.topic == topic and (key == self.uniq_key or key in self.keys)
 
 
 class GetResult(NamedTuple):

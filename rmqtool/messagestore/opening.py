@@ -7,10 +7,11 @@ records that are intact.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
 from rmqtool.broker.file_rules import rules_of
 from rmqtool.broker.files import StoreFiles
 from rmqtool.broker.load import RefusedError
@@ -19,10 +20,12 @@ from rmqtool.broker.start import Start
 from rmqtool.broker.traits import traits_of
 from rmqtool.errors import NotAStoreError, RecoveryLossError, StoreIOError, UnfitStoreError, UsageError
 from rmqtool.messagestore.dispatching import Index
+from rmqtool.messagestore.held_files import refuse_odd_places
 from rmqtool.recovery.loss import LostPart, measure_loss
-from rmqtool.recovery.taken import lost_parts
+from rmqtool.recovery.truncation import lost_parts
 from rmqtool.scan.options import ReadOptions
 from rmqtool.store.access import Access
+from rmqtool.store.config_json import TopicConfig
 from rmqtool.store.holding import Held, hold
 from rmqtool.store.layout import Store
 from rmqtool.store.names import escape_name
@@ -31,6 +34,7 @@ from rmqtool.store.releases import RELEASES
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
+    from rmqtool.broker.log_recovery import LogEnd
     from rmqtool.messagestore.settings import StoreSettings
     from rmqtool.recovery.loss import Loss
 
@@ -60,9 +64,7 @@ def find(path: str | os.PathLike[str], *, create: bool) -> Path:
         raise UsageError(f"{shown} is not a directory")
     if not (root / "commitlog").is_dir():
         if not create:
-            raise NotAStoreError(
-                f"{shown} has no commit log: rmqtool store init, or create=True, makes a store"
-            )
+            raise NotAStoreError(f"{shown} has no commit log")
         try:
             (root / "commitlog").mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -75,14 +77,17 @@ def start_store(
 ) -> Opened:
     """Takes the lock and starts. stack: gets what is to be let go of.
 
-    Raises `LockedError`, `RecoveryLossError`, `UnfitStoreError` where a broker refuses, `StoreIOError`.
+    Raises `UsageError` for a link among what is written, `LockedError`, `RecoveryLossError`,
+    `UnfitStoreError` where a broker refuses, `StoreIOError`.
     """
+    refuse_odd_places(str(root))
     held = stack.enter_context(hold(root))
     store = Store.open(root, config=settings.config)
     version = release or _release_of(store)
-    refuse_loss(store, version, recovery)
+    foreseen = refuse_loss(store, version, recovery)
     files = stack.enter_context(StoreFiles(str(root)))
     start = Start(store, traits_of(version), settings_of(store), ReadOptions(Access("pread")), files=files)
+    start.foreseen = foreseen
     try:
         start.load()
         index = Index(store, start, rules_of(store, version), files) if start.settings.index_enabled else None
@@ -96,24 +101,39 @@ def start_store(
     return Opened(store, version, start, files, index, held)
 
 
+def topics_of(opened: Opened) -> dict[str, TopicConfig]:
+    """The topic table, with topics that only batch queues tell: else no start would load these."""
+    found = dict(opened.store.topics)
+    for (name, number), queue in sorted(opened.start.queues.items()):
+        if isinstance(queue, BatchConsumeQueue):
+            one = found.get(name) or TopicConfig(name, 6, 0, 0, {"queue.type": "BatchCQ"})
+            if name not in opened.store.topics:
+                one = replace(one, read_queue_nums=number + 1, write_queue_nums=number + 1)
+            found[name] = one
+    return found
+
+
 def _release_of(store: Store) -> str:
     """The last release that may have written the store."""
     return store.release.last if store.segments and store.release.known else RELEASES[-1]
 
 
-def refuse_loss(store: Store, release: str, recovery: Recovery) -> None:
-    """Raises `RecoveryLossError` when a start would give up intact records; reads only."""
+def refuse_loss(store: Store, release: str, recovery: Recovery) -> LogEnd | None:
+    """Where a start ends the log, as far as that was looked at; reads only.
+
+    Raises `RecoveryLossError` when it would give up intact records.
+    """
     if recovery == "broker" or not len(store.segments):
-        return
+        return None
     start = Start(store, traits_of(release), settings_of(store), ReadOptions(Access("pread")))
     try:
         start.load()
         start.recover()
     except RefusedError:
-        return  # and the start itself says why
+        return None  # and the start itself says why
     loss = _loss(start)
     if not loss.messages:
-        return
+        return start.end
     ranges = [(one.start, one.end) for one in loss.ranges]
     places = ", ".join(f"{begin} to {end}" for begin, end in ranges[:_SHOWN])
     more = f" and {len(ranges) - _SHOWN} more" if len(ranges) > _SHOWN else ""

@@ -6,12 +6,12 @@ import os
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from rmqtool.broker.consume_queue import ConsumeQueue
+from rmqtool.broker.queue_view import UnitColumn
 from rmqtool.errors import StoreIOError
 from rmqtool.scan.units import BATCH_UNIT, UNIT
 from rmqtool.store.writing import open_regular
@@ -54,6 +54,13 @@ class UnitFiles:
             except OSError as error:
                 raise StoreIOError(f"{path}: {error.strerror}") from error
 
+    def modified(self, path: str) -> int:
+        """Modification time of a file (ms). Raises `StoreIOError`."""
+        try:
+            return os.stat(f"{self._root.here}/{path}", follow_symlinks=False).st_mtime_ns // 1_000_000
+        except OSError as error:
+            raise StoreIOError(f"{path}: {error.strerror}") from error
+
     def forget(self, path: str) -> None:
         """A file is gone."""
         with self._guard:
@@ -69,29 +76,27 @@ class UnitFiles:
             self._open.clear()
 
 
-@dataclass(frozen=True, slots=True)
+class TimedFile(NamedTuple):
+    """A queue file as it is at one moment, see `broker.offset_by_time.TimedFile`."""
+
+    base: int
+    written: int
+    path: str
+
+
 class QueueReader:
-    """One queue, plain or batch; `broker.queue_view.QueueView` says what each member answers."""
+    """One queue, plain or batch; `broker.queue_view.QueueView` says what each member answers.
 
-    queue: ConsumeQueue | BatchConsumeQueue
-    log: LogReader
-    traits: Traits
-    _files: UnitFiles
+    batch: whether units are of 46 bytes. dtype, width: layout of a unit, and its bytes.
+    """
 
-    @property
-    def batch(self) -> bool:
-        """Whether units are of 46 bytes."""
-        return not isinstance(self.queue, ConsumeQueue)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Layout of a unit."""
-        return BATCH_UNIT if self.batch else UNIT
-
-    @property
-    def width(self) -> int:
-        """Bytes of a unit."""
-        return self.dtype.itemsize
+    def __init__(
+        self, queue: ConsumeQueue | BatchConsumeQueue, log: LogReader, traits: Traits, files: UnitFiles
+    ) -> None:
+        self.queue, self.log, self.traits, self._files = queue, log, traits, files
+        self.batch = not isinstance(queue, ConsumeQueue)
+        self.dtype = BATCH_UNIT if self.batch else UNIT
+        self.width = self.dtype.itemsize
 
     @property
     def min_offset(self) -> int:
@@ -135,3 +140,38 @@ class QueueReader:
         """Queue offset at which the next file begins (`ConsumeQueue#rollNextFile`)."""
         per_file = max(self.queue.files.size // self.width, 1)
         return offset + per_file - offset % per_file
+
+
+class TimedReader:
+    """A queue as the search for an offset by time asks for it (`broker.offset_by_time.TimedQueue`).
+
+    Files and their ends are those of the moment at which it is made.
+    """
+
+    def __init__(self, reader: QueueReader, files: UnitFiles) -> None:
+        queue = reader.queue
+        self._files = files
+        self.log, self.traits, self.batch = reader.log, reader.traits, reader.batch
+        self.width, self._dtype = reader.width, reader.dtype
+        self.min_offset, self.max_offset = reader.min_offset, reader.max_offset
+        self.min_logic_offset = queue.min_logical if isinstance(queue, ConsumeQueue) else queue.min_offset
+        self.files = [TimedFile(one.base, one.wrote, one.path) for one in queue.files.files]
+
+    def units(self, file: TimedFile, start: int = 0, end: int | None = None) -> Units:
+        """See `TimedQueue.units`."""
+        stop = file.written if end is None else min(end, file.written)
+        raw = self._files.read(file.path, start, max(stop - start, 0)) if start >= 0 else b""
+        return np.frombuffer(raw[: len(raw) // self.width * self.width], self._dtype)
+
+    def unit(self, file: TimedFile, number: int, name: str) -> int:
+        """See `TimedQueue.unit`."""
+        units = self.units(file, number * self.width, (number + 1) * self.width)
+        return int(units[name][0]) if len(units) else 0
+
+    def column(self, file: TimedFile, name: str) -> UnitColumn:
+        """See `TimedQueue.column`."""
+        return UnitColumn(self, file, name)
+
+    def modified(self) -> list[int]:
+        """See `TimedQueue.modified`."""
+        return [self._files.modified(one.path) for one in self.files]

@@ -10,9 +10,10 @@ import numpy as np
 
 from formats.commitlog import MESSAGE_MAGIC_CODES
 from rmqtool.broker.get_message import GetMessageStatus, Pull, pull
+from rmqtool.broker.offset_by_time import broker_offset
 from rmqtool.errors import StoreIOError, UsageError
 from rmqtool.messagestore.messages import GetResult, RawResult, StoredMessage
-from rmqtool.messagestore.queue_reader import QueueReader
+from rmqtool.messagestore.queue_reader import QueueReader, TimedReader
 from rmqtool.query.subscription import FilterType, Subscription
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from rmqtool.broker.get_message import Passes, PullLimits
+    from rmqtool.broker.offset_by_time import Boundary
     from rmqtool.broker.start import AnyQueue, Key
     from rmqtool.broker.traits import Traits
     from rmqtool.messagestore.log_reader import LogReader
@@ -51,7 +53,10 @@ def subscription_of(tags: str | None, sql92: str | None) -> Subscription | None:
 
 
 class Reader:
-    """Reads what is dispatched. queues: by topic and queue id."""
+    """Reads what is dispatched. queues: by topic and queue id.
+
+    reads_slave: a slave may be suggested (`PullMessageProcessor#processRequest`).
+    """
 
     def __init__(
         self,
@@ -61,14 +66,24 @@ class Reader:
         traits: Traits,
         limits: PullLimits,
         kernels: Kernels,
+        reads_slave: bool,
     ) -> None:
         self._log, self._files, self._queues = log, files, queues
         self._traits, self._limits, self._kernels = traits, limits, kernels
+        self._reads_slave = reads_slave
+        self._readers: dict[Key, QueueReader] = {}
 
     def queue(self, topic: str, queue_id: int) -> QueueReader | None:
         """A queue, None where there is none."""
-        found = self._queues.get((topic, queue_id))
-        return None if found is None else QueueReader(found, self._log, self._traits, self._files)
+        key = topic, queue_id
+        found = self._queues.get(key)
+        if found is None:
+            self._readers.pop(key, None)
+            return None
+        reader = self._readers.get(key)
+        if reader is None or reader.queue is not found:
+            reader = self._readers[key] = QueueReader(found, self._log, self._traits, self._files)
+        return reader
 
     def pull(
         self, topic: str, queue_id: int, offset: int, limit: int, wanted: Subscription | None
@@ -81,13 +96,11 @@ class Reader:
             floor = view.min_offset
             try:
                 answer = pull(view, offset, limit, self._passes(wanted), self._limits)
-                windows = [self._log.read(one.physical_offset, one.size) for one in answer.delivered]
+                return answer, self._log.records([one[1:3] for one in answer.delivered])
             except StoreIOError:
                 if view.min_offset == floor:
                     raise
-                continue  # what was read has expired meanwhile
-            there = zip(windows, answer.delivered, strict=True)
-            return answer, [one.data for one, said in there if len(one) == said.size]
+                # what was read has expired meanwhile
 
     def get(
         self, topic: str, queue_id: int, offset: int, limit: int, wanted: Subscription | None, *, exact: bool
@@ -105,7 +118,7 @@ class Reader:
             answer.next_begin_offset,
             answer.min_offset,
             answer.max_offset,
-            answer.suggest_pulling_from_slave,
+            answer.suggest_pulling_from_slave and self._reads_slave,
         )
 
     def raw(
@@ -119,7 +132,7 @@ class Reader:
             answer.next_begin_offset,
             answer.min_offset,
             answer.max_offset,
-            answer.suggest_pulling_from_slave,
+            answer.suggest_pulling_from_slave and self._reads_slave,
         )
 
     def _passes(self, wanted: Subscription | None) -> Passes | None:
@@ -140,6 +153,17 @@ class Reader:
             return True
         properties = pa.array([list(StoredMessage(raw).properties.items())], PROPERTIES)
         return bool(wanted.sql92.passes(properties)[0])
+
+    def offset_by_time(self, topic: str, queue_id: int, timestamp: int, boundary: Boundary) -> int:
+        """What a broker answers for a point in time (ms), 0 without such a queue."""
+        while (found := self.queue(topic, queue_id)) is not None:
+            floor = found.min_offset
+            try:
+                return broker_offset(TimedReader(found, self._files), timestamp, boundary)
+            except StoreIOError:
+                if found.min_offset == floor:
+                    raise  # nothing has expired meanwhile
+        return 0
 
     def message_at(self, physical_offset: int) -> StoredMessage | None:
         """The record that begins there (`DefaultMessageStore#lookMessageByOffset`); None where none does."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 import socket
 import time
+from dataclasses import replace
 from itertools import count as count_from
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from formats.batch import encode_batch, join_properties
 from formats.commitlog import (
     END_FILE_MIN_BLANK_LENGTH,
     FLAT_HEADERS,
@@ -24,14 +26,27 @@ from formats.commitlog import (
     magic_of,
 )
 from formats.crc_trailer import reserve
-from formats.java import java_utf8_encode, utf16_length
+from formats.java import java_parse_int, java_utf8_encode, utf16_length
 from formats.message_id import UniqueClientId
-from formats.properties import KEYS, TAGS, UNIQ_KEY, WAIT
-from rmqtool.messagestore.messages import AppendContext, PutStatus
+from formats.properties import (
+    INNER_BASE,
+    INNER_MULTI_DISPATCH,
+    INNER_MULTI_QUEUE_OFFSET,
+    INNER_NUM,
+    KEYS,
+    TAGS,
+    UNIQ_KEY,
+    WAIT,
+    decode,
+)
+from rmqtool.messagestore.further_queues import FurtherQueues
+from rmqtool.messagestore.messages import AppendContext, IllegalMessageError, PutStatus
 from rmqtool.scan.crc import crc32
 from rmqtool.store.releases import version_key
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
     from rmqtool.messagestore.messages import Host, Message
@@ -48,23 +63,36 @@ _WAIT_REMOVED = (4, 9, 1), (5, 0, 0)
 _SIZE_OF_BODY = (4, 9, 5)
 """since then `maxMessageSize` is that of the body, before that of the record"""
 _OWN = frozenset({KEYS, TAGS, UNIQ_KEY})
+_COUNTED = frozenset({INNER_NUM, INNER_BASE, INNER_MULTI_QUEUE_OFFSET})
+"""properties that a store gives (`HookUtils#checkInnerBatch` refuses the first, too)"""
+_MOST_INNER = (1 << 15) - 1
 _BORN_V6, _STORE_V6 = int(SysFlag.BORNHOST_V6), int(SysFlag.STOREHOST_V6)
 _WIDE_HOSTS = _BORN_V6 | _STORE_V6
 _HEADER_SIZE = {flags: FLAT_HEADERS[is_v6(flags)].size for flags in (0, _BORN_V6, _STORE_V6, _WIDE_HOSTS)}
 _TRANSACTION = int(SysFlag.TRANSACTION_MASK)
 _WITHOUT_UNIT = frozenset({int(SysFlag.PREPARED), int(SysFlag.ROLLBACK)})
+_INNER = int(SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP)
 _V6 = 16
 _INT = 1 << 31
 _ELSEWHERE = ("192.0.2.1", 9)
 """an address of no machine (RFC 5737)"""
 
 
-class IllegalMessageError(Exception):
-    """A message that no store takes; `status` is what a put answers."""
+_HEX = tuple(f"{number:02X}" for number in range(256))
 
-    def __init__(self, status: PutStatus, why: str) -> None:
-        super().__init__(why)
-        self.status = status
+
+class Late(NamedTuple):
+    """Properties that only the append can give. names: further queues. based: it gets `INNER_BASE`.
+
+    stored: numbers in the further queues that a replayed record has already. topic, properties: of the
+    record up to then, the topic with its length.
+    """
+
+    names: tuple[str, ...]
+    stored: tuple[int | None, ...] | None
+    based: bool
+    topic: bytes
+    properties: bytes
 
 
 class Prepared(NamedTuple):
@@ -72,12 +100,13 @@ class Prepared(NamedTuple):
 
     size: of the whole record, bytes. fields, tail: as `broker.encoder.encode_record` takes them.
     born_timestamp, store_timestamp: ms, None for the time of the append. waits: `WAIT` is not false.
+    late: the record is not complete yet, see `RecordMaker.completed`.
     """
 
     size: int
     fields: tuple[int, ...]
-    counted: bool
-    """it has a place in its queue; half and rolled back transactions have none"""
+    messages: int
+    """how many it is in its queue; half and rolled back transactions have no place there"""
     born_timestamp: int | None
     born_host: Host
     store_timestamp: int | None
@@ -87,6 +116,7 @@ class Prepared(NamedTuple):
     tail: bytes
     uniq_key: str
     waits: bool
+    late: Late | None
 
 
 class UniqueKeys:
@@ -102,7 +132,7 @@ class UniqueKeys:
         number = next(self._count)
         if not number & 0xFFFF or not self._head:
             self._renew()
-        return f"{self._head}{number & 0xFFFF:04X}"
+        return self._head + _HEX[number >> 8 & 0xFF] + _HEX[number & 0xFF]
 
     def next_keys(self, count: int) -> pa.Array:
         """Many of them, as `large_binary`."""
@@ -137,6 +167,24 @@ class UniqueKeys:
         self._head = whole[:-4]
 
 
+def own_properties(uniq_key: str, keys: str | Sequence[str], tags: str | None) -> tuple[str, int]:
+    """The properties that have arguments of their own as they are stored, and how many they are."""
+    if not keys:
+        if not tags:
+            return f"{UNIQ_KEY}\x01{uniq_key}\x02", 1
+        return f"{UNIQ_KEY}\x01{uniq_key}\x02{TAGS}\x01{tags}\x02", 2
+    if type(keys) is not str:
+        keys = " ".join(keys)
+    if not tags:
+        return f"{UNIQ_KEY}\x01{uniq_key}\x02{KEYS}\x01{keys}\x02", 2
+    return f"{UNIQ_KEY}\x01{uniq_key}\x02{KEYS}\x01{keys}\x02{TAGS}\x01{tags}\x02", 3
+
+
+def host_flags(born: Host, store: Host) -> int:
+    """The flags that say how wide the addresses of a record are."""
+    return _BORN_V6 * (len(born[0]) == _V6) | _STORE_V6 * (len(store[0]) == _V6)
+
+
 class RecordMaker:
     """What a broker of a release makes of messages. host: of the store, where messages do not name it."""
 
@@ -152,6 +200,9 @@ class RecordMaker:
         self.most_record = min(room, config.mapped_file_size_commit_log - END_FILE_MIN_BLANK_LENGTH)
         self.most_batch = min(config.max_message_size, self.most_record)
         """bytes of the records of a client's batch"""
+        self._most_light = config.max_message_size if self._of_5 else self.most_record
+        """bytes of a record with further queues (`CommitLog#handlePropertiesForLmqMsg`)"""
+        self.further = FurtherQueues(release, config)
         self.host = host
         self.uniq_keys = UniqueKeys(host[0] if len(host[0]) == len(bytes(4)) else host[0][:4])
         self._topics: dict[str, tuple[int, bytes]] = {}
@@ -183,20 +234,17 @@ class RecordMaker:
         Raises `IllegalMessageError`.
         """
         uniq_key = message.uniq_key or self.uniq_keys.next_key()
-        text, count, waits = f"{UNIQ_KEY}\x01{uniq_key}\x02", 1, True
-        if message.keys:
-            keys = message.keys
-            text += f"{KEYS}\x01{keys if isinstance(keys, str) else ' '.join(keys)}\x02"
-            count += 1
-        if message.tags:
-            text += f"{TAGS}\x01{message.tags}\x02"
-            count += 1
+        text, count = own_properties(uniq_key, message.keys, message.tags)
+        waits = True
         if message.properties:
             others = dict(message.properties)
             if not _OWN.isdisjoint(others):
                 raise IllegalMessageError(
                     PutStatus.MESSAGE_ILLEGAL, "KEYS, TAGS and UNIQ_KEY have arguments of their own"
                 )
+            if not _COUNTED.isdisjoint(others):
+                names = ", ".join(sorted(_COUNTED & others.keys()))
+                raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"{names}: the store itself gives them")
             waits = others.get(WAIT, "true").lower() != "false"
             if not self._keeps_wait:
                 others.pop(WAIT, None)
@@ -207,8 +255,70 @@ class RecordMaker:
         raw = java_utf8_encode(text)
         return raw if self.separated else raw[:-1], uniq_key, waits
 
-    def prepare(self, message: Message, context: AppendContext = _PLAIN) -> Prepared:
-        """All of a record that does not depend on its place. Raises `IllegalMessageError`."""
+    def inner_batch(self, messages: Sequence[Message]) -> tuple[Prepared, list[str]]:
+        """One record of many messages, as `SendMessageProcessor#sendBatchMessage` makes it; their ids.
+
+        It is stamped as the first of them. Raises `IllegalMessageError`.
+        """
+        if len(messages) > _MOST_INNER:
+            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"a batch of {len(messages)} messages")
+        parts = [(_bytes_of(one.body), one.flag, *self.properties(one)) for one in messages]
+        for _, flag, raw, _, _ in parts:
+            self._refuse_size(len(raw), flag)
+        body = encode_batch((body, raw, flag) for body, flag, raw, _, _ in parts)
+        uniq_key = self.uniq_keys.next_key()
+        properties = f"{UNIQ_KEY}\x01{uniq_key}\x02{INNER_NUM}\x01{len(messages)}\x02".encode()
+        context = AppendContext(sys_flag=_INNER, properties=properties)
+        whole = replace(messages[0], body=body, flag=0, uniq_key=uniq_key)
+        record = self.prepare(whole, context)._replace(waits=parts[0][4])
+        return record, [key for _, _, _, key, _ in parts]
+
+    def _refuse_size(self, properties: int, flag: int) -> None:
+        if properties > MAX_PROPERTIES_LENGTH:
+            raise IllegalMessageError(PutStatus.PROPERTIES_SIZE_EXCEEDED, f"{properties} bytes of properties")
+        if not -_INT <= flag < _INT:
+            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"flag {flag} has more than 32 bits")
+
+    def _late(
+        self, message: Message, context: AppendContext, topic: bytes, raw: bytes
+    ) -> tuple[Late | None, int]:
+        """What is left to the append, and how many messages a record is."""
+        inner = self._of_5 and bool(context.sys_flag & int(SysFlag.INNER_BATCH))
+        if not inner and not self.further.on:
+            return None, 1
+        stored = context.properties is not None
+        properties = decode(raw) if stored else dict(message.properties or ())
+        count = java_parse_int(properties.get(INNER_NUM, ""), 16) if inner else 1
+        names = self.further.names(message.topic, properties.get(INNER_MULTI_DISPATCH))
+        numbers = self.further.stored(names, properties) if stored else None
+        if not stored:
+            self.further.refuse(message.topic, names)
+        based = inner and INNER_BASE not in properties
+        late = Late(names, numbers, based, topic, raw) if names or based else None
+        return late, max(count or 1, 1)
+
+    def completed(self, record: Prepared, late: Late, further: str) -> Prepared:
+        """A record with further properties at the end. Raises `IllegalMessageError`."""
+        raw = join_properties(late.properties, java_utf8_encode(further))
+        if self.separated:
+            raw += b"\x02"
+        if self.trailer:
+            raw = reserve(raw)
+        if len(raw) > MAX_PROPERTIES_LENGTH:
+            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"{len(raw)} bytes of properties")
+        tail = late.topic + len(raw).to_bytes(2, "big") + raw
+        size = record.size - len(record.tail) + len(tail)
+        if size > (self._most_light if late.names else self.most_record):
+            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"a record of {size} bytes")
+        return record._replace(size=size, fields=(size, *record.fields[1:]), tail=tail, late=None)
+
+    def prepare(
+        self, message: Message, context: AppendContext = _PLAIN, *, batched: bool = False
+    ) -> Prepared:
+        """All of a record that does not depend on its place. Raises `IllegalMessageError`.
+
+        batched: one of a client's batch, which feeds no further queues.
+        """
         magic, topic = self.topic(message.topic)
         body = message.body
         if context.properties is None:
@@ -218,21 +328,17 @@ class RecordMaker:
             uniq_key = message.uniq_key or ""
         if type(body) is not bytes:
             body = _bytes_of(body)
+        late, count = None, 1
+        if (self.further.on or context.sys_flag) and not batched:
+            late, count = self._late(message, context, topic, raw)
         if self.trailer:
             raw = reserve(raw)
         length = len(raw)
-        if length > MAX_PROPERTIES_LENGTH:
-            raise IllegalMessageError(PutStatus.PROPERTIES_SIZE_EXCEEDED, f"{length} bytes of properties")
+        self._refuse_size(length, message.flag)
         if len(body) > self.most_body:
             raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"a body of {len(body)} bytes")
-        if not -_INT <= message.flag < _INT:
-            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"flag {message.flag} has more than 32 bits")
         born, store = message.born_host or self.host, context.store_host or self.host
-        flags = context.sys_flag & ~_WIDE_HOSTS
-        if len(born[0]) == _V6:
-            flags |= _BORN_V6
-        if len(store[0]) == _V6:
-            flags |= _STORE_V6
+        flags = context.sys_flag & ~_WIDE_HOSTS | host_flags(born, store)
         tail = topic + length.to_bytes(2, "big") + raw
         size = _HEADER_SIZE[flags & _WIDE_HOSTS] + len(body) + len(tail)
         if size > self.most_record:
@@ -242,7 +348,7 @@ class RecordMaker:
             (
                 size,
                 (size, magic, crc32(body), flags, message.flag, context.reconsume_times, prepared),
-                flags & _TRANSACTION not in _WITHOUT_UNIT,
+                0 if flags & _TRANSACTION in _WITHOUT_UNIT else count,
                 message.born_timestamp,
                 born,
                 context.store_timestamp,
@@ -252,6 +358,7 @@ class RecordMaker:
                 tail,
                 uniq_key,
                 waits,
+                late,
             )
         )
 

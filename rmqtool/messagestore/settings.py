@@ -17,6 +17,7 @@ from rmqtool.broker.get_message import PullLimits
 from rmqtool.errors import UsageError
 from rmqtool.messagestore.records import local_host
 from rmqtool.store.config import StoreConfig, config_of, load_broker_conf
+from rmqtool.store.releases import version_key
 
 if TYPE_CHECKING:
     from rmqtool.messagestore.messages import Host
@@ -25,7 +26,7 @@ Given = StoreConfig | Mapping[str, Any] | str | os.PathLike[str] | None
 
 _LOG = logging.getLogger(__name__)
 
-_UNSUPPORTED: dict[str, str] = {
+UNSUPPORTED: dict[str, str] = {
     "storeType": "default",
     "rocksdbCQDoubleWriteEnable": "false",
     "enableDLegerCommitLog": "false",
@@ -33,25 +34,26 @@ _UNSUPPORTED: dict[str, str] = {
     "duplicationEnable": "false",
     "timerWheelEnable": "false",
     "enableCompaction": "false",
-    "transientStorePoolEnable": "false",
-    "warmMapedFileEnable": "false",
-    "slaveReadEnable": "false",
-    "enableMultiDispatch": "false",
-    "enableLmq": "false",
 }
 """settings with the one value that they may be given"""
-_ROLES = ("ASYNC_MASTER", "SYNC_MASTER")
+_ROLES = ("ASYNC_MASTER", "SYNC_MASTER", "SLAVE")
 _FLUSH_TYPES = ("ASYNC_FLUSH", "SYNC_FLUSH")
-_EXTRA: dict[str, Any] = {
+EXTRA: dict[str, Any] = {
     "syncFlushTimeout": 5_000,
     "autoCreateTopicEnable": True,
     "defaultTopicQueueNums": 8,
     "brokerIP1": "",
     "listenPort": 10_911,
+    "fastFailIfNoBufferInStorePool": False,
+    "warmMapedFileEnable": False,
+    "flushLeastPagesWhenWarmMapedFile": 4_096,
+    "osPageCacheBusyTimeOutMills": 1_000,
+    "slaveReadEnable": False,
 }
 """settings beside those of `StoreConfig` that count, with their defaults"""
 WITHOUT_EFFECT = frozenset(
     {
+        "storePathRootDir",
         "brokerClusterName", "brokerId", "brokerIP2", "brokerName", "brokerPermission", "namesrvAddr",
         "autoCreateSubscriptionGroup", "brokerTopicEnable", "clusterTopicEnable", "messageRequestMode",
         "sendMessageThreadPoolNums", "pullMessageThreadPoolNums", "queryMessageThreadPoolNums",
@@ -66,17 +68,22 @@ WITHOUT_EFFECT = frozenset(
     }
 )  # fmt: skip
 """settings of a broker around its store"""
-_WARNED = frozenset(
+NOTHING_TO_DO = frozenset(
     {
         "destroyMapedFileIntervalForcibly", "flushIntervalConsumeQueue", "flushConsumeQueueLeastPages",
         "haListenPort", "haSendHeartbeatInterval", "haHousekeepingInterval", "haTransferBatchSize",
         "maxMsgsNumBatch", "defaultQueryMaxNum", "topicQueueLockNum", "useReentrantLockWhenPutMessage",
-        "flushCommitLogTimed", "putConsumeQueueDataByFileChannel",
+        "flushCommitLogTimed", "putConsumeQueueDataByFileChannel", "bitMapLengthConsumeQueueExt",
+        "maxLmqConsumeQueueNum", "storePathDLedgerCommitLog", "dLegerSelfId", "storePathEpochFile",
+        "storePathBrokerIdentity", "mappedFileSizeTimerLog", "timerPrecisionMs", "timerRollWindowSlot",
+        "timerMaxDelaySec", "compactionMappedFileSize", "compactionCqMappedFileSize",
     }
 )  # fmt: skip
 """settings of a store that change nothing here: no reader keeps a segment from going, queues are synced
-at the thorough interval, nobody replicates, and there is one lock"""
+at the thorough interval, nobody replicates, there is one lock, bit maps come from a broker's filters, no
+release limits light queues by their number, and timers and compaction are not supported"""
 _LIKENESS = 0.85
+_POOL_WITH_SYNC = (5, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -89,6 +96,26 @@ class StoreSettings:
     create_topics: bool
     default_queues: int
     host: Host
+    fails_fast: bool = False
+    """`fastFailIfNoBufferInStorePool`"""
+    warms_up: bool = False
+    warmed_pages: int = 4_096
+    """`flushLeastPagesWhenWarmMapedFile`"""
+    busy_after: float = 1.0
+    """`osPageCacheBusyTimeOutMills`"""
+    reads_slave: bool = False
+    """`slaveReadEnable`"""
+
+    @property
+    def slave(self) -> bool:
+        """Nothing is put here, only what a master sends."""
+        return self.config.broker_role == "SLAVE"
+
+    def pools(self, release: str) -> bool:
+        """Whether the transient store pool is in use (`MessageStoreConfig#isTransientStorePoolEnable`)."""
+        if not self.config.transient_store_pool_enable or self.slave:
+            return False
+        return version_key(release) >= _POOL_WITH_SYNC or not self.sync_flush
 
     @property
     def limits(self) -> PullLimits:
@@ -112,7 +139,7 @@ def settings_from(given: Given) -> StoreSettings:
     extra = dict(config.model_extra or {})
     _refuse_unknown(extra)
     _refuse_unsupported(config, extra)
-    values = {name: _value(name, extra.get(name, default), default) for name, default in _EXTRA.items()}
+    values = {name: _value(name, extra.get(name, default), default) for name, default in EXTRA.items()}
     return StoreSettings(
         config,
         config.flush_disk_type == "SYNC_FLUSH",
@@ -120,6 +147,11 @@ def settings_from(given: Given) -> StoreSettings:
         values["autoCreateTopicEnable"],
         values["defaultTopicQueueNums"],
         _host(values["brokerIP1"], values["listenPort"]),
+        values["fastFailIfNoBufferInStorePool"],
+        values["warmMapedFileEnable"],
+        values["flushLeastPagesWhenWarmMapedFile"],
+        values["osPageCacheBusyTimeOutMills"] / 1000,
+        values["slaveReadEnable"],
     )
 
 
@@ -139,7 +171,7 @@ def _text(value: Any) -> Any:
 
 def _refuse_unknown(extra: dict[str, Any]) -> None:
     known = [field.alias or name for name, field in StoreConfig.model_fields.items()]
-    known += [*_EXTRA, *_UNSUPPORTED, *WITHOUT_EFFECT]
+    known += [*EXTRA, *UNSUPPORTED, *WITHOUT_EFFECT]
     for name in extra:
         if name in known:
             continue
@@ -154,9 +186,9 @@ def _refuse_unsupported(config: StoreConfig, extra: dict[str, Any]) -> None:
         StoreConfig.model_fields[name].alias or name: getattr(config, name)
         for name in config.model_fields_set & StoreConfig.model_fields.keys()
     } | extra
-    for name in sorted(_WARNED & given.keys()):
+    for name in sorted(NOTHING_TO_DO & given.keys()):
         _LOG.warning("%s has no effect here", name)
-    for name, only in _UNSUPPORTED.items():
+    for name, only in UNSUPPORTED.items():
         if name in given and _text(given[name]) != only:
             raise UsageError(f"{name}={given[name]} is not supported here")
     if config.broker_role not in _ROLES:
@@ -165,7 +197,9 @@ def _refuse_unsupported(config: StoreConfig, extra: dict[str, Any]) -> None:
         raise UsageError(f"flushDiskType={config.flush_disk_type} is not {' or '.join(_FLUSH_TYPES)}")
     if config.max_index_num <= FIRST_ITEM:
         raise UsageError(f"maxIndexNum={config.max_index_num}: no index file has room for a key")
-    if config.is_set("store_path_commit_log") or config.is_set("read_only_commit_log_store_paths"):
+    if config.is_set("read_only_commit_log_store_paths"):
+        raise UsageError("readOnlyCommitLogStorePaths is not supported here: the log lies in the store")
+    if config.is_set("store_path_commit_log") and config.commit_log_roots() != [f"{config.root}/commitlog"]:
         raise UsageError("storePathCommitLog is not supported here: the log lies in the store")
     try:
         parse_delay_levels(config.message_delay_level)

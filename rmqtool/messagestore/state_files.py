@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from formats.checkpoint import CHECKPOINT_SIZE, Abort, Checkpoint, Lock
 from rmqtool.errors import StoreIOError
-from rmqtool.store.writing import Folder, create, open_for_writing, parent_of
+from rmqtool.store.writing import Folder, create, is_name_of_another, open_for_writing, parent_of
 
 if TYPE_CHECKING:
     from rmqtool.store.holding import Held
@@ -23,7 +23,15 @@ class StateFiles:
         self._held, self._of_5 = held, of_5
 
     def mark_lock(self) -> None:
-        """The content that brokers give their lock file."""
+        """The content that brokers give their lock file; nothing behind a link that took its place."""
+        folder = self._held.folder.descriptor
+        try:
+            named = os.stat("lock", dir_fd=folder, follow_symlinks=False)
+        except OSError as error:
+            raise StoreIOError(f"lock: {error.strerror}") from error
+        found = os.fstat(self._held.descriptor)
+        if not os.path.samestat(named, found) or is_name_of_another(found, os.fstat(folder)):
+            raise StoreIOError("lock: is not the file that was locked, or one of another user")
         os.pwrite(self._held.descriptor, Lock.build(None), 0)
 
     def begin(self) -> None:

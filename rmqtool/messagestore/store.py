@@ -6,36 +6,46 @@ import os
 import threading
 import time
 import weakref
-from concurrent.futures import Future
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
-
-from rmqtool.broker.log_view import LogView
-from rmqtool.broker.offset_by_time import Boundary, broker_offset
-from rmqtool.broker.queue_view import QueueView
+from rmqtool.broker.offset_by_time import Boundary
 from rmqtool.errors import RmqtoolError, StoreClosedError, UsageError
-from rmqtool.messagestore.appending import Appender, NotAppendedError, Place, milliseconds
+from rmqtool.messagestore.appending import Appender, milliseconds
+from rmqtool.messagestore.by_key import KeyReader
 from rmqtool.messagestore.dispatching import Dispatching
 from rmqtool.messagestore.expiry import Expiry
-from rmqtool.messagestore.flushing import Flusher, FlushService, FutureAcks, Periodic
+from rmqtool.messagestore.flushing import CommitService, Flusher, FlushService, Periodic
+from rmqtool.messagestore.loading import Loader
 from rmqtool.messagestore.log_files import LogFiles
 from rmqtool.messagestore.log_reader import LogReader
-from rmqtool.messagestore.messages import Ack, AppendContext, GetResult, Message, PutStatus, RawResult
-from rmqtool.messagestore.opening import find, start_store
+from rmqtool.messagestore.messages import (
+    Ack,
+    AppendContext,
+    GetResult,
+    IllegalMessageError,
+    Message,
+    PutStatus,
+    RawResult,
+)
+from rmqtool.messagestore.opening import find, start_store, topics_of
 from rmqtool.messagestore.queue_reader import UnitFiles
 from rmqtool.messagestore.reading import Reader, subscription_of
-from rmqtool.messagestore.records import IllegalMessageError, Prepared, RecordMaker
+from rmqtool.messagestore.records import RecordMaker
 from rmqtool.messagestore.settings import settings_from
 from rmqtool.messagestore.state_files import StateFiles
+from rmqtool.messagestore.statistics import Statistics, publish, withdraw
+from rmqtool.messagestore.store_pool import StorePool
 from rmqtool.messagestore.topics import Topics
+from rmqtool.messagestore.warm_up import WarmUp
+from rmqtool.messagestore.writing import Writer
+from rmqtool.query.groups import unconsumed_queues
 from rmqtool.scan.table import DEFAULT_COLUMNS
-from rmqtool.store.kinds import FileKind
 from rmqtool.store.layout import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from concurrent.futures import Future
     from typing import Self
 
     import pyarrow as pa
@@ -44,11 +54,9 @@ if TYPE_CHECKING:
     from rmqtool.messagestore.messages import StoredMessage
     from rmqtool.messagestore.opening import Opened, Recovery
     from rmqtool.messagestore.settings import Given, StoreSettings
+    from rmqtool.messagestore.statistics import StoreStatistics
     from rmqtool.store.config import StoreConfig
-    from rmqtool.store.config_json import TopicConfig
 
-_PLAIN = AppendContext()
-_STORED = frozenset({PutStatus.PUT_OK, PutStatus.FLUSH_DISK_TIMEOUT})
 _CHECKPOINT = 1.0
 """seconds between two checkpoints, as since 5.0"""
 _open_stores: weakref.WeakSet[MessageStore] = weakref.WeakSet()
@@ -65,19 +73,22 @@ class MessageStore:
         self, opened: Opened, settings: StoreSettings, stack: ExitStack, clock: Callable[[], int]
     ) -> None:
         """Call `open`."""
-        self._stack, self._settings, self._opened = stack, settings, opened
+        self._settings, self._opened = settings, opened
         self._start, self.root, self.release = opened.start, str(opened.store.root), opened.release
         config, start, folder = settings.config, opened.start, opened.held.folder
-        self._maker = RecordMaker(opened.release, config, settings.host)
         self._state = StateFiles(opened.held, of_5=start.traits.abort_is_written)
         self.topics = Topics(
-            opened.store.topics,
+            topics_of(opened),
             self._state,
             create=settings.create_topics,
             queues=settings.default_queues,
+            typed=start.traits.typed_queues,
+            undrained=self._undrained,
         )
-        self._log = LogFiles(self.root, start.log)
-        self._flusher = Flusher(self._log, on_flush=self._wake)
+        start.topic_of = self.topics.get
+        self._pooled = settings.pools(opened.release)
+        self._log = LogFiles(self.root, start.log, pool=self._pool(), warm=self._warm_up())
+        self._flusher = Flusher(self._log)
         reader = LogReader(folder, start.log)
         self._sync = settings.sync_flush
         shows_flushed = self._sync and start.traits.confirms_flushed
@@ -86,34 +97,62 @@ class MessageStore:
             reader,
             opened.files,
             opened.index,
-            (lambda: self._flusher.flushed) if shows_flushed else (lambda: self._log.end),
+            (lambda: self._flusher.flushed) if shows_flushed else (lambda: self._log.committed),
         )
+        self._flusher.on_flush = self._log.on_commit = self._dispatching.wake
+        self._statistics = Statistics(self.root, lambda: (self.dispatch_behind, self.flush_behind))
         offsets = {key: queue.max_offset for key, queue in start.queues.items()}
         kernels = start.reading.kernels
-        self._appender = Appender(self._log, offsets, kernels, trailer=self._maker.trailer, clock=clock)
+        maker = self._maker = RecordMaker(opened.release, config, settings.host)
+        appender = Appender(self._log, offsets, kernels, maker, clock=clock)
+        self._writer = Writer(
+            settings,
+            maker,
+            self.topics,
+            appender,
+            self._flusher,
+            self._dispatching,
+            self._refusal,
+            self._statistics,
+        )
         units = UnitFiles(folder)
-        self._reader = Reader(reader, units, start.queues, start.traits, settings.limits, kernels)
+        self._keys = KeyReader(folder, reader, self._dispatching, opened.index)
+        self._reader = Reader(
+            reader, units, start.queues, start.traits, settings.limits, kernels, settings.reads_slave
+        )
         self._expiry = Expiry(
-            self.root,
+            folder,
             config,
             start,
-            self._appender.lock,
+            appender.lock,
             self._flusher,
             self._dispatching,
             reader,
             units,
             clock,
         )
-        self._futures = FutureAcks(self._flusher, settings.sync_flush_timeout)
         self._why_closed: str | None = None
         self._closing = threading.Lock()
         stack.callback(units.close)
+        stack.callback(self._keys.close)
         stack.callback(reader.close)
         stack.callback(self._log.close)
         self._state.mark_lock()
         self._state.begin()
         self._begin(config)
+        self._stack = stack.pop_all()
         _open_stores.add(self)
+
+    def _pool(self) -> StorePool | None:
+        config = self._settings.config
+        if not self._pooled:
+            return None
+        count, size = config.transient_store_pool_size, config.mapped_file_size_commit_log
+        return StorePool(count, size, fails_fast=self._settings.fails_fast)
+
+    def _warm_up(self) -> WarmUp | None:
+        one = self._settings
+        return WarmUp(one.warmed_pages if one.sync_flush else 0) if one.warms_up else None
 
     def _begin(self, config: Any) -> None:
         """Starts what works in the background."""
@@ -126,6 +165,16 @@ class MessageStore:
                 config.flush_commit_log_least_pages,
                 config.flush_commit_log_thorough_interval / 1000,
             )
+        )
+        self._commits = (
+            CommitService(
+                self._log,
+                config.commit_interval_commit_log / 1000,
+                config.commit_commit_log_least_pages,
+                config.commit_commit_log_thorough_interval / 1000,
+            )
+            if self._pooled
+            else None
         )
         self._queues_synced = time.monotonic()
         self._logical = int(self._start.checkpoint.logics_msg_timestamp)
@@ -158,7 +207,7 @@ class MessageStore:
         root = find(path, create=create)
         with ExitStack() as stack:
             opened = start_store(root, settings, release, recovery, stack)
-            return cls(opened, settings, stack.pop_all(), clock)
+            return cls(opened, settings, stack, clock)
 
     def __enter__(self) -> Self:
         return self
@@ -172,72 +221,25 @@ class MessageStore:
         context: replays a record as it was stored, without a look at the topic table. Raises
         `StoreClosedError`; whatever else goes wrong is the status of the answer.
         """
-        appended = self._append(message, context)
-        if isinstance(appended, Ack):
-            return appended
-        queue_id, record, place = appended
-        status = PutStatus.PUT_OK
-        if self._sync:
-            status = self._flushed(record, place.end)
-        return self._ack(message, queue_id, record, place, status)
+        return self._writer.put(message, context)
 
     def put_async(self, message: Message, *, context: AppendContext | None = None) -> Future[Ack]:
         """As `put`, at once; the future has the answer when the message is as safe as `put` makes it.
 
         Many of them share one flush.
         """
-        future: Future[Ack] = Future()
-        appended = self._append(message, context)
-        if isinstance(appended, Ack):
-            future.set_result(appended)
-            return future
-        queue_id, record, place = appended
-        if not self._sync or not record.waits:
-            future.set_result(self._ack(message, queue_id, record, place, PutStatus.PUT_OK))
-            return future
-
-        def answer(flushed: bool) -> None:
-            status = PutStatus.PUT_OK if flushed else PutStatus.FLUSH_DISK_TIMEOUT
-            future.set_result(self._ack(message, queue_id, record, place, status))
-
-        self._futures.add(place.end, answer)
-        return future
+        return self._writer.put_async(message, context)
 
     def put_batch(
         self, messages: Iterable[Message], *, contexts: Sequence[AppendContext] | None = None
     ) -> list[Ack]:
         """Stores a client's batch: messages of one topic, all of them one behind the other or none.
 
-        They go into one queue, that of the first, and into one segment. One that no store takes makes all be
-        refused. contexts: as for `put`, one a message.
+        They go into one queue, that of the first, and into one segment; where the topic's `queue.type` is
+        BatchCQ they are one record (an inner batch). They feed no further queues. One that no store takes
+        makes all be refused. contexts: as for `put`, one a message.
         """
-        given = list(messages)
-        if not given:
-            return []
-        try:
-            refused = self._refusal()
-            if refused is not None:
-                raise refused
-            todo = self._batch(given, contexts)
-        except IllegalMessageError as error:
-            return [self._failed(one, error.status, str(error)) for one in given]
-        return self._answers(given, todo, self._appender.append_each(todo, together=True))
-
-    def _batch(
-        self, given: list[Message], contexts: Sequence[AppendContext] | None
-    ) -> list[tuple[str, int, Prepared]]:
-        first = given[0]
-        if any(one.topic != first.topic for one in given):
-            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, "a batch has one topic")
-        queue_id = self._queue_of(first) if contexts is None else first.queue_id or 0
-        todo = [
-            (one.topic, queue_id, self._maker.prepare(one, _PLAIN if contexts is None else contexts[number]))
-            for number, one in enumerate(given)
-        ]
-        size = sum(record.size for _, _, record in todo)
-        if size > self._maker.most_batch:
-            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"a batch of {size} bytes")
-        return todo
+        return self._writer.put_batch(messages, contexts)
 
     def put_many(self, messages: Iterable[Message] | pa.Table) -> list[Ack] | pa.Table:
         """Stores messages in their order, with few writes and one flush; an answer for each.
@@ -247,140 +249,12 @@ class MessageStore:
         table of `status`, `topic`, `queue_id`, `queue_offset`, `physical_offset`, `uniq_key`. Raises
         `UsageError` for other columns or types.
         """
-        if hasattr(messages, "to_batches"):
-            return self._put_table(messages)
-        given = list(messages)
-        if not given:
-            return []
-        refused = self._refusal()
-        acks: list[Ack | None] = [None] * len(given)
-        todo: list[tuple[str, int, Prepared]] = []
-        numbers: list[int] = []
-        for number, message in enumerate(given):
-            try:
-                if refused is not None:
-                    raise refused
-                todo.append((message.topic, self._queue_of(message), self._maker.prepare(message)))
-                numbers.append(number)
-            except IllegalMessageError as error:
-                acks[number] = self._failed(message, error.status, str(error))
-        stored = self._answers([given[number] for number in numbers], todo, self._appender.append_each(todo))
-        for number, ack in zip(numbers, stored, strict=True):
-            acks[number] = ack
-        return [ack for ack in acks if ack is not None]
+        return self._writer.put_many(messages)
 
-    def _put_table(self, table: pa.Table) -> pa.Table:
-        import pyarrow as pa
-
-        from rmqtool.messagestore.columns import ANSWER, AT_ONCE, answer_of, batch_of, check_columns
-
-        check_columns(table)
-        done: list[tuple[Any, Any, str]] = []
-        for part in table.to_batches(AT_ONCE):
-            refused = self._refusal()
-            batch = batch_of(part, self._maker, self.topics, self._topic_of)
-            physical, failed = np.full(len(batch.columns), -1, np.int64), PutStatus.UNKNOWN_ERROR
-            if refused is not None:
-                failed = refused.status
-            else:
-                try:
-                    _, physical = self._appender.append_columns(batch.columns, batch.keys, batch.which)
-                except NotAppendedError as error:
-                    failed = error.status
-            self._wake()
-            done.append((batch, physical, failed.value))
-        status = PutStatus.PUT_OK
-        timeout = self._settings.sync_flush_timeout
-        if self._sync and done and not self._flusher.flush_to(self._log.end, timeout):
-            status = PutStatus.FLUSH_DISK_TIMEOUT
-        answers = [answer_of(batch, physical, status.value, failed) for batch, physical, failed in done]
-        return pa.Table.from_batches(answers, ANSWER)
-
-    def _answers(
-        self,
-        messages: list[Message],
-        records: list[tuple[str, int, Prepared]],
-        places: list[Place | NotAppendedError],
-    ) -> list[Ack]:
-        """Answers for records that were appended together, behind one flush."""
-        self._wake()
-        ends = [place.end for place in places if isinstance(place, Place)]
-        status = PutStatus.PUT_OK
-        if self._sync and ends and not self._flusher.flush_to(ends[-1], self._settings.sync_flush_timeout):
-            status = PutStatus.FLUSH_DISK_TIMEOUT
-        return [
-            self._ack(message, queue_id, record, place, status)
-            if isinstance(place, Place)
-            else self._failed(message, place.status, str(place))
-            for message, (_, queue_id, record), place in zip(messages, records, places, strict=True)
-        ]
-
-    def _append(self, message: Message, context: AppendContext | None) -> Ack | tuple[int, Prepared, Place]:
-        try:
-            refused = self._refusal()
-            if refused is not None:
-                raise refused
-            if context is None:
-                queue_id = self._queue_of(message)
-                record = self._maker.prepare(message)
-            else:
-                queue_id = message.queue_id or 0
-                record = self._maker.prepare(message, context)
-            place = self._appender.append(message.topic, queue_id, record)
-        except (IllegalMessageError, NotAppendedError) as error:
-            return self._failed(message, error.status, str(error))
-        if self._dispatching.idle:
-            self._dispatching.wake()
-        return queue_id, record, place
-
-    def _refusal(self) -> IllegalMessageError | None:
-        """Why nothing can be stored now. Raises `StoreClosedError`."""
-        if self._why_closed is not None:
-            raise StoreClosedError(self._why_closed)
-        error: Exception | None = self._flusher.error or self._dispatching.error
-        if error is None and self._expiry.full:
-            return IllegalMessageError(PutStatus.SERVICE_NOT_AVAILABLE, "the disk is full")
-        if error is None:
-            return None
-        return IllegalMessageError(PutStatus.SERVICE_NOT_AVAILABLE, f"the store is not writeable: {error}")
-
-    def _topic_of(self, name: str) -> TopicConfig:
-        """The topic of a message. Raises `IllegalMessageError` for one that takes none."""
-        topic = self.topics.get(name)
-        if topic is None:
-            self._maker.topic(name)  # none is made for a name that no topic has
-            topic = self.topics.for_message(name)
-        if topic is None:
-            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"there is no topic {name}")
-        if not topic.writeable:
-            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"topic {name} is not writeable")
-        return topic
-
-    def _queue_of(self, message: Message) -> int:
-        topic = self._topic_of(message.topic)
-        if message.queue_id is None:
-            return self.topics.next_queue(topic)
-        if not 0 <= message.queue_id < topic.write_queue_nums:
-            why = f"topic {topic.name} has {topic.write_queue_nums} write queues, not {message.queue_id}"
-            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, why)
-        return message.queue_id
-
-    def _flushed(self, record: Prepared, end: int) -> PutStatus:
-        if not record.waits:
-            self._futures.add(end, bool)
-            return PutStatus.PUT_OK
-        if self._flusher.flush_to(end, self._settings.sync_flush_timeout):
-            return PutStatus.PUT_OK
-        return PutStatus.FLUSH_DISK_TIMEOUT
-
-    def _ack(self, message: Message, queue_id: int, record: Prepared, place: Place, status: PutStatus) -> Ack:
-        slot, physical, _ = place
-        uniq_key = record.uniq_key or None
-        return Ack._make((status, message.topic, queue_id, slot, physical, uniq_key, record.store_host, ""))
-
-    def _failed(self, message: Message, status: PutStatus, why: str) -> Ack:
-        queue_id = -1 if message.queue_id is None else message.queue_id
-        return Ack(status, message.topic, queue_id, -1, -1, message.uniq_key, self._settings.host, why)
+    def loader(self) -> Loader:
+        """What puts the records of a replayable file, see `messagestore.loading`."""
+        self._demand_open()
+        return Loader(self._writer, self._maker, self.topics, self._start.reading.kernels)
 
     def get(
         self,
@@ -403,7 +277,9 @@ class MessageStore:
         """
         wanted = subscription_of(tags, sql92)
         self._ready(topic, queue_id, offset, wait)
-        return self._reader.get(topic, queue_id, offset, limit, wanted, exact=exact)
+        found = self._reader.get(topic, queue_id, offset, limit, wanted, exact=exact)
+        self._statistics.got(len(found.messages), sum([len(one.raw) for one in found.messages]))
+        return found
 
     def get_raw(
         self,
@@ -421,7 +297,9 @@ class MessageStore:
         """
         wanted = subscription_of(tags, None)
         self._ready(topic, queue_id, offset, wait)
-        return self._reader.raw(topic, queue_id, offset, limit, wanted)
+        found = self._reader.raw(topic, queue_id, offset, limit, wanted)
+        self._statistics.got(len(found.records), sum(map(len, found.records)))
+        return found
 
     def get_table(
         self,
@@ -437,12 +315,39 @@ class MessageStore:
         Not cut by a broker's limits of one pull. Raises as `get`, and `UsageError` for an unknown column.
         """
         self._ready(topic, queue_id, offset, None)
-        return self._reader.table(topic, queue_id, offset, limit, columns)
+        found = self._reader.table(topic, queue_id, offset, limit, columns)
+        self._statistics.got(found.num_rows, found.nbytes)
+        return found
 
     def message_at(self, physical_offset: int) -> StoredMessage | None:
         """The message whose record begins at a physical offset, None where none does."""
         self._demand_open()
         return self._reader.message_at(physical_offset)
+
+    @overload
+    def query_key(  # type: ignore[overload-overlap]
+        self, topic: str, key: str, limit: int = ..., *, begin: int = ..., end: int | None = ...
+    ) -> list[StoredMessage]: ...
+
+    @overload
+    def query_key(
+        self, topic: str, key: Sequence[str], limit: int = ..., *, begin: int = ..., end: int | None = ...
+    ) -> dict[str, list[StoredMessage]]: ...
+
+    def query_key(
+        self, topic: str, key: str | Sequence[str], limit: int = 32, *, begin: int = 0, end: int | None = None
+    ) -> list[StoredMessage] | dict[str, list[StoredMessage]]:
+        """Messages of a topic with a key, through the index; of many keys a list for each, in one pass.
+
+        An element of `KEYS` or `UNIQ_KEY`; a broker compares hashes only, this the keys. The newest `limit`
+        of a key, in the order of the log, those stored from `begin` up to, not including, `end` (ms). It sees
+        every message whose put has returned. Raises `UsageError` without an index, `StoreClosedError`,
+        `StoreIOError`, `UnreadableError`.
+        """
+        self._ready(topic, 0, 0, None)
+        if isinstance(key, str):
+            return self._keys.find(topic, key, limit, begin, end)
+        return self._keys.find_each(topic, key, limit, begin, end)
 
     def offset_by_time(self, topic: str, queue_id: int, timestamp: int, boundary: str = "lower") -> int:
         """The queue offset that a broker answers for a point in time (ms): `lower` or `upper` boundary.
@@ -453,20 +358,18 @@ class MessageStore:
         if boundary not in set(Boundary):
             raise UsageError(f"{boundary} is no boundary: {' or '.join(Boundary)}")
         self._ready(topic, queue_id, 0, None)
-        store = Store.open(self.root, config=self._settings.config)
-        kinds = (FileKind.BATCHCONSUMEQUEUE, FileKind.CONSUMEQUEUE)
-        queues = [one for kind in kinds for one in store.queues(kind)]
-        queue = next((one for one in queues if (one.topic, one.queue_id) == (topic, queue_id)), None)
-        if queue is None:
-            return 0
-        with LogView(store.segments) as log, QueueView(queue, log, self._start.traits) as view:
-            return broker_offset(view, timestamp, Boundary(boundary))
+        return self._reader.offset_by_time(topic, queue_id, timestamp, Boundary(boundary))
 
     def offsets(self, topic: str, queue_id: int) -> tuple[int, int]:
         """Offset of the first message of a queue, and of the next one; 0 and 0 without such a queue."""
         self._ready(topic, queue_id, 0, None)
         queue = self._reader.queue(topic, queue_id)
         return (0, 0) if queue is None else (max(queue.min_offset, 0), queue.max_offset)
+
+    def segments(self) -> int:
+        """How many segments of the log are in use."""
+        self._demand_open()
+        return len(self._start.log.files)
 
     def queues(self) -> list[tuple[str, int]]:
         """Topic and number of every queue."""
@@ -487,6 +390,11 @@ class MessageStore:
     def flush_behind(self) -> int:
         """Bytes of the log that are not known to be on the medium."""
         return max(self._log.end - self._flusher.flushed, 0)
+
+    def stats(self) -> StoreStatistics:
+        """What was put and read, how fast, and how far dispatching and flushing are behind."""
+        self._demand_open()
+        return self._statistics.now()
 
     def _ready(self, topic: str, queue_id: int, offset: int, wait: float | None) -> None:
         """Everything written is dispatched; and with `wait`, the queue reaches behind `offset`."""
@@ -512,13 +420,35 @@ class MessageStore:
         queue = self._start.queues.get((topic, queue_id))
         return 0 if queue is None else queue.max_offset
 
+    def _refusal(self) -> IllegalMessageError | None:
+        """Why nothing can be stored now. Raises `StoreClosedError`."""
+        if self._why_closed is not None:
+            raise StoreClosedError(self._why_closed)
+        if self._settings.slave:
+            return IllegalMessageError(PutStatus.SERVICE_NOT_AVAILABLE, "brokerRole=SLAVE takes no messages")
+        if self._writer.busy:
+            return IllegalMessageError(PutStatus.OS_PAGE_CACHE_BUSY, "a put has not ended for too long")
+        error: Exception | None = self._flusher.error or self._dispatching.error
+        if error is None and self._commits is not None:
+            error = self._commits.error
+        if error is None and self._expiry.full:
+            return IllegalMessageError(PutStatus.SERVICE_NOT_AVAILABLE, "the disk is full")
+        if error is None:
+            return None
+        return IllegalMessageError(PutStatus.SERVICE_NOT_AVAILABLE, f"the store is not writeable: {error}")
+
+    def _undrained(self, topic: str, queues: range) -> list[int]:
+        """Which of these queues of a topic hold messages that were not consumed."""
+        going = {
+            number: self.offsets(topic, number)
+            for of, number in self.queues()
+            if of == topic and number in queues
+        }
+        return unconsumed_queues(Store.open(self.root, config=self.config), topic, going)
+
     def _demand_open(self) -> None:
         if self._why_closed is not None:
             raise StoreClosedError(self._why_closed)
-
-    def _wake(self) -> None:
-        if self._dispatching.idle:
-            self._dispatching.wake()
 
     def expire(self) -> Expired:
         """Deletes what is expired now, whatever the hour (`DefaultMessageStore#executeDeleteFilesManually`).
@@ -548,6 +478,8 @@ class MessageStore:
                 self._write_checkpoint()
         except RmqtoolError as error:
             self._dispatching.error = error
+        self._statistics.tick()
+        publish(self._opened.held.folder, self._statistics.now())
 
     def _sync_queues(self) -> None:
         dispatching = self._dispatching
@@ -578,11 +510,11 @@ class MessageStore:
         with self._stack:
             self._expiry.close()
             self._checkpoints.close()
-            if self._flushing is not None:
-                self._flushing.close()
-            self._futures.close()
-            with self._appender.lock:  # what is being put is in the log behind this
-                pass
+            withdraw(self._opened.held.folder)
+            for service in (self._flushing, self._commits):
+                if service is not None:
+                    service.close()
+            self._writer.close()
             flushed = self._flusher.flush_all()
             self._dispatching.stop()
             self._dispatching.catch_up()

@@ -17,7 +17,7 @@ from rmqtool.errors import UsageError
 from rmqtool.store.config_json import TopicConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     import numpy.typing as npt
 
@@ -28,19 +28,33 @@ _CLIENT_QUEUES = 4
 """`defaultTopicQueueNums` of a producer"""
 READ, WRITE = 4, 2
 _PERMISSIONS = (WRITE, READ, READ | WRITE)
+QUEUE_TYPE, BATCH_QUEUE = "queue.type", "BatchCQ"
+_TYPES = ("SimpleCQ", BATCH_QUEUE)
+"""of queues in files (`TopicAttributes#QUEUE_TYPE_ATTRIBUTE`), the first where nothing is said"""
 
 
 class Topics:
     """By name. create: whether a message for an unknown topic makes it. queues: of the topic made so.
 
+    typed: the release knows types of queues. undrained: which of these queues of a topic hold messages that
+    were not consumed.
+
     Changes are on disk when a call returns.
     """
 
     def __init__(
-        self, known: Mapping[str, TopicConfig], files: StateFiles, *, create: bool, queues: int
+        self,
+        known: Mapping[str, TopicConfig],
+        files: StateFiles,
+        *,
+        create: bool,
+        queues: int,
+        typed: bool,
+        undrained: Callable[[str, range], list[int]],
     ) -> None:
         self._all = dict(known)
         self._files, self._create, self._queues = files, create, min(queues, _CLIENT_QUEUES)
+        self._undrained, self._typed = undrained, typed
         self._turns: dict[str, Iterator[int]] = {}
         self._guard = threading.Lock()
         self._version = 0
@@ -66,15 +80,27 @@ class Topics:
         write_queues: int | None = None,
         perm: int | None = None,
         attributes: Mapping[str, str] | None = None,
+        force: bool = False,
     ) -> TopicConfig:
         """Makes a topic or changes what is given of it. perm: 2 write, 4 read, 6 both.
 
-        Raises `UsageError` for what cannot be, `StoreIOError`.
+        Fewer read queues are refused while queues that would go hold messages that a consumer group has not
+        consumed, or nobody has; force: shrink all the same. attributes: `queue.type` BatchCQ, since 5.0 and
+        for new topics only, makes a client's batch one record (`put_batch`). Raises `UsageError` for what
+        cannot be, `StoreIOError`.
         """
         if perm is not None and perm not in _PERMISSIONS:
             raise UsageError(f"perm is {perm}, not 2, 4 or 6")
         if any(one is not None and one < 0 for one in (read_queues, write_queues)):
             raise UsageError("a topic cannot have fewer than 0 queues")
+        known = self._all.get(name)
+        if (
+            not force
+            and known is not None
+            and read_queues is not None
+            and read_queues < known.read_queue_nums
+        ):
+            self._refuse_undrained(name, range(read_queues, known.read_queue_nums))
         with self._guard:
             before = self._all.get(name) or TopicConfig(name, READ | WRITE, self._queues, self._queues, {})
             made = replace(
@@ -84,9 +110,31 @@ class Topics:
                 write_queue_nums=before.write_queue_nums if write_queues is None else write_queues,
                 attributes=before.attributes if attributes is None else dict(attributes),
             )
+            self._check_type(name, made)
             self._all[name] = made
             self._save()
         return made
+
+    def _check_type(self, name: str, made: TopicConfig) -> None:
+        """Queues of one type cannot become those of another (`AttributeUtil#alterCurrentAttributes`)."""
+        wanted = made.attributes.get(QUEUE_TYPE, _TYPES[0])
+        if wanted not in _TYPES or (wanted == BATCH_QUEUE and not self._typed):
+            raise UsageError(f"{QUEUE_TYPE} {wanted} of topic {name} is not supported")
+        before = self._all.get(name)
+        if before is not None and before.attributes.get(QUEUE_TYPE, _TYPES[0]) != wanted:
+            raise UsageError(f"{QUEUE_TYPE} of topic {name} cannot change")
+
+    def is_batch(self, topic: TopicConfig) -> bool:
+        """A client's batch for it is one record."""
+        return self._typed and topic.attributes.get(QUEUE_TYPE) == BATCH_QUEUE
+
+    def _refuse_undrained(self, name: str, going: range) -> None:
+        left = self._undrained(name, going)
+        if left:
+            numbers = f"queue {left[0]}" if len(left) == 1 else f"queues {', '.join(map(str, left))}"
+            raise UsageError(
+                f"{numbers} of topic {name}: not all messages were consumed; it shrinks with force only"
+            )
 
     def delete(self, name: str) -> bool:
         """Takes a topic out of the table; its messages stay. Whether it was there. Raises `StoreIOError`."""
@@ -108,7 +156,7 @@ class Topics:
         turn = self._turns.get(topic.name)
         if turn is None:
             turn = self._turns.setdefault(topic.name, count())
-        return next(turn) % max(topic.write_queue_nums, 1)
+        return next(turn) % (topic.write_queue_nums or 1)
 
     def next_queues(self, topic: TopicConfig, many: int) -> npt.NDArray[np.int64]:
         """As `next_queue`, for many messages."""

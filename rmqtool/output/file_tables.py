@@ -62,10 +62,10 @@ def banner(row: Mapping[str, Any]) -> str | None:
     """Whatever is no unit or item, as NAME=VALUE across the table."""
     if row.get("type") in _ROW_TYPES or "type" not in row:
         return None
-    return " ".join(_told(row))
+    return " ".join(_notes(row))
 
 
-def _told(row: Mapping[str, Any]) -> Iterator[str]:
+def _notes(row: Mapping[str, Any]) -> Iterator[str]:
     from rmqtool.output.jsonrows import encode
 
     yield f"-- {row['type']} {row['path']}:"

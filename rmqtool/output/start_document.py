@@ -1,4 +1,4 @@
-"""A foretold start as the JSON document of `doctor`."""
+"""A simulated start as the JSON document of `doctor`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rmqtool.recovery.advice import Advice
-    from rmqtool.recovery.consultation import Consultation
+    from rmqtool.recovery.diagnosis import Diagnosis
     from rmqtool.recovery.existing import ExistingDamage
     from rmqtool.recovery.loss import Loss
     from rmqtool.recovery.outcome import Outcome
@@ -78,8 +78,8 @@ def start_document(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def consultation_document(
-    asked: Consultation, disk: dict[str, Any], advice: Sequence[Advice], *, interrupted: bool
+def diagnosis_document(
+    asked: Diagnosis, disk: dict[str, Any], advice: Sequence[Advice], *, interrupted: bool
 ) -> dict[str, Any]:
     """The whole answer of `doctor`; keys as in the command-line contract."""
     told: dict[str, Any] = start_document(asked.outcomes[0]) if asked.outcomes else {}

@@ -1,4 +1,4 @@
-"""A foretold start as a page for people: verdict, loss, what the start does, what to do next; 80 columns."""
+"""A simulated start as a page for people: verdict, loss, what the start does, what to do next; 80 columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts and table rows of a foretold start, in the words of the page."""
+"""Facts and table rows of a simulated start, in the words of the page."""
 
 from __future__ import annotations
 

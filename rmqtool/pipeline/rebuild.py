@@ -34,7 +34,7 @@ from rmqtool.pipeline.rebuild_tasks import Bucket, BuildTask, Spooled, SpoolTask
 from rmqtool.pipeline.runner import Lost, lost_part, lost_store, over_log, run_each
 from rmqtool.pipeline.session import parallelism
 from rmqtool.pipeline.shared import part_mode, refuse_not_shared
-from rmqtool.repair.alone import apply_alone
+from rmqtool.repair.apply_to_empty_dir import apply_to_empty_dir
 from rmqtool.repair.rebuild import rebuild, refuse_unfit
 from rmqtool.repair.rebuild_report import exit_code_of, summary_of
 from rmqtool.scan.options import data_bytes
@@ -164,7 +164,7 @@ class RebuildJob:
         work.mkdir()
         try:
             found = rebuild(store, self._options[path], work, None, self._zone, built)
-            apply_alone(store, found.planned, str(target))
+            apply_to_empty_dir(store, found.planned, str(target))
         except LostError as error:
             return StoreRebuilt(path, None, [lost_store(error.lost)])
         except (

@@ -66,7 +66,7 @@ def sql(
     own = session.newSession()
     own.conf.set("spark.sql.variable.substitute", "false")  # ${env:NAME} is a variable of the driver
     own.dataSource.register(RocketMQSource)
-    with Listener(host) as listener, told():
+    with Listener(host) as listener, one_line_errors():
         refuse_all_but_queries(own, statement, (*_LARGE, *_SMALL))
         for name, (schema, make) in _SMALL.items():
             own.createDataFrame(_of_stores(stores, schema, make)).createOrReplaceTempView(name)
@@ -76,7 +76,7 @@ def sql(
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def one_line_errors() -> Iterator[None]:
     """What Spark complains about is one line of `UsageError`."""
     try:
         yield

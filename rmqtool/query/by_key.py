@@ -258,9 +258,11 @@ def _compare(
     any key of the hashes `asked`. What such an item stood for may be anywhere.
     """
     astray: set[int] = set()
+    known = {one.physical_offset for one in answer.missing}  # from files that do not answer
     for part in pick(store.segments, offsets, COMPARED):
         if isinstance(part, Missing):
-            answer.missing.append(part)
+            if part.physical_offset not in known:
+                answer.missing.append(part)
             if part.physical_offset >= store.segments.first_offset:
                 astray.add(part.physical_offset)
             continue

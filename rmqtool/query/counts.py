@@ -60,6 +60,7 @@ class LogCounts(Counts):
     bad_crc: int = 0
     bad_inner: int = 0
     misplaced: int = 0
+    torn: int = 0
     tail: str | None = None
     first_offset: int | None = None
     end_offset: int | None = None
@@ -69,7 +70,7 @@ class LogCounts(Counts):
     @property
     def is_damaged(self) -> bool:
         """Whether anything was met that a broker does not leave there on purpose."""
-        damage = self.gaps, self.bad_crc, self.bad_inner, self.misplaced
+        damage = self.gaps, self.bad_crc, self.bad_inner, self.misplaced, self.torn
         return any(damage) or self.tail == TailContent.GARBAGE
 
     def summary(self) -> Row:
@@ -91,6 +92,8 @@ class LogCounts(Counts):
             told["bad_inner"] = self.bad_inner
         if self.misplaced:
             told["misplaced"] = self.misplaced
+        if self.torn:
+            told["torn"] = self.torn
         if self.redaction:
             told["redaction"] = sorted(self.redaction)
         return told | super().summary()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from struct import Struct
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from formats.index import FIRST_ITEM, Header, Item, key_hash, slot_of
-from formats.primitives import dtype_of, sizeof
+from formats.primitives import Flat, dtype_of, sizeof
 from rmqtool.errors import RmqtoolError
 from rmqtool.store.index_geometry import try_geometry
 
@@ -24,10 +23,8 @@ if TYPE_CHECKING:
     from rmqtool.store.index_geometry import IndexGeometry
     from rmqtool.store.layout import Store
 
-_LETTERS = {4: "i", 8: "q"}
 _ITEM_DTYPE = dtype_of(Item)
-_ITEM = Struct(">" + "".join(_LETTERS[_ITEM_DTYPE[name].itemsize] for name in _ITEM_DTYPE.names or ()))
-"""an item as four numbers, laid out as the schema says"""
+_ITEM = Flat(Item)
 _RUN = 1 << 20
 """items that are compared at once"""
 ALL_COMPARED = 1 << 20
@@ -72,7 +69,7 @@ class IndexReader:
         raw = self._source.window(self._geometry.item_position(number), _ITEM_SIZE).tobytes()
         if len(raw) < _ITEM_SIZE:
             return None
-        hash_value, offset, seconds, prev = _ITEM.unpack(raw)
+        hash_value, offset, seconds, prev = _ITEM.unpack_from(raw)
         slot = slot_of(max(hash_value, 0), self._slots)
         return IndexItem(self._path, number, slot, hash_value, offset, seconds, prev, self.begin_timestamp)
 
@@ -110,11 +107,17 @@ class IndexReader:
     def runs(
         self, first: int = FIRST_ITEM, end: int | None = None
     ) -> Iterator[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]]:
-        """Key hashes and physical offsets of the items [first, end), in the order of their numbers."""
+        """Key hashes and physical offsets of the items [first, end), in the order of their numbers.
+
+        Of a file that was cut those that are whole; `broken` says so.
+        """
         stop = self.count if end is None else min(end, self.count)
         for start in range(first, stop, _RUN):
             length = (min(start + _RUN, stop) - start) * _ITEM_SIZE
-            items = self._source.window(self._geometry.item_position(start), length).view(_ITEM_DTYPE)
+            raw = self._source.window(self._geometry.item_position(start), length)
+            if len(raw) < length:
+                self.broken = "it ends in front of its last item"
+            items = raw[: len(raw) // _ITEM_SIZE * _ITEM_SIZE].view(_ITEM_DTYPE)
             yield items["key_hash"].astype(np.int32), items["physical_offset"].astype(np.int64)
 
     def prove(self, hashes: npt.NDArray[np.int32], found: set[int]) -> None:
@@ -134,7 +137,7 @@ class IndexReader:
             return
         counted = int(self.header.hash_slot_count)
         table = self._source.window(self._geometry.slot_position(0), 4 * self._slots)
-        in_use = int(np.count_nonzero(table.view(np.int32)))
+        in_use = int(np.count_nonzero(table[: len(table) // 4 * 4].view(np.int32)))
         if in_use < counted != puts:
             self.broken = f"{in_use} slots are in use, by the header {counted}"
 

@@ -286,7 +286,7 @@ def _not_looked_at(store: Store, found: Inventory, skipped: int) -> list[str]:
     if found.segments:
         told.append("contents of records (bodies, properties, CRCs)")
     if found.queues:
-        told.append("queue units between the first and the last of a file")
+        told.append("consume queue entries between the first and the last of a file")
     if store.of_kind(FileKind.CONSUMEQUEUE_EXT):
         told.append("extension units")
     if found.index:

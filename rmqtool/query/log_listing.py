@@ -140,6 +140,7 @@ class LogListing:
             others.append(row)
         elif isinstance(content, Doubtful):
             counts.misplaced += content.records * (content.cause is Doubt.MISPLACED)
+            counts.torn += content.records * (content.cause is Doubt.TORN)
         elif not isinstance(content, End):
             return content, others
         return None, others

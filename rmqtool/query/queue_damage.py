@@ -24,7 +24,7 @@ def queue_damage(view: QueueView, store: Store) -> Iterator[Row]:
     if view.hidden is not None:
         number, position, count = view.hidden
         file = view.queue.files[number]
-        why = f"a unit that is none ends the queue here; {count} units lie behind it"
+        why = f"an entry that is none ends the queue here; {count} entries lie behind it"
         yield _row(file.shown, position, file.size - position, why)
     files = list(view.queue.files)
     while files and not files[-1].size:
@@ -40,13 +40,15 @@ def queue_damage(view: QueueView, store: Store) -> Iterator[Row]:
             continue
         start = before.base_offset + max(before.size, usual)
         if start < behind.base_offset:
-            what = f"no file has the units from byte {start} to {behind.base_offset} of the queue"
+            what = f"no file has the entries from byte {start} to {behind.base_offset} of the queue"
             yield {"path": view.path, "reason": Incomplete.DAMAGE.value, "error": what}
 
 
 def skipped(view: QueueView, first: int, count: int) -> Row:
     """Units that lead to no record, though the log reaches back to where they point."""
-    what = f"{count} units from queue offset {first} on lead to no record, or are skipped with one that does"
+    what = (
+        f"{count} entries from queue offset {first} on lead to no record, or are skipped with one that does"
+    )
     return {"path": view.path, "queue_offset": first, "reason": Incomplete.DAMAGE.value, "error": what}
 
 

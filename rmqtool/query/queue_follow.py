@@ -15,6 +15,7 @@ from rmqtool.broker.queue_view import QueueView
 from rmqtool.errors import StoreIOError, UnreadableError, VanishedError
 from rmqtool.query.subscription import FilterType
 from rmqtool.scan.picked import Damaged, Missing, pick
+from rmqtool.scan.units import UNIT
 from rmqtool.store.coverage import Incomplete, coverage
 from rmqtool.store.growing import queue_now, segments_now
 from rmqtool.store.kinds import FileKind
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 POLL_SECONDS = 0.04
-_UNIT = 20
-"""bytes of a unit, of which some are not zero"""
+_SOON, _LATELY = 0.005, 0.25
+"""seconds between two looks while the last message came so lately"""
 _AT_ONCE = 1024
 """messages of one look at the queue's files"""
 
@@ -62,6 +63,7 @@ class QueueFollow:
         """Records with their queue offsets; None when everything there is has been given."""
         subscription = self.subscription
         wanted = tuple(dict.fromkeys((*columns, *(subscription.columns if subscription else ()))))
+        came, known = time.monotonic(), self.at
         while self.count is None or self.messages < self.count:
             queue, end = self._queue(), 0
             with suppress(VanishedError):  # expired while it was opened
@@ -71,8 +73,10 @@ class QueueFollow:
                         yield batch.select(list(columns)), slots
                     end = view.files[-1].base + view.files[-1].written if view.files else 0
             yield None
+            if self.at != known:
+                came, known = time.monotonic(), self.at
             while self.count is None or self.messages < self.count:
-                time.sleep(POLL_SECONDS)
+                time.sleep(_SOON if time.monotonic() - came < _LATELY else POLL_SECONDS)
                 if not queue.files or _has_more(queue, end):
                     break
 
@@ -150,7 +154,7 @@ def _has_more(queue: Queue, end: int) -> bool:
         if 0 <= position < file.mapped_size:
             try:
                 with file.open("pread") as source:
-                    return bool(source.window(position, min(_UNIT, source.size - position)).any())
+                    return bool(source.window(position, min(UNIT.itemsize, source.size - position)).any())
             except (VanishedError, StoreIOError, UnreadableError):
                 return True  # listing it again shows what became of it
     return not size or queue.files[-1].absolute.with_name(f"{end:020d}").exists()

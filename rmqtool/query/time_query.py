@@ -145,7 +145,7 @@ class TimeQuery:
         rows: list[Row] = list(self.unread)
         rows += queue_damage(self.view, self.store)
         if self.exact.unknown:
-            why = f"{self.exact.unknown} units without a record, whose time is not known"
+            why = f"{self.exact.unknown} consume queue entries without a record, whose time is not known"
             rows.append({"path": self.view.path, "reason": Incomplete.DAMAGE, "error": why})
         rows += self._nowhere
         rows += self._misdirected

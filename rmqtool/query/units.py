@@ -73,7 +73,7 @@ def units_of(store: Store, record: OneRecord) -> tuple[UnitView, list[UnitView]]
     wanted = _wanted(store, record)
     transaction = transaction_of(values["sys_flag"])
     if transaction in {"prepared", "rollback"}:
-        absent = f"a {transaction} record has no unit"
+        absent = f"a {transaction} record has no consume queue entry"
         return UnitView(FileKind.CONSUMEQUEUE, record.topic, queue_id, slot, absent=absent, wanted=False), []
     own = _unit(store, record.topic, queue_id, slot, wanted)
     return own, [_unit(store, *place, wanted, plain=True) for place in _dispatched(record)]

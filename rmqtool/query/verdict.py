@@ -94,7 +94,7 @@ def _by_range(
         yield Verdict(Cause.REMOVED, f"the record of offset {offset} is no longer in the log")
     elif answer.status is GetMessageStatus.OFFSET_FOUND_NULL:
         goes_on = f"a pull delivers nothing and goes on at offset {answer.next_begin_offset}"
-        yield Verdict(Cause.NO_UNIT, f"no unit of offset {offset} can be read: {goes_on}")
+        yield Verdict(Cause.NO_UNIT, f"no consume queue entry of offset {offset} can be read: {goes_on}")
     elif offset > high:
         yield Verdict(Cause.ABOVE_MAX, f"offset {offset} is above the maximum {high}: the client is reset")
     elif offset == high:
@@ -106,5 +106,6 @@ def _by_range(
         if waiting:
             yield Verdict(
                 Cause.NOT_DISPATCHED,
-                f"{waiting} records of this queue lie in the log behind offset {start} and have no unit yet",
+                f"{waiting} records of this queue lie in the log behind offset {start} and have no "
+                "consume queue entry yet",
             )

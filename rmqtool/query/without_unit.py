@@ -42,9 +42,12 @@ def without_first_units(store: Store, view: QueueView, reading: ReadOptions) -> 
     end = min(int(first["physical_offset"]), view.log.high)
     found, whole = queue_offsets_in(store, (view.log.low, end), *view.name, reading)
     lost = [int(one) for one in found if one < begin]
-    yield from _row(view, lost, "in front of its first unit")
+    yield from _row(view, lost, "in front of its first consume queue entry")
     if not lost and not whole and view.log.low == 0:
-        what = f"the log is damaged in front of the first unit, of queue offset {begin}; nothing expired"
+        what = (
+            f"the log is damaged in front of the first consume queue entry, of queue offset {begin}; "
+            "nothing expired"
+        )
         yield {"path": view.path, "reason": Incomplete.DAMAGE.value, "error": what}
 
 
@@ -70,12 +73,12 @@ def without_last_units(store: Store, view: QueueView, reading: ReadOptions) -> I
         start = max(start, *bases[-_LAST_SEGMENTS:][:1], 0)
     found, _ = queue_offsets_in(store, (start, reached), *view.name, reading)
     lost = [int(one) for one in found if one >= view.max_offset]
-    yield from _row(view, lost, f"though other queues have units up to offset {reached} of the log")
+    yield from _row(view, lost, f"though other queues have entries up to offset {reached} of the log")
 
 
 def _row(view: QueueView, slots: list[int], where: str) -> Iterator[Row]:
     if slots:
         many = "1 message of the queue lies" if len(slots) == 1 else f"{len(slots)} messages of the queue lie"
-        what = f"{many} in the log without a unit, {where}"
+        what = f"{many} in the log without a consume queue entry, {where}"
         place = {"path": view.path, "queue_offset": min(slots), "messages": len(slots)}
         yield place | {"reason": Incomplete.DAMAGE.value, "error": what}

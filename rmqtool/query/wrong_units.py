@@ -55,7 +55,7 @@ def _row(found: pa.RecordBatch, others: str, where: Callable[[Row], str]) -> Row
     """The row for the messages of `others` that were found in the place of those of this queue."""
     first = found.slice(0, 1).select([*QUEUE_COLUMNS, "slot"]).to_pylist()[0]
     error = (
-        f"units from queue offset {first['slot']} on lead to messages of other {others} "
+        f"consume queue entries from queue offset {first['slot']} on lead to messages of other {others} "
         f"({found.num_rows} of them), the first to one of {where(first)}"
     )
     place = {name: first[name] for name in ("path", "position", "physical_offset")}

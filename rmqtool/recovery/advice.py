@@ -62,10 +62,10 @@ def _all(outcomes: Sequence[Outcome], verdict: Verdict, asked: Asked) -> Iterato
             asked.line("doctor", "--what-if", f"set {setting}", *release),
             f"what a start with {setting} in its configuration does: no other file than that has to change",
         )
-    if asked.journal is None and any(_mendable(one) for one in outcomes):
+    if asked.journal is None and any(_repairable(one) for one in outcomes):
         yield Advice(
             asked.line("recover", *(("--as-version", asked.release) if asked.release else ())),
-            "plans a mended store that keeps every intact message; nothing is changed without --apply",
+            "plans a repaired store that keeps every intact message; nothing is changed without --apply",
         )
     for one in outcomes:
         yield from _about(one, asked)
@@ -87,8 +87,8 @@ def _all(outcomes: Sequence[Outcome], verdict: Verdict, asked: Asked) -> Iterato
     )
 
 
-def _mendable(one: Outcome) -> bool:
-    """Whether `recover` keeps what a start costs, mends what refuses it, or what is damaged already."""
+def _repairable(one: Outcome) -> bool:
+    """Whether `recover` keeps what a start costs, repairs what refuses it, or what is damaged already."""
     if one.refusal is not None:
         return one.refusal.code != "lock-held" and one.refusal.setting is None
     if any(found.code == "DR-BATCH-TOPICS-UNKNOWN" for found in one.consequences):

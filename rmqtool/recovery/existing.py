@@ -1,4 +1,4 @@
-"""Damage that lies in a store before a start, and that the start neither mends nor makes worse."""
+"""Damage that lies in a store before a start, and that the start neither repairs nor makes worse."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rmqtool.recovery.loss import Loss
     from rmqtool.recovery.matching import WrongEntries
     from rmqtool.recovery.observed_start import ObservedStart
-    from rmqtool.recovery.passed_over import PassedOver
+    from rmqtool.recovery.skipped_records import PassedOver
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check, CrcState, Field
-from rmqtool.scan.segment import SegmentScan
+from rmqtool.scan.opened import scanned
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,8 +34,8 @@ def latest_before(one: MappedFile, position: int, reading: ReadOptions) -> int |
     latest: int | None = None
     if one.file is None:
         return None
-    with reading.open(one.file) as source:
-        for event in SegmentScan(source, one.base, checks=Check.FRAME, active=False, kernels=reading.kernels):
+    with scanned(one.file, one.base, reading, checks=Check.FRAME) as (_, scan):
+        for event in scan:
             reading.done(0)
             if not isinstance(event, Records):
                 continue

@@ -1,7 +1,7 @@
 """The files of the log in front of the place where recovery begins: read for the sake of the verdict only.
 
 The start itself does not touch them, but a message in them may have a queue offset that a queue which ends
-too low gives out again. Many starts may be foretold on one store, each file is read once.
+too low gives out again. Many starts may be simulated on one store, each file is read once.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rmqtool.broker.log_walk import BudgetEndedError, copied_bytes
+from rmqtool.broker.log_walk import BudgetEndedError
 from rmqtool.errors import RmqtoolError
 from rmqtool.recovery.matching import Matches
 from rmqtool.recovery.spans import QueueSpans
 from rmqtool.recovery.witness import Witness
 from rmqtool.scan.events import Gap, Records
-from rmqtool.scan.fields import Check, Field
+from rmqtool.scan.fields import Field
+from rmqtool.scan.opened import handed_on, scanned
 from rmqtool.scan.parallel import in_order
-from rmqtool.scan.segment import SegmentScan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rmqtool.store.files import StoreFile
 
 ALLOWANCE = 2 << 30
-"""bytes that are read without being asked for: as much as a start may scan and still be foretold at once"""
+"""bytes that are read without being asked for: as much as a start may scan and still be simulated at once"""
 
 
 @dataclass
@@ -131,22 +131,13 @@ def _events(
         return
     done = 0
     try:
-        with reading.open(one.file, lane) as source:
-            scan = SegmentScan(
-                source,
-                one.base,
-                checks=Check.ALL,
-                active=False,
-                kernels=reading.kernels,
-                stop=lane.stop,
-            )
+        with scanned(one.file, one.base, reading, lane=lane) as (source, scan):
             for event in scan:
                 if isinstance(event, Gap):
                     yield one, event
                 elif isinstance(event, Records):
-                    lane.take(event.rows.nbytes + copied_bytes(source, event))
                     end = int(event.rows[-1, Field.POSITION])
-                    yield one, Records(event.rows.copy(), event.window, event.origin)
+                    yield one, handed_on(event, source, lane)
                     reading.done(end - done)
                     done = end
     except RmqtoolError as error:

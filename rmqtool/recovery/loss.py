@@ -14,8 +14,9 @@ from rmqtool.errors import RmqtoolError
 from rmqtool.recovery.fillers import live
 from rmqtool.scan import text
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import Check, CrcState, Field, Issue
-from rmqtool.scan.segment import SegmentScan
+from rmqtool.scan.fields import CrcState, Field, Issue
+from rmqtool.scan.joined_runs import joined_runs
+from rmqtool.scan.opened import scanned
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -133,33 +134,26 @@ def _add(loss: Loss, part: LostPart, reading: ReadOptions, claimed: _Claimed | N
     own = displaced = False
     if part.file.file is None:
         return own, displaced
-    with reading.open(part.file.file) as source:
-        scan = SegmentScan(
-            source,
-            part.file.base,
-            checks=Check.ALL,
-            active=part.active,
-            start=part.position,
-            kernels=reading.kernels,
-        )
-        for event in scan:
+    with scanned(part.file.file, part.file.base, reading, active=part.active, start=part.position) as (
+        _,
+        scan,
+    ):
+        for run in joined_runs(scan):
             reading.done(0)
-            if not isinstance(event, Records):
-                continue
-            rows = event.rows
+            rows = run.rows
             stored = rows[:, Field.STORED_PHYSICAL_OFFSET]
             here = stored == rows[:, Field.POSITION] + part.file.base
             own, displaced = own or bool(here.any()), displaced or not here.all()
             good = (rows[:, Field.CRC_STATE] != CrcState.BAD) & (here if claimed is None else ~here)
             if part.since is not None:
-                good &= live(event, part.file.base, part.since)
+                good &= live(run, part.file.base, part.since)
             if claimed is not None and good.any():
                 chosen = np.flatnonzero(good)
                 good[chosen[claimed.holds(stored[chosen])]] = False
                 sizes = rows[good, Field.STORE_SIZE]
                 claimed.add(list(zip(stored[good].tolist(), (stored[good] + sizes).tolist(), strict=True)))
             if good.any():
-                chosen_run = Records(rows[good], event.window, event.origin)
+                chosen_run = Records(rows[good], run.window, run.origin)
                 _count(loss, chosen_run, part.file.base, reading.kernels)
     return own, displaced
 

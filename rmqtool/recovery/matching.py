@@ -6,6 +6,7 @@ is given whatever such an entry points at (`DefaultMessageStore#getMessage`).
 
 from __future__ import annotations
 
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,12 +17,13 @@ import numpy as np
 from formats.consumequeue import EXT_MAX_ADDRESS, PRE_BLANK_SIZE
 from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
 from rmqtool.broker.consume_queue import BYTES, ConsumeQueue
-from rmqtool.broker.dispatch import Dispatcher, MultiDispatchError
+from rmqtool.broker.dispatch import CHUNK_ROWS, Codes, Dispatcher, MultiDispatchError
 from rmqtool.broker.extension import codes_at
 from rmqtool.broker.queue_records import NO_CODE
-from rmqtool.broker.tags_codes import TagsCodes
 from rmqtool.broker.units import chunks
-from rmqtool.scan.multi import LMQ_PREFIX
+from rmqtool.scan.fields import Column, Field
+from rmqtool.scan.multi import LMQ_PREFIX, MultiDispatch
+from rmqtool.scan.torn import torn_records
 from rmqtool.scan.units import BATCH_UNIT, UNIT, data_end
 from rmqtool.store.holes import STEP, data_windows
 
@@ -51,7 +53,8 @@ class Matches:
     missed: messages that have no entry, a blank or zeros. beyond: of a plain queue those whose queue offset
     lies behind its end or in front of its files. first, first_missed: the lowest queue offset of the wrong
     ones, and of those missed in a batch queue. span: queue offsets [low, high) that records have, also those
-    that no entry can have. wrong_tags, first_tags: matched ones whose entry has another tags code.
+    that no entry can have. wrong_tags, first_tags: matched ones whose entry has another tags code. displaced:
+    wrong ones whose record states another physical offset than where it lies.
     """
 
     matched: int = 0
@@ -63,6 +66,7 @@ class Matches:
     span: tuple[int, int] | None = None
     wrong_tags: int = 0
     first_tags: int | None = None
+    displaced: int = 0
 
     @property
     def compared(self) -> int:
@@ -76,6 +80,7 @@ class Matches:
         self.missed += other.missed
         self.beyond += other.beyond
         self.wrong_tags += other.wrong_tags
+        self.displaced += other.displaced
         self.first_tags = _lower(self.first_tags, other.first_tags)
         self.first = _lower(self.first, other.first)
         self.first_missed = _lower(self.first_missed, other.first_missed)
@@ -106,6 +111,11 @@ class WrongEntries:
 def _span(run: QueueRecords) -> tuple[int, int] | None:
     """Queue offsets [low, high) of a run."""
     return (int(run.bases.min()), int((run.bases + run.messages).max())) if len(run) else None
+
+
+def _displaced(run: QueueRecords) -> npt.NDArray[np.bool_]:
+    """Which records of a run state another physical offset than where they lie."""
+    return np.zeros(len(run), np.bool_) if run.in_place is None else ~run.in_place[run.chosen]
 
 
 class _Queue:
@@ -155,7 +165,7 @@ class _Queue:
             chosen = np.flatnonzero(reached & (numbers == number))
             slots = run.slots[chosen]
             units = _units(self._files[number], places[chosen] % self._size // BYTES)
-            self._compare(units, run.offsets[chosen], run.sizes[chosen], slots)
+            self._compare(units, run.offsets[chosen], run.sizes[chosen], slots, _displaced(run)[chosen])
             self._compare_tags(units, run.offsets[chosen], run.sizes[chosen], slots, run.codes[chosen])
 
     def _compare_tags(
@@ -170,13 +180,21 @@ class _Queue:
         first = int(slots[wrong].min()) if wrong.any() else None
         self.found.add(Matches(wrong_tags=int(wrong.sum()), first_tags=first))
 
-    def _compare(self, units: npt.NDArray[Any], offsets: Ints, sizes: Ints, slots: Ints) -> None:
+    def _compare(
+        self,
+        units: npt.NDArray[Any],
+        offsets: Ints,
+        sizes: Ints,
+        slots: Ints,
+        displaced: npt.NDArray[np.bool_],
+    ) -> None:
         right = (units["physical_offset"] == offsets) & (units["size"] == sizes)
         blank = (units["physical_offset"] == 0) & (units["size"] == PRE_BLANK_SIZE)
         wrong = ~right & (units["size"] > 0) & ~blank
         first = int(slots[wrong].min()) if wrong.any() else None
         missed = int((~right & ~wrong).sum())
-        self.found.add(Matches(int(right.sum()), int(wrong.sum()), missed, first=first))
+        twice = int((wrong & displaced).sum())
+        self.found.add(Matches(int(right.sum()), int(wrong.sum()), missed, first=first, displaced=twice))
 
 
 class _BatchQueue:
@@ -208,12 +226,13 @@ class _BatchQueue:
             there |= begins
         wrong = there & ~right
         other = right & ~tagged & (codes != NO_CODE)
+        twice = int((wrong & _displaced(run)[reached]).sum())
         first, gone, tags = (
             int(bases[some].min()) if some.any() else None for some in (wrong, ~there, other)
         )
         missed = int(counts[~there].sum())
         self.found.add(Matches(int(right.sum()), int(wrong.sum()), missed, first=first, first_missed=gone))
-        self.found.add(Matches(wrong_tags=int(other.sum()), first_tags=tags))
+        self.found.add(Matches(wrong_tags=int(other.sum()), first_tags=tags, displaced=twice))
 
 
 def batch_entries(one: MappedFile) -> Iterator[npt.NDArray[Any]]:
@@ -253,6 +272,29 @@ def _begin_of(queue: AnyQueue) -> int:
     return queue.min_logical if isinstance(queue, ConsumeQueue) else 0
 
 
+class _Torn:
+    """Where records with torn properties lie, whose tags tell nothing about an entry; the last ones only."""
+
+    def __init__(self) -> None:
+        self._places: deque[Ints] = deque()
+        self._count = 0
+
+    def take(self, run: Records) -> None:
+        """Notes those of a run on its way to the dispatcher, which holds back no more than a chunk."""
+        torn = torn_records(run)
+        if torn.any():
+            self._places.append(run.rows[torn, Field.STORED_PHYSICAL_OFFSET])
+            self._count += len(self._places[-1])
+        while self._places and self._count - len(self._places[0]) > CHUNK_ROWS + len(run.rows):
+            self._count -= len(self._places.popleft())
+
+    def among(self, offsets: Ints) -> npt.NDArray[np.bool_]:
+        """Which of these are such places."""
+        if not self._places:
+            return np.zeros(len(offsets), np.bool_)
+        return np.isin(offsets, np.concatenate(self._places))
+
+
 class UnitMatcher:
     """Make it once the queues are loaded, feed it with runs of the log, then ask for the `result`."""
 
@@ -271,15 +313,23 @@ class UnitMatcher:
             key: replace(found, files=list(found.files)) for key, found in start.extensions.items()
         }
         self._queues: dict[Key, _Queue | _BatchQueue] = {}
+        self._torn = _Torn()
         batches = {topic for (topic, _), (batch, *_) in self._known.items() if batch}
+        settings = start.settings
         self._dispatcher = Dispatcher(
-            self._queue,
-            lambda topic, _: topic in batches,
+            self._append,
             start.reading.kernels,
-            start.traits,
-            start.settings,
-            TagsCodes(start.reading.kernels, delayed=False),
+            multi_dispatch=start.traits.multi_dispatch if settings.multi_dispatch else MultiDispatch.NONE,
+            lmq=settings.lmq,
+            is_batch=(lambda topic, _: topic in batches) if batches else None,
+            codes=Codes.HASHES,
         )
+
+    def _append(self, key: Key, run: QueueRecords) -> None:
+        torn = self._torn.among(run.offsets)
+        if torn.any():
+            run.columns[Column.CODE, run.chosen[torn]] = NO_CODE
+        self._queue(*key).append(run)
 
     def _queue(self, topic: str, queue_id: int) -> _Queue | _BatchQueue:
         found = self._queues.get((topic, queue_id))
@@ -297,6 +347,7 @@ class UnitMatcher:
 
     def take(self, run: Records, base: int) -> None:
         """A run of records, intact or not: an entry that leads to a damaged one leads to the right place."""
+        self._torn.take(run)
         with suppress(MultiDispatchError):  # the start tells of it
             self._dispatcher.take(run, base)
 
@@ -315,9 +366,9 @@ def wrong_entries(
 
     matches: of all records that were read. whole: that was the whole log, so that an entry without a record
     leads to none. Of a light queue with such entries nothing tells the end (`queue_ends`), so messages behind
-    it that the start does not append are counted here. A record whose topic no queue can have is counted
-    where it was seen (`Witness.harmed`), not once more with the entry that leads to it; `unnamed`: where such
-    records lie.
+    it that the start does not append are counted here. A record whose topic no queue can have, or that states
+    another physical offset, is counted where it was seen (`Witness.harmed`), not once more with the entry of
+    its queue; `unnamed`: where those with such a topic lie.
     """
     elsewhere = np.concatenate([*unnamed, np.zeros(0, np.int64)])
     found = []
@@ -332,7 +383,7 @@ def wrong_entries(
         count = max(seen.wrong, astray)
         if count:
             behind = max(seen.beyond - queue.appended, 0) if light else 0
-            own = max(seen.wrong, astray - counted)
+            own = max(seen.wrong, astray - counted) - seen.displaced
             messages = max(own, seen.wrong + seen.missed + behind if light else 0)
             found.append(WrongEntries(*key, queue.files.directory, count, seen.first, messages))
     return tuple(found)

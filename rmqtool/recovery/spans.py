@@ -10,25 +10,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 
-from formats.commitlog import SysFlag
-from rmqtool.scan import text
-from rmqtool.scan.fields import CrcState, Field, Issue
+from rmqtool.scan.events import Records
+from rmqtool.scan.fields import Column, CrcState, Field
+from rmqtool.scan.lanes import Lanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy.typing as npt
 
-    from rmqtool.scan.events import Records
     from rmqtool.scan.kernel_types import Kernels
 
     Ints = npt.NDArray[np.int64]
 
 Key: TypeAlias = tuple[str, int]
 _ENDLESS = (1 << 63) - 1
-_LOWEST_ID = -(1 << 31)
+_ROOM = 1 << 14
+"""records that are looked at together"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ class QueueSpans:
 
     def __init__(self, kernels: Kernels, known: Callable[[Key], int] = lambda _: _ENDLESS) -> None:
         """known: the queue offset from which on a queue has no unit yet."""
-        self._kernels = kernels
+        self._lanes = Lanes(kernels, _ROOM, any_topic=True, delivery_times=False)
         self.known = known
         self._spans: dict[Key, tuple[int, int]] = {}
         self._last: dict[Key, LastMessage] = {}
@@ -82,24 +81,32 @@ class QueueSpans:
         return self._last.get((topic, queue_id))
 
     def take(self, run: Records, base: int) -> None:
-        """A run of records whose topics were looked at; `base` does not matter."""
-        del base
-        rows = run.rows
-        kind = rows[:, Field.SYS_FLAG] & int(SysFlag.TRANSACTION_MASK)
-        wants = (kind != int(SysFlag.PREPARED)) & (kind != int(SysFlag.ROLLBACK))
-        wants &= rows[:, Field.CRC_STATE] != CrcState.BAD
-        if not wants.all():
-            rows = rows[wants]
-        if not len(rows):
+        """A run of records whose topics were looked at; `base` of their file."""
+        good = run.rows[:, Field.CRC_STATE] != CrcState.BAD
+        if not good.all():
+            run = Records(run.rows[good], run.window, run.origin)
+        for _ in self._lanes.take(run, base):
+            self._widen_all(run)
+        self._widen_all(run)
+
+    def _widen_all(self, run: Records) -> None:
+        """Empties the columns."""
+        columns = self._lanes.columns[:, : len(self._lanes)]
+        self._lanes.clear()
+        if not columns.shape[1]:
             return
-        keys, queue = self._queues(run, rows)
-        slots = np.ascontiguousarray(rows[:, Field.QUEUE_OFFSET])
+        lanes, slots = columns[Column.LANE], columns[Column.SLOT]
+        there = np.flatnonzero(np.bincount(lanes))
+        numbers = np.empty(there[-1] + 1, np.int64)
+        numbers[there] = np.arange(len(there))
+        queue, keys = numbers[lanes], [self._lanes.keys[lane] for lane in there.tolist()]
         lowest, highest = np.full(len(keys), _ENDLESS), np.full(len(keys), -_ENDLESS)
         np.minimum.at(lowest, queue, slots)
         np.maximum.at(highest, queue, slots)
-        ends = rows[:, Field.STORED_PHYSICAL_OFFSET] + rows[:, Field.STORE_SIZE]
-        tops, at_top = np.full(len(keys), -1), slots == highest[queue]
-        np.maximum.at(tops, queue[at_top], ends[at_top])
+        top = np.flatnonzero(slots == highest[queue])
+        tops, at_top = np.full(len(keys), -1), run.rows[columns[Column.OWNER, top]]
+        ends = at_top[:, Field.STORED_PHYSICAL_OFFSET] + at_top[:, Field.STORE_SIZE]
+        np.maximum.at(tops, queue[top], ends)
         found = (keys, lowest.tolist(), highest.tolist(), tops.tolist())
         for key, low, high, end in zip(*found, strict=True):
             self._widen(key, low, high + 1)
@@ -107,22 +114,7 @@ class QueueSpans:
         bounds = np.array([self.known(key) for key in keys], np.int64)
         if (highest >= bounds).any():
             late = slots >= bounds[queue]
-            self._count(keys, queue[late], rows[late])
-
-    def _queues(self, run: Records, rows: Ints) -> tuple[list[Key], Ints]:
-        """The queues that occur, and the number of its queue for each record."""
-        places = np.ascontiguousarray(rows[:, Field.TOPIC_POSITION]) - run.origin
-        lengths = np.ascontiguousarray(rows[:, Field.TOPIC_LENGTH])
-        ill = (rows[:, Field.ISSUES] & int(Issue.TOPIC_UTF8)) != 0
-        present = np.ones(len(rows), np.bool_)
-        topics = text.strings(self._kernels, run.window, places, lengths, present, ill).dictionary_encode()
-        names = topics.dictionary.to_pylist()
-        ids = np.ascontiguousarray(rows[:, Field.QUEUE_ID])
-        packed = (topics.indices.to_numpy().astype(np.int64) << 32) + ids - _LOWEST_ID
-        encoded = pa.array(packed).dictionary_encode()
-        found = encoded.dictionary.to_pylist()
-        keys = [(names[one >> 32], (one & 0xFFFFFFFF) + _LOWEST_ID) for one in found]
-        return keys, encoded.indices.to_numpy().astype(np.int64)
+            self._count(keys, queue[late], columns[Column.SIZE, late], columns[Column.TIME, late])
 
     def add(self, other: QueueSpans) -> None:
         """The spans of other records too; what queues lack of them does not count."""
@@ -140,12 +132,12 @@ class QueueSpans:
         if known is None or last.slot >= known.slot:
             self._last[key] = last
 
-    def _count(self, keys: list[Key], queue: Ints, rows: Ints) -> None:
+    def _count(self, keys: list[Key], queue: Ints, lengths: Ints, times: Ints) -> None:
         """Adds records without a unit; `queue` is the number of its queue for each."""
         messages = np.bincount(queue, minlength=len(keys))
         sizes, oldest = np.zeros(len(keys), np.int64), np.full(len(keys), _ENDLESS)
-        np.add.at(sizes, queue, rows[:, Field.STORE_SIZE])
-        np.minimum.at(oldest, queue, rows[:, Field.STORE_TIMESTAMP])
+        np.add.at(sizes, queue, lengths)
+        np.minimum.at(oldest, queue, times)
         for number in np.flatnonzero(messages).tolist():
             key = keys[number]
             added = Lag(*key, int(messages[number]), int(sizes[number]), int(oldest[number]))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from rmqtool.recovery.aftermath import store_after
 from rmqtool.recovery.consequences.twice import of_both
-from rmqtool.recovery.foretell import Foretelling
 from rmqtool.recovery.lookback import LookBack
 from rmqtool.recovery.outcome import Verdict, verdict_of_all
-from rmqtool.recovery.taken import lost_parts
+from rmqtool.recovery.simulation import StartSimulation
+from rmqtool.recovery.store_after_start import store_after
+from rmqtool.recovery.truncation import lost_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -52,8 +52,8 @@ class Conditions:
             return self._begin(changed, wanted).run(on_plan, self.look_back)
         return self._twice(changed, wanted)
 
-    def _begin(self, store: Store, release: str, *, keep_units: bool = False) -> Foretelling:
-        return Foretelling(store, release, self.settings, self.reading, self.lock, keep_units=keep_units)
+    def _begin(self, store: Store, release: str, *, keep_units: bool = False) -> StartSimulation:
+        return StartSimulation(store, release, self.settings, self.reading, self.lock, keep_units=keep_units)
 
     def _twice(self, store: Store, release: str) -> Outcome:
         """The second of two starts; what either deletes or loses counts."""

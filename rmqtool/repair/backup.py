@@ -25,6 +25,7 @@ from rmqtool.repair.regions import (
     set_aside,
 )
 from rmqtool.repair.written import write_document
+from rmqtool.store.access import describe_mode
 from rmqtool.store.names import escape_name, unescape_name
 
 if TYPE_CHECKING:
@@ -195,7 +196,11 @@ class Backup:
             before = facts_of(target)  # of what was kept: something else may have taken its place meanwhile
             digest = sha256_of_file(target)
         elif before.kind == "other":
-            raise PlanRefusedError(f"{escape_name(change.path)}: is neither file nor directory, it stays")
+            what = describe_mode(os.lstat(location).st_mode)
+            raise PlanRefusedError(
+                f"{escape_name(change.path)} is {what}, which undo could not put back: move it away first, "
+                "or write to --output"
+            )
         return Entry(path=change.path, location=location, before=before, sha256=digest)
 
     def _make_parents(self, target: str) -> None:

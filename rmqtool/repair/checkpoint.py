@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from formats.checkpoint import CHECKPOINT_HEAD_SIZE, CHECKPOINT_SIZE, TIMES, parse_checkpoint
 from rmqtool.errors import PlanRefusedError
 from rmqtool.repair.content import Inline
-from rmqtool.repair.plan import Action, Change, Edit, Planned, Told, make_planned
+from rmqtool.repair.plan import Action, Change, Edit, Planned, PlanSummary, make_planned
 from rmqtool.repair.proof import FIELDS, build
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.whole import read_whole
@@ -49,7 +49,7 @@ def plan_checkpoint(
     kinds = (FileKind.COMMITLOG, FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE, FileKind.INDEX)
     inputs = [*store.of_kind(*kinds), *(one for one in (store.file(PATH),) if one is not None)]
     return make_planned(
-        "checkpoint set", store, release, parameters, edits, inputs=inputs, told=Told(notes=notes)
+        "checkpoint set", store, release, parameters, edits, inputs=inputs, summary=PlanSummary(notes=notes)
     )
 
 
@@ -63,7 +63,7 @@ def _edit(store: Store, values: Mapping[str, int], stored: Mapping[str, int]) ->
     facts = {
         name: {"from": stored[name], "to": values[name]} for name in FIELDS if values[name] != stored[name]
     }
-    told = ", ".join(f"{name} {one['from']} to {one['to']}" for name, one in facts.items())
+    summary = ", ".join(f"{name} {one['from']} to {one['to']}" for name, one in facts.items())
     if _is_whole(store):
         head = data[:CHECKPOINT_HEAD_SIZE]
         change = Change(
@@ -72,7 +72,7 @@ def _edit(store: Store, values: Mapping[str, int], stored: Mapping[str, int]) ->
             position=0,
             length=len(head),
             why="checkpoint",
-            message=told,
+            message=summary,
             facts=facts,
         )
         return Edit(change, Inline(head))
@@ -82,7 +82,7 @@ def _edit(store: Store, values: Mapping[str, int], stored: Mapping[str, int]) ->
         length=len(data),
         size=len(data),
         why="checkpoint",
-        message=told or "made whole",
+        message=summary or "made whole",
         facts=facts,
     )
     return Edit(change, Inline(data))
@@ -96,7 +96,7 @@ def _notes(proof: Proof, safe: Mapping[str, int], values: Mapping[str, int]) -> 
             "recover it first"
         )
     if proof.lacking:
-        found.append(f"{proof.lacking} messages have no unit in their queue yet")
+        found.append(f"{proof.lacking} messages have no consume queue entry yet")
     late = [name for name in TIMES if values[name] > safe[name]]
     found += [f"{name} {values[name]} is later than the data proves ({safe[name]})" for name in late]
     return found

@@ -79,7 +79,7 @@ class Change(_Data):
 
     position: of WRITE and SET_ASIDE. length, sha256: the bytes written by WRITE and PUT, or set aside.
     size: the file's afterwards. mtime_ns: its modification time afterwards, None to keep the one that it
-    has (or, for a new file, the time of writing). why: a stable word of what it mends ("tombstone",
+    has (or, for a new file, the time of writing). why: a stable word of what it repairs ("tombstone",
     "torn-tail", "consumequeue", …). facts: about what it saves or costs, keys and units as in the record
     table.
     """
@@ -178,14 +178,14 @@ def make_planned(
     edits: Iterable[Edit],
     *,
     inputs: Iterable[StoreFile],
-    told: Told | None = None,
+    summary: PlanSummary | None = None,
 ) -> Planned:
     """The plan of these edits. inputs: the files that it rests on; parameters: plain JSON values.
 
     The same command, parameters and inputs give the same `plan_id`, whatever the edits are.
     """
     read = tuple(Input(path=one.shown, size=one.size, mtime_ns=one.mtime_ns) for one in inputs if one.regular)
-    ordered, words = tuple(edits), told or Told()
+    ordered, words = tuple(edits), summary or PlanSummary()
     plan = Plan(
         command=command,
         plan_id=plan_id(command, parameters, read),
@@ -204,7 +204,7 @@ def make_planned(
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PlanSummary:
     """What a plan says beside its changes."""
 
     saved: Cost = field(default_factory=lambda: Cost(messages=0))

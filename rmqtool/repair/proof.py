@@ -60,7 +60,7 @@ class Proof:
         return self.stop_reason in _ORDINARY
 
     def safe(self, stored: Mapping[str, int], *, confirms: bool) -> dict[str, int]:
-        """The latest values with which recovery still begins before everything that it has to mend.
+        """The latest values with which recovery still begins before everything that it has to repair.
 
         physic: the last valid record. logics: the same, or the oldest message without a unit. index: the
         end of the newest index file while that is inside the log. stored: as it is now; kept where the data

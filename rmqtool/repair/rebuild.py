@@ -17,7 +17,7 @@ from rmqtool.build.files import DerivedFiles
 from rmqtool.errors import NO_LOG, UnfitStoreError, UsageError
 from rmqtool.repair.content import FromFile
 from rmqtool.repair.expired import Keeper
-from rmqtool.repair.plan import Action, Change, Edit, Planned, Told, make_planned
+from rmqtool.repair.plan import Action, Change, Edit, Planned, PlanSummary, make_planned
 from rmqtool.repair.rebuild_files import build_here
 from rmqtool.repair.rebuild_options import WantedQueues
 from rmqtool.repair.same_bytes import same_bytes
@@ -223,7 +223,7 @@ class _Rebuild:
             self._options.parameters(),
             edits,
             inputs=[one for one in read if one.regular],
-            told=Told(notes=tuple(_notes(self._rules))),
+            summary=PlanSummary(notes=tuple(_notes(self._rules))),
         )
 
 

@@ -68,7 +68,7 @@ def warnings_of(rebuilt: Rebuilt) -> Iterator[str]:
     for one in heard.tails:
         yield f"{one.path}: {one.length} bytes behind the last record are {one.reason} and were not built"
     if rebuilt.elsewhere:
-        yield f"{rebuilt.elsewhere} records state another offset; units and items lead to where they lie"
+        yield f"{rebuilt.elsewhere} records state another offset; entries lead to where they lie"
     yield from _queue_warnings(rebuilt)
     for topic in rebuilt.deleted[:_NAMED]:
         yield f"topic {topic} is not in topics.json: its queues were not built (--deleted-topics builds them)"
@@ -80,19 +80,19 @@ def warnings_of(rebuilt: Rebuilt) -> Iterator[str]:
 def _queue_warnings(rebuilt: Rebuilt) -> Iterator[str]:
     left = rebuilt.left_out
     if left.nameless:
-        yield f"{left.nameless} records have a topic that names no directory, they got no unit"
+        yield f"{left.nameless} records have a topic that names no directory, they got no consume queue entry"
     if left.unlisted:
-        yield f"{left.unlisted} records name further queues but not their offsets, which got no unit"
+        yield f"{left.unlisted} records name further queues but not their offsets, which got no entries"
     if left.numberless:
         yield f"{left.numberless} offsets of further queues are no numbers: a broker's dispatch stops there"
     for key, one in sorted(rebuilt.queues.items()):
         name = f"{key[0]}/{key[1]}"
         if one.misplaced:
-            yield f"{name}: {one.misplaced} units are not at their message's queue offset, as with a broker"
+            yield f"{name}: {one.misplaced} entries are not at their message's queue offset, as with a broker"
         if one.filled:
-            yield f"{name}: {one.filled} blank units stand for messages that the log has lost"
+            yield f"{name}: {one.filled} blank entries stand for messages that the log has lost"
         if one.doubled:
-            yield f"{name}: {one.doubled} records got no unit, their queue offset was taken"
+            yield f"{name}: {one.doubled} records got no entry, their queue offset was taken"
 
 
 def _not_covered(heard: Heard) -> Iterator[dict[str, Any]]:

@@ -15,13 +15,13 @@ from rmqtool.repair.facts import facts_of
 from rmqtool.repair.in_place import begin_marker, end_marker, in_words
 from rmqtool.repair.journal import Phase, State
 from rmqtool.repair.marker import find_marker
-from rmqtool.repair.putting_back import PuttingBack
-from rmqtool.repair.restoring import Judge, Way
+from rmqtool.repair.undo_apply import UndoApply
+from rmqtool.repair.undo_plan import Judge, Way
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
     from rmqtool.repair.journal import Journal
-    from rmqtool.repair.restoring import Step
+    from rmqtool.repair.undo_plan import Step
     from rmqtool.store.holding import Held
 
 
@@ -137,7 +137,7 @@ def _restore(plan: UndoPlan, disk: Disk) -> None:
     undoing = State(phase=Phase.UNDOING, after=state.after, directories=times, skipped=skipped)
     write_state(disk, plan.directory, undoing)
     marker = begin_marker(disk, journal, plan.directory)
-    putting = PuttingBack(disk, plan.directory)
+    putting = UndoApply(disk, plan.directory)
     chosen = [one for one in plan.steps if one.changed is None]
     putting.run(journal, chosen, {one.entry.path for one in plan.changed})
     for location, mtime_ns in plan.directories.items():

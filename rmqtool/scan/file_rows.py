@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rmqtool.store.access import Access
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
-    from rmqtool.store.patched import PatchedSource
+    from rmqtool.store.patched import ZeroFilledSource
 
     Ints = npt.NDArray[np.int64]
 
@@ -38,7 +38,7 @@ class FileAccess(Protocol):
     store: Store
     access: Access
 
-    def open(self, file: StoreFile) -> PatchedSource:
+    def open(self, file: StoreFile) -> ZeroFilledSource:
         """The bytes of a file, copied, with zeros where they cannot be read."""
 
 
@@ -50,7 +50,7 @@ def event_row(kind: str, path: str, event: Gap | Tail) -> Row:
     return row | {"reason": event.reason.name.lower(), "expected": event.expected, "found": event.found}
 
 
-def unreadable_rows(file: StoreFile, source: PatchedSource) -> Iterator[Row]:
+def unreadable_rows(file: StoreFile, source: ZeroFilledSource) -> Iterator[Row]:
     """The ranges of a file that could not be read, when it has been read to its end."""
     source.notice_cut()
     for bad in source.unreadable:
@@ -58,7 +58,7 @@ def unreadable_rows(file: StoreFile, source: PatchedSource) -> Iterator[Row]:
         yield row | {"reason": "unreadable", "error": bad.reason}
 
 
-def readable(batch: pa.RecordBatch, starts: Ints, width: int, source: PatchedSource) -> pa.RecordBatch:
+def readable(batch: pa.RecordBatch, starts: Ints, width: int, source: ZeroFilledSource) -> pa.RecordBatch:
     """The rows of a batch whose bytes, `width` from `starts` on, could be read."""
     import numpy as np
     import pyarrow as pa

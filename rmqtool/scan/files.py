@@ -25,7 +25,7 @@ from rmqtool.scan.units import BATCH_UNIT, UNIT, LogRange, QueueFile, read_units
 from rmqtool.store.access import Access
 from rmqtool.store.kinds import TOP_DIRECTORIES
 from rmqtool.store.layout import FileKind
-from rmqtool.store.patched import PatchedSource
+from rmqtool.store.patched import ZeroFilledSource
 from rmqtool.store.whole import TooLongError
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ class FileReader:
     def __exit__(self, *error: object) -> None:
         self._open.close()
 
-    def open(self, file: StoreFile) -> PatchedSource:
+    def open(self, file: StoreFile) -> ZeroFilledSource:
         """The bytes of a file, copied, with zeros where they cannot be read."""
-        return PatchedSource(file.open(self.access), file.size)
+        return ZeroFilledSource(file.open(self.access), file.size)
 
     def read(self, file: StoreFile) -> Iterator[Units | Row]:
         """Everything in `file`, in file order.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rmqtool.scan.file_rows import FileAccess, Row
     from rmqtool.store.files import StoreFile
-    from rmqtool.store.patched import PatchedSource
+    from rmqtool.store.patched import ZeroFilledSource
 
 
 def read_index(reader: FileAccess, file: StoreFile) -> Iterator[Units | Row]:
@@ -23,7 +23,7 @@ def read_index(reader: FileAccess, file: StoreFile) -> Iterator[Units | Row]:
         yield from unreadable_rows(file, source)
 
 
-def _index_parts(reader: FileAccess, file: StoreFile, source: PatchedSource) -> Iterator[Units | Row]:
+def _index_parts(reader: FileAccess, file: StoreFile, source: ZeroFilledSource) -> Iterator[Units | Row]:
     """Header, slots and items; without a header that can be read nobody knows how many there are."""
     from formats.index import FIRST_ITEM, Header, file_size
     from formats.primitives import sizeof
@@ -62,7 +62,9 @@ def _index_parts(reader: FileAccess, file: StoreFile, source: PatchedSource) -> 
         yield cut_row(file, source.size, file_size(slots, items))
 
 
-def _slots_and_items(file: StoreFile, source: PatchedSource, slots: int, end: int) -> Iterator[Units | Row]:
+def _slots_and_items(
+    file: StoreFile, source: ZeroFilledSource, slots: int, end: int
+) -> Iterator[Units | Row]:
     """All slots, and the items in front of number `end`, without those that cannot be read."""
     import numpy as np
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from formats.errors import FormatError
+from formats.java import java_utf8_decode
 from formats.properties import decode
 from formats.tags_code import SCHEDULE_TOPIC, tags_code_of
-from rmqtool.scan.fields import Column, Field, Lane, Stretch
+from rmqtool.scan.events import Records
+from rmqtool.scan.fields import Column, Field, Issue, Lane, Stretch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     import numpy.typing as npt
 
-    from rmqtool.scan.events import Records
     from rmqtool.scan.kernel_types import Kernels
 
     Ints = npt.NDArray[np.int64]
@@ -53,9 +53,8 @@ class LaneColumns:
         """Topic and queue, and the places of its records in `columns`, in log order."""
         starts = np.zeros(len(self.keys) + 1, np.int64)
         self._kernels.by_lane(self.columns, len(self), starts, self._order)
-        for lane, (start, end) in enumerate(pairwise(starts.tolist())):
-            if start < end:
-                yield self.keys[lane], self._order[start:end]
+        for lane in np.flatnonzero(np.diff(starts)).tolist():
+            yield self.keys[lane], self._order[starts[lane] : starts[lane + 1]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,28 +110,44 @@ class Lanes(LaneColumns):
     """Places records of a log in columns.
 
     Prepared and rolled back records want no unit (`CommitLogDispatcherBuildConsumeQueue#dispatch`). levels:
-    delays of the broker (`parse_delay_levels`), its defaults when not given. Memory: `room` columns of 56
-    bytes, and some hundred bytes for each topic and queue.
+    delays of the broker (`parse_delay_levels`), its defaults when not given. any_topic: topics that are not
+    UTF-8, too, decoded as Java does; they are left out otherwise. delivery_times: in the place of the hash of
+    tags, for delayed messages. Memory: `room` columns of 56 bytes, and some hundred bytes for each topic and
+    queue.
     """
 
     width = len(Column)
 
-    def __init__(self, kernels: Kernels, room: int, levels: Mapping[int, int] | None = None) -> None:
+    def __init__(
+        self,
+        kernels: Kernels,
+        room: int,
+        levels: Mapping[int, int] | None = None,
+        *,
+        any_topic: bool = False,
+        delivery_times: bool = True,
+    ) -> None:
         super().__init__(kernels, room, self.width)
+        self._any_topic, self._delivery_times = any_topic, delivery_times
+        self.decoded = False
+        """some topic is not UTF-8, so that two lanes may have one key"""
         self._lanes = np.empty((_FIRST_LANES, len(Lane)), np.int64)
         self._names = np.empty(_FIRST_NAMES, np.uint8)
         self._table = np.zeros(4 * _FIRST_LANES, np.int32)
-        self._scheduled: set[int] = set()
+        self.delayed: set[int] = set()
+        """lanes of messages that are delivered later"""
         self._levels = levels
 
     def take(self, run: Records, segment_base: int) -> Iterator[None]:
         """Adds a run of records, made with `Check.TEXT`; yields where the columns are full, for a `clear`."""
         start = 0
+        if self._any_topic:
+            run = _taken_for_utf8(run)
         while start < len(run.rows):
             before = len(self)
             start = self._put(run, start, segment_base)
             self._name_new_lanes()
-            if self._scheduled:
+            if self.delayed and self._delivery_times:
                 self._set_delivery_times(run, before)
             if len(self) == self.columns.shape[1]:
                 yield
@@ -160,9 +175,11 @@ class Lanes(LaneColumns):
     def _name_new_lanes(self) -> None:
         for row in self._lanes[len(self.keys) : self._counts[0]].tolist():
             start = row[Lane.NAME]
-            topic = self._names[start : start + row[Lane.NAME_LENGTH]].tobytes().decode()
+            raw = self._names[start : start + row[Lane.NAME_LENGTH]].tobytes()
+            topic, ill = java_utf8_decode(raw)
+            self.decoded |= ill
             if topic == SCHEDULE_TOPIC:
-                self._scheduled.add(len(self.keys))
+                self.delayed.add(len(self.keys))
             self.keys.append((topic, row[Lane.QUEUE_ID]))
 
     def _grow(self) -> None:
@@ -174,7 +191,7 @@ class Lanes(LaneColumns):
     def _set_delivery_times(self, run: Records, before: int) -> None:
         """A delayed message has the time of its delivery in place of the hash of its tags."""
         lanes = self.columns[Column.LANE, before : len(self)]
-        for place in before + np.flatnonzero(np.isin(lanes, list(self._scheduled))):
+        for place in before + np.flatnonzero(np.isin(lanes, list(self.delayed))):
             row = run.rows[self.columns[Column.OWNER, place]]
             start = int(row[Field.PROPERTIES_POSITION]) - run.origin
             raw = run.window[start : start + max(int(row[Field.PROPERTIES_LENGTH]), 0)].tobytes()
@@ -207,3 +224,13 @@ class StretchedLanes(Lanes):
 
     def _set_delivery_times(self, run: Records, before: int) -> None:
         """No tags code, no delivery time in its place."""
+
+
+def _taken_for_utf8(run: Records) -> Records:
+    """The same records, of whose topics none is marked as not UTF-8."""
+    ill = (run.rows[:, Field.ISSUES] & int(Issue.TOPIC_UTF8)) != 0
+    if not ill.any():
+        return run
+    rows = run.rows.copy()
+    rows[ill, Field.ISSUES] &= ~int(Issue.TOPIC_UTF8)
+    return Records(rows, run.window, run.origin)

@@ -9,3 +9,8 @@ TOPIC_CHARACTERS = b"%|abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234
 
 TOPIC_BYTES = np.zeros(256, dtype=np.bool_)
 TOPIC_BYTES[np.frombuffer(TOPIC_CHARACTERS, dtype=np.uint8)] = True
+
+
+def may_be_topic(name: str) -> bool:
+    """Whether a topic can have this name, but for its length."""
+    return bool(name) and set(name.encode("utf-8", "surrogateescape")) <= set(TOPIC_CHARACTERS)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Doubt, Doubtful, End, Records, Unreadable
-from rmqtool.scan.fields import TORN, Check, CrcState, Field, Issue
+from rmqtool.scan.fields import Check, CrcState, Field, Issue
 from rmqtool.scan.opened import before, behind, odd_rows, opened, unread
 from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.scan.parallel import in_order
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rmqtool.scan.kernel_types import Kernels
     from rmqtool.scan.parallel import Lane
     from rmqtool.scan.segment import SegmentScan
-    from rmqtool.store.patched import PatchedSource
+    from rmqtool.store.patched import ZeroFilledSource
     from rmqtool.store.segments import Segment, SegmentSet
 
     Bad = npt.NDArray[np.int64] | None
@@ -137,11 +137,15 @@ def _doubts(segment: Segment, records: Records, cause: Doubt) -> list[Piece]:
     """No piece, or the one that tells of the records with this cause."""
     import numpy as np
 
+    from rmqtool.scan.torn import torn_records
+
     rows = records.rows
     if cause is Doubt.BODY:
         held = rows[:, Field.CRC_STATE] == CrcState.BAD
+    elif cause is Doubt.TORN:
+        held = torn_records(records)
     else:
-        held = (rows[:, Field.ISSUES] & int(TORN if cause is Doubt.TORN else Issue.OFFSET)) != 0
+        held = (rows[:, Field.ISSUES] & int(Issue.OFFSET)) != 0
     found = np.flatnonzero(held)
     if not found.size:
         return []
@@ -160,7 +164,7 @@ class _Batches:
     segment: Segment
     how: LogScan
     kernels: Kernels
-    source: PatchedSource
+    source: ZeroFilledSource
     scan: SegmentScan
     lane: Lane
     odd: bool

@@ -12,7 +12,7 @@ from rmqtool.scan.events import Records, Tail, TailContent
 from rmqtool.scan.fields import Check, Field
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.scan.segment_ends import data_end
-from rmqtool.store.cut import CutSource
+from rmqtool.store.cut import TruncatedSource
 
 if TYPE_CHECKING:
     from rmqtool.store.bytes import ByteSource
@@ -63,13 +63,13 @@ def end_of_records(segment: Segment) -> int:
         while frontier > 0:
             frontier = max(frontier - step, 0)
             step *= 4
-            last = _last_record_end(CutSource(source, end), segment.base, frontier)
+            last = _last_record_end(TruncatedSource(source, end), segment.base, frontier)
             if last is not None:
                 return last
     return 0
 
 
-def _last_record_end(source: CutSource, base: int, start: int) -> int | None:
+def _last_record_end(source: TruncatedSource, base: int, start: int) -> int | None:
     found = None
     for event in SegmentScan(source, base, checks=Check.FRAME, start=start, kernels=kernels_python):
         if isinstance(event, Records):
@@ -104,7 +104,7 @@ def _before_stale(source: ByteSource, base: int, end: int) -> int:
 def _record_from(source: ByteSource, base: int, start: int, end: int) -> tuple[int, int] | None:
     """Position and store time of the first record behind a place."""
     scan = SegmentScan(
-        CutSource(source, end, _CHUNK),
+        TruncatedSource(source, end, _CHUNK),
         base,
         checks=Check.FRAME,
         keep_stale=True,
@@ -120,7 +120,9 @@ def _record_from(source: ByteSource, base: int, start: int, end: int) -> tuple[i
 
 
 def _stale_from(source: ByteSource, base: int, start: int, end: int) -> int | None:
-    scan = SegmentScan(CutSource(source, end), base, checks=Check.FRAME, start=start, kernels=kernels_python)
+    scan = SegmentScan(
+        TruncatedSource(source, end), base, checks=Check.FRAME, start=start, kernels=kernels_python
+    )
     for event in scan:
         if isinstance(event, Tail) and event.content is TailContent.STALE:
             return event.position

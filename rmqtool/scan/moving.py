@@ -20,7 +20,7 @@ _HALF_WRITTEN = Issue.OFFSET | Issue.TOPIC_NUL | Issue.PROPERTIES_NUL
 """how a record may look, besides a wrong CRC, that is being copied into the file"""
 
 
-class Settling:
+class TornTailRetry:
     """Remembers how far a segment is known to be as it will stay.
 
     A broker copies one record after the other into the mapping, so whatever is incomplete lies at the end,

@@ -11,8 +11,8 @@ from rmqtool.scan.events import Records, Unreadable
 from rmqtool.scan.fields import Check, Field
 from rmqtool.scan.options import ALONE
 from rmqtool.scan.segment import BATCH_ROWS, SegmentScan
-from rmqtool.store.cut import CutSource
-from rmqtool.store.patched import PatchedSource
+from rmqtool.store.cut import TruncatedSource
+from rmqtool.store.patched import ZeroFilledSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from rmqtool.scan.options import ReadOptions
     from rmqtool.scan.parallel import Lane
     from rmqtool.store.bytes import ByteSource
+    from rmqtool.store.files import StoreFile
     from rmqtool.store.segments import Segment
 
 
 class OpenSegment(NamedTuple):
     """Bytes, with zeros for those that cannot be read, and the scan over them."""
 
-    source: PatchedSource
+    source: ZeroFilledSource
     scan: SegmentScan
 
 
@@ -57,14 +58,14 @@ def opened(  # noqa: PLR0913 - all but two are options
     found: ByteSource = segment.open(access)
     moving = options.live
     if end is not None:
-        source = PatchedSource(CutSource(found, end))
+        source = ZeroFilledSource(TruncatedSource(found, end))
     else:
         if found.size != segment.size:
             moving = True
             if found.zero_copy:
                 found.close()
                 found = segment.open(replace(access, mode="pread", drop_behind=True))
-        source = PatchedSource(found, segment.size)
+        source = ZeroFilledSource(found, segment.size)
     with source:
         yield OpenSegment(
             source,
@@ -83,6 +84,49 @@ def opened(  # noqa: PLR0913 - all but two are options
                 stop=lane.stop,
             ),
         )
+
+
+class ScannedFile(NamedTuple):
+    """Bytes of a file, and the scan over them; bytes that cannot be read are an error."""
+
+    source: ByteSource
+    scan: SegmentScan
+
+
+@contextmanager
+def scanned(
+    file: StoreFile,
+    base: int,
+    options: ReadOptions,
+    *,
+    lane: Lane = ALONE,
+    checks: Check = Check.ALL,
+    active: bool = False,
+    start: int = 0,
+) -> Iterator[ScannedFile]:
+    """As `opened`, for a file that is known by itself. base: physical offset of its first byte."""
+    with options.open(file, lane) as source:
+        scan = SegmentScan(
+            source,
+            base,
+            checks=checks,
+            active=active,
+            start=start,
+            kernels=options.kernels,
+            stop=lane.stop,
+        )
+        yield ScannedFile(source, scan)
+
+
+def handed_on(records: Records, source: ByteSource, lane: Lane) -> Records:
+    """The run for another thread, which has room for it: its rows are overwritten when the scan goes on."""
+    lane.take(records.rows.nbytes + copied_bytes(source, records))
+    return Records(records.rows.copy(), records.window, records.origin)
+
+
+def copied_bytes(source: ByteSource, run: Records) -> int:
+    """Bytes of a run's window that take memory: none of a mapping."""
+    return 0 if source.zero_copy else run.window.nbytes
 
 
 def unread(error: RmqtoolError, start: int, end: int, *, live: bool) -> Unreadable | None:

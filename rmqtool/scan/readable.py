@@ -12,7 +12,7 @@ import numpy as np
 
 from rmqtool.scan.events import End, Gap, Records, Tail, Unreadable
 from rmqtool.scan.fields import Field, Stop
-from rmqtool.store.patched import PatchedSource
+from rmqtool.store.patched import ZeroFilledSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 
 
 class Readable:
-    """Feed `told` with every event of one source from position `start` on, in physical order."""
+    """Feed `readable` with every event of one source from position `start` on, in physical order."""
 
     def __init__(self, source: ByteSource, start: int = 0) -> None:
-        self._source = source if isinstance(source, PatchedSource) else None
+        self._source = source if isinstance(source, ZeroFilledSource) else None
         self._done = start
-        """what lies before this position has been told"""
+        """what lies before this position has been reported"""
 
-    def told(self, event: Event) -> Iterator[Event]:
+    def readable(self, event: Event) -> Iterator[Event]:
         """The event, or what is left of it, with the unreadable ranges up to its end.
 
-        What was read before it could not be read any more is told once, as what it was.
+        What was read before it could not be read any more is reported once, as what it was.
         """
-        yield from self._told(event)
+        yield from self._readable_part(event)
         if isinstance(event, Records):
             last = event.rows[-1]
             self._done = max(self._done, int(last[Field.POSITION] + last[Field.STORE_SIZE]))
         elif not isinstance(event, End):
             self._done = max(self._done, event.position + event.length)
 
-    def _told(self, event: Event) -> Iterator[Event]:
+    def _readable_part(self, event: Event) -> Iterator[Event]:
         if self._source is None:
             yield event
         elif isinstance(event, End):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rmqtool.scan.events import Event
     from rmqtool.scan.kernel_types import Kernels
     from rmqtool.scan.options import ReadOptions
-    from rmqtool.store.patched import PatchedSource
+    from rmqtool.store.patched import ZeroFilledSource
     from rmqtool.store.segments import Segment, SegmentSet
 
 PART_BYTES = 16 << 20
@@ -68,13 +68,13 @@ class Expired:
 class _Parts:
     """Where the parts of positions [low, high) of a segment begin.
 
-    due: where the next part begins that counts, and told: up to where bytes are done; set by one thread.
+    due: where the next part begins that counts, and reported: up to where bytes are done; set by one thread.
     """
 
     def __init__(self, segment: Segment, low: int, high: int, count: int, reader: LogReader[Any]) -> None:
         self.segment = segment
         self.low, self.high = low, high
-        self.due = self.told = low
+        self.due = self.reported = low
         self.count = count
         self._step = -(-high // count)
         self._reader = reader
@@ -115,7 +115,7 @@ class _Part(NamedTuple):
     number: int
 
 
-class _Told(NamedTuple):
+class _Progress(NamedTuple):
     """start: of the part. now: position up to which it has come. event: None at its end."""
 
     parts: _Parts
@@ -156,8 +156,8 @@ class LogReader(Generic[Made]):
             for parts, start, now, event in found:
                 if start != parts.due:
                     continue
-                self.options.done(now - parts.told)
-                parts.told = now
+                self.options.done(now - parts.reported)
+                parts.reported = now
                 if event is None:
                     parts.due = now
                 else:
@@ -176,7 +176,7 @@ class LogReader(Generic[Made]):
             found += [_Part(parts, number) for number in range(count)]
         return found
 
-    def _read(self, part: _Part, lane: Lane) -> Iterator[_Told]:
+    def _read(self, part: _Part, lane: Lane) -> Iterator[_Progress]:
         """One part, for one thread."""
         parts, number = part
         start = parts.start(number)
@@ -186,8 +186,8 @@ class LogReader(Generic[Made]):
         for now, event in self._events(parts, number, start, lane):
             if start < parts.due:
                 return
-            yield _Told(parts, start, now, event)
-        yield _Told(parts, start, now, None)
+            yield _Progress(parts, start, now, event)
+        yield _Progress(parts, start, now, None)
 
     def _events(self, parts: _Parts, number: int, start: int, lane: Lane) -> Iterator[tuple[int, object]]:
         """Where the part has come to, and what was read; at the end where it ends."""
@@ -224,7 +224,7 @@ class LogReader(Generic[Made]):
                             yield done, of_run
                         else:
                             done = done if isinstance(rest, End) else max(done, rest.position + rest.length)
-                            yield done, self.told(source, rest)
+                            yield done, self.of_event(source, rest)
                             rest = None
                         if done >= stop:
                             stop = parts.behind(number, done)
@@ -238,7 +238,7 @@ class LogReader(Generic[Made]):
             return
         yield segment.size, None
 
-    def told(self, source: PatchedSource, event: Event) -> Any:  # noqa: ARG002 - for who looks closer
+    def of_event(self, source: ZeroFilledSource, event: Event) -> Any:  # noqa: ARG002 - for who looks closer
         """What becomes of an event of `SegmentScan` that is no run of records."""
         return event
 

@@ -1,7 +1,7 @@
 """One segment file from its first byte to its last: records, blanks, gaps, tail.
 
 After bytes that are no record the scan looks for the next place that holds one, reports what lies between as
-a gap, and goes on there. So it does after bytes that cannot be read, when the source is a `PatchedSource`.
+a gap, and goes on there. So it does after bytes that cannot be read, when the source is a `ZeroFilledSource`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from formats.commitlog import END_FILE_MIN_BLANK_LENGTH
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Blank, End, Event, Gap, Records, Tail, TailContent
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status, Stop
-from rmqtool.scan.moving import Settling
+from rmqtool.scan.moving import TornTailRetry
 from rmqtool.scan.readable import Readable
 from rmqtool.scan.windows import Windows
 
@@ -89,7 +89,7 @@ class SegmentScan:
         self._false_blanks = false_blanks
         self._start = start
         self._moving = moving and active
-        self._settling = Settling()
+        self._settling = TornTailRetry()
         self._readable = Readable(source, start)
         self._kernels = kernels or choose_kernels(source.size)
         self._rows = np.empty((batch_rows, ROW_WIDTH), np.int64)
@@ -99,14 +99,14 @@ class SegmentScan:
 
     def __iter__(self) -> Iterator[Event]:
         for event in self._events():
-            yield from self._readable.told(event)
+            yield from self._readable.readable(event)
 
     def anew(self, run: Records) -> Iterator[Event]:
         """The run with its bytes read once more, after `ByteSource.spoiled`, less what cannot be read."""
         start = int(run.rows[0, Field.POSITION])
         end = int(run.rows[-1, Field.POSITION] + run.rows[-1, Field.STORE_SIZE])
         window = self._source.window(start, end - start)
-        yield from self._readable.told(Records(run.rows, window, start))
+        yield from self._readable.readable(Records(run.rows, window, start))
 
     def _events(self) -> Iterator[Event]:
         """As if every byte could be read."""

@@ -153,7 +153,7 @@ def _ending(source: ByteSource, position: int) -> str:
 def _last_place(source: ByteSource, base: int, stop: int) -> int | None:
     """A whole record in front of `stop`, near it, that lies where it says; None when there is none.
 
-    A walk on from there mends what the bisection got wrong, for example inside a body of zeros.
+    A walk on from there repairs what the bisection got wrong, for example inside a body of zeros.
     """
     import numpy as np
 

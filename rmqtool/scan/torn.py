@@ -38,6 +38,13 @@ def is_lost(segment: Segment) -> bool:
     return value.startswith(b"\0") or value.endswith(b"\0")
 
 
+def torn_records(run: Records) -> npt.NDArray[np.bool_]:
+    """Which records of a run are torn: in their properties, or by a topic that none can have."""
+    found: npt.NDArray[np.bool_] = (run.rows[:, Field.ISSUES] & int(Issue.TOPIC_NUL | Issue.TOPIC_UTF8)) != 0
+    found |= torn_properties(run)
+    return found
+
+
 def torn_properties(run: Records) -> npt.NDArray[np.bool_]:
     """Which records of a run have torn properties."""
     found: npt.NDArray[np.bool_] = (run.rows[:, Field.ISSUES] & int(Issue.PROPERTIES_NUL)) != 0

@@ -22,7 +22,7 @@ from pydantic.alias_generators import to_camel
 
 from formats.consumequeue import BatchUnit, Unit
 from formats.index import file_size as index_file_size
-from formats.primitives import sizeof
+from formats.primitives import java_parse_int, sizeof
 from rmqtool.errors import UsageError
 from rmqtool.store.names import escape_name, may_be_path
 from rmqtool.store.properties import read_properties
@@ -41,9 +41,10 @@ def _java_bool(value: object) -> object:
 def _java_int(value: object) -> object:
     """Optional sign and decimal digits as `Integer.parseInt` takes them; blanks around are forgiven."""
     if isinstance(value, str):
-        value = value.strip()
-        if not value.lstrip("+-").isdecimal():
-            raise ValueError("this is no integer")
+        number = java_parse_int(value.strip())
+        if number is None:
+            raise ValueError("this is no 32-bit integer")
+        return number
     return value
 
 

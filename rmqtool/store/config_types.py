@@ -41,10 +41,14 @@ class _Scalar(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Map:
-    """A `ConcurrentMap`: no null among its values. numbered: its keys are of the type `Integer`."""
+    """A `ConcurrentMap`: no null among its values. numbered: its keys are of the type `Integer`.
+
+    blank_later: from 5.0 on an empty string in its place is null.
+    """
 
     values: _Shape
     numbered: bool = False
+    blank_later: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,7 @@ class _OutOfRange:
 
 OUT_OF_RANGE = _OutOfRange()
 
-_OFFSETS = _Map(_Map(_Scalar.LONG, numbered=True))
+_OFFSETS = _Map(_Map(_Scalar.LONG, numbered=True), blank_later=True)
 _VERSION = _Object(dict.fromkeys(("counter", "timestamp", "stateVersion"), _Scalar.LONG))
 _TOPIC = _Object(
     {
@@ -113,7 +117,7 @@ _TABLES: dict[str, _Object] = {
         {"offsetTable": _OFFSETS}, _OF_OFFSETS, needed_later=frozenset({"groupTopicMap"})
     ),
     "lmqConsumerOffset.json": _Object(
-        {"offsetTable": _OFFSETS, "lmqOffsetTable": _Map(_Scalar.LONG)},
+        {"offsetTable": _OFFSETS, "lmqOffsetTable": _Map(_Scalar.LONG, blank_later=True)},
         _OF_OFFSETS,
         needed_later=frozenset({"groupTopicMap"}),
     ),
@@ -168,8 +172,9 @@ def without(data: Any, wrong: Iterable[Misfit]) -> Any:
 def number_of(value: Any) -> int | None:
     """What a broker makes of a value in the place of a long; None where it throws.
 
-    A real number is cut to its low 64 bits (`TypeUtils#longValue`). Of whole ones beyond a long some wrap in
-    the same way, by how blanks stand around them; no broker writes them, and here they never fit.
+    A real number is cut to its low 64 bits (`TypeUtils#longValue`). Whole ones beyond a long never fit in a
+    map. As a field of a class fastjson takes those whose low 64 bits are not negative, unless a blank stands
+    in front of them (`JSONLexerBase#scanFieldLong`); no broker writes them, and here they never fit.
     """
     if isinstance(value, str):
         return java_parse_int(value, 64)
@@ -188,6 +193,7 @@ def _misfits(
             yield Misfit(keys, _why(value))
         return
     blank = value is None or (isinstance(shape, _Object) and value in ("", []))
+    blank |= isinstance(shape, _Map) and shape.blank_later and value == "" and not before_5
     if blank and keys and not in_map:
         return
     if not isinstance(value, dict):

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rmqtool.store.bytes import ByteSource, Window
 
 
-class CutSource(WrappedSource):
+class TruncatedSource(WrappedSource):
     """A source that ends at `size`, or where it ends by itself.
 
     window_bytes: how much to ask for at once, for who reads little; default: what the source likes.

@@ -10,7 +10,7 @@ from formats.index import DEFAULT_ITEMS, DEFAULT_SLOTS, file_size
 from rmqtool.errors import RmqtoolError
 from rmqtool.store.index_solver import HEADER, ITEM, SLOT, fits, sample_fits, solve_index
 from rmqtool.store.names import INT_MAX
-from rmqtool.store.patched import PatchedSource
+from rmqtool.store.patched import ZeroFilledSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +65,7 @@ def index_geometry(file: StoreFile, config: StoreConfig | None = None) -> IndexG
     or one too damaged to tell, is ambiguous. Raises `StoreIOError` or `UnreadableError` when the file
     cannot be read.
     """
-    with PatchedSource(file.open("pread"), file.size) as source:
+    with ZeroFilledSource(file.open("pread"), file.size) as source:
         return geometry_of(source, _configured(config))
 
 

@@ -86,8 +86,14 @@ ROOT_FILES: Final = {
 
 SALVAGE_REPORT: Final = "rmqtool-salvage.json"
 SALVAGE_MAPPING: Final = "rmqtool-salvage-moved.csv"
-OWN_FILES: Final = frozenset({SALVAGE_REPORT, SALVAGE_MAPPING})
-"""what `salvage` puts beside a store that it makes; brokers pass over them"""
+STATUS_FILE: Final = "rmqtool-status.json"
+OWN_FILES: Final = {
+    SALVAGE_REPORT: "made by rmqtool salvage",
+    SALVAGE_MAPPING: "made by rmqtool salvage",
+    STATUS_FILE: "counters of the process that writes the store",
+    f".{STATUS_FILE}.tmp": "counters of the process that writes the store",
+}
+"""what rmqtool puts beside a store, and what it is; brokers pass over it"""
 
 _DLEDGER_FILES: Final = dict.fromkeys(
     ("checkpoint", "checkpoint.bak", "currterm", "currterm.bak"), FileKind.DLEDGER_TEXT
@@ -149,8 +155,8 @@ class Role:
             return _place_config(name)
         if self.rocksdb and is_rocksdb_name(name):
             return Placement(FileKind.ROCKSDB)
-        ours = self.root and name in OWN_FILES
-        return Placement(FileKind.UNKNOWN, note="made by rmqtool salvage" if ours else self.reason)
+        ours = OWN_FILES.get(name) if self.root else None
+        return Placement(FileKind.UNKNOWN, note=ours or self.reason)
 
     def _place_numbered(self, kind: FileKind, name: str) -> Placement:
         note = self.state

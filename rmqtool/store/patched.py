@@ -31,7 +31,7 @@ class BadRange:
         return self.end - self.start
 
 
-class PatchedSource(WrappedSource):
+class ZeroFilledSource(WrappedSource):
     """A source whose windows are always whole: what cannot be read is zero and listed in `unreadable`.
 
     Bad blocks are found block by block (`bytes.BLOCK`), each asked for once. Bytes that were cut off since

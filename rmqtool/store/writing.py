@@ -13,6 +13,7 @@ import os
 import re
 import stat
 from contextlib import contextmanager, suppress
+from itertools import count
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
@@ -184,20 +185,24 @@ class Folder:
             self.remove_held(name, inner)
 
     def clear(self) -> None:
-        """All that is in it goes, however deep it is."""
-        found, waiting = [], [self.here]
+        """All that is in it goes, however deep it is: inner directories move up first, which is linear."""
+        waiting = self.names()
+        taken, fresh = frozenset(waiting), count()
         while waiting:
-            place = waiting.pop()
-            with Folder(open_directory(place)) as folder:
-                for name in folder.names():
+            name = waiting.pop()
+            try:
+                os.unlink(name, dir_fd=self.descriptor)
+                continue
+            except IsADirectoryError:
+                pass
+            with Folder(os.open(name, _FOLDER, dir_fd=self.descriptor)) as inner:
+                for below in inner.names():
                     try:
-                        os.unlink(name, dir_fd=folder.descriptor)
+                        os.unlink(below, dir_fd=inner.descriptor)
                     except IsADirectoryError:
-                        waiting.append(f"{place}/{name}")
-                        found.append(waiting[-1])
-        for place in reversed(found):
-            with parent_of(place) as (above, name):
-                os.rmdir(name, dir_fd=above)
+                        waiting.append(next(one for one in map(str, fresh) if one not in taken))
+                        inner.rename(below, waiting[-1], into=self)
+            os.rmdir(name, dir_fd=self.descriptor)
 
     def sync(self) -> None:
         """The names in it are on the medium."""
@@ -320,10 +325,11 @@ def create(path: str, mode: int = 0o666) -> int:
         return os.open(name, _NEW_FILE, mode, dir_fd=folder)
 
 
-def create_sized(path: str, size: int, mode: int = 0o666) -> int:
+def create_sized(path: str, size: int, mode: int = 0o666, head: memoryview | bytes = b"") -> int:
     """A descriptor of a new file of zeros that has its length (bytes) from the moment it has its name.
 
-    So nobody who is killed leaves a shorter one, where the file system can make files without a name.
+    So nobody who is killed leaves a shorter one, where the file system can make files without a name; there
+    it begins with `head` by then, too, which the caller writes all the same.
     """
     with parent_of(path) as (folder, name):
         try:
@@ -336,6 +342,8 @@ def create_sized(path: str, size: int, mode: int = 0o666) -> int:
             return descriptor
         try:
             os.ftruncate(descriptor, size)
+            if head:
+                os.pwrite(descriptor, head, 0)
             os.link(by_descriptor(descriptor), name, dst_dir_fd=folder, follow_symlinks=True)
         except OSError:
             os.close(descriptor)
@@ -351,11 +359,16 @@ def open_for_writing(path: str) -> int:
     """
     with parent_of(path) as (folder, name):
         descriptor = os.open(name, os.O_RDWR | _OLD_FILE, dir_fd=folder)
-        found, owner = os.fstat(descriptor), os.fstat(folder).st_uid
-    if found.st_nlink == 1 or owner in {0, found.st_uid}:
+        further = is_name_of_another(os.fstat(descriptor), os.fstat(folder))
+    if not further:
         return descriptor
     os.close(descriptor)
     raise PermissionError(errno.EPERM, "is a further name of a file of another user", path)
+
+
+def is_name_of_another(found: os.stat_result, folder: os.stat_result) -> bool:
+    """Whether a file has further names, and this one may be of another user, who owns the directory."""
+    return found.st_nlink > 1 and folder.st_uid not in {0, found.st_uid}
 
 
 def open_regular(path: str) -> int:

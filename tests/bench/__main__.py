@@ -25,6 +25,7 @@ from tests.bench.dumping import (
     memory,
     memory_of_jobs,
 )
+from tests.bench.encoding import against_single_records
 from tests.bench.exporting import export_rate, partition_memory
 from tests.bench.growing import CASES, growth
 from tests.bench.pipelining import figures as pipeline_figures
@@ -40,7 +41,6 @@ from tests.interop.jars import UnavailableError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.bench.encoding import against_single_records
 from tests.bench.measure import Figure
 
 DUMPED = {"1 KiB": 1, "300 B": 4}

@@ -1,4 +1,4 @@
-"""Foretelling a start against verifying."""
+"""Simulating a start against verifying."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(900)]
 
 
-def test_a_start_is_foretold_about_as_fast_as_a_log_is_verified(log: BenchLog) -> None:
+def test_a_start_is_simulated_about_as_fast_as_a_log_is_verified(log: BenchLog) -> None:
     figure = against_verify(log)
     assert figure.held(), figure.cells()

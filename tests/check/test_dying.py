@@ -284,11 +284,11 @@ def test_a_run_that_was_spoiled_is_read_anew(tmp_path: Path) -> None:
     """The bytes of a run are gone when they are wanted, after the walk over them."""
     kernels = compiled_kernels()
     from rmqtool.store.access import open_source
-    from rmqtool.store.patched import PatchedSource
+    from rmqtool.store.patched import ZeroFilledSource
 
     facts = logs.write_log(tmp_path, 4 << 20, segment_size=4 << 20)
     path = tmp_path / ("0" * 20)
-    with PatchedSource(open_source(path, "map"), 4 << 20) as source:
+    with ZeroFilledSource(open_source(path, "map"), 4 << 20) as source:
         scan = SegmentScan(source, 0, kernels=kernels)
         events = iter(scan)
         run = next(events)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rmqtool.check.causes import Causes
+from rmqtool.check.findings import finding
 from rmqtool.check.ranges import Range, Ranges
 
 
@@ -47,3 +49,19 @@ def test_a_hundred_thousand_in_one() -> None:
         made.add(number * 100, number * 100 + 50, "inner")
         assert made.at(number * 100 + 70) == Range(0, 1 << 40, "outer")
     assert set(made.find(np.arange(70, 10_000_000, 100)).tolist()) == {1}
+
+
+def test_a_range_that_explains_nothing_hides_none_around_it() -> None:
+    """A record whose properties cannot be read, within a range without a record, and units within others."""
+    causes = Causes()
+    log, queue = "commitlog/0", {"path": "consumequeue/T/0/0", "topic": "T", "queue_id": 0}
+    passed = [
+        finding("CL-MAGIC", path=log, position=100, physical_offset=100, length=900),
+        finding("CL-PROPERTIES", path=log, position=300, physical_offset=300, length=200),
+        finding("CQ-DANGLING", **queue, position=20, physical_offset=300, length=20, queue_offset=1),
+        finding("CQ-SIZE", **queue, position=40, length=400, queue_offset=2),
+        finding("CQ-SHIFT", **queue, position=60, length=100, queue_offset=3),
+        finding("CQ-SHIFT", **queue, position=80, length=20, queue_offset=4),
+    ]
+    told = [one.caused_by for one in causes.with_causes(passed)]
+    assert told == [None, None, "CL-MAGIC", None, "CQ-SIZE", "CQ-SIZE"]

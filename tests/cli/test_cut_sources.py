@@ -79,7 +79,12 @@ def cut_meanwhile(golden, tmp_path: Path, name: str, call: str, *, often: bool) 
 
 @pytest.mark.parametrize(
     ("name", "call"),
-    [("ndjson", "fstat"), ("salvage", "pwrite"), ("rebuild", "fstat"), ("in-place", "fstat")],
+    [
+        ("ndjson", "fstat"),
+        pytest.param("salvage", "pwrite", marks=pytest.mark.full),
+        ("rebuild", "fstat"),
+        ("in-place", "fstat"),
+    ],
 )
 def test_what_is_cut_meanwhile_is_told(fresh_golden, tmp_path, name, call):
     cut_meanwhile(fresh_golden("v533-basic"), tmp_path, name, call, often=False)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fixtures import broker_conf, damage_case
+from rmqtool.broker.disk import Room
 from rmqtool.cli.commands import COMMANDS
 from rmqtool.output.look import cells
-from rmqtool.store.disk import Room
 from tests.helpers import Result, rmq
 from tests.recovery.corpus import observed
 
@@ -93,7 +93,7 @@ PAGES = {
 def test_page(damaged: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Set RMQTOOL_UPDATE to write the pages anew, then read what has changed."""
     case_id, release, cures = PAGES[name]
-    monkeypatch.setattr("rmqtool.store.disk.room_of", lambda _: Room(100 << 30, 80 << 30, 20 << 30))
+    monkeypatch.setattr("rmqtool.broker.disk.room_of", lambda _: Room(100 << 30, 80 << 30, 20 << 30))
     path = damaged(case_id)
     options = [word for cure in cures for word in ("--what-if", cure)]
     page = asked(path, case_id, "--as-version", release, *options).stdout
@@ -175,7 +175,7 @@ def test_time_that_ends_at_once_leaves_the_answer_open(damaged: Callable[[str], 
 def test_time_that_ends_in_what_the_start_does_not_read(
     damaged: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rmqtool.recovery.consultation.ALLOWANCE", 70_000)
+    monkeypatch.setattr("rmqtool.recovery.diagnosis.ALLOWANCE", 70_000)
     case_id = "v533-none-healthy-clean"
     path = damaged(case_id)
     options = ("--as-version", "5.3.3", "--json")

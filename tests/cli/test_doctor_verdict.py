@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fixtures import broker_conf, damage_case
+from fixtures.stores import HandmadeStore
 from tests.helpers import rmq
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def test_a_release_that_is_newer_than_all_known(damaged: Callable[[str], Path], 
 def test_what_was_not_read_is_in_the_headline(
     damaged: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rmqtool.recovery.consultation.ALLOWANCE", 70_000)
+    monkeypatch.setattr("rmqtool.recovery.diagnosis.ALLOWANCE", 70_000)
     exit_code, document, headline = told(damaged(HEALTHY), "--as-version", "5.3.3")
     assert (exit_code, document["verdict"]) == (3, "uncertain")
     assert f"not read: {document['not_looked_at'][0]}" in headline
@@ -163,3 +164,22 @@ def test_entries_are_held_against_older_segments_for_every_release(damaged: Call
     older, rebuilt = document["what_if"]
     assert older["already_damaged"] == document["already_damaged"]
     assert rebuilt["verdict"] == "safe"
+
+
+@pytest.mark.parametrize("damage", ["place", "tags"])
+def test_a_message_is_counted_once_as_a_record_and_as_what_its_entry_leads_to(
+    tmp_path: Path, damage: str
+) -> None:
+    """It states another physical offset, or its tags are torn, so that its entry fits neither."""
+    store = HandmadeStore()
+    for number in range(60):
+        store.put("Orders", b"body %d" % number, queue_id=number % 2, tags="TagA")
+    store.write(tmp_path / "store")
+    one = store.stored[7]
+    path, position = store.segment(one.offset)
+    if damage == "place":
+        store.patch(path, position + 28, (one.offset + 5).to_bytes(8, "big"))
+    else:
+        store.patch(path, store.read(path).index(b"TagA", position), bytes(4))
+    told = json.loads(rmq("doctor", store.root, "--full", "--json", "--as-version", "5.3.3").stdout)
+    assert told["already_damaged"]["messages"] == 1

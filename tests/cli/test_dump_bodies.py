@@ -12,6 +12,7 @@ import pytest
 
 from fixtures.builder import HandmadeLog
 from formats.batch import encode_batch
+from rmqtool.errors import ExitCode
 from tests.cli.dumping import NDJSON, messages, plain_body, records, stored
 from tests.helpers import rmq
 
@@ -326,7 +327,9 @@ def test_topics_that_cannot_be_decoded(tmp_path: Path) -> None:
     log.put_raw(encode_raw_topic(b"\xff\xfe", body=b"x"))
     log.put("T", b"y")
     log.write(tmp_path / "commitlog")
-    first, second = messages(tmp_path)
+    damaged = rmq("dump", tmp_path, *NDJSON)
+    assert damaged.exit_code == ExitCode.DAMAGE
+    first, second = damaged.of_type("message")
     assert (first["topic"], first["topic_hex"]) == (None, "fffe")
     assert "topic_hex" not in second
     assert [row["topic"] for row in messages(tmp_path, "--topic", "*")] == ["T"]

@@ -135,3 +135,31 @@ def test_an_interrupted_table_says_what_is_left(log: Path, tmp_path: Path, comma
     assert process.returncode == 130
     assert "incomplete (interrupted), left: commitlog/" in error
     assert "internal" not in error
+
+
+LONG_CALL = """
+import os, signal, sys, threading, time
+from rmqtool.query.sql.session import SqlSession
+
+def interrupt():
+    print(time.monotonic(), file=sys.stderr)
+    os.kill(os.getpid(), signal.SIGINT)
+
+def run(session, sql, real=SqlSession.run):
+    threading.Timer(0.3, interrupt).start()
+    return real(session, sql)
+
+SqlSession.run = run
+"""
+
+
+def test_a_call_of_a_function_that_takes_long(log: Path) -> None:
+    """DuckDB looks for an interrupt between its steps only, and this is one step of twenty seconds."""
+    query = "select levenshtein(repeat('a', 60000), repeat('b' || range, 30000)) as n from range(1)"
+    words = [sys.executable, "-c", LONG_CALL + DRIVER, "sql", str(log), query, "--json", "--quiet"]
+    done = subprocess.run(
+        words, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, timeout=60, check=False
+    )
+    assert time.monotonic() - float(done.stderr) < 1.5
+    assert done.returncode == 130
+    assert json.loads(done.stdout)["summary"]["incomplete_reason"] == "interrupted"

@@ -55,16 +55,16 @@ def test_the_plan_is_printed_and_nothing_done(
     assert set(tombstone) == {"topic", "queue_id", "queue_offset", "count", "physical_offset", "length"}
 
 
-def test_a_copy_is_mended_and_what_it_lacks_is_kept(
+def test_a_copy_is_repaired_and_what_it_lacks_is_kept(
     recover: Callable[..., tuple[Path, Result]], tmp_path: Path
 ) -> None:
     root, done = recover(BODY, "--output", tmp_path / "out", "--apply")
     assert done.exit_code == 0, done.stderr
     assert (tmp_path / "out.quarantine" / "plan.json").is_file()
     intact = strict.carve(root)
-    mended, _ = strict.walk(tmp_path / "out")
-    assert intact.items() <= mended.items()
-    assert len(mended) == len(intact) + 1
+    repaired, _ = strict.walk(tmp_path / "out")
+    assert intact.items() <= repaired.items()
+    assert len(repaired) == len(intact) + 1
     again = rmq("recover", tmp_path / "out", "--as-version", "5.3.3")
     assert (again.exit_code, "Nothing to change" in again.stdout) == (0, True)
 
@@ -105,9 +105,9 @@ def test_both_ways_of_applying_give_the_same_files(damaged: Callable[[str], Path
     root = damaged("v498-checkpoint-negative-abort")
     assert rmq("recover", root, "--output", tmp_path / "out", "--apply").exit_code == 0
     assert rmq("recover", root, "--in-place", "--backup", tmp_path / "backup", "--apply").exit_code == 0
-    copied, mended = tmp_path / "out" / "checkpoint", root / "checkpoint"
-    assert copied.read_bytes() == mended.read_bytes()
-    assert copied.stat().st_mtime_ns == mended.stat().st_mtime_ns
+    copied, repaired = tmp_path / "out" / "checkpoint", root / "checkpoint"
+    assert copied.read_bytes() == repaired.read_bytes()
+    assert copied.stat().st_mtime_ns == repaired.stat().st_mtime_ns
 
 
 def test_the_page_names_what_is_lost(recover: Callable[..., tuple[Path, Result]]) -> None:
@@ -206,7 +206,7 @@ def test_without_a_log_there_is_nothing_to_recover(recover: Callable[..., tuple[
     assert "is its disk mounted?" in done.stderr
 
 
-def test_a_healthy_store_has_nothing_to_mend(recover: Callable[..., tuple[Path, Result]]) -> None:
+def test_a_healthy_store_has_nothing_to_repair(recover: Callable[..., tuple[Path, Result]]) -> None:
     root, _ = recover("v533-none-healthy-clean")
     before = tree(root)
     _, done = recover("v533-none-healthy-clean")

@@ -27,12 +27,13 @@ def swapping(place: Path, victim: Path) -> Iterator[None]:
     """Another user at work in `place` and below: names go away, and links and files of `victim` come."""
     child = os.fork()
     if child == 0:
+        os.chdir(place)  # no other user gets below pytest's directory by its path
         os.setgroups([])
         os.setgid(OTHER)
         os.setuid(OTHER)
         number = 0
         while True:
-            number = _swap(str(place), str(victim), number)
+            number = _swap(os.curdir, str(victim), number)
     try:
         yield
     finally:

@@ -9,7 +9,7 @@ import pytest
 
 from fixtures import strict
 from rmqtool.repair.content import Zeros
-from rmqtool.repair.mend import planner
+from rmqtool.repair.keep import planner
 from rmqtool.repair.plan import Action, Change, Edit, Planned
 from tests.helpers import rmq
 from tests.repair.smallstore import tree

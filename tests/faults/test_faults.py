@@ -14,8 +14,8 @@ from tests.project.files import ROOT
 from tests.project.test_rooms import RANK
 
 SLOW = {"full", "bench", "packaging"}
-ROOMS = {*RANK, "recovery", "mend", "salvage", "broker"} - {"messagestore"}
-"""`mend`, `salvage`, `broker`: the inner rooms of `repair`"""
+ROOMS = {*RANK, "recovery", "keep", "salvage", "broker"}
+"""`keep`, `salvage`, `broker`: the inner rooms of `repair`"""
 
 
 def marks(node: ast.AST) -> set[str]:

@@ -22,6 +22,8 @@ PUT_ORDER = ["UNIQ_KEY", "WAIT", "TAGS", "KEYS", "MSG_REGION", "TRACE_ON", "CLUS
         ("T#jllgvmc", -2147483648),
         ("😀", 0xD83D * 31 + 0xDE00),
         ("\ud83d", 0xD83D),
+        ("a" * 64, 1926890496),
+        ("a" * 65, -395936671),
     ],
 )
 def test_hash(text: str, expected: int) -> None:

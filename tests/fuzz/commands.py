@@ -10,22 +10,28 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import stat
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.cli.commands import COMMANDS, load_command
 from tests.fuzz.buffers import bent
-from tests.fuzz.stores import configuration, store
+from tests.fuzz.stores import configuration, remove, store
 from tests.helpers import Result, rmq
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-VERBS = [name for name in COMMANDS if not name.startswith("pipeline") and name != "undo"]
+LEFT_OUT = ("undo", "store bench")
+"""asked behind what it undoes; measures for seconds, in a directory of its own"""
+VERBS = [name for name in COMMANDS if not name.startswith("pipeline") and name not in LEFT_OUT]
 JOBS = [name for name in COMMANDS if name.startswith("pipeline ")]
 CHANGING = ("recover", "rebuild", "checkpoint set")
+ENGINE = ("store init", "store put", "store load", "store topic", "store expire")
+"""open a store for writing"""
 NEVER = {"--follow", "--help", "--max-read-rate", "--color", "--master", "--conf", "--once", "--checkpoint",
          "--expired"}  # fmt: skip
 """would not end, or takes its time by intention, or colours; of jobs where Spark runs, which is here"""
@@ -85,13 +91,34 @@ class Case:
     def run(self) -> None:
         """The command, and what belongs to it."""
         before = tree(self.root)
-        if self.verb in CHANGING and self.random.random() < 0.7:
+        if self.verb in ENGINE:
+            self._engine()
+        elif self.verb in CHANGING and self.random.random() < 0.7:
             self._change()
         else:
             self.ask(*self.verb.split(), *self._words(), form=self._form())
         if not self.written and (after := tree(self.root)) != before:
             changed = [path for path in before.keys() | after.keys() if before.get(path) != after.get(path)]
             self.broken.append(f"the store changed: {sorted(changed)[:3]}")
+
+    def _engine(self) -> None:
+        """A store with links out of it is written, read, and written again: nothing outside changes."""
+        self.written = True
+        outside = self.place / "outside"
+        with suppress(shutil.Error):  # sockets and the like
+            shutil.copytree(self.root, outside, symlinks=True, copy_function=_copy)
+        for path in self.random.sample(inner := sorted(self.root.rglob("*")), min(len(inner), 2)):
+            if self.random.random() < 0.5 and os.path.lexists(path) and not path.is_symlink():
+                remove(path)
+                path.symlink_to(outside / path.relative_to(self.root))
+                self.done.append(f"link {path.relative_to(self.root)}")
+        before = tree(outside)
+        self.ask(*self.verb.split(), *self._words(), form=self._form())
+        self.ask("store", "put", self.root, "T", "--body", "x", form=self._form())
+        self.ask("store", "get", self.root, "T", "*", "min", form=self._form())
+        self.ask("verify", self.root, form=self._form())
+        if tree(outside) != before:
+            self.broken.append("it wrote outside of the store")
 
     def ask(self, *words: object, form: str = "table", error: str | None = None) -> Result:
         """One command; every law that needs only what it prints. error: what 4 may stand for."""
@@ -142,12 +169,14 @@ class Case:
             words += ["--to", self.place / "new"]
         if self.verb == "pipeline stream":
             words += ["--once", "--expired", "skip"]
+        if self.verb == "store put":
+            words[1:2] = [random.choice((*TEXTS, "T")), "--body", random.choice(TEXTS)]
         if self.verb == "pipeline query-key":
             words += ["--key", random.choice(TEXTS)]
         return words
 
     def _positional(self, one: Any) -> object:
-        if (one.metavar or "").strip("[]….") in {"STORE", "PATH"}:
+        if (one.metavar or "").strip("[]….") in {"STORE", "PATH"} or one.name == "path":
             if self.random.random() < 0.2 or (self.verb == "dump" and self.random.random() < 0.6):
                 return self.random.choice([self.root, *sorted(self.root.rglob("*"))])
             return self.root
@@ -206,6 +235,15 @@ class Case:
         if undone.exit_code == 0 and after != before:
             changed = [path for path in before.keys() | after.keys() if before.get(path) != after.get(path)]
             self.broken.append(f"undo left: {sorted(changed)[:3]}")
+
+
+def _copy(source: str, target: str) -> None:
+    """The beginning of a file, and its length: it may be a hole of a TiB."""
+    facts = os.lstat(source)
+    if stat.S_ISREG(facts.st_mode):
+        with open(source, "rb") as file:
+            Path(target).write_bytes(file.read(HASHED))
+        os.truncate(target, facts.st_size)
 
 
 def troubles(result: Result, form: str, *, debug: bool = False) -> list[str]:

@@ -108,8 +108,9 @@ class JavaStore:
     ...     records = store.records()
 
     Leaving the block shuts the store down cleanly. ``settings`` are names of `MessageStoreConfig`;
-    ``start=False`` only loads (recovers) the store. Its process is one of ``idle`` where there is any, and
-    goes there when the store was shut down or could not be opened; without ``idle`` it ends with the store.
+    ``start=False`` only loads (recovers) the store; ``of_broker``: with the topics of its configuration.
+    Its process is one of ``idle`` where there is any, and goes there when the store was shut down or could
+    not be opened; without ``idle`` it ends with the store.
     """
 
     def __init__(
@@ -120,6 +121,7 @@ class JavaStore:
         start: bool = True,
         idle: list[JavaProcess] | None = None,
         home: Path | None = None,
+        of_broker: bool = False,
         **settings: object,
     ) -> None:
         self.release = release
@@ -130,7 +132,7 @@ class JavaStore:
         self.pid, self.call = self._process.pid, self._process.call
         self._process.stores += 1
         try:
-            opened = self.call("open", root=str(root), start=start, settings=settings)
+            opened = self.call("open", root=str(root), start=start, settings=settings, of_broker=of_broker)
         except BaseException:
             self._end()
             raise

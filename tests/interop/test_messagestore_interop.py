@@ -7,14 +7,21 @@ import json
 import os
 import shutil
 import time
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rmqtool import MessageStore
+from formats.commitlog import SysFlag
+from rmqtool import Message, MessageStore
+from rmqtool.messagestore.messages import AppendContext, PutStatus, StoredMessage
 from tests.helpers import rmq
+from tests.interop.broker import BROKER_RELEASES, CONFIG, Broker, Refused
+from tests.interop.conftest import require
 from tests.interop.test_engine_interop import QUEUES, java_settings, put_by_java, served_by_java
 from tests.messagestore.helpers import bodies, traffic
+from tests.messagestore.test_kill import SETTINGS as KILLED
+from tests.messagestore.test_kill import check, killed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,6 +87,123 @@ def test_java_reads_what_the_shell_put(java_store: OpenStore, release: str, tmp_
         sent = [hashlib.sha256(one.body).hexdigest() for one in messages if (one.topic, one.queue_id) == key]
         assert found[key] == sent
     assert rmq("verify", root, "--store-config", conf).exit_code == 0
+
+
+def mixed(number: int) -> Message:
+    """Messages of further queues, delayed, compressed, committed and plain ones in turn."""
+    kind, body = number % 5, b"%d " % number * (number % 40)
+    more: dict[str, Any] = {"queue_id": number % 2, "keys": [f"mixed-{number}"], "tags": f"Tag{number % 3}"}
+    if kind == 0:
+        return Message("Parent", body, properties={"INNER_MULTI_DISPATCH": "%LMQ%a,%LMQ%b"}, **more)
+    if kind == 1:
+        return Message("SCHEDULE_TOPIC_XXXX", body, properties={"DELAY": f"{number % 2 + 1}"}, **more)
+    return Message(("Compressed", "Committed", "Plain")[kind - 2], body, **more)
+
+
+def put_mixed(store: MessageStore, first: int, count: int) -> None:
+    batches = store.topics.get("Batched")
+    for number in range(first, first + count):
+        one, context = mixed(number), None
+        if one.topic == "Compressed":
+            one.body, context = zlib.compress(one.body), AppendContext(sys_flag=SysFlag.COMPRESSED)
+        if one.topic == "Committed":
+            half = store.put(one, context=AppendContext(sys_flag=SysFlag.PREPARED)).physical_offset
+            context = AppendContext(sys_flag=SysFlag.COMMIT, prepared_transaction_offset=half)
+        assert store.put(one, context=context).status is PutStatus.PUT_OK
+        if number % 7 == 0 and batches is not None:
+            inner = [Message("Batched", b"inner %d" % part) for part in range(number % 4 + 1)]
+            assert store.put_batch(inner)[0].status is PutStatus.PUT_OK
+
+
+def units_of(store: MessageStore) -> dict[tuple[str, int], list[int]]:
+    """Physical offsets of the records in every queue."""
+    return {
+        key: store.get_table(*key, columns=["physical_offset"])["physical_offset"].to_pylist()
+        for key in store.queues()
+    }
+
+
+def test_java_opens_a_store_of_everything(java_store: OpenStore, release: str, tmp_path: Path) -> None:
+    """Nothing is truncated, every queue has the same records in Java, and both go on."""
+    root, of_5 = tmp_path / "store", release.startswith("5")
+    light = {"enableMultiDispatch": True, "enableLmq": True}
+    for life in range(2):
+        with MessageStore.open(root, create=True, release=release, config=SIZES | light) as store:
+            if of_5 and not life:
+                store.topics.set("Batched", attributes={"queue.type": "BatchCQ"})
+            put_mixed(store, life * 80, 80)
+            expected, bounds = units_of(store), {key: store.offsets(*key) for key in store.queues()}
+        assert len(os.listdir(root / "commitlog")) > 4
+        with java_store(root, of_broker=True, **java_settings(light)) as java:
+            assert {
+                (one["topic"], one["queue"]): (one["min"], one["max"]) for one in java.call("queues")
+            } == bounds
+            for (topic, queue_id), offsets in expected.items():
+                if topic != "Batched":
+                    found = java.call("get", topic=topic, queue_id=queue_id)
+                    assert [one["physicalOffset"] for one in found] == offsets
+            assert {one["physicalOffset"] for one in java.records()} >= set().union(*expected.values())
+            put_by_java(java, life * 10, 10)
+    assert rmq("verify", root).exit_code == 0
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("broker", BROKER_RELEASES)
+def test_ten_alternations_with_a_broker(request: pytest.FixtureRequest, broker: str, tmp_path: Path) -> None:
+    """A producer and a consumer of the broker that took over; it is killed each time."""
+    root, sizes = tmp_path / "store", {name: CONFIG[name] for name in SIZES}
+    require(request.config, broker, "broker")
+    sent: list[bytes] = []
+    for life in range(10):
+        directory = tmp_path / str(life)
+        directory.mkdir()
+        with MessageStore.open(root, create=True, release=broker, config=sizes) as store:
+            assert bodies(store, "Taken", 0) == sent
+            mine = [b"ours %d.%d" % (life, number) * 30 for number in range(400)]
+            store.put_many([Message("Taken", body, queue_id=0) for body in mine])
+            sent += mine
+        with Broker(broker, root, directory) as taken:
+            for number in range(40):
+                sent.append(b"theirs %d.%d" % (life, number))
+                taken.send("Taken", sent[-1], UNIQ_KEY=f"{life}-{number}", WAIT="true")
+            assert pulled(taken, "Taken", len(sent)) == sent
+    with MessageStore.open(root, release=broker, config=sizes) as store:
+        assert bodies(store, "Taken", 0) == sent
+    left = [one["code"] for one in rmq("verify", root, "--format", "ndjson").rows if "code" in one]
+    assert set(left) <= {"IDX-MISSING"}  # a broker that is killed loses the index file that it writes
+
+
+def pulled(broker: Broker, topic: str, count: int) -> list[bytes]:
+    """Bodies that a consumer gets from queue 0."""
+    found: list[bytes] = []
+    offset, until = 0, time.monotonic() + 60
+    while len(found) < count and time.monotonic() < until:
+        try:
+            offset, raw = broker.pull(topic, offset)
+        except Refused:
+            time.sleep(0.05)
+            continue
+        while raw:
+            size = int.from_bytes(raw[:4], "big")
+            found.append(StoredMessage(raw[:size]).body)
+            raw = raw[size:]
+    return found
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(one, marks=pytest.mark.full) for one in range(1, 12))])
+def test_java_opens_what_a_killed_writer_left_first(
+    java_store: OpenStore, release: str, tmp_path: Path, seed: int
+) -> None:
+    """Index files are large: Java names them by milliseconds, and two that are made in one are one file."""
+    root, found = tmp_path / "store", {}
+    large = {"maxIndexNum": 4000}
+    for life in range(2):
+        found |= killed(root, seed * 100 + life * len(KILLED) + seed, release, 1_000_000 * life, **large)
+        given = KILLED[seed * 101 % len(KILLED)]
+        sizes = {name: value for name, value in given.items() if "appedFile" in name or "Ext" in name}
+        with java_store(root, **java_settings(large) | sizes) as java:
+            java.call("drain")
+        check(root, release, seed * 100 + seed, found, **large)
 
 
 def files_of(root: Path) -> list[str]:

@@ -14,8 +14,8 @@ import pytest
 
 from fixtures import apply_case
 from rmqtool.errors import UnfitStoreError, UsageError
-from tests.repair.mend.laws import mend, wanted
-from tests.repair.mend.test_corpus import CASES
+from tests.repair.keep.laws import repair, wanted
+from tests.repair.keep.test_corpus import CASES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,16 +71,16 @@ def held_against(
                 for one in java.call("get", topic=topic, queue_id=queue)
             }
             assert slots.items() <= got.items()
-            put = java.put(topic, b"behind the mend", queue_id=queue)
+            put = java.put(topic, b"behind the repair", queue_id=queue)
             assert put["queue_offset"] == ends[topic, queue] == max(got) + 1
 
 
 def check(case: DamageCase, place: Path, java_store: Callable[..., JavaStore]) -> None:
-    """Mended, started normally and as after a crash."""
+    """Repaired, started normally and as after a crash."""
     root = apply_case(case, place / "store")
     must = wanted(case, root, place / "base")
     try:
-        mend(root, case.release, place / "normal", dict(case.settings))
+        repair(root, case.release, place / "normal", dict(case.settings))
     except (UsageError, UnfitStoreError):
         assert not must
         return
@@ -90,8 +90,10 @@ def check(case: DamageCase, place: Path, java_store: Callable[..., JavaStore]) -
         held_against(place / name, must, case, java_store)
 
 
-@pytest.mark.parametrize("cls", ["record", "layout", "cq"])
-def test_a_mended_store_starts(
+@pytest.mark.parametrize(
+    "cls", ["record", *(pytest.param(one, marks=pytest.mark.full) for one in ("layout", "cq"))]
+)
+def test_a_repaired_store_starts(
     cls: str, release: str, tmp_path: Path, java_store: Callable[..., JavaStore]
 ) -> None:
     case = next(one for one in samples()[release] if one.cls == cls)
@@ -100,7 +102,7 @@ def test_a_mended_store_starts(
 
 @pytest.mark.full
 @pytest.mark.parametrize("number", range(60))
-def test_every_mended_store_starts(
+def test_every_repaired_store_starts(
     number: int, release: str, tmp_path: Path, java_store: Callable[..., JavaStore]
 ) -> None:
     for case in [one for one in CASES if one.release == release and one.mode != "x"][number::60]:

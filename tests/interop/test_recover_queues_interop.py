@@ -1,4 +1,4 @@
-"""Real stores start on mended ones with light queues and extension files: every slot leads where it led."""
+"""Real stores start on repaired ones with light queues and extension files: every slot leads where it led."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from fixtures import strict
 from tests.interop.test_recover_interop import crashed
-from tests.repair.mend.laws import mend
+from tests.repair.keep.laws import repair
 from tests.tiers import sampled
 
 if TYPE_CHECKING:
@@ -62,11 +62,11 @@ def test_slots_stay(
     for place in ("whole", "store"):
         shutil.copytree(golden(name).path, tmp_path / place)
     intact = damaged(tmp_path / "store", kind)
-    mend(tmp_path / "store", release, tmp_path / "mended", settings)
+    repair(tmp_path / "store", release, tmp_path / "repaired", settings)
     if crash:
-        crashed(tmp_path / "mended")
+        crashed(tmp_path / "repaired")
     slots = {}
-    for place in ("whole", "mended"):
+    for place in ("whole", "repaired"):
         with java_store(tmp_path / place, **settings) as java:
             assert java.loaded
             java.call("drain")
@@ -75,5 +75,5 @@ def test_slots_stay(
                 for one in java.call("queues")
                 for got in java.call("get", topic=one["topic"], queue_id=one["queue"])
             }
-    assert {one for one in slots["whole"] if one[3] in intact} <= slots["mended"]
-    assert len(slots["whole"]) == len(slots["mended"])
+    assert {one for one in slots["whole"] if one[3] in intact} <= slots["repaired"]
+    assert len(slots["whole"]) == len(slots["repaired"])

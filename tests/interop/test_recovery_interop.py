@@ -1,4 +1,4 @@
-"""A start by the real store, now: what was foretold just before is what it does.
+"""A start by the real store, now: what was simulated just before is what it does.
 
 One damaged store of each class for each release that wrote one; every one of them with `-m full`.
 """
@@ -11,10 +11,10 @@ import pytest
 
 from fixtures import damage_cases
 from rmqtool.broker.settings import settings_of
-from rmqtool.recovery.foretell import reading_for
 from rmqtool.recovery.scenarios import parse_scenario
+from rmqtool.recovery.simulation import reading_for
 from rmqtool.recovery.what_if import Conditions
-from tests.recovery.corpus import damaged_store, foretold
+from tests.recovery.corpus import damaged_store, simulated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,9 +35,9 @@ def tried(case: DamageCase) -> bool:
 
 
 def compare(case: DamageCase, java_store: Callable[..., JavaStore]) -> None:
-    """Foretell, start, hold one against the other."""
+    """Simulate, start, hold one against the other."""
     with damaged_store(case) as store:
-        outcome = foretold(store, case)
+        outcome = simulated(store, case)
         before = {file.path for file in store.files}
         refuses_later = outcome.refusal is not None and case.result["load"] == "ok"
         with java_store(store.root, start=False, **case.settings) as java:

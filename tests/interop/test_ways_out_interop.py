@@ -35,7 +35,7 @@ OF_THE_STORE = (
 """refusals that are not the broker's, whose tables and threads the store does not have"""
 
 
-@pytest.mark.parametrize("name", sampled(OF_THE_STORE, kind=lambda name: name.rpartition("-")[0] or name))
+@pytest.mark.parametrize("name", sampled(OF_THE_STORE, kind=lambda name: "-" in name, each=2))
 def test_a_store_that_refuses_starts_after_the_advice(
     name: str, tmp_path: Path, request: pytest.FixtureRequest, idle: dict[str, list[JavaProcess]]
 ) -> None:

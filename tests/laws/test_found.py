@@ -291,7 +291,7 @@ def test_a_search_by_time_in_units_of_another_queue_or_without_the_first_file(tm
     store.remove(path)
     told = rmq("query-time", store.root, "Orders", 0, time, "--json")
     assert told.exit_code == 3
-    assert "without a unit, in front of its first unit" in told.stdout
+    assert "without a consume queue entry, in front of its first" in told.stdout
 
 
 def test_an_id_that_names_the_first_byte_of_a_filler(tmp_path: Path) -> None:
@@ -457,7 +457,7 @@ def test_what_no_broker_writes_is_no_empty_table(text: bytes, tmp_path: Path) ->
     assert rmq("doctor", store.root, "--as-version", "4.9.8").exit_code == 0
 
 
-def test_queues_that_are_written_to_rocksdb_too_are_mended_in_their_files(tmp_path: Path) -> None:
+def test_queues_that_are_written_to_rocksdb_too_are_repaired_in_their_files(tmp_path: Path) -> None:
     """`rocksdbCQDoubleWriteEnable`: the broker serves the files."""
     store = orders(tmp_path / "store")
     store.add("consumequeue/CURRENT", b"MANIFEST-000005\n")
@@ -486,7 +486,7 @@ def test_an_end_of_the_log_that_only_the_index_knows(tmp_path: Path) -> None:
 
 
 def test_a_file_in_the_place_of_a_topic_that_only_the_log_knows(tmp_path: Path) -> None:
-    """`doctor` foretells lost queues there, so `verify` must not take it for any foreign file."""
+    """`doctor` predicts lost queues there, so `verify` must not take it for any foreign file."""
     store = orders(tmp_path / "store")
     shutil.rmtree(store.root / "consumequeue/Orders")
     (store.root / "consumequeue/Orders").write_bytes(b"x")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fixtures import strict
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
     from fixtures.compound import Compound
@@ -101,18 +102,39 @@ def healthy_entries(made: Compound) -> dict[Key, Entry]:
     return _ENTRIES[key]
 
 
-def kept(root: Path, made: Compound, *, dispatched: bool = True) -> list[str]:
+def untold(made: Compound) -> set[Key]:
+    """Places that nothing tells: not what the record states, nor a unit of it or of a later one."""
+    last: dict[tuple[str, str, int], int] = {}
+    for key, one in strict.entries(made.root).items():
+        last[key[:3]] = max(one.offset, last.get(key[:3], -1))
+    return {
+        key
+        for key, one in healthy_entries(made).items()
+        if one.offset > last.get(key[:3], -1)
+        and one.offset in made.intact
+        and key[1:] not in _stated(made.intact[one.offset])
+    }
+
+
+def _stated(record: Record) -> set[tuple[str, int, int]]:
+    """Its own place, and those in light queues."""
+    names, slots = (record.properties.get(f"INNER_MULTI_{name}", "") for name in ("DISPATCH", "QUEUE_OFFSET"))
+    pairs = zip(names.split(","), slots.split(","), strict=False)
+    return {record.slot} | {(name, 0, int(slot)) for name, slot in pairs if slot.isdigit()}
+
+
+def kept(root: Path, made: Compound, *, dispatched: bool = True, besides: Collection[Key] = ()) -> list[str]:
     """Whole records that `root` does not serve at their queue offset, with the same bytes at the same place.
 
     Served in each queue that had them: their own, plain or of batches, and light ones. Unless `dispatched`,
     units may be missing behind the last record that has one, and those of delayed messages need no time of
-    delivery: recovery of 4.9.2 to 4.9.8 makes them without.
+    delivery: recovery of 4.9.2 to 4.9.8 makes them without. besides: places that nobody asks for.
     """
     here, now = strict.carve(root), strict.entries(root)
     queued = {
         key: one
         for key, one in healthy_entries(made).items()
-        if one.offset in made.intact and made.intact[one.offset].size == one.size
+        if one.offset in made.intact and made.intact[one.offset].size == one.size and key not in besides
     }
     if not dispatched:
         for key, one in queued.items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rmqtool import Message, MessageStore
@@ -22,6 +24,16 @@ RELEASES = ("4.9.8", "5.3.3")
 def open_small(root: Path, release: str | None = None, **settings: Any) -> MessageStore:
     """A store of small files at `root`, made where there is none."""
     return MessageStore.open(root, create=True, release=release, config=SMALL | settings)
+
+
+def copy_of_open(root: Path, target: Path) -> None:
+    """The files of a store that is open, as a kill leaves them; those that go meanwhile are passed over."""
+
+    def copy(source: str, place: str) -> None:
+        with suppress(FileNotFoundError):
+            shutil.copy2(source, place)
+
+    shutil.copytree(root, target, copy_function=copy)
 
 
 def traffic(first: int, count: int) -> list[Message]:

@@ -24,12 +24,13 @@ def test_the_examples_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     examples = EXAMPLE.findall((ROOT / "docs" / "message-store.md").read_text(encoding="utf-8"))
-    assert len(examples) == 6
+    assert len(examples) == 9
     names: dict[str, Any] = {}
     for example in examples:
         exec(example, names)
     shown = capsys.readouterr().out
     lines = ("PUT_OK 0 0", "['OrderTopic', 'Ordered']", "1000 {'PUT_OK'}", "1099", "(0, 1110)", "b'4711'")
+    lines += ("[0, 1] 1", "Parent (0, 1)")
     assert [line for line in lines if line not in shown] == []
 
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rmqtool import Message
+from rmqtool.broker.disk import Room
 from rmqtool.broker.expiry import expired_below, expired_segments, look
+from rmqtool.errors import StoreIOError
 from rmqtool.messagestore.messages import PutStatus
 from rmqtool.store.config import config_of
-from rmqtool.store.disk import Room
 from tests.helpers import rmq
 from tests.messagestore.helpers import RELEASES, open_small, traffic
 
@@ -46,7 +47,7 @@ def roomy(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (10, 3, {}, (False, False, False)),
         (10, 4, {}, (False, False, True)),
-        (10, 22, {"deleteWhen": "04; 22"}, (False, False, True)),
+        (10, 22, {"deleteWhen": "04;22"}, (False, False, True)),
         (75, 3, {}, (False, False, False)),
         (76, 3, {}, (False, False, True)),
         (85, 3, {}, (False, False, True)),
@@ -184,3 +185,43 @@ def test_readers_and_writers_go_on_meanwhile(tmp_path: Path) -> None:
             one.join()
     assert (errors, gone > 20) == ([], True)
     assert rmq("verify", tmp_path).exit_code == 0
+
+
+def test_what_goes_is_in_the_directory_that_was_opened(tmp_path: Path) -> None:
+    """Whoever owns the directory above may put another store under its name, and links into it."""
+    root, other = tmp_path / "store", tmp_path / "other"
+    with open_small(other) as store:
+        store.put_many(traffic(0, 60))
+    before = age(other, 99)
+    with open_small(root, deleteCommitLogFilesInterval=0, deleteConsumeQueueFilesInterval=0) as store:
+        store.put_many(traffic(0, 100))
+        store.flush()
+        age(root, 2)
+        root.rename(tmp_path / "moved")
+        root.symlink_to(other)
+        assert store.expire().segments == 2
+        assert sorted(os.listdir(other / "commitlog")) == before
+        (tmp_path / "moved/index").rename(tmp_path / "moved/gone")
+        (tmp_path / "moved/index").symlink_to(other / "index")
+        age(tmp_path / "moved", 2)
+        with pytest.raises(StoreIOError, match="index: a link lies on the way"):
+            store.expire()
+        (tmp_path / "moved/index").unlink()
+        (tmp_path / "moved/gone").rename(tmp_path / "moved/index")
+        root.unlink()
+        (tmp_path / "moved").rename(root)
+
+
+@pytest.mark.parametrize("place", ["commitlog", "index"])
+def test_a_link_that_came_since_is_not_read(tmp_path: Path, place: str) -> None:
+    with open_small(tmp_path / "store") as store:
+        store.put_many(traffic(0, 100))
+    age(tmp_path / "store", 2)
+    with open_small(tmp_path / "store", deleteCommitLogFilesInterval=0) as store:
+        path = min((tmp_path / "store" / place).iterdir())
+        path.rename(tmp_path / "kept")
+        path.symlink_to(tmp_path / "kept")
+        with pytest.raises(StoreIOError, match="symbolic links"):
+            store.message_at(0) if place == "commitlog" else store.expire()
+        path.unlink()
+        (tmp_path / "kept").rename(path)

@@ -9,6 +9,7 @@ import os
 import shutil
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,19 +18,24 @@ from formats.checkpoint import Checkpoint
 from formats.commitlog import encode_message
 from formats.index import Header
 from rmqtool import Message, MessageStore
+from rmqtool.broker import start as start_module
 from rmqtool.broker.get_message import GetMessageStatus
+from rmqtool.broker.mapped_files import MappedFiles
 from rmqtool.errors import (
     ExitCode,
     LockedError,
     NotAStoreError,
     RecoveryLossError,
     StoreClosedError,
+    StoreIOError,
     UnfitStoreError,
     UsageError,
 )
+from rmqtool.messagestore.log_files import LogFiles
 from rmqtool.messagestore.messages import AppendContext, PutStatus
 from rmqtool.store import lock
 from tests.disks import refuse, replace
+from tests.fuzz.commands import tree
 from tests.helpers import rmq
 from tests.messagestore.helpers import RELEASES, SMALL, bodies, of_queue, open_small, traffic
 
@@ -147,6 +153,18 @@ def test_statuses_of_a_get(tmp_path: Path) -> None:
         assert (found.next_begin_offset, found.min_offset, found.max_offset) == (8, 0, 40)
         assert [one.body for one in store.get("T", 0, 0, 3, tags="t1 || t5").messages] == [b"1", b"3", b"5"]
         assert store.get("T", 0, 0, tags="none").status is GetMessageStatus.NO_MATCHED_MESSAGE
+
+
+def test_a_get_looks_behind_as_many_units_as_it_may_answer(tmp_path: Path) -> None:
+    with open_small(tmp_path / "store") as store:
+        for number in range(12):
+            store.put(Message("Topic0", b"%d" % number, queue_id=0, tags="late" if number > 8 else "early"))
+        found = store.get("Topic0", 0, 0, 2, tags="late")
+        assert [one.body for one in found.messages] == [b"9", b"10"]
+        assert found.next_begin_offset == 11
+        records = store.get_raw("Topic0", 0, 10, 5).records
+        assert [bytes(one) for one in records] == [one.raw for one in store.get("Topic0", 0, 10).messages]
+        assert len(records) == 2
 
 
 def test_tags_of_one_hash_are_told_apart(tmp_path: Path) -> None:
@@ -288,7 +306,7 @@ def test_what_cannot_be_opened(tmp_path: Path) -> None:
         ({"mappedFileSizeComitLog": 4096}, "mappedFileSizeCommitLog is"),
         ({"messageDelayLevel": "1x"}, "messageDelayLevel"),
         ({"storePathCommitLog": "/elsewhere"}, "storePathCommitLog"),
-        ({"brokerRole": "SLAVE"}, "brokerRole"),
+        ({"brokerRole": "LEADER"}, "brokerRole"),
         ({"brokerIP1": "nowhere"}, "brokerIP1"),
     ],
 )
@@ -480,3 +498,145 @@ def test_records_are_replayed_as_they_were_stored(tmp_path: Path) -> None:
         born_host=(bytes([1, 2, 3, 4]), 5), store_timestamp=1_700_000_000_123, store_host=(bytes(16), 1),
         reconsume_times=3, prepared_transaction_offset=-5,
     )  # fmt: skip
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("size", [100, 70_000])
+@pytest.mark.parametrize("guarded", [True, False])
+def test_a_segment_that_another_process_cuts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, guarded: bool
+) -> None:
+    """Without a guard a write through a mapping would end the process by SIGBUS."""
+    if not guarded:
+        monkeypatch.setattr("rmqtool.store.faults.installed", lambda: False)
+    store = open_small(tmp_path, mappedFileSizeCommitLog=1 << 20)
+    assert store.put(Message("T", b"whole")).status == PutStatus.PUT_OK
+    os.truncate(tmp_path / "commitlog" / f"{0:020d}", 0)
+    for _ in range(2):
+        ack = store.put(Message("T", bytes(size)))
+        assert ack.status in {PutStatus.UNKNOWN_ERROR, PutStatus.SERVICE_NOT_AVAILABLE}
+        assert "cut" in ack.message
+    assert not store.flush()
+    assert store.put(Message("T", b"more")).status == PutStatus.SERVICE_NOT_AVAILABLE
+    with suppress(StoreIOError):
+        store.close()
+    assert (tmp_path / "abort").exists()
+
+
+def test_read_queues_that_nobody_consumed_do_not_go(tmp_path: Path) -> None:
+    with open_small(tmp_path / "store") as store:
+        store.topics.set("T", read_queues=4, write_queues=4)
+        store.put(Message("T", b"1", queue_id=3))
+        assert store.topics.set("T", read_queues=4, write_queues=2).read_queue_nums == 4
+        with pytest.raises(UsageError, match=r"queue 3 of topic T: not all messages were consumed"):
+            store.topics.set("T", read_queues=3)
+        assert store.topics.set("T", read_queues=3, force=True).read_queue_nums == 3
+        assert store.topics.set("T", read_queues=2).read_queue_nums == 2
+
+
+@pytest.mark.parametrize(
+    "place", ["lock", "checkpoint", "config", "commitlog", f"commitlog/{0:020d}", "consumequeue/T", "index"]
+)
+def test_nothing_is_written_behind_a_link(tmp_path: Path, place: str) -> None:
+    root, there = tmp_path / "store", tmp_path / "there"
+    with open_small(root) as store:
+        store.put(Message("T", b"1", keys=["k"]))
+    (root / place).rename(there)
+    (root / place).symlink_to(there)
+    before = tree(tmp_path)
+    refused = rmq("store", "put", root, "T", "--body", "2")
+    assert refused.exit_code == ExitCode.USAGE
+    assert refused.stderr.startswith(f"rmqtool: {place} is a link")
+    assert tree(tmp_path) == before
+
+
+@pytest.mark.parametrize("place", ["commitlog", "index", "consumequeue", "consumequeue/T/3"])
+def test_nothing_is_written_where_no_directory_can_be(tmp_path: Path, place: str) -> None:
+    root = tmp_path / "store"
+    with open_small(root) as store:
+        store.put(Message("T", b"1", queue_id=0))
+    if (root / place).exists():
+        shutil.rmtree(root / place)
+    os.mkfifo(root / place)
+    before = tree(tmp_path)
+    refused = rmq("store", "put", root, "T", "--body", "2")
+    assert (refused.exit_code, tree(tmp_path)) == (ExitCode.USAGE, before)
+    shown = {"commitlog": f"{root} has no commit log"}.get(place, f"{place} is no directory")
+    assert refused.stderr.startswith(f"rmqtool: {shown}"), refused.stderr
+
+
+def test_a_link_that_took_the_place_of_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (there := tmp_path / "there").write_bytes(b"others'")
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "lock").symlink_to(there)
+    monkeypatch.setattr("rmqtool.messagestore.opening.refuse_odd_places", lambda _: None)
+    with pytest.raises(StoreIOError, match="lock: is not the file that was locked"):
+        open_small(tmp_path / "store")
+    assert there.read_bytes() == b"others'"
+
+
+@pytest.mark.parametrize(("stopped", "times"), [("in order", 1), ("killed", 2)])
+def test_the_log_of_a_store_that_was_stopped_in_order_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped: str, times: int
+) -> None:
+    with open_small(tmp_path / "store") as store:
+        store.put_many(traffic(0, 90))
+    if stopped == "killed":
+        (tmp_path / "store" / "abort").touch()
+    read = []
+    whole = start_module.recover_log
+    monkeypatch.setattr(start_module, "recover_log", lambda *given: read.append(1) or whole(*given))
+    with open_small(tmp_path / "store") as store:
+        assert len(read) == times
+        assert store.put(Message("Topic0", b"further", queue_id=0)).status is PutStatus.PUT_OK
+        assert bodies(store, "Topic0", 0)[-1] == b"further"
+    assert rmq("verify", tmp_path / "store").exit_code == 0
+
+
+def test_a_put_that_does_not_end_makes_others_fail(tmp_path: Path) -> None:
+    """`DefaultMessageStore#isOSPageCacheBusy`."""
+    with open_small(tmp_path / "store", osPageCacheBusyTimeOutMills=20) as store:
+        assert store.put(Message("T", b"1")).status is PutStatus.PUT_OK
+        append = store._log.append
+
+        def slow(*given: object) -> None:
+            entered.set()
+            left.wait()
+            append(*given)  # type: ignore[arg-type]
+
+        entered, left = threading.Event(), threading.Event()
+        store._log.append = slow  # type: ignore[method-assign]
+        first = threading.Thread(target=store.put, args=(Message("T", b"2"),))
+        first.start()
+        entered.wait()
+        time.sleep(0.05)
+        assert store.put(Message("T", b"3")).status is PutStatus.OS_PAGE_CACHE_BUSY
+        assert store.put_many([Message("T", b"4")])[0].status is PutStatus.OS_PAGE_CACHE_BUSY
+        left.set()
+        first.join()
+        assert store.put(Message("T", b"5")).status is PutStatus.PUT_OK
+
+
+def test_a_slave_takes_no_messages_and_answers_gets(tmp_path: Path) -> None:
+    with open_small(tmp_path / "store") as store:
+        ack = store.put(Message("T", b"1"))
+    for reads in (False, True):
+        settings = {"brokerRole": "SLAVE", "slaveReadEnable": reads, "accessMessageInMemoryMaxRatio": 0}
+        with open_small(tmp_path / "store", **settings) as store:
+            assert store.put(Message("T", b"2")).status is PutStatus.SERVICE_NOT_AVAILABLE
+            found = store.get("T", ack.queue_id, 0)
+            assert [one.body for one in found.messages] == [b"1"]
+            assert found.suggest_pulling_from_slave is reads
+
+
+def test_a_segment_in_use_is_not_taken_for_one_that_was_made_ahead(tmp_path: Path) -> None:
+    """The thread that makes segments looks while the log is not told yet that the next one is in use."""
+    log = LogFiles(str(tmp_path), MappedFiles(4096, "commitlog"))
+    segments = [tmp_path / "commitlog" / f"{number * 4096:020}" for number in range(4)]
+    log.place_for(100)
+    log.write(f"commitlog/{segments[1].name}", 4096, 0, b"")
+    until = time.monotonic() + 2
+    while not segments[3].exists() and time.monotonic() < until:
+        time.sleep(0.001)
+    log.close()
+    assert [one.exists() for one in segments] == [True, True, False, False]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 GOLDENS = ("v498-basic", "v533-compressed", "v533-batchcq", "v498-edge")
 DAMAGED = 2
+EACH = 8
+"""one of so many damaged stores is in a full run, others with another seed"""
 QUICK_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 """a Java that compiles half as much: nothing in tests runs long enough to earn it"""
 SETTINGS = {"spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": "-Drmqtool.tests=yes"}
@@ -41,7 +43,13 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def events(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the session logs its events, plans and settings."""
+    return tmp_path_factory.mktemp("events")
+
+
+@pytest.fixture(scope="session")
+def spark(events: Path) -> Iterator[SparkSession]:
     """A session as the commands make it; commands that run in this process use it."""
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Spark needs Java")
@@ -57,7 +65,8 @@ def spark() -> Iterator[SparkSession]:
         for name, value in QUICK_JAVA.items():
             patched.setenv(name, value)
         # two attempts instead of four: what dies each time is given up sooner, what dies once is not
-        session = make_session("local[2,2]", SETTINGS)
+        told = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": events.as_uri()}
+        session = make_session("local[2,2]", SETTINGS | told)
     session.dataSource.register(RocketMQSource)
     yield session
     session.stop()
@@ -91,3 +100,13 @@ def damaged_stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     every = list(fixtures.damage_cases())
     chosen = every[:: len(every) // DAMAGED]
     return {case.id: fixtures.apply_case(case, directory / case.id) for case in chosen}
+
+
+@pytest.fixture(scope="session")
+def every_store(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> list[Path]:
+    """All goldens, and as much of the damage corpus as goes through Spark in minutes."""
+    place = tmp_path_factory.mktemp("every")
+    paths = [fixtures.open_golden(name, place).path for name in fixtures.golden_names()]
+    begin = int(pytestconfig.getoption("hypothesis_seed") or 0) % EACH
+    chosen = list(fixtures.damage_cases())[begin::EACH]
+    return paths + [fixtures.apply_case(case, place / case.id) for case in chosen]

@@ -16,14 +16,11 @@ _SECONDS = 0.05
 
 
 class GrowingStore:
-    """records: that it has in the end; steps of growth end anywhere, also within a record."""
+    """It never ends; steps of growth do anywhere, also within a record."""
 
-    def __init__(self, root: Path, *, records: int = 4000, segment_size: int = 1 << 18) -> None:
+    def __init__(self, root: Path, *, segment_size: int = 1 << 18) -> None:
         self.root = root
         self._log = HandmadeLog(segment_size=segment_size)
-        for number in range(records):
-            self._log.put(f"Topic{number % 3}", b"x" * (number % 200), {"TAGS": "a"})
-        self._files = self._log.files()
         self._shown = 0
         (root / "commitlog").mkdir(parents=True)
 
@@ -32,21 +29,19 @@ class GrowingStore:
         """Physical offsets of the records that are there, whole."""
         return [one.physical_offset for one in self._log.records if one.end <= self._shown]
 
-    @property
-    def whole(self) -> bool:
-        """Whether all of it is there."""
-        return self._shown == self._log.end_offset
-
     def grow(self, size: int) -> None:
         """Appends bytes."""
-        stop = min(self._shown + size, self._log.end_offset)
-        for base, data in self._files.items():
+        stop = self._shown + size
+        while self._log.end_offset < stop:
+            number = len(self._log.records)
+            self._log.put(f"Topic{number % 3}", b"x" * (number % 200), {"TAGS": "a"})
+        for base, data in self._log.segments.items():
             low, high = max(self._shown, base), min(stop, base + len(data))
             if low >= high:
                 continue
             path = self.root / "commitlog" / f"{base:020d}"
             if not path.exists():
-                path.write_bytes(bytes(len(data)))
+                path.write_bytes(bytes(self._log.segment_size))
             with path.open("r+b") as file:
                 file.seek(low - base)
                 file.write(data[low - base : high - base])

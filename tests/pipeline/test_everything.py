@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
 CUT = ("--part-size", "20000")
 """two pieces and more of a segment"""
@@ -34,13 +34,10 @@ STATEMENTS = {
 
 
 @pytest.fixture(scope="module")
-def every(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """All stores that can be opened."""
-    place = tmp_path_factory.mktemp("every")
-    paths = [fixtures.open_golden(name, place).path for name in fixtures.golden_names()]
-    paths += [fixtures.apply_case(case, place / case.id) for case in fixtures.damage_cases()]
+def every(every_store: list[Path]) -> list[Path]:
+    """Those of them that can be opened."""
     found = []
-    for path in paths:
+    for path in every_store:
         try:
             Store.open(path)
         except RmqtoolError:

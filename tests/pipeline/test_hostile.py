@@ -286,8 +286,9 @@ def test_jobs_over_fuzzed_stores_answer_as_local_commands(
     ["stats --by group", *(pytest.param(one, marks=pytest.mark.full) for one in (*COMMANDS, *MORE))],
 )
 def test_no_job_shows_a_secret(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+    spark: SparkSession, events: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
+    """Nor do the events that Spark keeps, with plans and settings; it logs nothing else in these sessions."""
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", HUSH)
     store, conf = fixtures.open_golden("v533-tx", tmp_path).path, tmp_path / "broker.conf"
     keep(store)
@@ -297,6 +298,10 @@ def test_no_job_shows_a_secret(
     assert HUSH not in done.stdout + done.stderr
     for path in (tmp_path / "new").rglob("*"):
         assert not path.is_file() or HUSH.encode() not in path.read_bytes(), path
+    logs = [path for path in events.rglob("*") if path.is_file()]
+    assert logs
+    for path in logs:
+        assert HUSH.encode() not in path.read_bytes(), path
 
 
 def test_no_task_is_believed_without_the_token(capfd: pytest.CaptureFixture[str]) -> None:

@@ -54,30 +54,29 @@ ORDINARY = [
 """statements that name more, or less, than they use"""
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        (
-            "select topic, count(*) as n, min(store_time) as first, sum(body_length) as b from messages"
-            " where queue_id = 1 group by topic order by topic"
-        ),
-        (
-            "select topic, queue_id, slot, m.tags from consumequeue c join messages m using (topic, queue_id)"
-            " where c.physical_offset = m.physical_offset and m.queue_offset < 3 order by 1, 2, 3"
-        ),
-        "select path, number, key_hash, prev from index_items where number < 5 order by path, number",
-        "select * except (store) from topics order by topic",
-        (
-            "select (select count(*) from messages where queue_id = 1) as a, (select max(body_length) from"
-            " messages) as b, count(*) as n from messages where queue_offset < 3"
-        ),
-        (
-            "with one as (select count(*) as n from messages where physical_offset < 9000), two as"
-            " (select count(*) as m from messages where physical_offset >= 9000) select n, m from one, two"
-        ),
-        *sampled(ORDINARY, kind=lambda statement: ORDINARY.index(statement) // 4),
-    ],
-)
+OVER_ALL_TABLES = [
+    (
+        "select topic, count(*) as n, min(store_time) as first, sum(body_length) as b from messages"
+        " where queue_id = 1 group by topic order by topic"
+    ),
+    (
+        "select topic, queue_id, slot, m.tags from consumequeue c join messages m using (topic, queue_id)"
+        " where c.physical_offset = m.physical_offset and m.queue_offset < 3 order by 1, 2, 3"
+    ),
+    "select path, number, key_hash, prev from index_items where number < 5 order by path, number",
+    "select * except (store) from topics order by topic",
+    (
+        "select (select count(*) from messages where queue_id = 1) as a, (select max(body_length) from"
+        " messages) as b, count(*) as n from messages where queue_offset < 3"
+    ),
+    (
+        "with one as (select count(*) as n from messages where physical_offset < 9000), two as"
+        " (select count(*) as m from messages where physical_offset >= 9000) select n, m from one, two"
+    ),
+]
+
+
+@pytest.mark.parametrize("statement", sampled([*OVER_ALL_TABLES, *ORDINARY], kind=lambda _: 0, each=3))
 def test_sql(spark: SparkSession, goldens: dict[str, Path], statement: str) -> None:
     store = goldens["v533-compressed"]
     done = rmq("pipeline", "sql", store, statement, "--format", "ndjson", *SMALL)
@@ -85,6 +84,58 @@ def test_sql(spark: SparkSession, goldens: dict[str, Path], statement: str) -> N
     assert done.exit_code == local.exit_code == 0, done.stderr
     assert done.rows[:-1] == local.rows[:-1]
     assert len(done.rows) > 1
+
+
+AT_ONCE = (
+    "select 'having', topic, count(*) from messages group by topic having count(*) > 2",
+    "select 'window', topic, row_number() over (partition by topic order by physical_offset) from messages",
+    "select 'case', case when tags is null then 'none' else tags end as t, count(*) from messages group by 2",
+    "select 'except', topic, 0 from (select topic from messages except select tags from messages) e",
+    "select 'join', m.topic, count(*) from messages m join consumequeue c using (physical_offset) group by 2",
+    (
+        "select 'left join', m.tags, max(i.number) from messages m left join index_items i using"
+        " (physical_offset) group by 2"
+    ),
+    (
+        "select 'in', topic, queue_offset from messages where physical_offset in (select physical_offset from"
+        " index_items where number % 2 = 0)"
+    ),
+    (
+        "select 'limit', topic, physical_offset from (select * from messages order by body_length desc,"
+        " physical_offset limit 3) l"
+    ),
+    (
+        "select 'unselected', topic, null from (select topic from messages order by store_timestamp,"
+        " physical_offset limit 4) u"
+    ),
+    (
+        "select 'names more', name, n from (select topic as name, count(*) as n, max(body) as b, min(tags) as"
+        " t from messages group by topic) s"
+    ),
+    (
+        "select 'not exists', topic, queue_offset from messages m where not exists (select 1 from"
+        " consumequeue c where c.physical_offset = m.physical_offset)"
+    ),
+    (
+        "select 'distinct', coalesce(tags, topic), count(distinct queue_id) from messages where topic like"
+        " 'T%' and queue_offset between 0 and 9 group by 2"
+    ),
+)
+
+
+def test_many_kinds_of_statements_at_once(spark: SparkSession, goldens: dict[str, Path]) -> None:
+    """One job: each is a part of one answer."""
+    parts = " union all ".join(
+        f"select * from ({one}) as part{k}(what, name, n)" for k, one in enumerate(AT_ONCE)
+    )
+    store = goldens["v533-compressed"]
+    order = "order by what, name nulls last, n nulls last"
+    statement = f"with every as ({parts}) select what, name, n from every {order}"
+    done = rmq("pipeline", "sql", store, statement, JSON)
+    local = rmq("sql", store, statement, JSON)
+    assert done.exit_code == local.exit_code == 0, done.stderr + local.stderr
+    assert done.rows[:-1] == local.rows[:-1]
+    assert len({row["what"] for row in done.rows[:-1] if row["type"] == "row"}) >= len(AT_ONCE) - 2
 
 
 def test_all_columns_but_one(spark: SparkSession, goldens: dict[str, Path]) -> None:

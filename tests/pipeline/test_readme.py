@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 def test_many_stores(spark: SparkSession, tmp_path: Path) -> None:
     page = (ROOT / "README.md").read_text()
     command, _, shown = page.partition("$ rmqtool pipeline ")[2].partition("```")[0].partition("\n")
-    demo, mended = tmp_path / "demo", tmp_path / "demo-mended"
+    demo, repaired = tmp_path / "demo", tmp_path / "demo-repaired"
     shutil.copytree(ROOT / "fixtures/golden/b533-full/store", demo)
     (demo / "abort").touch()
     damage_file(demo / "commitlog/00000000000000032768", overwrite, 3432, b"X")
-    assert rmq("recover", demo, "--output", mended, "--apply").exit_code == 0
+    assert rmq("recover", demo, "--output", repaired, "--apply").exit_code == 0
     words = [str(tmp_path / one) if one.startswith("demo") else one for one in shlex.split(command)]
     done = rmq("pipeline", *words[: words.index(">")])
     assert done.stderr.replace(f"{tmp_path}/", "/data/") == shown

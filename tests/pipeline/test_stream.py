@@ -7,6 +7,9 @@ import shutil
 import tempfile
 from typing import TYPE_CHECKING, Any
 
+import pytest
+from pyarrow.parquet import ParquetFile
+
 import fixtures
 from fixtures.builder import HandmadeLog
 from rmqtool.api import open_store, scan
@@ -39,6 +42,7 @@ def segment(root: Path, number: int) -> Path:
     return root / "commitlog" / f"{number * SEGMENT:020d}"
 
 
+@pytest.mark.full
 def test_goes_on_and_names_what_expired(
     spark: SparkSession, fresh_golden: Callable[[str], fixtures.Golden], tmp_path: Path
 ) -> None:
@@ -86,6 +90,11 @@ def test_topics_too_long_for_the_name_of_a_directory(spark: SparkSession, tmp_pa
     assert sorted(row.whole_topic or row.topic for row in rows) == sorted(topics)
     assert len({row.topic for row in rows}) == len(topics)
     assert {row.topic for row in rows if row.whole_topic is None} == {"L" * 200, "a/b"}
+    once = rmq("pipeline", "export", tmp_path / "store", "--to", tmp_path / "out", "--partition", "topic")
+    assert once.exit_code == 0, once.stderr
+    files = (tmp_path / "out").rglob("*.parquet")
+    whole = [topic for path in files for topic in ParquetFile(path).read(["topic"])[0].to_pylist()]
+    assert sorted(whole) == sorted(topics)
 
 
 def test_lines_of_several_stores(spark: SparkSession, goldens: dict[str, Path], tmp_path: Path) -> None:

@@ -59,8 +59,8 @@ def test_transactions_that_never_enter_a_queue_have_no_unit(golden):
         own, _ = units_of(store, record)
         kinds.setdefault(expected["sysFlag"] & 0xC, set()).add(own.absent)
     assert kinds[0x0] == kinds[0x8] == {None}
-    assert kinds[0x4] == {"a prepared record has no unit"}
-    assert kinds[0xC] == {"a rollback record has no unit"}
+    assert kinds[0x4] == {"a prepared record has no consume queue entry"}
+    assert kinds[0xC] == {"a rollback record has no consume queue entry"}
 
 
 def test_multi_dispatch_gone_wrong_is_seen(golden):

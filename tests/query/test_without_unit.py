@@ -49,7 +49,9 @@ def ask(command: str, store: HandmadeStore, value: object, code: int, *more: str
 def without_unit(summary: dict[str, Any]) -> list[tuple[int, int]]:
     rows = summary.get("not_covered") or ()
     return [
-        (row["queue_offset"], row["messages"]) for row in rows if "without a unit" in row.get("error", "")
+        (row["queue_offset"], row["messages"])
+        for row in rows
+        if "without a consume queue entry" in row.get("error", "")
     ]
 
 

@@ -1,1 +1,1 @@
-"""Tests of the room that foretells starts."""
+"""Tests of the room that predicts starts."""

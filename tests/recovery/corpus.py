@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fixtures import apply_case
 from rmqtool.broker.settings import settings_of
-from rmqtool.recovery.foretell import foretell, reading_for
+from rmqtool.recovery.simulation import reading_for, simulate
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
 from rmqtool.store.lock import LockState
@@ -50,11 +50,11 @@ def damaged_store(case: DamageCase) -> Iterator[Store]:
         shutil.rmtree(directory)
 
 
-def foretold(store: Store, case: DamageCase, kernels: ModuleType | None = None) -> Outcome:
+def simulated(store: Store, case: DamageCase, kernels: ModuleType | None = None) -> Outcome:
     """The outcome for the release that the case was tried with; a held lock is that of nobody here."""
     lock = LockState(True, None, "held") if case.facts.get("lockHeld") else None
     reading = reading_for(store, kernels)
-    return foretell(store, case.release, settings_of(store), reading=reading, lock=lock)
+    return simulate(store, case.release, settings_of(store), reading=reading, lock=lock)
 
 
 def observed(case: DamageCase) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def derived(case: DamageCase) -> dict[str, Any]:
 
 
 def differences(outcome: Outcome, wanted: dict[str, Any]) -> dict[str, Any]:
-    """Name → (foretold, wanted) of what is not the same."""
+    """Name → (simulated, wanted) of what is not the same."""
     queues = outcome.queues
     had: dict[str, Any] = {
         "deletes": sorted(outcome.deletes),

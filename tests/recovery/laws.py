@@ -1,4 +1,4 @@
-"""What the consequences foretold for a damaged store must have in common with what the real store did."""
+"""What the consequences simulated for a damaged store must have in common with what the real store did."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROBED = ("OrderTopic", 0)
 
 
 def contradictions(outcome: Outcome, case: DamageCase) -> list[str]:
-    """What was foretold otherwise than it was seen; empty when all is well."""
+    """What was simulated otherwise than it was seen; empty when all is well."""
     result = case.result
     codes = {one.code for one in outcome.consequences}
     refuses = any(code.startswith("DR-REFUSE-") for code in codes) or "DR-LOCK-HELD" in codes

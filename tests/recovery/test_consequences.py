@@ -12,16 +12,16 @@ import pytest
 from fixtures import copy_base, damage_case, golden_names
 from fixtures.stores import HandmadeStore, healthy_store
 from rmqtool.recovery.consequences.catalogue import CATALOGUE
-from rmqtool.recovery.foretell import foretell
 from rmqtool.recovery.outcome import Verdict
+from rmqtool.recovery.simulation import simulate
 from rmqtool.scan import kernels_python
 from rmqtool.store.layout import Store
 from rmqtool.store.lock import LockState
 from tests.helpers import rmq
 from tests.recovery import laws
-from tests.recovery.corpus import damaged_store, foretold
-from tests.recovery.test_foretell import SEGMENT, filled, start, write
+from tests.recovery.corpus import damaged_store, simulated
 from tests.recovery.test_goldens import of as of_golden
+from tests.recovery.test_simulation import SEGMENT, filled, start, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,7 +136,7 @@ def test_every_code_is_shown_on_a_store() -> None:
 def case_outcome(case_id: str) -> Outcome:
     case = damage_case(case_id)
     with damaged_store(case) as store:
-        return foretold(store, case, kernels_python)
+        return simulated(store, case, kernels_python)
 
 
 @pytest.mark.parametrize("code", ON_CASES)
@@ -236,7 +236,7 @@ def test_a_foreign_queue_file_with_extension_addresses(
         queues = root / "consumequeue" / "TopicExt"
         shutil.rmtree(queues / to)
         shutil.copytree(queues / ("1" if refused else "0"), queues / to)
-        found = of(foretell(Store.open(root), "4.9.8"), "DR-REFUSE-EXTENSION")
+        found = of(simulate(Store.open(root), "4.9.8"), "DR-REFUSE-EXTENSION")
         paths = [one.paths for one in found]
         assert paths == ([("consumequeue_ext/TopicExt/0/00000000000000002048",)] if refused else [])
 
@@ -263,9 +263,9 @@ def test_extension_files_whose_units_all_stay(
 ) -> None:
     """Measured with both: what does not resolve passes every filter, before new messages come and after."""
     root = extended(golden, tmp_path / "store", release)
-    assert foretell(Store.open(root), release).verdict is Verdict.SAFE
+    assert simulate(Store.open(root), release).verdict is Verdict.SAFE
     patched(root / EXTENSION / f"{1024:020d}", 0, bytes(2))
-    found = foretell(Store.open(root), release)
+    found = simulate(Store.open(root), release)
     assert (found.verdict, found.not_looked_at) == (Verdict.DAMAGED, ())
     (tags,) = of(found, "DR-WRONG-TAGS")
     assert tags.facts["count"] == found.already_damaged.messages == 1
@@ -286,9 +286,9 @@ def test_entries_of_expired_messages_need_no_extension_unit(
     copy = root / "consumequeue/TopicExt/35"
     copy.mkdir()
     (copy / f"{0:020d}").write_bytes(b"".join(kept).ljust(len(units), b"\0"))
-    assert "DR-EXTENSION-CUT" in codes(foretell(Store.open(root), "4.9.8"))
+    assert "DR-EXTENSION-CUT" in codes(simulate(Store.open(root), "4.9.8"))
     first.unlink()
-    assert "DR-EXTENSION-CUT" not in codes(foretell(Store.open(root), "4.9.8"))
+    assert "DR-EXTENSION-CUT" not in codes(simulate(Store.open(root), "4.9.8"))
 
 
 @shows("DR-WRONG-TAGS")
@@ -298,7 +298,7 @@ def test_tags_codes_of_units_and_of_extension_units(
 ) -> None:
     root = extended(golden, tmp_path / "store", release)
     patched(root / EXTENSION / f"{0:020d}", 8, b"\x77")
-    found = foretell(Store.open(root), release)
+    found = simulate(Store.open(root), release)
     assert (found.verdict, found.already_damaged.messages) == (Verdict.DAMAGED, 1)
     assert of(found, "DR-WRONG-TAGS")[0].facts["start"] == 0
 
@@ -318,7 +318,7 @@ def test_addresses_that_new_messages_get_again(
         last.unlink()
     else:
         patched(root / QUEUE_0 / f"{0:020d}", 18 if damage == "first address" else 5 * 20 + 18, b"\x0c")
-    found = foretell(Store.open(root), release)
+    found = simulate(Store.open(root), release)
     assert found.verdict is Verdict.UNSAFE
     (cut,) = of(found, "DR-EXTENSION-CUT")
     assert (cut.facts["topic"], cut.facts["queue_id"]) == ("TopicExt", 0)
@@ -329,7 +329,7 @@ def test_timer_files_that_are_gone(golden: Callable[[str], Golden], tmp_path: Pa
     """`TimerMessageStore#recover`: only the last files of the timer log are read for a new wheel."""
     root = tmp_path / "whole"
     shutil.copytree(golden("b533-timer").path, root)
-    assert foretell(Store.open(root), "5.3.3").verdict is Verdict.SAFE
+    assert simulate(Store.open(root), "5.3.3").verdict is Verdict.SAFE
     wanted = {
         "timerlog": "DR-TIMERS-LOST",
         "timerwheel": "DR-TIMERS-LOST",
@@ -340,10 +340,10 @@ def test_timer_files_that_are_gone(golden: Callable[[str], Golden], tmp_path: Pa
         shutil.copytree(golden("b533-timer").path, root)
         place = root / name
         shutil.rmtree(place) if place.is_dir() else place.unlink()
-        found = foretell(Store.open(root), "5.3.3")
+        found = simulate(Store.open(root), "5.3.3")
         assert {one for one in codes(found) if one.startswith("DR-TIMERS")} == {code}
         assert found.verdict is Verdict.UNSAFE
-        assert foretell(Store.open(root), "4.9.8").verdict is Verdict.SAFE
+        assert simulate(Store.open(root), "4.9.8").verdict is Verdict.SAFE
 
 
 def test_a_timer_log_of_another_length(golden: Callable[[str], Golden], tmp_path: Path) -> None:
@@ -352,7 +352,7 @@ def test_a_timer_log_of_another_length(golden: Callable[[str], Golden], tmp_path
     shutil.copytree(golden("b533-timer").path, root)
     with (root / "timerlog" / f"{520:020d}").open("r+b") as file:
         file.truncate(300)
-    found = foretell(Store.open(root), "5.3.3")
+    found = simulate(Store.open(root), "5.3.3")
     assert found.refusal is not None
     assert (found.refusal.code, found.refusal.path) == ("file-length", f"timerlog/{520:020d}")
 
@@ -435,7 +435,7 @@ def test_a_log_that_is_gone_with_its_queues(tmp_path: Path) -> None:
     root = copy_base("v533-a-clean", tmp_path / "store")
     for name in ("commitlog", "consumequeue"):
         shutil.rmtree(root / name)
-    outcome = foretell(Store.open(root), "5.3.3")
+    outcome = simulate(Store.open(root), "5.3.3")
     (found,) = of(outcome, "DR-LOG-GONE")
     assert outcome.verdict is Verdict.UNSAFE
     assert found.facts["evidence"].startswith("checkpoint, index/")
@@ -489,17 +489,17 @@ def test_batch_queues_without_a_topic_table(tmp_path: Path) -> None:
         store.put_batch("Batches", [b"a", b"b"])
         store.put("Orders", b"body")
     store.write(tmp_path / "store")
-    outcome = foretell(Store.open(store.root), "5.3.3")
+    outcome = simulate(Store.open(store.root), "5.3.3")
     (found,) = of(outcome, "DR-BATCH-TOPICS-UNKNOWN")
     assert (found.facts, found.paths) == ({"count": 1}, ("batchconsumequeue/Batches",))
     assert outcome.verdict is Verdict.UNSAFE
-    assert "DR-BATCH-TOPICS-UNKNOWN" not in codes(foretell(Store.open(store.root), "4.9.8"))
+    assert "DR-BATCH-TOPICS-UNKNOWN" not in codes(simulate(Store.open(store.root), "4.9.8"))
     done = rmq("recover", store.root, "--as-version", "5.3.3", "--output", tmp_path / "out", "--apply")
     assert done.exit_code == 0, done.stdout + done.stderr
     table = json.loads((tmp_path / "out/config/topics.json").read_text())["topicConfigTable"]
     assert table["Batches"]["attributes"] == {"queue.type": "BatchCQ"}
     assert table["Orders"]["readQueueNums"] == 1
-    assert foretell(Store.open(tmp_path / "out"), "5.3.3").verdict is Verdict.SAFE
+    assert simulate(Store.open(tmp_path / "out"), "5.3.3").verdict is Verdict.SAFE
 
 
 @shows("DR-DELAYED-AT-ONCE")
@@ -512,12 +512,12 @@ def test_delayed_messages_that_recovery_dispatches(tmp_path: Path) -> None:
         store.put("SCHEDULE_TOPIC_XXXX", b"body", queue_id=2, properties={"DELAY": "3"})
     store.write(tmp_path / "store")
     shutil.rmtree(store.root / "consumequeue")
-    assert "DR-DELAYED-AT-ONCE" not in codes(foretell(Store.open(store.root), "4.9.8"))
+    assert "DR-DELAYED-AT-ONCE" not in codes(simulate(Store.open(store.root), "4.9.8"))
     (store.root / "abort").touch()
-    (found,) = of(foretell(Store.open(store.root), "4.9.8"), "DR-DELAYED-AT-ONCE")
+    (found,) = of(simulate(Store.open(store.root), "4.9.8"), "DR-DELAYED-AT-ONCE")
     facts = {"topic": "SCHEDULE_TOPIC_XXXX", "queue_id": 2, "count": 2, "start": 1}
     assert found.facts == facts
-    assert "DR-DELAYED-AT-ONCE" not in codes(foretell(Store.open(store.root), "5.3.3"))
+    assert "DR-DELAYED-AT-ONCE" not in codes(simulate(Store.open(store.root), "5.3.3"))
 
 
 @shows("DR-END-DOUBTED")
@@ -528,12 +528,12 @@ def test_an_end_that_only_the_checkpoint_knows(tmp_path: Path) -> None:
         store.put("Orders", b"body")
     store.write(tmp_path / "store")
     shutil.rmtree(store.root / "index")
-    assert foretell(Store.open(store.root), "5.3.3").verdict is Verdict.SAFE
+    assert simulate(Store.open(store.root), "5.3.3").verdict is Verdict.SAFE
     last, before = store.stored[-1], store.stored[-2]
     store.patch(*store.segment(last.offset), bytes(last.size))
     store.patch(*(last.unit or ("", 0)), bytes(20))
     for release in ("4.9.8", "5.3.3"):
-        outcome = foretell(Store.open(store.root), release)
+        outcome = simulate(Store.open(store.root), release)
         (found,) = of(outcome, "DR-END-DOUBTED")
         assert found.facts == {"until": last.time, "latest": before.time, "end": last.offset}
         assert outcome.verdict is Verdict.DAMAGED
@@ -561,7 +561,7 @@ def test_an_end_that_only_the_index_knows(tmp_path: Path) -> None:
     last = store.stored[-1]
     store.patch(*store.segment(last.offset), bytes(last.size))
     store.patch(*(last.unit or ("", 0)), bytes(20))
-    outcome = foretell(Store.open(store.root), "5.3.3")
+    outcome = simulate(Store.open(store.root), "5.3.3")
     (found,) = of(outcome, "DR-END-LOST")
     assert found.facts == {"offset": last.offset, "end": last.offset}
     assert outcome.verdict is Verdict.DAMAGED

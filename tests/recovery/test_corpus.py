@@ -1,4 +1,4 @@
-"""Every damaged store: what is foretold is what the real store did.
+"""Every damaged store: what is simulated is what the real store did.
 
 The expected values were observed with RocketMQ 4.9.8 and 5.3.3; start segment, stop offset and reason follow
 from the rules of recovery, which reproduce everything observed.
@@ -16,7 +16,7 @@ from fixtures import damage_case, damage_cases
 from rmqtool.scan import kernels_python
 from rmqtool.scan.engine import choose_kernels
 from tests.helpers import snapshot
-from tests.recovery.corpus import damaged_store, derived, differences, foretold, observed
+from tests.recovery.corpus import damaged_store, derived, differences, observed, simulated
 from tests.recovery.laws import contradictions
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ def test_the_corpus_is_whole() -> None:
 
 @pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.full)])
 @pytest.mark.parametrize(("release", "cls"), CLASSES)
-def test_foretells_what_the_real_store_did(release: str, cls: str, half: int) -> None:
+def test_simulates_what_the_real_store_did(release: str, cls: str, half: int) -> None:
     wrong = {}
     for case in islice(damage_cases(release=release, cls=cls), half, None, 2):
         with damaged_store(case) as store:
-            outcome = foretold(store, case, quick())
+            outcome = simulated(store, case, quick())
         found = differences(outcome, observed(case) | derived(case))
         said = contradictions(outcome, case)
         if found or said:
@@ -51,10 +51,10 @@ def test_foretells_what_the_real_store_did(release: str, cls: str, half: int) ->
 
 
 @pytest.mark.parametrize("case_id", ONE_OF_EACH)
-def test_plain_python_foretells_the_same_and_nothing_is_touched(case_id: str) -> None:
+def test_plain_python_simulates_the_same_and_nothing_is_touched(case_id: str) -> None:
     case = damage_case(case_id)
     with damaged_store(case) as store:
         before = snapshot(store.root)
-        outcome = foretold(store, case, kernels_python)
+        outcome = simulated(store, case, kernels_python)
         assert snapshot(store.root) == before
     assert differences(outcome, observed(case) | derived(case)) == {}

@@ -14,8 +14,8 @@ import pytest
 from fixtures import base_facts, copy_base
 from formats.commitlog import BLANK_MAGIC_CODE
 from rmqtool.broker.settings import settings_of
-from rmqtool.recovery.foretell import foretell, reading_for
 from rmqtool.recovery.outcome import Verdict
+from rmqtool.recovery.simulation import reading_for, simulate
 from rmqtool.scan import kernels_python
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check, Field
@@ -65,7 +65,7 @@ def shorten_queues(root: Path, end: int) -> None:
 
 def start(root: Path, release: str) -> Outcome:
     store = Store.open(root, config=config_of(base_facts("v533-a-clean")["config"]))
-    return foretell(store, release, settings_of(store), reading=reading_for(store, kernels_python))
+    return simulate(store, release, settings_of(store), reading=reading_for(store, kernels_python))
 
 
 @pytest.fixture

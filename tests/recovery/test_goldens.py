@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fixtures import golden_names
-from rmqtool.recovery.foretell import foretell
+from rmqtool.recovery.simulation import simulate
 from rmqtool.store.config import load_broker_conf
 from rmqtool.store.layout import Store
 
@@ -34,7 +34,7 @@ REBUILT = [
 def of(golden: Golden) -> Outcome:
     """The outcome of a start with the release that wrote the store."""
     store = Store.open(golden.path, config=load_broker_conf(golden.config_path))
-    return foretell(store, golden.release)
+    return simulate(store, golden.release)
 
 
 def bounds(golden: Golden) -> dict[tuple[str, int], tuple[int, int]]:
@@ -52,7 +52,7 @@ def bounds(golden: Golden) -> dict[tuple[str, int], tuple[int, int]]:
     return {key: value for key, value in found.items() if value[1]}
 
 
-def foretold(outcome: Outcome) -> dict[tuple[str, int], tuple[int, int]]:
+def simulated(outcome: Outcome) -> dict[tuple[str, int], tuple[int, int]]:
     return {
         (one.topic, one.queue_id): (one.min_offset, one.max_offset)
         for one in outcome.queues
@@ -71,10 +71,10 @@ def test_bounds_stay_and_a_start_is_safe(golden: Callable[[str], Golden], name: 
     if opened.kind == "api":
         assert outcome.max_physical_offset == opened.expected["maxPhyOffset"]
         assert outcome.min_physical_offset == opened.expected["minPhyOffset"]
-        assert foretold(outcome) == wanted
+        assert simulated(outcome) == wanted
     else:
         # internal topics were not asked for, and where the broker went on writing, queues have grown since
-        had = foretold(outcome)
+        had = simulated(outcome)
         grown = name.endswith(("unclean", "timer"))
         wrong = {key for key in wanted if had[key] != wanted[key] and not (grown and had[key] > wanted[key])}
         assert wrong == set()
@@ -97,4 +97,4 @@ def test_queues_are_rebuilt_from_the_whole_log(fresh_golden: Callable[[str], Gol
     outcome = of(opened)
     assert outcome.mode == "abnormal"
     assert outcome.start_segment == opened.expected["minPhyOffset"]
-    assert foretold(outcome) == bounds(opened)
+    assert simulated(outcome) == bounds(opened)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rmqtool.broker.log_walk import BudgetEndedError
-from rmqtool.recovery.foretell import foretell
 from rmqtool.recovery.lookback import LookBack
+from rmqtool.recovery.simulation import simulate
 from rmqtool.store.bytes import WINDOW_BYTES, PreadSource
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
@@ -51,7 +51,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 @pytest.mark.parametrize("release", RELEASES)
 def test_holes_are_not_read(tmp_path: Path, read: dict[str, int], release: str, clean: bool) -> None:
     store = opened(SMALL.write(tmp_path / "store", clean=clean), SMALL)
-    outcome = foretell(store, release)
+    outcome = simulate(store, release)
     assert outcome.safe_to_start is True
     assert outcome.mode == ("normal" if clean else "abnormal")
     assert len(outcome.queues) == SMALL.queues
@@ -70,7 +70,7 @@ def test_old_segments_are_read_up_to_the_allowance_youngest_first(
     store = opened(SMALL.write(tmp_path / "store", clean=True), SMALL)
     segments = [one.file for one in store.segments]
     allowance = sum(one.disk_bytes for one in segments[SMALL.segments // 2 : -1])
-    outcome = foretell(store, "5.3.3", look_back=LookBack(allowance))
+    outcome = simulate(store, "5.3.3", look_back=LookBack(allowance))
     assert outcome.not_looked_at == tuple(one.shown for one in segments[: SMALL.segments // 2])
     assert outcome.unread_by_choice
     assert outcome.safe_to_start is None
@@ -82,7 +82,7 @@ def test_a_queue_that_lost_its_end_long_ago_is_seen(tmp_path: Path) -> None:
     root = SMALL.write(tmp_path / "store", clean=True)
     victim = root / "consumequeue" / "T0003" / "2" / f"{0:020d}"
     victim.write_bytes(victim.read_bytes()[: 20 * 10].ljust(SMALL.queue_file, b"\0"))
-    outcome = foretell(opened(root, SMALL), "5.3.3")
+    outcome = simulate(opened(root, SMALL), "5.3.3")
     harmed = [one for one in outcome.queues if one.repeated]
     assert [(one.topic, one.queue_id, one.repeated) for one in harmed] == [
         ("T0003", 2, 3 * SMALL.rounds - 10)
@@ -93,16 +93,16 @@ def test_a_queue_that_lost_its_end_long_ago_is_seen(tmp_path: Path) -> None:
 def test_many_starts_read_an_old_segment_once(tmp_path: Path, read: dict[str, int]) -> None:
     store = opened(SMALL.write(tmp_path / "store", clean=True), SMALL)
     back = LookBack()
-    foretell(store, "5.3.3", look_back=back)
+    simulate(store, "5.3.3", look_back=back)
     first = next(iter(store.segments)).file.shown
     once = read[first]
-    assert foretell(store, "5.3.3", look_back=back).safe_to_start is True
+    assert simulate(store, "5.3.3", look_back=back).safe_to_start is True
     assert read[first] - once < 4096
 
 
 @pytest.mark.parametrize("steps", [0, 5, 81, 100])
 def test_time_may_end_anywhere(tmp_path: Path, steps: int) -> None:
-    from rmqtool.recovery.foretell import reading_for
+    from rmqtool.recovery.simulation import reading_for
 
     store = opened(SMALL.write(tmp_path / "store", clean=True), SMALL)
     left = iter(range(steps))
@@ -112,7 +112,7 @@ def test_time_may_end_anywhere(tmp_path: Path, steps: int) -> None:
             raise BudgetEndedError
 
     usual = reading_for(store)
-    outcome = foretell(store, "5.3.3", reading=replace(usual, advance=advance))
+    outcome = simulate(store, "5.3.3", reading=replace(usual, advance=advance))
     assert outcome.safe_to_start is None
     assert outcome.unread_by_choice
     assert outcome.not_looked_at

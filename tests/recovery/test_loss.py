@@ -8,7 +8,7 @@ import pytest
 
 from fixtures import base_facts, copy_base
 from rmqtool.broker.settings import settings_of
-from rmqtool.recovery.foretell import foretell, reading_for
+from rmqtool.recovery.simulation import reading_for, simulate
 from rmqtool.scan import kernels_python
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
@@ -30,7 +30,7 @@ def lost(root: Path) -> Loss:
     (root / "abort").touch()
     (root / "checkpoint").unlink()
     store = Store.open(root, config=config_of(base_facts("v533-a-clean")["config"]))
-    outcome = foretell(store, "5.3.3", settings_of(store), reading=reading_for(store, kernels_python))
+    outcome = simulate(store, "5.3.3", settings_of(store), reading=reading_for(store, kernels_python))
     assert outcome.loss is not None
     return outcome.loss
 

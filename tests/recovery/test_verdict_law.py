@@ -9,7 +9,7 @@ import pytest
 from fixtures import base_facts, damage_cases
 from rmqtool.recovery.outcome import Verdict
 from rmqtool.scan import kernels_python
-from tests.recovery.corpus import damaged_store, foretold
+from tests.recovery.corpus import damaged_store, simulated
 
 if TYPE_CHECKING:
     from fixtures import DamageCase
@@ -24,7 +24,7 @@ CASES = [
 
 def holds(case: DamageCase) -> bool:
     with damaged_store(case) as store:
-        outcome = foretold(store, case, kernels_python)
+        outcome = simulated(store, case, kernels_python)
     return outcome.verdict is not Verdict.SAFE or served(case, outcome)
 
 

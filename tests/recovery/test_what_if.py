@@ -1,4 +1,4 @@
-"""Scenarios foretold: the outcome is the one that the real store had once the scenario was really made."""
+"""Scenarios simulated: the outcome is the one that the real store had once the scenario was really made."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from fixtures.damage import apply_operation, copy_base
 from rmqtool.broker.settings import settings_of
 from rmqtool.check.catalogue import Severity
 from rmqtool.errors import UsageError
-from rmqtool.recovery.foretell import foretell, reading_for
 from rmqtool.recovery.scenarios import parse_scenario
+from rmqtool.recovery.simulation import reading_for, simulate
 from rmqtool.recovery.what_if import Conditions
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
@@ -92,7 +92,7 @@ def test_there_are_enough_cases() -> None:
 
 
 @pytest.mark.parametrize(("release", "cls"), CLASSES)
-def test_a_cure_is_foretold_as_the_real_store_met_it(release: str, cls: str) -> None:
+def test_a_cure_is_simulated_as_the_real_store_met_it(release: str, cls: str) -> None:
     wrong = {}
     for case in SCENARIOS:
         if (case.release, case.cls) != (release, cls):
@@ -124,7 +124,7 @@ def test_deleting_the_queues_of_a_cleanly_stopped_store_makes_one_bad_record_fat
     """Seen with 5.3.3; 4.9.8 looks at the last three segments only and deletes nothing."""
     case = damage_case("v533-rebuild-body-clean")
     with before_the_cure(case) as store:
-        as_it_is = foretell(store, "5.3.3")
+        as_it_is = simulate(store, "5.3.3")
         after = outcome_of(store, "5.3.3", "delete-consumequeue")
         with_older = outcome_of(store, "4.9.8", "delete-consumequeue")
         segments = list(store.segments)
@@ -153,7 +153,7 @@ def test_a_release_is_a_cure(damaged: Callable[[str], Path]) -> None:
 
 def test_a_second_start_finds_what_the_first_left(damaged: Callable[[str], Path]) -> None:
     store, release = opened(damaged, "v533-record-body-middle-first-abort0")
-    once, twice = foretell(store, release), outcome_of(store, release, "start-twice")
+    once, twice = simulate(store, release), outcome_of(store, release, "start-twice")
     assert once.mode == "abnormal"
     assert twice.mode == "normal"
     assert (twice.max_physical_offset, twice.deletes) == (once.max_physical_offset, once.deletes)
@@ -166,7 +166,7 @@ def test_a_second_start_finds_what_the_first_left(damaged: Callable[[str], Path]
 
 def test_what_the_first_of_two_starts_did_is_told_once(damaged: Callable[[str], Path]) -> None:
     store, release = opened(damaged, "v533-record-body-middle-first-abort0")
-    once, twice = foretell(store, release), outcome_of(store, release, "start-twice")
+    once, twice = simulate(store, release), outcome_of(store, release, "start-twice")
     told = [one.code for one in twice.consequences]
     assert {one.code for one in once.consequences if one.severity is Severity.ERROR} <= set(told)
     assert told.count("DR-MESSAGES-LOST") == 1
@@ -190,7 +190,7 @@ def test_files_may_be_named_in_any_way(damaged: Callable[[str], Path]) -> None:
     last = list(store.segments)[-1].file
     for name in (last.path, f"./{last.path}", str(last.absolute)):
         outcome = outcome_of(store, release, f"remove-file {name}")
-        assert outcome.max_physical_offset < foretell(store, release).max_physical_offset
+        assert outcome.max_physical_offset < simulate(store, release).max_physical_offset
     assert outcome_of(store, release, "remove-file commitlog").max_physical_offset == 0
 
 

@@ -43,6 +43,17 @@ def test_a_directory_in_the_place_of_a_file_is_named(fresh_golden: Any) -> None:
     assert tree(root, times=False) == before
 
 
+def test_a_fifo_in_the_place_of_the_checkpoint_is_named_and_stays(fresh_golden: Any) -> None:
+    root = fresh_golden("v533-preblank").path
+    remove(root / "checkpoint")
+    put_other(root / "checkpoint", "fifo")
+    result = rmq("recover", root, "--in-place", "--backup", root.parent / "backup", "--apply")
+    assert result.exit_code == 1
+    assert "checkpoint is a FIFO" in result.stderr
+    assert "move it away first, or write to --output; the store was not changed" in result.stderr
+    assert (root / "checkpoint").is_fifo()
+
+
 @pytest.mark.parametrize("command", ["recover", "rebuild"])
 def test_a_commitlog_that_leads_to_itself(fresh_golden: Any, command: str) -> None:
     root = fresh_golden("v533-preblank").path

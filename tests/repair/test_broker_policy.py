@@ -14,7 +14,7 @@ import pytest
 from fixtures import damage_case, damage_cases
 from rmqtool.broker.settings import settings_of
 from rmqtool.errors import UsageError
-from rmqtool.recovery.foretell import reading_for
+from rmqtool.recovery.simulation import reading_for
 from rmqtool.repair.broker.policy import plan_broker_policy
 from rmqtool.repair.disk import Disk
 from rmqtool.repair.in_place import apply_in_place

@@ -133,10 +133,11 @@ def test_the_owner_of_a_store_cannot_lead_its_copy_elsewhere(root, tmp_path, vic
     out = tmp_path / "out"
     child = os.fork()
     if child == 0:
+        os.chdir(tmp_path)  # no other user gets below pytest's directory by its path
         os.setgid(OWNER)
         os.setuid(OWNER)
         while True:
-            _swap_all(out, victim)
+            _swap_all(Path(out.name), victim)
     try:
         copy(root, out)
     finally:

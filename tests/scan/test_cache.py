@@ -62,20 +62,27 @@ def test_a_place_that_cannot_be_written_is_passed_over(
 
 
 def test_settings_in_the_current_directory_are_not_taken(tmp_path: Path) -> None:
-    """A stranger's store may be the current directory; numba would load machine code from where they say."""
+    """A stranger's store may be the current directory; numba would load machine code from where they say.
+
+    Nor is a cache in a directory that others may write, whatever names it.
+    """
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    theirs.chmod(0o777)
     (tmp_path / ".numba_config.yaml").write_text(f"cache_dir: {tmp_path}\n")
     code = (
-        "import os, rmqtool.scan.kernels, numba\n"
+        "import os, rmqtool.scan.kernels.compiler as compiler, numba\n"
         "numba.njit(lambda: 1)()\n"
-        "print(numba.config.CACHE_DIR, os.getcwd())"
+        "print(numba.config.CACHE_DIR, os.getcwd(), compiler._DIRECTORY)"
     )
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={**environment, "PYTHONPATH": str(ROOT)},
+        env={**environment, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(theirs)},
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (done.stdout.split(), done.stderr) == ([str(tmp_path)], "")
+    assert (done.stdout.split(), done.stderr) == ([str(tmp_path), "None"], "")
+    assert list(theirs.iterdir()) == []

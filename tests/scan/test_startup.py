@@ -40,7 +40,7 @@ def python(code: str, source: Path, environment: dict[str, str]) -> subprocess.C
     return subprocess.run(
         [sys.executable, "-c", code],
         cwd=source,
-        env={**environment, "PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**environment, "PYTHONPATH": str(source)},
         capture_output=True,
         text=True,
         timeout=250,
@@ -59,6 +59,14 @@ kernels.walk(log, 0, 0, log.size, 0, 3, rows, status)
 print(*status.tolist()[:3], rows[0, Field.CRC_STATE], rows[0, Field.TAGS_LENGTH])
 """
 WALKED = "1 494 2 1 1\n"
+SMALL = """
+import numpy as np
+from rmqtool.scan import kernels
+data = np.frombuffer(b"123456789" + bytes(100) + b"x", np.uint8)
+at = data.ctypes.data
+print(kernels.crc_at(at, 9), kernels.utf8_ok(at, 9), kernels.first_nonzero(data, 9))
+"""
+SMALL_ANSWER = f"{0xCBF43926 & 0x7FFFFFFF} True 109\n"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a file system that root cannot write")
@@ -73,26 +81,17 @@ def test_nowhere_to_write_a_cache(tmp_path: Path) -> None:
     for directory in {path.parent for path in before if path.is_file()}:
         (directory / "__pycache__").write_bytes(b"")
     environment = {**WITHOUT_HOME, "HOME": "/proc/none", "XDG_CACHE_HOME": "/proc/none"}
-    done = python(WALK, source, environment)
-    assert (done.returncode, done.stdout, done.stderr) == (0, WALKED, NO_CACHE_NOTE)
+    done = python(SMALL, source, environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, SMALL_ANSWER, NO_CACHE_NOTE)
     after = {path for path in source.rglob("*") if path.name != "__pycache__"}
     assert after == set(before)
-
-
-SMALL = """
-import numpy as np
-from rmqtool.scan import kernels
-data = np.frombuffer(b"123456789" + bytes(100) + b"x", np.uint8)
-at = data.ctypes.data
-print(kernels.crc_at(at, 9), kernels.utf8_ok(at, 9), kernels.first_nonzero(data, 9))
-"""
 
 
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("code", "answer"),
     [
-        pytest.param(SMALL, f"{0xCBF43926 & 0x7FFFFFFF} True 109\n", id="small kernels"),
+        pytest.param(SMALL, SMALL_ANSWER, id="small kernels"),
         pytest.param(WALK, WALKED, id="walk"),
     ],
 )
@@ -202,6 +201,6 @@ def test_nothing_is_loaded_from_a_cache_of_another_user(tmp_path: Path) -> None:
     os.chown(cache, 65534, 65534)
     environment = {**WITHOUT_HOME, "HOME": str(tmp_path), "XDG_CACHE_HOME": str(cache)}
     done = python(SAYING + SMALL, ROOT, environment)
-    assert (done.returncode, done.stdout) == (0, f"{0xCBF43926 & 0x7FFFFFFF} True 109\n")
+    assert (done.returncode, done.stdout) == (0, SMALL_ANSWER)
     assert f"compiling for this run only: another user may change {cache}" in done.stderr
     assert not list((cache / "rmqtool").iterdir())

@@ -73,6 +73,10 @@ def test_a_table_that_every_release_refuses_has_no_data() -> None:
 
 
 ODD = [
+    ("consumerOffset.json", '{"offsetTable":{"":{0:3}}}', True, True),
+    ("consumerOffset.json", '{"offsetTable":"","groupTopicMap":{}}', False, True),
+    ("lmqConsumerOffset.json", '{"offsetTable":{},"lmqOffsetTable":""}', False, True),
+    ("delayOffset.json", '{"offsetTable":""}', False, False),
     ("consumerOffset.json", '{"offsetTable":{"T@G":{0:1e30}}}', True, True),
     ("consumerOffset.json", '{"offsetTable":{"T@G":{0:1e200}}}', False, False),
     ("consumerOffset.json", '{"offsetTable":{},"groupTopicMap":{"G":null}}', True, True),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rmqtool.store.access import Access, open_source
-from rmqtool.store.patched import CUT, BadRange, PatchedSource
+from rmqtool.store.patched import CUT, BadRange, ZeroFilledSource
 from tests.disks import BLOCK, break_blocks, replace
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def test_bad_blocks(
 ) -> None:
     data = file.read_bytes()
     break_blocks(monkeypatch, {file: bad})
-    with PatchedSource(open_source(file, "pread")) as source:
+    with ZeroFilledSource(open_source(file, "pread")) as source:
         window = source.window(offset, length)
         assert window.tobytes() == patched(data, bad)[offset : offset + length]
         met = {one for one in bad if one * BLOCK < offset + length and (one + 1) * BLOCK > offset}
@@ -73,7 +73,7 @@ def _blocks(bad: BadRange) -> range:
 def test_bad_blocks_are_met_a_few_times_only(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk may take seconds over each of them."""
     failed = break_blocks(monkeypatch, {file: range(8, 16)})
-    with PatchedSource(open_source(file, "pread")) as source:
+    with ZeroFilledSource(open_source(file, "pread")) as source:
         source.window(0, BLOCKS * BLOCK)
         assert source.unreadable == [BadRange(8 * BLOCK, 16 * BLOCK, EIO)]
     assert 0 < len(failed) <= 3 * 8
@@ -82,7 +82,7 @@ def test_bad_blocks_are_met_a_few_times_only(file: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("mode", ["map", "pread"])
 def test_a_file_that_is_cut(file: Path, mode: str) -> None:
     data = file.read_bytes()
-    with PatchedSource(open_source(file, mode), len(data)) as source:  # type: ignore[arg-type]
+    with ZeroFilledSource(open_source(file, mode), len(data)) as source:  # type: ignore[arg-type]
         assert source.window(0, 10).tobytes() == data[:10]
         os.truncate(file, 3 * BLOCK)
         assert source.window(2 * BLOCK, 2 * BLOCK).tobytes() == data[2 * BLOCK : 3 * BLOCK] + bytes(BLOCK)
@@ -93,11 +93,11 @@ def test_a_file_that_is_cut(file: Path, mode: str) -> None:
 def test_a_file_that_was_cut_before_it_was_opened_or_that_nobody_reads_to_its_end(file: Path) -> None:
     data = file.read_bytes()
     os.truncate(file, BLOCK)
-    with PatchedSource(open_source(file, "pread"), len(data)) as source:
+    with ZeroFilledSource(open_source(file, "pread"), len(data)) as source:
         assert source.size == len(data)
         assert source.next_data(BLOCK) is None
         assert source.unreadable == [BadRange(BLOCK, len(data), CUT)]
-    with PatchedSource(open_source(file, "pread"), len(data)) as source:
+    with ZeroFilledSource(open_source(file, "pread"), len(data)) as source:
         source.notice_cut()
         assert source.unreadable == [BadRange(BLOCK, len(data), CUT)]
 

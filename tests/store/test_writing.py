@@ -51,11 +51,13 @@ def test_errors_name_the_directory(place: Path) -> None:
 
 def test_what_goes_may_be_deep(place: Path, tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
-    deep = place / "top"
+    inner, name = open_directory(str(place)), "top"
     for _ in range(1200):  # more than Python recurses
-        deep.mkdir()
-        (deep / "link").symlink_to(tmp_path / "kept")
-        deep /= "d"
+        os.mkdir(name, dir_fd=inner)
+        outer, inner, name = inner, os.open(name, os.O_DIRECTORY, dir_fd=inner), "d"
+        os.close(outer)
+        os.symlink(tmp_path / "kept", "link", dir_fd=inner)
+    os.close(inner)
     (tmp_path / "kept" / "file").touch()
     with Folder.open(str(place)) as folder:
         folder.remove_made("top", "d")

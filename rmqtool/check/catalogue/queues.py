@@ -9,13 +9,13 @@ ENTRIES = (
         "CQ-HOLE",
         Severity.ERROR,
         "{found} consume queue entries are zero in front of others",
-        "a broker cuts the queue here if it lies in the last three files; rmqtool recover STORE mends it",
+        "a broker cuts the queue here if it lies in the last three files; rmqtool recover STORE repairs it",
     ),
     Code(
         "CQ-INVALID",
         Severity.ERROR,
         "{found} consume queue entries have a negative offset or no size",
-        "a broker cuts the queue here if it lies in the last three files; rmqtool recover STORE mends it",
+        "a broker cuts the queue here if it lies in the last three files; rmqtool recover STORE repairs it",
     ),
     Code(
         "CQ-ORDER",
@@ -58,7 +58,7 @@ ENTRIES = (
         "CQ-DANGLING",
         Severity.ERROR,
         "{found} consume queue entries in a row point to no record",
-        "rmqtool show STORE OFFSET shows what lies there; rmqtool recover STORE mends it",
+        "rmqtool show STORE OFFSET shows what lies there; rmqtool recover STORE repairs it",
     ),
     Code(
         "CQ-EXPIRED",

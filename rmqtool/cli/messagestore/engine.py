@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from rmqtool.cli.options import StoreOptions, resolve_store
+from rmqtool.errors import NotAStoreError
 
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
@@ -99,6 +100,8 @@ def open_engine(
     try:
         with context.progress("opening"):
             return MessageStore.open(place, config=config, recovery=recovery, create=create, release=release)
+    except NotAStoreError as error:
+        raise NotAStoreError(f"{error}: rmqtool store init makes a store") from None
     finally:
         log.propagate = True
         log.removeHandler(handler)

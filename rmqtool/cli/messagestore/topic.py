@@ -15,7 +15,6 @@ from rmqtool.cli.verb import verb
 from rmqtool.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from rmqtool.messagestore.store import MessageStore
     from rmqtool.store.config_json import TopicConfig
 
 SCHEMA = "rmqtool.store-topic/1"
@@ -87,32 +86,14 @@ def command(
         if delete:
             store.topics.delete(name)
             return _answer(context, name, before, "deleted")
-        if not force and before is not None and wanted.get("read_queues", 1 << 31) < before.read_queue_nums:
-            _refuse_undrained(store, name, wanted["read_queues"])
         made = store.topics.set(
             name,
             read_queues=wanted.get("read_queues"),
             write_queues=wanted.get("write_queues"),
             perm=wanted.get("perm"),
+            force=force,
         )
     return _answer(context, name, made, "made" if before is None else "changed")
-
-
-def _refuse_undrained(store: MessageStore, topic: str, read_queues: int) -> None:
-    from rmqtool.query.groups import unconsumed_queues
-    from rmqtool.store.layout import Store
-
-    going = {
-        number: store.offsets(topic, number)
-        for of, number in store.queues()
-        if of == topic and number >= read_queues
-    }
-    left = unconsumed_queues(Store.open(store.root, config=store.config), topic, going)
-    if left:
-        numbers = f"queue {left[0]}" if len(left) == 1 else f"queues {', '.join(map(str, left))}"
-        raise UsageError(
-            f"{numbers} of topic {topic}: not all messages were consumed (--force shrinks all the same)"
-        )
 
 
 def _answer(context: Context, name: str, topic: TopicConfig | None, state: str) -> ExitCode:

@@ -60,6 +60,7 @@ class ShuffleJoin:
         self._sent = context.broadcast(self.asked)
         self._sieve = context.broadcast(self.table.sieve(self.asked.topic))
         self._few = Made(self.session, hits_schema(self.asked))
+        self._lost: DataFrame | None = None
 
     def run(self) -> list[Made]:
         """Tables of `hits_schema`."""
@@ -113,7 +114,8 @@ class ShuffleJoin:
         picked = self._near(places, self._comparing(), PROBES)
         take(self.sums, picked.notes)
         lost = picked.rows.where(f.col("kind") >= Kind.MISSING)
-        self._count(self._settled(lost, "store", "physical_offset"))
+        self._lost = self._settled(lost, "store", "physical_offset")
+        self._count(self._lost)
 
     def _compared(self, asking: Sequence[_IndexOf]) -> list[DataFrame]:
         from pyspark.sql import functions as f
@@ -133,7 +135,7 @@ class ShuffleJoin:
         picked = self._near(found.select("store", "physical_offset").distinct(), self._comparing(), PROBES)
         take(self.sums, picked.notes)
         settled = self._settled(picked.rows, "store", "physical_offset")
-        self._count(settled)
+        self._count(settled if self._lost is None else _once(settled, self._lost))
         astray = settled.where(
             (f.col("kind") == Kind.ASTRAY) | (f.col("kind") < Kind.MISSING) & ~f.col("hit")
         ).select("store", "physical_offset")
@@ -235,6 +237,15 @@ class ShuffleJoin:
         made = Made(self.session, schema)
         made.by_bucket(rows, buckets, some, ByStore(tuple(self._paths), self.options, work))
         return made
+
+
+def _once(settled: DataFrame, lost: DataFrame) -> DataFrame:
+    """Without the places of no record that are in `lost`."""
+    from pyspark.sql import functions as f
+
+    absent = f.col("kind") >= Kind.MISSING
+    place = ["store", "physical_offset"]
+    return settled.where(~absent).union(settled.where(absent).join(lost.select(*place), place, "left_anti"))
 
 
 @dataclass

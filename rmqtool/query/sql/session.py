@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from threading import Thread, current_thread
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.errors import MissingExtraError, UsageError
+from rmqtool.errors import ABANDONED, MissingExtraError, UsageError
 from rmqtool.query.sql.allowed import refuse_all_but_queries
 from rmqtool.query.sql.dataset import Lacking, small_table
 from rmqtool.store.trust import refuse_foreign_temporary
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 _BATCH_ROWS = 8192
+_PATIENCE = 0.5
+"""seconds until a call must have noticed that it was interrupted: DuckDB looks between steps only, and one
+call of a function may take minutes"""
 
 
 def _duckdb() -> Any:
@@ -74,16 +78,20 @@ class SqlSession:
         # Not in `config`: DuckDB then lets ":memory:", the name of the database, be reached as a file.
         self._database.execute("SET enable_external_access = false")
         self._database.execute("SET lock_configuration = true")
-        self._thread = ThreadPoolExecutor(1, "sql")
+        self._thread = ThreadPoolExecutor(1, "sql", lambda: self._threads.append(current_thread()))
+        self._threads: list[Thread] = []
+        self._abandoned = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._thread.shutdown()
-        self._database.close()
+        self._thread.shutdown(wait=not self._abandoned)
+        if not self._abandoned:
+            self._database.close()
         del self._database
-        self._spill.cleanup()
+        with suppress(OSError):  # an abandoned call may still write
+            self._spill.cleanup()
 
     def run(self, sql: str) -> pa.RecordBatchReader:
         """The result of one query, made while `batches` reads it; other statements are a `UsageError`."""
@@ -116,7 +124,10 @@ class SqlSession:
         except KeyboardInterrupt:
             self.lacking.interrupted.set()
             self._database.interrupt()
-            wait([future])
+            if wait([future], _PATIENCE).not_done:
+                self._abandoned = True
+                for thread in self._threads:
+                    thread.name = ABANDONED
             raise
 
     @contextmanager

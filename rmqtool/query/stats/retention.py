@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.compute as pc
 
+from rmqtool.broker.expiry import aged, reserved_until
 from rmqtool.query.groups import committed_offsets
 from rmqtool.query.stats.further_queues import COLUMNS as FURTHER
 from rmqtool.query.stats.further_queues import further_queues
@@ -29,7 +30,6 @@ Row = dict[str, Any]
 _Queue = tuple[str, int]
 
 _COLUMNS = ("topic", "queue_id", "queue_offset", "physical_offset", "store_size", "sys_flag")
-_HOUR_MS = 3_600_000
 
 
 class Needs:
@@ -120,11 +120,10 @@ def forecast(store: Store, needs: list[Row], now_millis: int) -> list[Row]:
     config = store.config or StoreConfig.model_validate({})
     segments = list(store.segments)
     rows: list[Row] = []
-    blocked = False
+    modified = [one.file.mtime_ns // 1_000_000 for one in segments]
+    free = aged(config, modified, now_millis)
     for index, one in enumerate(segments):
-        free_at = one.file.mtime_ns // 1_000_000 + config.file_reserved_time * _HOUR_MS
         last = index == len(segments) - 1
-        blocked = blocked or last or free_at > now_millis
         waiting = [
             row["group"]
             for row in needs
@@ -136,9 +135,9 @@ def forecast(store: Store, needs: list[Row], now_millis: int) -> list[Row]:
                 "segment": one.base,
                 "size": one.size,
                 "disk_bytes": one.file.disk_bytes,
-                "modified_timestamp": one.file.mtime_ns // 1_000_000,
-                "free_timestamp": None if last else free_at,
-                "free_now": not blocked,
+                "modified_timestamp": modified[index],
+                "free_timestamp": None if last else reserved_until(config, modified[index]),
+                "free_now": index < free,
                 "needed_by": waiting,
             }
         )

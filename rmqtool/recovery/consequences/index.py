@@ -14,13 +14,13 @@ from rmqtool.store.index_solver import ITEM
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rmqtool.recovery.consequences.scene import Scene
+    from rmqtool.recovery.consequences.finding_context import FindingContext
     from rmqtool.store.bytes import ByteSource
 
 _OFFSET_IN_ITEM = 4
 
 
-def index(scene: Scene) -> Iterator[Consequence]:
+def index(scene: FindingContext) -> Iterator[Consequence]:
     """Files that are dropped, and what the newest that stays says."""
     start = scene.start
     if start.plan is None or not start.settings.index_enabled:
@@ -40,7 +40,7 @@ def index(scene: Scene) -> Iterator[Consequence]:
     yield from _newest(scene)
 
 
-def _newest(scene: Scene) -> Iterator[Consequence]:
+def _newest(scene: FindingContext) -> Iterator[Consequence]:
     start = scene.start
     if not start.index.kept:
         return
@@ -56,7 +56,7 @@ def _newest(scene: Scene) -> Iterator[Consequence]:
         yield consequence("DR-INDEX-DOUBLE", newest, offset=reach)
 
 
-def _header(scene: Scene, path: str) -> Any:
+def _header(scene: FindingContext, path: str) -> Any:
     file = scene.start.store.file(path)
     if file is None or file.size < sizeof(Header):
         return None
@@ -67,7 +67,7 @@ def _header(scene: Scene, path: str) -> Any:
         return None
 
 
-def _before(scene: Scene, path: str, offset: int) -> int | None:
+def _before(scene: FindingContext, path: str, offset: int) -> int | None:
     """Items of a file for records of the log before `offset`; they are in the order of the log.
 
     None when the file has some and its geometry is not known.

@@ -14,14 +14,14 @@ from rmqtool.store.log_gone import witnesses_of_lost_log
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rmqtool.recovery.consequences.scene import Scene
+    from rmqtool.recovery.consequences.finding_context import FindingContext
 
 _DIGITS = 20
 _GREGORIAN = range(1970, 2300)
 """years that names of index files may begin with; the Thai calendar is 543 ahead"""
 
 
-def cuts(scene: Scene) -> Iterator[Consequence]:
+def cuts(scene: FindingContext) -> Iterator[Consequence]:
     """Where the log is cut, and what that costs."""
     start, loss = scene.start, scene.outcome.loss
     yield from _without_log(scene)
@@ -43,7 +43,7 @@ def cuts(scene: Scene) -> Iterator[Consequence]:
     yield from _deleted(scene, offset)
 
 
-def _without_log(scene: Scene) -> Iterator[Consequence]:
+def _without_log(scene: FindingContext) -> Iterator[Consequence]:
     start = scene.start
     gone = [path for queue in start.queues.values() for path in queue.files.deleted]
     if start.plan is None or start.loaded:
@@ -55,7 +55,7 @@ def _without_log(scene: Scene) -> Iterator[Consequence]:
         yield consequence("DR-LOG-GONE", *witnesses, evidence=", ".join(witnesses))
 
 
-def _deleted(scene: Scene, offset: int) -> Iterator[Consequence]:
+def _deleted(scene: FindingContext, offset: int) -> Iterator[Consequence]:
     start, loss = scene.start, scene.outcome.loss
     ranges = loss.ranges if loss is not None else []
     gone = {one.path: one.base for one in start.loaded if one.path in start.log.deleted}
@@ -70,7 +70,7 @@ def _deleted(scene: Scene, offset: int) -> Iterator[Consequence]:
             yield consequence(code, *paths, count=len(paths), offset=offset)
 
 
-def unnoticed(scene: Scene) -> Iterator[Consequence]:
+def unnoticed(scene: FindingContext) -> Iterator[Consequence]:
     """What lies in the log and is taken as it is."""
     start, witness = scene.start, scene.start.witness
     for first, end, beside in missing_files(start):
@@ -102,12 +102,12 @@ def unnoticed(scene: Scene) -> Iterator[Consequence]:
         )
 
 
-def _file_at(scene: Scene, offset: int) -> list[str]:
+def _file_at(scene: FindingContext, offset: int) -> list[str]:
     size = scene.start.log.size
     return [one.path for one in scene.start.loaded if one.base <= offset < one.base + size][:1]
 
 
-def dispatching(scene: Scene) -> Iterator[Consequence]:
+def dispatching(scene: FindingContext) -> Iterator[Consequence]:
     """What is handed on during the start, and what is left out for good."""
     start = scene.start
     if start.dispatched:
@@ -126,7 +126,7 @@ def dispatching(scene: Scene) -> Iterator[Consequence]:
         yield consequence("DR-DISPATCH-AHEAD", offset=start.reput.offset, end=end)
 
 
-def names(scene: Scene) -> Iterator[Consequence]:
+def names(scene: FindingContext) -> Iterator[Consequence]:
     """Names and entries that a broker takes in its own way."""
     start = scene.start
     if start.plan is None:
@@ -149,7 +149,7 @@ def names(scene: Scene) -> Iterator[Consequence]:
         yield consequence("DR-LOCALE-NAMES", *foreign, count=len(foreign))
 
 
-def _size(scene: Scene, path: str) -> int | None:
+def _size(scene: FindingContext, path: str) -> int | None:
     file = scene.start.store.file(path)
     return None if file is None else file.size
 

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rmqtool.broker.start import AnyQueue
-    from rmqtool.recovery.consequences.scene import Scene
+    from rmqtool.recovery.consequences.finding_context import FindingContext
     from rmqtool.recovery.outcome import QueueOutcome
 
 
-def harm(scene: Scene) -> Iterator[Consequence]:
+def harm(scene: FindingContext) -> Iterator[Consequence]:
     """Queue by queue what is lost, moved, hidden, or given twice."""
     start = scene.start
     for one in scene.outcome.queues:
@@ -38,7 +38,7 @@ def harm(scene: Scene) -> Iterator[Consequence]:
         yield consequence("DR-EXTENSION-CUT", path, topic=topic, queue_id=queue_id, count=count)
 
 
-def delayed(scene: Scene) -> Iterator[Consequence]:
+def delayed(scene: FindingContext) -> Iterator[Consequence]:
     """Delayed messages that recovery dispatches before it knows the delay levels.
 
     Their entries have the hash of their tags in the place of the time of delivery, which has passed then
@@ -59,7 +59,7 @@ def delayed(scene: Scene) -> Iterator[Consequence]:
             yield consequence("DR-DELAYED-AT-ONCE", queue.files.directory, **facts)
 
 
-def timers(scene: Scene) -> Iterator[Consequence]:
+def timers(scene: FindingContext) -> Iterator[Consequence]:
     """What becomes of timers where the files that know them are gone."""
     log = scene.start.timer_log
     for one in timer_harm(scene.start, log) if log is not None else ():
@@ -85,7 +85,9 @@ def _bounds(one: QueueOutcome, path: str, facts: dict[str, object]) -> Iterator[
         yield consequence("DR-SLOT-TAKEN", path, **facts, count=one.doubled)
 
 
-def _states(scene: Scene, queue: AnyQueue, path: str, facts: dict[str, object]) -> Iterator[Consequence]:
+def _states(
+    scene: FindingContext, queue: AnyQueue, path: str, facts: dict[str, object]
+) -> Iterator[Consequence]:
     start = scene.start
     end = start.log.max_offset
     if queue.wrong_offsets:

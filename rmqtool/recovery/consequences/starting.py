@@ -13,7 +13,7 @@ from rmqtool.recovery.consequences.consequence import Consequence, consequence
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rmqtool.recovery.consequences.scene import Scene
+    from rmqtool.recovery.consequences.finding_context import FindingContext
 
 CODES = {
     "file-length": "DR-REFUSE-LENGTH",
@@ -46,7 +46,7 @@ _NO_MESSAGES = {
 """harms no message"""
 
 
-def refusals(scene: Scene) -> Iterator[Consequence]:
+def refusals(scene: FindingContext) -> Iterator[Consequence]:
     """Why there is no start, and what it costs all the same."""
     outcome, start = scene.outcome, scene.start
     refusal, lock = outcome.refusal, outcome.lock
@@ -65,7 +65,7 @@ def refusals(scene: Scene) -> Iterator[Consequence]:
             yield consequence("DR-SECOND-START", *outcome.deletes, count=len(outcome.deletes))
 
 
-def recovery(scene: Scene) -> Iterator[Consequence]:
+def recovery(scene: FindingContext) -> Iterator[Consequence]:
     """Where recovery begins and why."""
     outcome, start = scene.outcome, scene.start
     lock = outcome.lock
@@ -88,7 +88,7 @@ def recovery(scene: Scene) -> Iterator[Consequence]:
             yield consequence("DR-CHECKPOINT-FUTURE", "checkpoint", until=until, latest=start.witness.latest)
 
 
-def _full_scan(scene: Scene) -> Iterator[Consequence]:
+def _full_scan(scene: FindingContext) -> Iterator[Consequence]:
     """Recovery from the first file on although there are others."""
     start, known = scene.start, scene.start.known
     last_three = start.traits.normal_start is NormalStart.LAST_THREE
@@ -105,7 +105,7 @@ def _full_scan(scene: Scene) -> Iterator[Consequence]:
     )
 
 
-def blocked(scene: Scene) -> Iterator[Consequence]:
+def blocked(scene: FindingContext) -> Iterator[Consequence]:
     """Places where the broker has to make files and cannot (`MappedFile#init`, `ConfigManager#persist`)."""
     start = scene.start
     if start.settings.dledger:
@@ -117,7 +117,7 @@ def blocked(scene: Scene) -> Iterator[Consequence]:
         yield consequence(code, path, path=path, what=what)
 
 
-def settings(scene: Scene) -> Iterator[Consequence]:
+def settings(scene: FindingContext) -> Iterator[Consequence]:
     """What the settings make of this store."""
     start, end = scene.start, scene.start.end
     if not start.settings.check_crc:

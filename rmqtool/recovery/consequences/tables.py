@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rmqtool.recovery.config_tables import ConfigOutcome
-    from rmqtool.recovery.consequences.scene import Scene
+    from rmqtool.recovery.consequences.finding_context import FindingContext
     from rmqtool.store.layout import Store
 
 _WHAT = {
@@ -34,7 +34,7 @@ _WHAT = {
 _DAMAGED = (ParseState.UNPARSABLE, ParseState.EMPTY, ParseState.UNREADABLE)
 
 
-def tables(scene: Scene) -> Iterator[Consequence]:
+def tables(scene: FindingContext) -> Iterator[Consequence]:
     """Table by table what is loaded instead of what was meant."""
     store = scene.start.store
     by_name = {
@@ -86,7 +86,7 @@ def _entries(data: dict[str, object] | None) -> int | None:
     return sum(len(held) for name, held in data.items() if isinstance(held, dict) and name != "dataVersion")
 
 
-def _no_topics(scene: Scene) -> Iterator[Consequence]:
+def _no_topics(scene: FindingContext) -> Iterator[Consequence]:
     start = scene.start
     names = ("config/topics.json", "config/topics.json.bak")
     if start.plan is None or any(start.store.file(name) is not None for name in names):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rmqtool.recovery.consequences.foreseen import worst_first
+from rmqtool.recovery.consequences.all_consequences import worst_first
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -28,15 +28,15 @@ _MESSAGE = "items of what recovery dispatches"
 
 @dataclass
 class _Parts:
-    """Takes what is written of index files, by path: position and bytes; `times` as of `DerivedFiles`."""
+    """Takes what is written of index files: the last bytes at each position; `times` as of `DerivedFiles`."""
 
-    files: dict[str, list[tuple[int, bytes]]] = field(default_factory=dict)
+    files: dict[str, dict[int, bytes]] = field(default_factory=dict)
     times: dict[str, int] = field(default_factory=dict)
 
     def write(self, path: str, size: int, position: int, data: Bytes, time: int | None = None) -> None:
         """See `build.files.FileWriter`."""
         del size
-        self.files.setdefault(path, []).append((position, bytes(data)))
+        self.files.setdefault(path, {})[position] = bytes(data)
         if time is not None:
             self.times[path] = time
 
@@ -65,8 +65,8 @@ def index_edits(start: Start, watcher: Watcher, rules: FileRules) -> Iterator[Ed
     hashes, owners = watcher.keys()
     index.put(hashes.astype(np.int32), owners.astype(np.int32), *watcher.records())
     index.close()
-    for path, pieces in parts.files.items():
-        pieces.sort()
+    for path, written in parts.files.items():
+        pieces = sorted(written.items())
         timestamp = parts.times.get(path)
         if path in index.paths:
             yield put_whole(path, _with_holes(pieces, size), "index", _MESSAGE, timestamp)

@@ -11,16 +11,16 @@ from rmqtool.broker.load import RefusedError, refused_by_wheel
 from rmqtool.broker.start import Start
 from rmqtool.broker.traits import traits_of
 from rmqtool.errors import UsageError
-from rmqtool.recovery.foretell import Foretelling
 from rmqtool.recovery.loss import measure_loss
-from rmqtool.recovery.taken import lost_parts
+from rmqtool.recovery.simulation import StartSimulation
+from rmqtool.recovery.truncation import lost_parts
 from rmqtool.repair.broker.edits import put_whole
 from rmqtool.repair.broker.index import index_edits
 from rmqtool.repair.broker.queues import queue_edits
 from rmqtool.repair.broker.watching import Watcher
 from rmqtool.repair.checkpoint import stored_values
 from rmqtool.repair.content import Inline
-from rmqtool.repair.plan import Action, Change, Cost, Edit, Planned, Told, make_planned
+from rmqtool.repair.plan import Action, Change, Cost, Edit, Planned, PlanSummary, make_planned
 from rmqtool.repair.proof import build
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.lock import LockState
@@ -78,10 +78,12 @@ def plan_broker_policy(
     edits = [one for one in edits if not _is_there(store, one)]
     folders = _folders(store, made)
     inputs = [*store.of_kind(*_READ), *(one for one in map(store.file, _STATE) if one is not None)]
-    told = Told(
+    summary = PlanSummary(
         lost=_lost(start, reading), notes=_way_out(refusal), refusal=None if refusal is None else str(refusal)
     )
-    return make_planned(command, store, release, parameters, [*folders, *edits], inputs=inputs, told=told)
+    return make_planned(
+        command, store, release, parameters, [*folders, *edits], inputs=inputs, summary=summary
+    )
 
 
 def _demand_modelled(settings: StartSettings) -> None:
@@ -99,8 +101,8 @@ def _load(
     store: Store, release: str, settings: StartSettings, reading: ReadOptions, start: Start
 ) -> Refusal | None:
     """Goes through the load; why it ends early. Files that it deleted before stay deleted."""
-    told = Foretelling(store, release, settings, reading, _FREE).refused_before()
-    refusal = told or refused_by_wheel(store, start.traits, settings)
+    before = StartSimulation(store, release, settings, reading, _FREE).refused_before()
+    refusal = before or refused_by_wheel(store, start.traits, settings)
     if refusal is not None:
         return refusal
     try:

@@ -86,7 +86,7 @@ def _on_disk(one: MappedFile, length: int) -> bytes:
 
 def _laid(one: MappedFile, low: int, units: Units, size: int, timestamp: int | None) -> Iterator[Edit]:
     """`units` from number `low` on, over an existing file or in a new one of `size` bytes."""
-    message = f"{len(units)} units from number {low} on" if len(units) else "made empty"
+    message = f"{len(units)} entries from number {low} on" if len(units) else "made empty"
     data, position = units.tobytes(), low * units.dtype.itemsize
     path = one.file.shown if one.file is not None else escape_name(one.path)
     if one.file is None:

@@ -101,7 +101,7 @@ def _of_keep(store: Store, planned: Planned, reading: ReadOptions) -> Iterator[s
         before = errors_of(store, reading, kernels)
         yield from (words for _, words in errors.beyond(before))
         yield from (
-            f"{file.shown}: units that lead to messages would move"
+            f"{file.shown}: entries that lead to messages would move"
             for file, now in light
             if not before.spoils(file) and _moved(file, now, store.segments.first_offset, comparison.last)
         )

@@ -1,4 +1,4 @@
-"""Which whole records of a store its mended log does not have as they were: found in the bytes alone.
+"""Which whole records of a store its repaired log does not have as they were: found in the bytes alone.
 
 No part of the planner has a say here. What a plan leaves as it is needs no second reading: around the changed
 bytes of a segment the source is scanned, from a record in front of them that the result has, too, to one
@@ -17,14 +17,15 @@ import numpy as np
 from rmqtool.repair.plan import Action
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import Check, CrcState, Field, Issue
+from rmqtool.scan.joined_runs import joined_runs
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.scan.torn import torn_properties
-from rmqtool.store.cut import CutSource
+from rmqtool.store.cut import TruncatedSource
 from rmqtool.store.kinds import FileKind
-from rmqtool.store.patched import PatchedSource
+from rmqtool.store.patched import ZeroFilledSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -157,6 +158,7 @@ class Comparison:
         if mine is None or theirs is None:
             return
         met = np.concatenate([np.array([self._before], np.int64), *self._inside])
+        met.sort()
         with self._open(theirs) as result, self._open(mine) as source:
             for run in self._runs(mine, source, self._before):
                 starts = run.rows[:, Field.POSITION]
@@ -192,10 +194,10 @@ class Comparison:
         scan = SegmentScan(
             source, mine.base, checks=Check.ALL, active=active, start=start, kernels=self.kernels
         )
-        return _whole(scan, mine.base)
+        return _whole(joined_runs(scan), mine.base)
 
     def _compare(self, run: Records, mine: Segment, result: ByteSource, met: Starts | None) -> None:
-        """met: where records of the result begin; None where that is not known."""
+        """met: where records of the result begin, in order; None where that is not known."""
         rows = run.rows
         self.compared += len(rows)
         starts = rows[:, Field.POSITION]
@@ -203,11 +205,13 @@ class Comparison:
         low, high = int(starts[0]), int(ends[-1])
         now = result.window(low, high - low)
         was = run.window[low - run.origin : high - run.origin]
-        differs = np.ones(was.size, np.bool_)
+        differs = np.ones(was.size + 1, np.bool_)
         differs[: now.size] = was[: now.size] != now
-        sums = np.concatenate([[0], np.cumsum(differs)])
-        is_met = np.ones(len(rows), np.bool_) if met is None else np.isin(starts, met)
-        odd = (sums[ends - low] != sums[starts - low]) | ~is_met
+        odd = np.logical_or.reduceat(differs, np.stack((starts, ends), axis=1).ravel() - low)[::2]
+        is_met = np.ones(len(rows), np.bool_)
+        if met is not None:
+            is_met = met[np.minimum(np.searchsorted(met, starts), len(met) - 1)] == starts
+            odd |= ~is_met
         for number in np.flatnonzero(odd).tolist():
             if not (is_met[number] and _same_message(run, number, result, int(starts[number]))):
                 self._note(Records(rows[number : number + 1], run.window, run.origin), mine)
@@ -243,35 +247,32 @@ def record_at(store: Store, offset: int, kernels: Kernels, access: Access) -> Re
         return None
     segment, position = found
     with _open(segment, access, _ONE) as source:
-        for run in _whole(
-            SegmentScan(
-                source, segment.base, checks=Check.CRC, start=position, kernels=kernels, batch_rows=1
-            ),
-            segment.base,
-        ):
+        scan = SegmentScan(
+            source, segment.base, checks=Check.CRC, start=position, kernels=kernels, batch_rows=1
+        )
+        for run in _whole((event for event in scan if isinstance(event, Records)), segment.base):
             own = int(run.rows[0, Field.POSITION]) == position
             return _record(run, 0, segment.base) if own else None
     return None
 
 
 def _open(segment: Segment, access: Access, step: int) -> ByteSource:
-    return CutSource(PatchedSource(segment.open(access), segment.size), segment.size, step)
+    return TruncatedSource(ZeroFilledSource(segment.open(access), segment.size), segment.size, step)
 
 
-def _whole(scan: SegmentScan, base: int) -> Iterator[Records]:
+def _whole(runs: Iterable[Records], base: int) -> Iterator[Records]:
     """Runs of whole records at their own place.
 
     One with torn properties (`CL-NUL`) is none, and one with a topic that is not UTF-8: it is in no queue.
     """
-    for event in scan:
-        if isinstance(event, Records):
-            rows = event.rows
-            own = rows[:, Field.STORED_PHYSICAL_OFFSET] == rows[:, Field.POSITION] + base
-            good = own & (rows[:, Field.CRC_STATE] != CrcState.BAD)
-            good &= (rows[:, Field.ISSUES] & int(Issue.TOPIC_UTF8)) == 0
-            good &= ~torn_properties(event)
-            if good.any():
-                yield Records(rows[good], event.window, event.origin)
+    for run in runs:
+        rows = run.rows
+        own = rows[:, Field.STORED_PHYSICAL_OFFSET] == rows[:, Field.POSITION] + base
+        good = own & (rows[:, Field.CRC_STATE] != CrcState.BAD)
+        good &= (rows[:, Field.ISSUES] & int(Issue.TOPIC_UTF8)) == 0
+        good &= ~torn_properties(run)
+        if good.any():
+            yield Records(rows[good], run.window, run.origin)
 
 
 def _changes(store: Store, edits: Sequence[Edit], near: int) -> tuple[dict[str, list[_Change]], list[str]]:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.repair.content import FromFile
-from rmqtool.repair.mend.overlay import OverlayFile, Patch
-from rmqtool.repair.mend.segments import Whole
+from rmqtool.repair.keep.overlay import OverlayFile, Patch
+from rmqtool.repair.keep.segments import Whole
 from rmqtool.repair.plan import Action
-from rmqtool.store.cut import CutSource
+from rmqtool.store.cut import TruncatedSource
 from rmqtool.store.files import StoreDirectory, StoreFile
 from rmqtool.store.kinds import role_of
 
@@ -32,7 +32,7 @@ class _CutFile(StoreFile):
         """The bytes up to the cut."""
         if self.below is None:
             raise ValueError(f"{self.shown}: a cut of nothing")
-        return CutSource(self.below.open(mode), self.size)
+        return TruncatedSource(self.below.open(mode), self.size)
 
 
 @dataclass

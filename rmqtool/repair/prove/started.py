@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rmqtool.check.catalogue import Severity
-from rmqtool.recovery.foretell import foretell
 from rmqtool.recovery.lookback import LookBack
+from rmqtool.recovery.simulation import simulate
 from rmqtool.store.lock import LockState
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def start_of(
 ) -> Outcome:
     """What a start would do. whole: with the segments in front of those that it reads."""
     back = LookBack(None if whole else 0)
-    return foretell(store, release, settings, reading=reading, lock=_NOBODY, look_back=back)
+    return simulate(store, release, settings, reading=reading, lock=_NOBODY, look_back=back)
 
 
 def harm_of(outcome: Outcome) -> dict[tuple[object, ...], str]:

@@ -62,11 +62,11 @@ class Arrangement:
         if self._borders() or self._displaced() or self._narrow():
             return True
         self.gaps = list(bridge.gaps(self.found, self.size))
-        unmet = bridge.allot(self.gaps, list(queues.holes(self.found)), self._fill.sizes)
+        unmet = bridge.allocate(self.gaps, list(queues.holes(self.found)), self._fill.sizes)
         if self._unmet(unmet):
             return True
         if len(self.found.runs) and self.found.runs[0, Run.OFFSET] < self.size:
-            bridge.allot(self.gaps, list(queues.heads(self.found)), self._fill.sizes)
+            bridge.allocate(self.gaps, list(queues.heads(self.found)), self._fill.sizes)
         return False
 
     def _leave_headers(self) -> None:

@@ -92,7 +92,7 @@ def islands(found: Found, size: int) -> list[tuple[int, int]]:
     return list(pairwise(borders))
 
 
-def allot(
+def allocate(
     open_gaps: Sequence[Gap], missing: Sequence[Hole], sizes: Callable[[int], tuple[int, int, int]]
 ) -> list[Hole]:
     """Gives every hole its placeholders, in the gaps that lie between its neighbours; what fits nowhere.

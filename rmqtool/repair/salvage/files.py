@@ -13,7 +13,7 @@ from rmqtool.repair.salvage.reading import BATCH_ROWS, RecordReader
 from rmqtool.repair.salvage.tables import Found, Run, empty, joined, merged
 from rmqtool.repair.salvage.tabulate import Tabulator
 from rmqtool.store.access import open_source
-from rmqtool.store.patched import PatchedSource
+from rmqtool.store.patched import ZeroFilledSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -41,7 +41,7 @@ class Files:
         self.sources = sources
         self.names = names
         self._how = how
-        self._open: OrderedDict[int, PatchedSource] = OrderedDict()
+        self._open: OrderedDict[int, ZeroFilledSource] = OrderedDict()
 
     def bytes_at(self, source: int, position: int, length: int) -> Bytes:
         """A copy of so many bytes of a source, which could be read before.
@@ -52,7 +52,7 @@ class Files:
         opened = self._open.get(source)
         if opened is None:
             file = self.sources[source]
-            opened = PatchedSource(open_source(file.location, self._how, name=file.path), file.size)
+            opened = ZeroFilledSource(open_source(file.location, self._how, name=file.path), file.size)
             self._open[source] = opened
             if len(self._open) > OPEN_AT_ONCE:
                 self._open.popitem(last=False)[1].close()

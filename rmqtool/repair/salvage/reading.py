@@ -11,7 +11,7 @@ from rmqtool.scan.events import Records
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Stop
 from rmqtool.scan.windows import Windows
 from rmqtool.store.access import open_source
-from rmqtool.store.patched import PatchedSource
+from rmqtool.store.patched import ZeroFilledSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ class RecordReader:
     """
 
     def __init__(self, source: Source, how: OpenMode, stop: Event | None = None) -> None:
-        self.source = PatchedSource(open_source(source.location, how, name=source.path), source.size)
+        self.source = ZeroFilledSource(open_source(source.location, how, name=source.path), source.size)
         self.at = 0
         self.kernels = choose_kernels(source.size)
         self._carve = self.kernels.carve

@@ -80,7 +80,7 @@ def settle(found: Found, files: Files) -> Settled:
     parts, gone = [alone], [none_moved()]
     for start, size in zip(starts[sizes > 1].tolist(), sizes[sizes > 1].tolist(), strict=True):
         claims = sorted(range(start, start + size), key=lambda one: rank[one], reverse=True)
-        ground = _Ground(found, files, duplicates)
+        ground = _OverlapRegion(found, files, duplicates)
         for one in claims:
             ground.claim(one)
         parts += ground.kept
@@ -121,7 +121,7 @@ def _ranks(found: Found) -> list[tuple[int, int, int, int]]:
     ]
 
 
-class _Ground:
+class _OverlapRegion:
     """A stretch of the log that several runs claim, given away one by one."""
 
     def __init__(self, found: Found, files: Files, duplicates: Ints) -> None:

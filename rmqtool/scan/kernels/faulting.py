@@ -20,7 +20,8 @@ from rmqtool.scan.kernels.compiler import callback
 from rmqtool.store import faults
 
 _ADDRESS_IN_SIGINFO = 16
-_PROTECTION = mmap.PROT_READ
+_PROTECTION = mmap.PROT_READ | mmap.PROT_WRITE
+"""what is written there is lost, and whoever wrote asks for the count"""
 _FLAGS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x10
 """0x10: MAP_FIXED, which takes the place of what is mapped there"""
 

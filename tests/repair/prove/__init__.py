@@ -1,1 +1,1 @@
-"""Tests of the mend that keeps every intact record."""
+"""Tests of the repair that keeps every intact record."""

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import random
 import struct
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from fixtures import apply_case, copy_base, damage_case, strict
+from fixtures.stores import HandmadeStore
+from formats.consumequeue import PRE_BLANK
 from rmqtool.broker.settings import settings_of
-from rmqtool.recovery.foretell import reading_for
+from rmqtool.recovery.simulation import reading_for
 from rmqtool.repair.broker.policy import plan_broker_policy
 from rmqtool.repair.checkpoint import plan_checkpoint
 from rmqtool.repair.content import Inline
-from rmqtool.repair.mend.planner import KeepOptions, keep
+from rmqtool.repair.keep.planner import KeepOptions, keep
 from rmqtool.repair.plan import Action, Change, Edit, Planned, make_planned
 from rmqtool.repair.proof import prove
 from rmqtool.repair.prove.checks import check_broker, check_checkpoint, check_keep, check_rebuild
 from rmqtool.repair.prove.evidence import Evidence
 from rmqtool.repair.prove.records import Comparison
 from rmqtool.repair.prove.result import store_with
+from rmqtool.repair.prove.started import harm_of, start_of
 from rmqtool.repair.prove.verified import errors_of
 from rmqtool.repair.rebuild import rebuild
 from rmqtool.repair.rebuild_options import RebuildOptions
@@ -59,7 +63,7 @@ def store(tmp_path: Path) -> Store:
 
 
 @pytest.fixture
-def mended(store: Store, tmp_path: Path) -> list[Edit]:
+def repaired(store: Store, tmp_path: Path) -> list[Edit]:
     (tmp_path / "work").mkdir()
     return list(keep(store, KeepOptions("5.3.3"), str(tmp_path / "work")).planned.edits)
 
@@ -72,8 +76,8 @@ def some(store: Store, number: int) -> tuple[str, int, strict.Record]:
     return last.file.path, record.offset - last.base, record
 
 
-def test_the_plan_of_a_right_planner_is_believed(store: Store, mended: list[Edit]) -> None:
-    checked = check_keep(store, plan(store, mended), ReadOptions())
+def test_the_plan_of_a_right_planner_is_believed(store: Store, repaired: list[Edit]) -> None:
+    checked = check_keep(store, plan(store, repaired), ReadOptions())
     assert (checked.proven, checked.problems, len(checked.by)) == (True, (), 3)
 
 
@@ -108,24 +112,24 @@ def cut(store: Store) -> list[Edit]:
 
 @pytest.mark.parametrize("harm", [zeroed, renumbered, swallowed, removed, cut])
 def test_a_plan_that_loses_or_moves_an_intact_record_is_not(
-    store: Store, mended: list[Edit], harm: Callable[[Store], list[Edit]]
+    store: Store, repaired: list[Edit], harm: Callable[[Store], list[Edit]]
 ) -> None:
-    checked = check_keep(store, plan(store, [*mended, *harm(store)]), ReadOptions())
+    checked = check_keep(store, plan(store, [*repaired, *harm(store)]), ReadOptions())
     assert any("intact record" in one for one in checked.problems), checked.problems
 
 
-def test_nor_one_whose_queues_are_wrong(store: Store, mended: list[Edit]) -> None:
+def test_nor_one_whose_queues_are_wrong(store: Store, repaired: list[Edit]) -> None:
     queue = next(one for one in store.queues() if one.files and one.topic and "Topic" in one.topic)
     unit = write(queue.files[0].path, 20, struct.pack(">qiq", 1, 100, 0))
-    checked = check_keep(store, plan(store, [*mended, unit]), ReadOptions())
+    checked = check_keep(store, plan(store, [*repaired, unit]), ReadOptions())
     assert checked.problems
     assert not any("intact record" in one for one in checked.problems)
 
 
-def test_nor_one_that_a_broker_cannot_start_on(store: Store, mended: list[Edit]) -> None:
+def test_nor_one_that_a_broker_cannot_start_on(store: Store, repaired: list[Edit]) -> None:
     queue = next(one for one in store.queues() if len(one.files) > 1)
     cut_short = Change(action=Action.RESIZE, path=queue.files[0].path, size=100, why="test", message="-")
-    checked = check_keep(store, plan(store, [*mended, Edit(cut_short)]), ReadOptions())
+    checked = check_keep(store, plan(store, [*repaired, Edit(cut_short)]), ReadOptions())
     assert any("refuses to start" in one for one in checked.problems)
 
 
@@ -231,3 +235,23 @@ def test_a_checkpoint_that_costs_messages_is_told(tmp_path: Path) -> None:
     late = {"physic_msg_timestamp": 1 << 45, "logics_msg_timestamp": 1 << 45}
     wrong = plan_checkpoint(store, "4.9.8", {}, proof, late)
     assert check_checkpoint(store, wrong, ReadOptions()).problems
+
+
+def test_a_blank_unit_is_no_harm_where_no_record_has_its_queue_offset(tmp_path: Path) -> None:
+    """Seed 11083: only segments in front of those that a start reads tell that it hides no message."""
+    made = HandmadeStore()
+    for number in range(200):
+        if number == 190:
+            made.log.queue_offsets["Orders", 0] += 1
+            made.queues["Orders", 0].append(PRE_BLANK)
+        made.put("Orders", b"body")
+    made.write(tmp_path / "store")
+    made.add("abort")
+    store = Store.open(made.root)
+    path = store.segments[0].file.path
+    planned = plan(store, [write(path, 8, made.read(path)[8:9])])
+    settings = settings_of(store)
+    for whole in (False, True):
+        seen = start_of(store, "5.3.3", settings, replace(ReadOptions(), given=kernels_python), whole=whole)
+        assert bool(harm_of(seen)) is not whole
+    assert check_keep(store, planned, ReadOptions()).problems == ()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fixtures import apply_case, damage_case
-from rmqtool.repair.mend.planner import KeepOptions, keep
+from rmqtool.repair.keep.planner import KeepOptions, keep
 from rmqtool.repair.plan import Action
 from rmqtool.repair.prove.result import store_with
 from rmqtool.repair.to_copy import apply_to_copy, prepare_copy
@@ -62,7 +62,7 @@ def test_a_file_is_written_and_cut(root: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "case_id", ["v533-record-body-first-last-abort0", "v498-cq-empty-last-file-missing-first-abort"]
 )
-def test_a_mended_store(case_id: str, tmp_path: Path) -> None:
+def test_a_repaired_store(case_id: str, tmp_path: Path) -> None:
     case = damage_case(case_id)
     store = Store.open(apply_case(case, tmp_path / "store"), config=config_of(dict(case.settings)))
     with tempfile.TemporaryDirectory(dir=tmp_path) as work:

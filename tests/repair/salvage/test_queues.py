@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rmqtool.repair.salvage.bridge import Gap, allot
+from rmqtool.repair.salvage.bridge import Gap, allocate
 from rmqtool.repair.salvage.queues import Hole, displaced, holes
 from rmqtool.repair.salvage.tables import Found, Piece, Run
 
@@ -50,7 +50,7 @@ def test_holes_lie_between_neighbours_of_a_queue() -> None:
 def test_the_hole_that_ends_first_is_filled_first() -> None:
     gaps = [Gap(0, 300, rolls=False, time=0), Gap(1000, 1300, rolls=False, time=0)]
     late, early = Hole(1, 0, 3, 0, 2000, 0), Hole(2, 7, 9, 0, 500, 0)
-    assert allot(gaps, [late, early], lambda _: (100, 120, 1)) == []
+    assert allocate(gaps, [late, early], lambda _: (100, 120, 1)) == []
     assert [(one.lane, one.first, one.end) for one in gaps[0].allotted] == [(2, 7, 9), (1, 0, 1)]
     assert [(one.lane, one.first, one.end) for one in gaps[1].allotted] == [(1, 1, 3)]
     assert gaps[0].room == 0 or gaps[0].room < 100
@@ -58,6 +58,6 @@ def test_the_hole_that_ends_first_is_filled_first() -> None:
 
 def test_what_does_not_fit_is_told() -> None:
     gaps = [Gap(0, 300, rolls=True, time=0)]
-    assert [one.lane for one in allot(gaps, [Hole(1, 0, 4, 0, 300, 0)], lambda _: (100, 120, 1))] == [1]
+    assert [one.lane for one in allocate(gaps, [Hole(1, 0, 4, 0, 300, 0)], lambda _: (100, 120, 1))] == [1]
     assert [(one.first, one.end, one.size) for one in gaps[0].allotted] == [(0, 2, 120)]
     assert gaps[0].room == 292 - 240

@@ -1,0 +1,339 @@
+"""Messages into an open store: checks, queue numbers, the append, the flush that is waited for, and answers.
+
+`DefaultMessageStore#asyncPutMessage`, `CommitLog#handleDiskFlush`.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from functools import partial
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rmqtool.messagestore.appending import Appender, NotAppendedError, Place
+from rmqtool.messagestore.flushing import FutureAcks
+from rmqtool.messagestore.messages import Ack, AppendContext, IllegalMessageError, Message, PutStatus
+from rmqtool.messagestore.plain import PlainPuts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from rmqtool.broker.encoder import MessageColumns
+    from rmqtool.messagestore.dispatching import Dispatching
+    from rmqtool.messagestore.flushing import Flusher
+    from rmqtool.messagestore.records import Prepared, RecordMaker
+    from rmqtool.messagestore.settings import StoreSettings
+    from rmqtool.messagestore.statistics import Statistics
+    from rmqtool.messagestore.topics import Topics
+    from rmqtool.store.config_json import TopicConfig
+
+    Ints = npt.NDArray[np.int64]
+
+_PLAIN = AppendContext()
+_ack_of: Callable[[tuple[Any, ...]], Ack] = partial(tuple.__new__, Ack)
+"""as `Ack._make`, in half the time"""
+
+
+class Writer:
+    """Puts messages into an open store.
+
+    refusal: why nothing can be stored now, None when it can; raises `StoreClosedError`.
+    """
+
+    def __init__(
+        self,
+        settings: StoreSettings,
+        maker: RecordMaker,
+        topics: Topics,
+        appender: Appender,
+        flusher: Flusher,
+        dispatching: Dispatching,
+        refusal: Callable[[], IllegalMessageError | None],
+        statistics: Statistics,
+    ) -> None:
+        self._settings, self._topics = settings, topics
+        self._maker, self._appender, self._flusher, self._dispatching = maker, appender, flusher, dispatching
+        self._plain, self._host = PlainPuts(maker, topics, appender), maker.host
+        self._sync = settings.sync_flush
+        self._futures = FutureAcks(flusher, settings.sync_flush_timeout)
+        self._refusal, self._statistics = refusal, statistics
+
+    def put(self, message: Message, context: AppendContext | None) -> Ack:
+        """See `MessageStore.put`."""
+        began = perf_counter_ns()
+        if context is None and self._refusal() is None:
+            done = self._plain.put(message)
+            if done is not None:
+                queue_id, slot, physical, end, uniq_key = done
+                self._dispatching.wake()
+                status = PutStatus.PUT_OK
+                if self._sync and not self._flusher.flush_to(end, self._settings.sync_flush_timeout):
+                    status = PutStatus.FLUSH_DISK_TIMEOUT
+                self._statistics.put(1, began)
+                return _ack_of((status, message.topic, queue_id, slot, physical, uniq_key, self._host, ""))
+        appended = self._append(message, context)
+        if isinstance(appended, Ack):
+            return appended
+        queue_id, record, place = appended
+        status = PutStatus.PUT_OK
+        if self._sync:
+            status = self._flushed(record, place.end)
+        self._statistics.put(1, began)
+        return self._ack(message, queue_id, record, place, status)
+
+    def put_async(self, message: Message, context: AppendContext | None) -> Future[Ack]:
+        """See `MessageStore.put_async`."""
+        future: Future[Ack] = Future()
+        began = perf_counter_ns()
+        appended = self._append(message, context)
+        if isinstance(appended, Ack):
+            future.set_result(appended)
+            return future
+        queue_id, record, place = appended
+        if not self._sync or not record.waits:
+            self._statistics.put(1, began)
+            future.set_result(self._ack(message, queue_id, record, place, PutStatus.PUT_OK))
+            return future
+
+        def answer(flushed: bool) -> None:
+            status = PutStatus.PUT_OK if flushed else PutStatus.FLUSH_DISK_TIMEOUT
+            self._statistics.put(1, began)
+            future.set_result(self._ack(message, queue_id, record, place, status))
+
+        self._futures.add(place.end, answer)
+        return future
+
+    def put_batch(self, messages: Iterable[Message], contexts: Sequence[AppendContext] | None) -> list[Ack]:
+        """See `MessageStore.put_batch`."""
+        began = perf_counter_ns()
+        given = list(messages)
+        if not given:
+            return []
+        try:
+            refused = self._refusal()
+            if refused is not None:
+                raise refused
+            topic = self._topic_of(given[0].topic) if contexts is None else None
+            if topic is not None and self._topics.is_batch(topic):
+                return self._put_inner(given, began)
+            todo = self._batch(given, contexts)
+        except (IllegalMessageError, NotAppendedError) as error:
+            return [self._failed(one, error.status, str(error)) for one in given]
+        return self._answers(given, todo, self._appender.append_each(todo, together=True), began)
+
+    def _put_inner(self, given: list[Message], began: int) -> list[Ack]:
+        """A batch as one record. Raises `IllegalMessageError`, `NotAppendedError`."""
+        first = self._of_one_topic(given)
+        queue_id = self._queue_of(first)
+        record, uniq_keys = self._maker.inner_batch(given)
+        place = self._appender.append(first.topic, queue_id, record)
+        self._dispatching.wake()
+        status = self._flushed(record, place.end) if self._sync else PutStatus.PUT_OK
+        self._statistics.put(len(given), began)
+        slot, physical, host = place.queue_offset, place.physical_offset, record.store_host
+        return [
+            Ack(status, first.topic, queue_id, slot + number, physical, uniq_key, host)
+            for number, uniq_key in enumerate(uniq_keys)
+        ]
+
+    def _of_one_topic(self, given: list[Message]) -> Message:
+        """The first of them. Raises `IllegalMessageError`."""
+        first = given[0]
+        if any(one.topic != first.topic for one in given):
+            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, "a batch has one topic")
+        return first
+
+    def _batch(
+        self, given: list[Message], contexts: Sequence[AppendContext] | None
+    ) -> list[tuple[str, int, Prepared]]:
+        first = self._of_one_topic(given)
+        queue_id = self._queue_of(first) if contexts is None else first.queue_id or 0
+        todo = [
+            (
+                one.topic,
+                queue_id,
+                self._maker.prepare(one, _PLAIN if contexts is None else contexts[number], batched=True),
+            )
+            for number, one in enumerate(given)
+        ]
+        size = sum(record.size for _, _, record in todo)
+        if size > self._maker.most_batch:
+            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"a batch of {size} bytes")
+        return todo
+
+    def put_many(self, messages: Iterable[Message] | pa.Table) -> list[Ack] | pa.Table:
+        """See `MessageStore.put_many`."""
+        began = perf_counter_ns()
+        if hasattr(messages, "to_batches"):
+            return self._put_table(messages, began)
+        return self._put_list(list(messages), began)
+
+    def _put_list(self, given: list[Message], began: int) -> list[Ack]:
+        if not given:
+            return []
+        refused = self._refusal()
+        acks: list[Ack | None] = [None] * len(given)
+        todo: list[tuple[str, int, Prepared]] = []
+        numbers: list[int] = []
+        for number, message in enumerate(given):
+            try:
+                if refused is not None:
+                    raise refused
+                todo.append((message.topic, self._queue_of(message), self._maker.prepare(message)))
+                numbers.append(number)
+            except IllegalMessageError as error:
+                acks[number] = self._failed(message, error.status, str(error))
+        kept = [given[number] for number in numbers]
+        stored = self._answers(kept, todo, self._appender.append_each(todo), began)
+        for number, ack in zip(numbers, stored, strict=True):
+            acks[number] = ack
+        return [ack for ack in acks if ack is not None]
+
+    def _put_table(self, table: pa.Table, began: int) -> pa.Table:
+        import pyarrow as pa
+
+        from rmqtool.messagestore.columns import (
+            ANSWER,
+            AT_ONCE,
+            answer_of,
+            batch_of,
+            check_columns,
+            messages_of,
+            table_of,
+        )
+
+        check_columns(table)
+        if self._maker.further.on and "properties" in table.column_names:
+            parts = table.to_batches(AT_ONCE)
+            acks = [self._put_list(messages_of(part), began) for part in parts]
+            return pa.Table.from_batches([table_of(one) for one in acks], ANSWER)
+        done: list[tuple[Any, Any, str]] = []
+        for part in table.to_batches(AT_ONCE):
+            batch = batch_of(part, self._maker, self._topics, self._topic_of)
+            physical, failed, _ = self._append_columns(batch.columns, batch.keys, batch.which)
+            done.append((batch, physical, failed.value))
+        status = PutStatus.PUT_OK
+        timeout = self._settings.sync_flush_timeout
+        if self._sync and done and not self._flusher.flush_to(self._appender.end, timeout):
+            status = PutStatus.FLUSH_DISK_TIMEOUT
+        self._statistics.put(sum(int((physical >= 0).sum()) for _, physical, _ in done), began)
+        answers = [answer_of(batch, physical, status.value, failed) for batch, physical, failed in done]
+        return pa.Table.from_batches(answers, ANSWER)
+
+    def put_columns(
+        self, columns: MessageColumns, keys: Sequence[tuple[str, int]], which: Ints
+    ) -> tuple[Ints, PutStatus, str]:
+        """Appends records of columns, see `Appender.append_columns`; nothing is waited for.
+
+        Physical offsets, -1 for what was not appended, and the status and reason of that.
+        """
+        began = perf_counter_ns()
+        answer = self._append_columns(columns, keys, which)
+        self._statistics.put(int((answer[0] >= 0).sum()), began)
+        return answer
+
+    def _append_columns(
+        self, columns: MessageColumns, keys: Sequence[tuple[str, int]], which: Ints
+    ) -> tuple[Ints, PutStatus, str]:
+        physical, failed, why = np.full(len(columns), -1, np.int64), PutStatus.UNKNOWN_ERROR, ""
+        refused = self._refusal()
+        if refused is not None:
+            return physical, refused.status, str(refused)
+        try:
+            _, physical = self._appender.append_columns(columns, keys, which)
+        except NotAppendedError as error:
+            failed, why = error.status, str(error)
+        self._dispatching.wake()
+        return physical, failed, why
+
+    def _answers(
+        self,
+        messages: list[Message],
+        records: list[tuple[str, int, Prepared]],
+        places: list[Place | NotAppendedError],
+        began: int,
+    ) -> list[Ack]:
+        """Answers for records that were appended together, behind one flush; began: `perf_counter_ns`."""
+        self._dispatching.wake()
+        ends = [place.end for place in places if isinstance(place, Place)]
+        status = PutStatus.PUT_OK
+        if self._sync and ends and not self._flusher.flush_to(ends[-1], self._settings.sync_flush_timeout):
+            status = PutStatus.FLUSH_DISK_TIMEOUT
+        self._statistics.put(len(ends), began)
+        return [
+            self._ack(message, queue_id, record, place, status)
+            if isinstance(place, Place)
+            else self._failed(message, place.status, str(place))
+            for message, (_, queue_id, record), place in zip(messages, records, places, strict=True)
+        ]
+
+    def _append(self, message: Message, context: AppendContext | None) -> Ack | tuple[int, Prepared, Place]:
+        try:
+            refused = self._refusal()
+            if refused is not None:
+                raise refused
+            if context is None:
+                queue_id = self._queue_of(message)
+                record = self._maker.prepare(message)
+            else:
+                queue_id = message.queue_id or 0
+                record = self._maker.prepare(message, context)
+            place = self._appender.append(message.topic, queue_id, record)
+        except (IllegalMessageError, NotAppendedError) as error:
+            return self._failed(message, error.status, str(error))
+        self._dispatching.wake()
+        return queue_id, record, place
+
+    def _topic_of(self, name: str) -> TopicConfig:
+        """The topic of a message. Raises `IllegalMessageError` for one that takes none."""
+        topic = self._topics.get(name)
+        if topic is None:
+            self._maker.topic(name)  # none is made for a name that no topic has
+            topic = self._topics.for_message(name)
+        if topic is None:
+            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"there is no topic {name}")
+        if not topic.writeable:
+            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"topic {name} is not writeable")
+        return topic
+
+    def _queue_of(self, message: Message) -> int:
+        topic = self._topic_of(message.topic)
+        if message.queue_id is None:
+            return self._topics.next_queue(topic)
+        if not 0 <= message.queue_id < topic.write_queue_nums:
+            why = f"topic {topic.name} has {topic.write_queue_nums} write queues, not {message.queue_id}"
+            raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, why)
+        return message.queue_id
+
+    def _flushed(self, record: Prepared, end: int) -> PutStatus:
+        if not record.waits:
+            self._futures.add(end, bool)
+            return PutStatus.PUT_OK
+        if self._flusher.flush_to(end, self._settings.sync_flush_timeout):
+            return PutStatus.PUT_OK
+        return PutStatus.FLUSH_DISK_TIMEOUT
+
+    def _ack(self, message: Message, queue_id: int, record: Prepared, place: Place, status: PutStatus) -> Ack:
+        slot, physical, _ = place
+        uniq_key = record.uniq_key or None
+        return Ack._make((status, message.topic, queue_id, slot, physical, uniq_key, record.store_host, ""))
+
+    def _failed(self, message: Message, status: PutStatus, why: str) -> Ack:
+        queue_id = -1 if message.queue_id is None else message.queue_id
+        return Ack(status, message.topic, queue_id, -1, -1, message.uniq_key, self._settings.host, why)
+
+    @property
+    def busy(self) -> bool:
+        """`DefaultMessageStore#isOSPageCacheBusy`."""
+        return self._appender.held_for > self._settings.busy_after
+
+    def close(self) -> None:
+        """Behind it every future has its answer, and what was being put is in the log."""
+        self._futures.close()
+        with self._appender.lock:
+            pass

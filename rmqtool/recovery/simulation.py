@@ -1,0 +1,313 @@
+"""The outcome of a start on a store, without one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rmqtool.broker.load import Refusal, RefusedError, refused_by_wheel
+from rmqtool.broker.log_walk import BudgetEndedError
+from rmqtool.broker.record_check import StopReason
+from rmqtool.broker.settings import StartSettings, settings_of
+from rmqtool.broker.start import Mode
+from rmqtool.broker.traits import is_known, traits_of
+from rmqtool.recovery.config_tables import Loads, config_outcomes
+from rmqtool.recovery.consequences.all_consequences import certain_before_reading, consequences_of
+from rmqtool.recovery.consequences.finding_context import FindingContext
+from rmqtool.recovery.existing import existing_damage
+from rmqtool.recovery.lookback import LookBack, Looked
+from rmqtool.recovery.loss import Loss, LostPart, measure_loss
+from rmqtool.recovery.matching import WrongEntries, wrong_entries, wrong_tags
+from rmqtool.recovery.observed_start import ObservedStart
+from rmqtool.recovery.outcome import Outcome, TimingDependent
+from rmqtool.recovery.queue_ends import lags, queue_outcomes
+from rmqtool.recovery.skipped_records import PassedOver, behind_fillers
+from rmqtool.recovery.timers import load_timer_log
+from rmqtool.recovery.truncation import lost_parts, truncations
+from rmqtool.scan.options import ReadOptions, data_bytes
+from rmqtool.store.access import Access
+from rmqtool.store.consumer_offsets import offsets_file
+from rmqtool.store.live import lock_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rmqtool.broker.start import StartPlan
+    from rmqtool.recovery.config_tables import ConfigOutcome
+    from rmqtool.scan.kernel_types import Kernels
+    from rmqtool.store.layout import Store
+    from rmqtool.store.lock import LockState
+
+_BROKER_TABLES = (
+    "topics.json",
+    "topicQueueMapping.json",
+    "subscriptionGroup.json",
+    "consumerFilter.json",
+    "consumerOrderInfo.json",
+)
+_LARGE_RECORD = 64 << 20
+"""bytes that not every broker's heap has to spare; records may have 4 MiB"""
+DELAY_TABLE = "delayOffset.json"
+"""loaded behind the store's recovery"""
+
+
+def reading_for(store: Store, kernels: Kernels | None = None) -> ReadOptions:
+    """The usual way to read a store at rest."""
+    return ReadOptions(Access("pread"), input_bytes=data_bytes(store.segments), given=kernels)
+
+
+def simulate(
+    store: Store,
+    release: str,
+    settings: StartSettings | None = None,
+    *,
+    reading: ReadOptions | None = None,
+    lock: LockState | None = None,
+    on_plan: Callable[[StartPlan], object] | None = None,
+    look_back: LookBack | None = None,
+) -> Outcome:
+    """What a broker of `release` does when it starts on `store`, computed from what lies there.
+
+    lock: the state of the lock file instead of probing it. on_plan: told mode, start segment and bytes to
+    scan as soon as they are known, before the log is read. look_back: how much of the files before the start
+    segment is read, which decides about queue offsets given twice; all by default. Raises `UsageError` for an
+    unknown release and the reading errors of `rmqtool.errors`.
+    """
+    return StartSimulation(store, release, settings, reading, lock).run(on_plan, look_back)
+
+
+class StartSimulation:
+    """One run. Make it, call `run` once."""
+
+    def __init__(
+        self,
+        store: Store,
+        release: str,
+        settings: StartSettings | None = None,
+        reading: ReadOptions | None = None,
+        lock: LockState | None = None,
+        *,
+        keep_units: bool = False,
+    ) -> None:
+        self.store, self.release = store, release
+        self.traits = traits_of(release)
+        self.settings = settings or settings_of(store)
+        self.reading = reading or reading_for(store)
+        self.lock = lock or lock_of(store)
+        self.start = ObservedStart(store, self.traits, self.settings, self.reading, keep_units=keep_units)
+        self.also_lost: list[LostPart] = []
+        """parts of the log that were given up before"""
+        self.config = tuple(self._config())
+        self._looked = Looked()
+        self._passed_over: tuple[PassedOver, ...] = ()
+        self._wrong: tuple[WrongEntries, ...] = ()
+        self._wrong_tags: tuple[WrongEntries, ...] = ()
+        self._unreadable: list[str] = []
+        self._by_choice = False
+        self._deletes: tuple[str, ...] = ()
+        self._loaded_max: dict[tuple[str, int], int] = {}
+        self._log_ends = (-1, 0)
+
+    def run(
+        self, on_plan: Callable[[StartPlan], object] | None = None, look_back: LookBack | None = None
+    ) -> Outcome:
+        """Goes through the start."""
+        refusal = self.refused_before() or refused_by_wheel(self.store, self.traits, self.settings)
+        if refusal is not None:
+            return self._outcome(refusal)
+        try:
+            refusal = self._refusal(on_plan)
+            loss = self._loss()
+        except BudgetEndedError:
+            return self._unfinished()
+        if self.start.end is not None:
+            # what the start itself does not read
+            back = look_back or LookBack()
+            seen = self.start.matcher.result()
+            self._looked = back.take(self.start)
+            self._by_choice = bool(self._looked.unread) and back.is_spent
+            self._passed_over = behind_fillers(self.start)
+            for found in (seen, self.start.matcher.result()):
+                self._looked.match(found)
+            whole = not self._looked.unread
+            self._wrong = wrong_entries(
+                self.start, self._looked.matches, self.start.witness.unnamed, whole=whole
+            )
+            self._wrong_tags = wrong_tags(self.start, self._looked.matches)
+        return self._outcome(refusal, loss)
+
+    def _refusal(self, on_plan: Callable[[StartPlan], object] | None) -> Refusal | None:
+        """Goes through the start itself; why it ends early."""
+        try:
+            self._steps(on_plan)
+        except RefusedError as error:
+            return error.refusal
+        return None
+
+    def _steps(self, on_plan: Callable[[StartPlan], object] | None) -> None:
+        start = self.start
+        if self.settings.dledger:
+            return
+        start.load()
+        if on_plan is not None and start.plan is not None:
+            on_plan(start.plan)
+        try:
+            start.recover()
+        finally:
+            self._after_load()
+        start.timer_log = load_timer_log(start)
+        refusal = self._refused_by_table((DELAY_TABLE,))
+        if refusal is not None:
+            raise RefusedError(refusal.code, refusal.message, refusal.path, refusal.setting)
+        if self.lock.held:
+            raise RefusedError("lock-held", "another process holds the lock: MQ already started", "lock")
+        start.catch_up()
+        if self.traits.abort_is_written and start.listing.is_directory("abort"):
+            raise RefusedError("abort-directory", "a directory of this name cannot be written to", "abort")
+
+    def _config(self) -> list[ConfigOutcome]:
+        found = config_outcomes(self.store, self.traits)
+        asked = (*_BROKER_TABLES, offsets_file(self.store), DELAY_TABLE)
+        return [
+            one
+            if one.loads is not Loads.REFUSES or one.path.rpartition("/")[2] in asked
+            else type(one)(one.path, Loads.EMPTY, True)
+            for one in found
+        ]
+
+    def refused_before(self) -> Refusal | None:
+        """Why the broker ends before it loads its store (`BrokerController#initialize`)."""
+        refusal = self._refused_by_table((*_BROKER_TABLES, offsets_file(self.store)))
+        if refusal is None and not self.settings.dledger and self.store.listing.is_directory("lock"):
+            # opened when the store is made (`DefaultMessageStore`)
+            return Refusal("lock-directory", "a directory of this name", "lock")
+        return refusal
+
+    def _refused_by_table(self, names: tuple[str, ...]) -> Refusal | None:
+        """Why the broker ends over one of these configuration files, None when it does not."""
+        for one in self.config:
+            if one.loads is Loads.REFUSES and one.path.rpartition("/")[2] in names:
+                return Refusal("config-unparsable", "neither the file nor its .bak can be parsed", one.path)
+        return None
+
+    def _after_load(self) -> None:
+        start = self.start
+        queues = start.queues.values()
+        self._log_ends = start.log.min_offset, start.log.max_offset
+        self._loaded_max = {key: queue.max_offset for key, queue in start.queues.items()}
+        every = (start.log, *(one.files for one in queues), *start.extensions.values())
+        gone = [path for files in every for path in files.deleted]
+        there = {file.path for one in queues for file in one.files.files}
+        self._deletes = tuple(sorted({*gone, *start.index.deleted} - there))
+
+    def _loss(self) -> Loss:
+        parts = self.also_lost + lost_parts(self.start)
+        loss, self._unreadable = measure_loss(parts, self._log_ends, self.reading)
+        return loss
+
+    def _unfinished(self) -> Outcome:
+        """All that is certain when the time was over before the start was gone through."""
+        start, plan = self.start, self.start.plan
+        first = start.first_file if plan is not None and start.log.files else 0
+        outcome = Outcome(
+            version=self.release,
+            mode=Mode.NORMAL if start.clean else Mode.ABNORMAL,
+            starts=None,
+            start_segment=plan.start_segment if plan else None,
+            bytes_to_scan=plan.bytes_to_scan if plan else 0,
+            index_dropped=start.index.deleted,
+            config=self.config,
+            lock=self.lock,
+            assumed_settings=self.settings.assumed,
+            not_looked_at=(*self._left_out(), *(one.path for one in start.loaded[first:]), "consumequeue"),
+            unread_by_choice=True,
+            version_known=is_known(self.release),
+        )
+        return replace(outcome, consequences=certain_before_reading(FindingContext(start, outcome)))
+
+    def _outcome(self, refusal: Refusal | None, loss: Loss | None = None) -> Outcome:
+        start, plan = self.start, self.start.plan
+        end = start.end
+        outcome = Outcome(
+            version=self.release,
+            mode=Mode.NORMAL if start.clean else Mode.ABNORMAL,
+            starts=refusal is None,
+            refusal=refusal,
+            start_segment=plan.start_segment if plan else None,
+            bytes_to_scan=plan.bytes_to_scan if plan else 0,
+            stop_offset=end.offset if end else None,
+            stop_reason=end.reason if end else None,
+            min_physical_offset=self._log_ends[0],
+            max_physical_offset=self._log_ends[1],
+            confirm_offset=start.confirm if self.traits.abort_is_written else None,
+            reput_from=start.reput.offset if start.reput else None,
+            skipped=tuple(start.reput.skipped) if start.reput else (),
+            dispatched=start.dispatched,
+            deletes=self._deletes,
+            truncates=truncations(start, self._loaded_max),
+            index_dropped=start.index.deleted,
+            queues=queue_outcomes(
+                start,
+                self._loaded_max,
+                self._looked.matches if start.end is not None and not self._looked.unread else None,
+                whole=not self._looked.unread,
+            ),
+            config=self.config,
+            lock=self.lock,
+            loss=loss or Loss(),
+            lags=lags(start),
+            assumed_settings=self.settings.assumed,
+            timing_dependent=self._timing(),
+            not_looked_at=(*self._left_out(), *self._looked.unread, *self._unreadable),
+            unread_by_choice=self._by_choice,
+            already_damaged=existing_damage(
+                start,
+                self._looked,
+                self._passed_over,
+                (*self._wrong, *self._wrong_tags),
+                self.config,
+                loss or Loss(),
+            ),
+            version_known=is_known(self.release),
+        )
+        gaps = tuple(self._looked.gaps)
+        scene = FindingContext(start, outcome, self._passed_over, gaps, self._wrong, self._wrong_tags)
+        return replace(outcome, consequences=consequences_of(scene))
+
+    def _timing(self) -> tuple[TimingDependent, ...]:
+        found = []
+        if self.lock.held:
+            found.append(
+                TimingDependent("live-store", "a process holds the store: what it still writes counts too")
+            )
+        size = self._allocated()
+        if size >= _LARGE_RECORD:
+            found.append(
+                TimingDependent(
+                    "heap",
+                    f"where recovery stops a record states {size} bytes, and the broker allocates them: "
+                    "with too small a heap it dies instead",
+                )
+            )
+        return tuple(found)
+
+    def _allocated(self) -> int:
+        """What the record at the stop states as its size, if this release takes the memory for it."""
+        end = self.start.end
+        if end is None or self.traits.record_must_fit:
+            return 0
+        stop = self.start.loaded[end.file]
+        if stop.file is None or end.reason not in {StopReason.BAD_SIZE, StopReason.BAD_FIELDS}:
+            return 0
+        with stop.file.open("pread") as source:
+            return int.from_bytes(source.window(end.offset - stop.base, 4).tobytes(), "big", signed=True)
+
+    def _left_out(self) -> tuple[str, ...]:
+        names = {
+            "dledger": self.settings.dledger,
+            "controller": self.settings.controller,
+            "consumequeue (RocksDB)": self.settings.rocksdb_queues,
+        }
+        unlisted = tuple(one.path for one in self.start.listing.unlistable())
+        used = (name for name, used in names.items() if used)
+        return (*used, *unlisted)

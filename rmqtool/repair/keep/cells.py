@@ -1,0 +1,239 @@
+"""Where in the holes the positions go that no broken record claims."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from formats.commitlog import END_FILE_MIN_BLANK_LENGTH
+from formats.crc_trailer import TRAILER_SIZE
+from rmqtool.repair.filler import SMALLEST_FILLER
+from rmqtool.repair.keep.chain import BATCH
+from rmqtool.repair.keep.first_fit import FirstFit
+from rmqtool.repair.place import Place
+from rmqtool.repair.tombstone import LONGEST_TIME, smallest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+
+    from rmqtool.repair.keep.model import Frame, Hole, QueueKey
+    from rmqtool.repair.keep.order import Missing
+    from rmqtool.repair.keep.slot_assignment import Claims
+
+
+_NONE = -1
+"""room that nothing fits into"""
+
+
+class Placed(NamedTuple):
+    """Queue positions [slot, slot + positions) that one record takes, in `need` bytes at least."""
+
+    key: QueueKey
+    slot: int
+    need: int
+    positions: int
+
+
+@dataclass
+class Cell:
+    """A part of a hole between claimed frames. frames: what may have been records in it.
+
+    placed: queue positions that it takes, in order. room: bytes that are left beside them. single: it is the
+    place of one record, as a unit of a further queue tells.
+    """
+
+    hole: Hole
+    start: int
+    end: int
+    frames: list[Frame] = field(default_factory=list)
+    placed: list[Placed] = field(default_factory=list)
+    room: int = 0
+    single: bool = False
+
+    @property
+    def length(self) -> int:
+        """Bytes."""
+        return self.end - self.start
+
+    @property
+    def closes(self) -> bool:
+        """Whether a filler at the end of the segment follows what is placed."""
+        return self.end == self.hole.placed.end
+
+
+def cells_of(hole: Hole, frames: Sequence[Frame], end: int, *, apart: bool = True) -> Iterator[Cell]:
+    """The parts of a hole, up to the physical offset `end`, that no frame claims.
+
+    apart: a frame that a unit of a further queue tells is a part by itself, where the bytes beside it can
+    be filled.
+    """
+    at, stop = hole.start, min(hole.end, end)
+    loose: list[Frame] = []
+    for frame, behind in zip(frames, _behind(frames, stop), strict=True):
+        if frame.start >= end:
+            break
+        beside = frame.start - at, behind - frame.end
+        alone = apart and _is_place(frame) and all(_fillable(hole, length) for length in beside)
+        if frame.key is None and not alone:
+            loose.append(frame)
+            continue
+        if frame.start > at:
+            yield _cell(hole, at, frame.start, loose)
+        if alone:
+            yield replace(_cell(hole, frame.start, frame.end, [frame]), single=True)
+        at, loose = frame.end, []
+    if stop > at:
+        yield _cell(hole, at, stop, loose)
+
+
+def _behind(frames: Sequence[Frame], stop: int) -> list[int]:
+    """Where behind each frame the next one begins that bounds a cell."""
+    found: list[int] = []
+    for frame in reversed(frames):
+        found.append(stop)
+        if frame.key is not None or _is_place(frame):
+            stop = min(frame.start, stop)
+    return found[::-1]
+
+
+def _is_place(frame: Frame) -> bool:
+    return frame.key is None and frame.further
+
+
+def _fillable(hole: Hole, length: int) -> bool:
+    return length == 0 or length >= smallest_filler(hole)
+
+
+def smallest_filler(hole: Hole) -> int:
+    """Bytes of the smallest record that fills a part of a hole."""
+    return SMALLEST_FILLER + (TRAILER_SIZE if hole.trailer else 0)
+
+
+def _cell(hole: Hole, start: int, end: int, loose: list[Frame]) -> Cell:
+    cell = Cell(hole, start, end, [one for one in loose if start <= one.start and one.end <= end])
+    cell.room = cell.length - (END_FILE_MIN_BLANK_LENGTH if cell.closes else 0)
+    return cell
+
+
+def allocate(claims: Claims, cells: Sequence[Cell], batches: Collection[str]) -> list[Missing]:
+    """Puts every open position into a cell; what finds no room is handed back. batches: topics.
+
+    In a batch queue one record takes as many positions as there are. What is in front of a queue's first
+    record is placed as a whole or not at all: a queue may as well begin later (`ConsumeQueue#fillPreBlank`),
+    and a record in front of blank units would be out of its order. Cells with a broken record to spare come
+    first; where that leaves positions without room, all go as far to the front as they can, those first that
+    have to end first. Either way the last ones go where units of further queues lead, whose positions then
+    have a record again.
+    """
+    gaps = [gap for key in sorted(claims.open) for gap in claims.open[key]]
+    without = _allocated(gaps, cells, batches)
+    if not without:
+        return []
+    urgent = sorted(gaps, key=lambda gap: (gap.high, gap.low))
+    least = _allocated(urgent, cells, batches, close=True)
+    if sum(one.count for one in least) < sum(one.count for one in without):
+        return least
+    return _allocated(gaps, cells, batches)
+
+
+def _allocated(
+    gaps: Sequence[Missing], cells: Sequence[Cell], batches: Collection[str], *, close: bool = False
+) -> list[Missing]:
+    """One try, from empty cells on."""
+    for cell in cells:
+        cell.room += sum(one.need for one in cell.placed)
+        cell.placed.clear()
+    allotment = _Allotment(cells, close=close)
+    left = (allotment.put(gap, BATCH if gap.key[0] in batches else 1) for gap in gaps)
+    return [one for one in left if one is not None]
+
+
+class _Allotment:
+    """Room that cells have, those with a broken record to spare in front; close: all alike.
+
+    singles: numbers of the free cells that are the place of one record.
+    """
+
+    def __init__(self, cells: Sequence[Cell], *, close: bool) -> None:
+        self._cells = cells
+        self._starts = [cell.start for cell in cells]
+        self._kinds = (_any,) if close else (_spare, _any)
+        self._rooms = [
+            {trailer: FirstFit(self._in(trailer, kind)) for trailer in (False, True)} for kind in self._kinds
+        ]
+        self._singles = [number for number, cell in enumerate(cells) if cell.single]
+
+    def _in(self, trailer: bool, kind: Callable[[Cell], bool]) -> list[int]:
+        return [cell.room if cell.hole.trailer is trailer and kind(cell) else _NONE for cell in self._cells]
+
+    def put(self, gap: Missing, most: int) -> Missing | None:
+        """Cells for the positions of a gap, `most` in one record; those from the first without room on."""
+        low, taken = gap.low, list[int]()
+        for slot in range(gap.first, gap.last + 1, most):
+            count = min(gap.last + 1 - slot, most)
+            batch_size = count if most > 1 else None
+            place = Place(gap.key[0], gap.key[1], slot, 0, LONGEST_TIME, batch_size=batch_size)
+            needs = smallest(place), smallest(place, crc_trailer=True)
+            records = -(-(gap.last + 1 - slot) // most)
+            number = self._cell_for(needs, bisect_left(self._starts, low), gap.high, records)
+            if number is None and gap.first == 0:
+                for one in reversed(taken):
+                    self._give_back(one)
+                return gap
+            if number is None:
+                return type(gap)(gap.key, slot, gap.last, low, gap.high)
+            cell = self._cells[number]
+            self._take(number, Placed(gap.key, slot, needs[cell.hole.trailer], count))
+            taken.append(number)
+            low = cell.start
+        return None
+
+    def _take(self, number: int, placed: Placed) -> None:
+        cell = self._cells[number]
+        if cell.single:
+            del self._singles[bisect_left(self._singles, number)]
+        cell.placed.append(placed)
+        cell.room -= placed.need
+        self._changed(number, cell)
+
+    def _give_back(self, number: int) -> None:
+        cell = self._cells[number]
+        if cell.single:
+            insort(self._singles, number)
+        cell.room += cell.placed.pop().need
+        self._changed(number, cell)
+
+    def _changed(self, number: int, cell: Cell) -> None:
+        full = cell.single and bool(cell.placed)
+        for kind, rooms in zip(self._kinds, self._rooms, strict=True):
+            rooms[cell.hole.trailer].put(number, cell.room if kind(cell) and not full else _NONE)
+
+    def _cell_for(self, needs: tuple[int, int], first: int, high: int, records: int) -> int | None:
+        """The first cell of those that come first, else of the others.
+
+        needs: bytes without and with a `__CRC32#` property. records: how many there are to place, this one
+        and those behind it.
+        """
+        single = bisect_left(self._singles, first)
+        within = bisect_left(self._singles, bisect_left(self._starts, high)) - single
+        if 0 < records <= within:
+            number = self._singles[single]
+            if self._cells[number].room >= needs[self._cells[number].hole.trailer]:
+                return number
+        for rooms in self._rooms:
+            found = [rooms[trailer].first(first, needs[trailer]) for trailer in (False, True)]
+            number = min((one for one in found if one is not None), default=len(self._cells))
+            if number < len(self._cells) and self._starts[number] < high:
+                return number
+        return None
+
+
+def _any(cell: Cell) -> bool:
+    del cell
+    return True
+
+
+def _spare(cell: Cell) -> bool:
+    """Whether it has a broken record to spare."""
+    return len(cell.placed) < len(cell.frames)

@@ -1,0 +1,180 @@
+"""Light queues whose units lie at other queue offsets than their records state.
+
+A broker appends a unit of a further queue behind the last one, whatever the record states
+(`ConsumeQueue#putMessagePositionInfo`). Since 5.2 prepared and rolled back records take an offset there too,
+and get no unit (`LmqDispatch#updateLmqOffsets`): up to the next start, which counts units, all records behind
+them state more than that. What consumers know is the place of the unit, so it counts.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rmqtool.check.queue_files import OpenFiles
+from rmqtool.repair.keep.frames import queues_there
+from rmqtool.store.access import Access
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from rmqtool.check.queue_files import QueueUnits
+    from rmqtool.repair.keep.model import QueueKey, Run, Survey
+    from rmqtool.repair.keep.order import Room
+    from rmqtool.store.layout import Store
+
+    Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """By how much records state more than the place of their unit.
+
+    by_queue: physical offsets, ascending, and the difference from each of them on. blank: physical offsets of
+    records whose units lie behind blank ones, for which the log has no room, and how many these are. untold:
+    by queue the physical offset from which on nothing tells places: records skip offsets without a hole, and
+    no unit says how many of those that they skip at a hole had units.
+    """
+
+    by_queue: dict[QueueKey, tuple[list[int], list[int]]] = field(default_factory=dict)
+    blank: dict[QueueKey, dict[int, int]] = field(default_factory=dict)
+    untold: dict[QueueKey, int] = field(default_factory=dict)
+
+    def at(self, key: QueueKey, offset: int) -> int:
+        """Of a record of the queue at a physical offset."""
+        starts, found = self.by_queue.get(key, ((), ()))
+        return found[max(bisect_right(starts, offset) - 1, 0)] if found else 0
+
+    def of(self, key: QueueKey, offsets: Ints) -> Ints:
+        """Of many records."""
+        starts, found = self.by_queue[key]
+        at = np.maximum(np.searchsorted(np.array(starts, np.int64), offsets, "right") - 1, 0)
+        return np.array(found, np.int64)[at]
+
+    def tell(self, key: QueueKey, offset: int, by: int) -> None:
+        """What the unit of a record says that is in no run, of a queue whose units count."""
+        starts, found = self.by_queue.get(key, ([], []))
+        at = bisect_right(starts, offset)
+        if starts and by >= 0 and by != self.at(key, offset):
+            starts.insert(at, offset)
+            found.insert(at, by)
+
+
+def by_units(store: Store, survey: Survey, room: Room) -> Ahead:
+    """Where units tell so, `Survey.light` becomes what they count. room: of the survey's holes."""
+    found = Ahead()
+    stated: dict[QueueKey, tuple[list[Run], list[int | None]]] = {
+        key: (runs, [None] * len(runs)) for key, runs in survey.light.items() if key not in survey.runs
+    }
+    files = OpenFiles(Access("pread"))
+    try:
+        for key, queue in queues_there(store, files):
+            runs = [] if key in survey.runs or queue.batch else survey.light.get(key, [])
+            told = _stated_ahead(queue, runs) if runs and queue.files else []
+            if told:
+                stated[key] = runs, told
+            if blank := _blank(told, runs, room):
+                found.blank[key] = blank
+            ahead = _ahead(told, runs, room)
+            if ahead is not None and any(ahead):
+                found.by_queue[key] = [one.start for one in runs], ahead
+                survey.light[key] = [_moved(one, -by) for one, by in zip(runs, ahead, strict=True)]
+    finally:
+        files.close()
+    begins = bool(survey.segments) and survey.segments[0].base == 0
+    for key, (runs, told) in stated.items():
+        if (offset := _untold(told, runs, room, begins=begins)) is not None:
+            found.untold[key] = offset
+    return found
+
+
+def _moved(run: Run, by: int) -> Run:
+    return replace(run, first=run.first + by, last=run.last + by)
+
+
+def _blank(told: Sequence[int | None], runs: Sequence[Run], room: Room) -> dict[int, int]:
+    """Positions between units of neighbouring runs for which the log has no room, by the run behind them."""
+    return {
+        b.start: b.first - a.last - 1
+        for (a, b), (left, right) in zip(pairwise(runs), pairwise(told), strict=True)
+        if left is not None and left == right and b.first > a.last + 1 and not room.between(a.end, b.start)
+    }
+
+
+def _untold(told: Sequence[int | None], runs: Sequence[Run], room: Room, *, begins: bool) -> int | None:
+    """Of `Ahead.untold`. begins: the log has its first byte."""
+    ends = [(0, -1) if begins else (run.start, run.first - 1) for run in runs[:1]]
+    ends += [(run.end, run.last) for run in runs[:-1]]
+    skips = [
+        None if run.first <= last + 1 else room.between(end, run.start) > 0
+        for (end, last), run in zip(ends, runs, strict=True)
+    ]
+    if False not in skips:
+        return None
+    behind = max((number for number, by in enumerate(told) if by is not None), default=-1)
+    return next(
+        (run.start for number, run in enumerate(runs) if number > behind and skips[number]),
+        None,
+    )
+
+
+def _ahead(told: Sequence[int | None], runs: Sequence[Run], room: Room) -> list[int] | None:
+    """By how much each run states more; None where units say nothing, or nothing that can be."""
+    known = next((number for number, by in enumerate(told) if by is not None), None)
+    if known is None:
+        return None
+    # offsets that no hole has room for were taken by records without a unit
+    steps = [0 if room.between(a.end, b.start) else b.first - a.last - 1 for a, b in pairwise(runs)]
+    ahead = [by or 0 for by in told]
+    for number in range(known - 1, -1, -1):
+        ahead[number] = ahead[number + 1] - steps[number]
+    for number in range(known + 1, len(runs)):
+        if told[number] is None:
+            ahead[number] = ahead[number - 1] + steps[number - 1]
+    moved = [_moved(run, -by) for run, by in zip(runs, ahead, strict=True)]
+    if min(ahead) < 0 or moved[0].first < 0 or any(a.last >= b.first for a, b in pairwise(moved)):
+        return None
+    return ahead
+
+
+def _stated_ahead(queue: QueueUnits, runs: Sequence[Run]) -> list[int | None]:
+    """What the units of each run's first and last record say, if they agree as far as they are there."""
+    slots = _slots(queue, runs)
+    told: list[int | None] = []
+    absent: list[tuple[int, int]] = []
+    for number, run in enumerate(runs):
+        ends = {run.start: run.first, run.last_start: run.last}
+        ways = {stated - slots[at] for at, stated in ends.items() if at in slots}
+        told.append(ways.pop() if len(ways) == 1 else None)
+        if (by := told[-1]) is not None:
+            absent += [(number, stated - by) for at, stated in ends.items() if at not in slots]
+    if absent:
+        there = queue.gather(np.array([slot for _, slot in absent], np.int64))[0] >= 0
+        for (number, _), others in zip(absent, there.tolist(), strict=True):
+            if others:
+                told[number] = None
+    return told
+
+
+def _slots(queue: QueueUnits, runs: Sequence[Run]) -> dict[int, int]:
+    """Places of the units of first and last records, by physical offset; of no record with two units."""
+    sizes = {run.start: run.first_end - run.start for run in runs}
+    sizes |= {run.last_start: run.end - run.last_start for run in runs}
+    wanted = np.array(sorted(sizes), np.int64)
+    found: dict[int, int] = {}
+    twice: set[int] = set()
+    for number in range(len(queue.files)):
+        for low, units in queue.parts(number):
+            offsets = units["physical_offset"].astype(np.int64)
+            for k in np.flatnonzero(np.isin(offsets, wanted)).tolist():
+                offset = int(offsets[k])
+                if int(units["size"][k]) == sizes[offset]:
+                    twice |= {offset} & found.keys()
+                    found[offset] = queue.first_slot(number) + low + k
+    return {offset: slot for offset, slot in found.items() if offset not in twice}

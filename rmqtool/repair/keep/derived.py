@@ -1,0 +1,272 @@
+"""Consume queues and index of the repaired log, held against those that lie there."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from formats.index import Header
+from formats.primitives import sizeof
+from rmqtool.broker.file_rules import rules_of
+from rmqtool.broker.index_files import IndexFiles, IndexNames
+from rmqtool.build.builder import Builder, QueueBuilder
+from rmqtool.build.files import DerivedFiles
+from rmqtool.build.log import build_log
+from rmqtool.build.queues import Queues
+from rmqtool.check.findings import Severity
+from rmqtool.check.index import IndexCheck
+from rmqtool.check.index import LogRange as IndexedLog
+from rmqtool.check.index_keys import keys_of
+from rmqtool.check.ranges import Ranges
+from rmqtool.recovery.queue_ends import is_somebodys
+from rmqtool.repair.content import FromFile
+from rmqtool.repair.keep.batch_files import BatchRepair
+from rmqtool.repair.keep.extension import ExtensionRepair
+from rmqtool.repair.keep.queues import QueueRepair
+from rmqtool.repair.plan import Action, Change, Edit
+from rmqtool.repair.same_bytes import same_bytes
+from rmqtool.scan.events import Gap, Records, Unreadable
+from rmqtool.scan.fields import Column
+from rmqtool.scan.options import ReadOptions
+from rmqtool.scan.reader import LogReader
+from rmqtool.store.kinds import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from rmqtool.broker.file_rules import FileRules
+    from rmqtool.broker.queue_records import QueueRecords
+    from rmqtool.check.index_keys import Keys
+    from rmqtool.repair.keep.counted import Ahead
+    from rmqtool.scan.kernel_types import Hashes, Kernels
+    from rmqtool.store.access import Access
+    from rmqtool.store.layout import Store
+    from rmqtool.store.segments import Segment
+
+    Key = tuple[str, int]
+    Ints = npt.NDArray[np.int64]
+
+
+@dataclass
+class Derived:
+    """Changes to derived files. full_index_timestamp: end time (ms) of the last index file that is full."""
+
+    edits: list[Edit] = field(default_factory=list)
+    full_index_timestamp: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run of records and their keys."""
+
+    records: Records
+    keys: Keys
+
+    @classmethod
+    def of(cls, hashing: Hashes, segment: Segment, found: Records) -> _Run:
+        """Takes the rows, which are overwritten when the scan goes on."""
+        records = Records(found.rows.copy(), found.window, found.origin)
+        return cls(records, keys_of(hashing, records, segment.base))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory, about."""
+        return self.records.rows.nbytes + self.records.window.nbytes + self.keys.nbytes
+
+
+@dataclass(frozen=True)
+class DerivedRepair:
+    """Make it for one store, call `repair` once.
+
+    store: with the repaired log. end: of that log. left: queues that stay as they are. blanks: how many
+    positions queues miss for good. ahead: light queues whose units count. files: whether queue files are
+    built. work: an empty directory for what is built.
+    """
+
+    store: Store
+    release: str
+    end: int
+    left: frozenset[Key]
+    blanks: Mapping[Key, int]
+    ahead: Ahead
+    files: bool
+    kernels: Kernels
+    work: str
+    access: Access
+    jobs: int = 1
+    advance: Callable[[int], object] | None = None
+
+    def repair(self) -> Derived:
+        """Builds queues and compares, checks the index and builds it anew where it is not right."""
+        store = self.store
+        rules = replace(rules_of(store, self.release), extension=False)
+        made = Derived()
+        queues_in = Path(self.work) / "queues"
+        queues_in.mkdir()
+        files = DerivedFiles(queues_in, flat=True)
+        queues = _Placed(Queues(rules, files, self.kernels), self.blanks, self.ahead)
+        builder = QueueBuilder(rules, files, self.kernels, _wanted(store), queues)
+        sound = self._read(store, builder if self.files else None)
+        if not self.files:
+            made.notes.append("the consume queues are in RocksDB: they are left to the broker")
+        else:
+            made.edits += self._queues(store, rules, files, queues.made)
+        if store.config is None or store.config.message_index_enable:
+            made.edits += [] if sound else self._index(store, rules)
+        made.full_index_timestamp = _full_index(store, made.edits)
+        made.edits = _with_directories(store, _once(made.edits))
+        return made
+
+    def _queues(self, store: Store, rules: FileRules, files: DerivedFiles, made: Queues) -> Iterator[Edit]:
+        """Where units may point depends on what stays of extension files, and the other way round."""
+        first, built = store.segments.first_offset, made.built()
+        with ExtensionRepair(store, rules.extension_size) as extension:
+            size = rules.consume_queue_size
+            mender = QueueRepair(store, files, size, first, built, self.left, extension.lookup)
+            yield from mender.edits()
+            yield from extension.edits(mender.highest)
+        yield from BatchRepair(store, files, rules.batch_queue_size, first, built, self.left).edits()
+
+    def _read(self, store: Store, builder: QueueBuilder | None) -> bool:
+        """One pass over the log: units are built, items compared. Whether the index is right."""
+        access = self.access
+        # A repaired index lags behind nothing, and belongs to whatever becomes a store.
+        index = IndexCheck(store, self.kernels, access, unclean=False, complete=True)
+        hashing = self.kernels.hashes
+        log = LogReader(
+            store.segments,
+            ReadOptions(access, self.jobs, advance=self.advance),
+            self.kernels,
+            lambda one: partial(_Run.of, hashing, one),
+            false_blanks=True,
+        )
+        wrong = False
+        for segment, event in log.events():
+            if isinstance(event, _Run):
+                if builder is not None:
+                    builder.take(event.records, segment.base)
+                wrong |= any(_counts(one) for one in index.match(event.keys))
+            elif isinstance(event, Gap | Unreadable) and builder is not None:
+                builder.damage(event.length)
+        if builder is not None:
+            builder.flush()
+        known = IndexedLog(store.segments.first_offset, self.end) if len(store.segments) else None
+        wrong |= any(_counts(one) for one in index.finish(known, Ranges()))
+        odd = any(one.size == 0 for one in store.index_files())
+        return not wrong and not odd
+
+    def _index(self, store: Store, rules: FileRules) -> Iterator[Edit]:
+        """The whole index anew; the names of the files that are replaced are kept."""
+        place = Path(self.work) / "index-files"
+        place.mkdir()
+        files = DerivedFiles(place, flat=True)
+        names = [one.name for one in store.index_files() if one.name.isascii() and len(one.name) == 17]
+        index = IndexFiles(rules, files, self.kernels, IndexNames(names).next_name)
+        build_log(
+            store.segments,
+            Builder(None, index),
+            self.kernels,
+            ReadOptions(self.access, self.jobs, advance=self.advance),
+        )
+        for path in sorted(files.times):
+            built = files.place(path)
+            size = built.stat().st_size
+            if same_bytes(built, store.file(path)):
+                continue
+            time = files.times[path]
+            change = Change(
+                action=Action.PUT,
+                path=path,
+                length=size,
+                size=size,
+                mtime_ns=None if not time or time < 0 else time * 1_000_000,
+                why="index",
+                message=f"{path} is rebuilt from the log",
+            )
+            yield Edit(change, FromFile(os.fspath(built), 0, size, movable=True))
+        for file in store.index_files():
+            if file.path not in files.times and file.regular:
+                message = f"{file.shown}: what it would hold is in the files built anew"
+                yield Edit(Change(action=Action.REMOVE, path=file.shown, why="index", message=message))
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """Queues in which positions that no record of the log has stay free, so many in each.
+
+    ahead: those in which records lie in front of what they state.
+    """
+
+    made: Queues
+    blanks: Mapping[Key, int]
+    ahead: Ahead
+
+    def append(self, key: Key, run: QueueRecords, lost: int) -> None:
+        """See `ConsumeQueue.append`."""
+        if key in self.ahead.by_queue and run.counts is None:
+            columns = run.columns.copy()
+            columns[Column.SLOT] -= self.ahead.of(key, columns[Column.OFFSET])
+            run = replace(run, columns=columns)
+        self.made.append(key, run, lost + self.blanks.get(key, 0))
+
+
+def _wanted(store: Store) -> Callable[[str, int], bool]:
+    """Queues of topics that were deleted are not made anew."""
+    kinds = FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE
+    there = {(one.topic, one.queue_id) for kind in kinds for one in store.queues(kind)}
+    return lambda topic, queue_id: is_somebodys(store.topics, topic) or (topic, queue_id) in there
+
+
+def _full_index(store: Store, edits: list[Edit]) -> int:
+    """`indexMsgTimestamp`: the end time of the newest file but the last (`IndexService`)."""
+    changed = {edit.change.path: edit for edit in edits if edit.change.path.startswith("index/")}
+    names = {one.path for one in store.index_files()} | set(changed)
+    left = sorted(name for name in names if name not in changed or changed[name].change.action is Action.PUT)
+    if len(left) < 2:
+        return 0
+    edit, file = changed.get(left[-2]), store.file(left[-2])
+    if edit is not None and isinstance(edit.content, FromFile):
+        with open(edit.content.path, "rb") as built:
+            return int(Header.parse(built.read(sizeof(Header))).end_timestamp)
+    if file is None:
+        return 0
+    with file.open("pread") as source:
+        return int(Header.parse(source.window(0, sizeof(Header)).tobytes()).end_timestamp)
+
+
+def _counts(one: Any) -> bool:
+    return one.severity is not Severity.NOTE
+
+
+def _once(edits: list[Edit]) -> list[Edit]:
+    """A file that is replaced as a whole is not removed before."""
+    put = {edit.change.path for edit in edits if edit.change.action is Action.PUT}
+    return [one for one in edits if one.change.action is not Action.REMOVE or one.change.path not in put]
+
+
+def _with_directories(store: Store, edits: list[Edit]) -> list[Edit]:
+    """The directories that new files need, in front of them."""
+    known = {one.path for one in store.directories}
+    made: list[Edit] = []
+    for edit in edits:
+        if edit.change.action is Action.PUT:
+            parts = edit.change.path.split("/")[:-1]
+            for count in range(1, len(parts) + 1):
+                path = "/".join(parts[:count])
+                if path not in known:
+                    known.add(path)
+                    message = f"{path} is missing"
+                    made.append(
+                        Edit(
+                            Change(action=Action.MAKE_DIRECTORY, path=path, why="directory", message=message)
+                        )
+                    )
+        made.append(edit)
+    return made

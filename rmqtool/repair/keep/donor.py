@@ -1,0 +1,115 @@
+"""Replicas as donors: where the log has a hole, the same range of another store, if it is valid there."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rmqtool.repair.keep.overlay import Patch, chunks_of
+from rmqtool.repair.keep.survey import intact
+from rmqtool.scan.events import Blank, Records
+from rmqtool.scan.fields import Field
+from rmqtool.scan.segment import SegmentScan
+from rmqtool.store.patched import ZeroFilledSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rmqtool.repair.keep.logbytes import LogBytes
+    from rmqtool.repair.keep.model import Hole
+    from rmqtool.scan.kernel_types import Kernels
+    from rmqtool.store.access import OpenMode
+    from rmqtool.store.files import StoreFile
+    from rmqtool.store.layout import Store
+    from rmqtool.store.segments import Segment
+
+
+@dataclass(frozen=True, slots=True)
+class FromDonor:
+    """A range of a segment of another store."""
+
+    file: StoreFile
+    position: int
+    size: int
+
+    def read(self, position: int, length: int) -> bytes:
+        """See `Readable.read`."""
+        with self.file.open("pread") as source:
+            return source.window(self.position + position, length).tobytes()
+
+    def chunks(self) -> Iterator[bytes | memoryview]:
+        """See `Content.chunks`."""
+        return chunks_of(self)
+
+
+@dataclass(frozen=True, slots=True)
+class DonorRange:
+    """Bytes for a hole. records: in it."""
+
+    hole: Hole
+    patch: Patch
+    records: int
+    donor: str
+
+
+@dataclass(frozen=True)
+class Donors:
+    """Other stores, asked in their order."""
+
+    stores: Sequence[Store]
+    kernels: Kernels
+    mode: OpenMode
+
+    def donated_ranges(self, holes: Sequence[Hole], log: LogBytes) -> list[DonorRange]:
+        """What they have for these holes."""
+        found = []
+        for hole in holes:
+            donated = next((one for store in self.stores if (one := self._of(store, hole, log))), None)
+            if donated is not None:
+                found.append(donated)
+        return found
+
+    def _of(self, store: Store, hole: Hole, log: LogBytes) -> DonorRange | None:
+        located = store.segments.locate(hole.start)
+        if located is None:
+            return None
+        segment, position = located
+        with ExitStack() as stack:
+            source = stack.enter_context(ZeroFilledSource(segment.open(self.mode)))
+            if hole.before is not None and not self._same_before(source, segment, hole, log):
+                return None
+            end, count = self._valid(source, segment, position, hole.end - segment.base)
+        whole = end == hole.end - segment.base
+        if not count or not (whole or hole.behind is None):
+            return None
+        content = FromDonor(segment.file, position, end - position)
+        return DonorRange(hole, Patch(hole.start - hole.placed.base, content), count, str(store.given))
+
+    @staticmethod
+    def _same_before(source: ZeroFilledSource, segment: Segment, hole: Hole, log: LogBytes) -> bool:
+        """Whether the donor has the same record in front of the hole: it went through the same writes."""
+        if hole.before is None or hole.before < segment.base:
+            return True
+        length = hole.start - hole.before
+        theirs = source.window(hole.before - segment.base, length).tobytes()
+        return theirs == log.read(hole.before, length)
+
+    def _valid(self, source: ZeroFilledSource, segment: Segment, start: int, stop: int) -> tuple[int, int]:
+        """Where records that are right follow each other up to, at most to `stop`, and how many they are."""
+        scan = SegmentScan(source, segment.base, start=start, kernels=self.kernels)
+        at, count = start, 0
+        for event in scan:
+            if isinstance(event, Blank) and event.position == at and stop >= event.position + event.length:
+                return event.position + event.length, max(count, 1)
+            if not isinstance(event, Records):
+                break
+            good = intact(event.rows)
+            for row, fine in zip(event.rows, good.tolist(), strict=True):
+                end = int(row[Field.POSITION] + row[Field.STORE_SIZE])
+                if not fine or row[Field.POSITION] != at or end > stop:
+                    return at, count
+                at, count = end, count + 1
+            if at == stop:
+                break
+        return at, count

@@ -1,0 +1,312 @@
+"""What is written into a hole: restored records, tombstones, fillers, and the blank at a segment's end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from formats import properties as props
+from formats.commitlog import END_FILE_MIN_BLANK_LENGTH, MAX_PROPERTIES_LENGTH, Blank, SysFlag
+from formats.properties import decode_pairs, is_lossless
+from rmqtool.errors import ExitCode, RmqtoolError
+from rmqtool.repair.filler import filler, split
+from rmqtool.repair.keep.cells import Cell, smallest_filler
+from rmqtool.repair.keep.light import pairs_of, without_further
+from rmqtool.repair.keep.listed import Listed
+from rmqtool.repair.keep.restore import padded, restored
+from rmqtool.repair.keep.slot_assignment import batch_count
+from rmqtool.repair.keep.tiles import Tiles
+from rmqtool.repair.keep.tombstone_template import TombstoneTemplates
+from rmqtool.repair.keep.torn import with_whole_properties
+from rmqtool.repair.place import Place
+from rmqtool.repair.tombstone import smallest, tombstone
+from rmqtool.scan.torn import is_torn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rmqtool.repair.keep.light import MultiDispatchPositions
+    from rmqtool.repair.keep.logbytes import LogBytes
+    from rmqtool.repair.keep.model import Frame, Header, Hole, QueueKey
+
+_DAY_MS = 86_400_000
+_LARGEST = 4 << 20
+_KEPT, _SMALL = 10_000, 4096
+_FURTHER = 512
+"""bytes for the names of further queues, where there is room for them"""
+
+
+class Position(NamedTuple):
+    """What a record has in its queue: positions [slot, slot + size)."""
+
+    key: QueueKey
+    slot: int
+    size: int = 1
+
+
+@dataclass
+class Filled:
+    """What a hole became."""
+
+    tiles: Tiles
+    tombstones: Listed = field(default_factory=Listed)
+    restored: Listed = field(default_factory=Listed)
+    fillers: int = 0
+    blank: int | None = None
+    """physical offset of the blank that closes the segment"""
+    nameless: list[Frame] = field(default_factory=list)
+    """records with a topic that is no text, in the place of which fillers are"""
+    lengthened: int | None = None
+    """physical offset of an intact record that takes the first bytes of the hole as separators"""
+
+
+class UnfillableError(RmqtoolError):
+    """A hole too small for any record, with none in front of it that can take its bytes."""
+
+    exit_code = ExitCode.DAMAGE
+
+    def __init__(self, start: int, length: int) -> None:
+        super().__init__(
+            f"no record fits into the {length} bytes at offset {start} of the log, before an intact one: "
+            "no broker reads on behind them; rmqtool salvage takes the intact records into a new store"
+        )
+
+
+@dataclass
+class Filling:
+    """Fills holes one by one, in order. keep_bodies: damaged bodies stay, with a CRC that fits.
+
+    multi_dispatch: positions in further queues. batches: topics of batch queues.
+    """
+
+    log: LogBytes
+    plan_id: str
+    multi_dispatch: MultiDispatchPositions
+    batches: frozenset[str] = frozenset()
+    keep_bodies: bool = False
+    _stencils: TombstoneTemplates = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._stencils = TombstoneTemplates(self.plan_id)
+
+    def fill(self, hole: Hole, frames: Sequence[Frame], cells: Sequence[Cell], end: int) -> Filled:
+        """Tiles from the start of the hole to `end`, less bytes behind a blank."""
+        made = Filled(Tiles(self._stencils.make, _fallback(hole)))
+        parts: list[Frame | Cell] = [one for one in frames if one.key is not None and one.end <= end]
+        parts = sorted([*parts, *cells], key=lambda one: one.start)
+        for number, part in enumerate(parts):
+            if isinstance(part, Cell):
+                self._cell(made, hole, part)
+                continue
+            behind = parts[number + 1] if number + 1 < len(parts) else None
+            extra = 0
+            if isinstance(behind, Cell) and _too_small(behind):
+                extra, behind.start = behind.length, behind.end
+            self._frame(made, hole, part, extra)
+        return made
+
+    def _frame(self, made: Filled, hole: Hole, frame: Frame, extra: int) -> None:
+        if frame.key is None or frame.slot is None:
+            return
+        record = self._restored(frame)
+        if record is not None and extra:
+            record = padded(record, extra)
+        if record is not None:
+            made.tiles.add(frame.start, len(record), partial(bytes, record))
+            made.restored.add(frame.key, frame.slot, frame.count, frame.start, len(record))
+            return
+        position = Position(frame.key, frame.slot, frame.count)
+        self._tombstone(made, hole, position, frame.start, frame.length + extra, frame.header)
+
+    def _restored(self, frame: Frame) -> bytes | None:
+        header = frame.header
+        if header is None or not header.framed or not (header.sound or self.keep_bodies):
+            return None
+        if header.properties is None or is_torn(header.properties):
+            return None
+        if frame.key is None or (frame.key[0] in self.batches and batch_count(header) != frame.count):
+            return None
+        record = self.log.read(frame.start, frame.length)
+        found = restored(frame, record, correct_crc=self.keep_bodies)
+        if found is not None:
+            self.multi_dispatch.of(*frame.key, frame.start, header.properties, 0)
+        return found
+
+    def _tombstone(
+        self,
+        made: Filled,
+        hole: Hole,
+        position: Position,
+        start: int,
+        length: int,
+        header: Header | None = None,
+    ) -> None:
+        key, slot, count = position
+        place = _place(hole, key, slot, start, header)
+        if key[0] in self.batches:
+            place = replace(place, batch_size=count)
+        kept = self._kept(place, length, header, crc_trailer=hole.trailer)
+        by_place = header is None and not kept and not hole.trailer and place.batch_size is None
+        if by_place:
+            make = partial(self._stencils.make, place, length)
+        else:
+            make = partial(tombstone, place, length, self.plan_id, kept=kept, crc_trailer=hole.trailer)
+            if isinstance(kept, dict) and make() is None:
+                make = partial(tombstone, place, length, self.plan_id, crc_trailer=hole.trailer)
+        data = make()
+        if data is None:
+            self._fillers(made, hole, start, length)
+            return
+        if by_place:
+            made.tiles.add_stamped(start, length, key, slot)
+        else:
+            # a few small ones stay in memory, others are made again when they are written
+            few = len(made.tiles) < _KEPT and length < _SMALL
+            made.tiles.add(start, length, partial(bytes, data) if few else _sure(make))
+        made.tombstones.add(key, slot, count, start, length)
+
+    def _kept(
+        self, place: Place, length: int, header: Header | None, *, crc_trailer: bool
+    ) -> bytes | dict[str, str] | None:
+        """Properties that the tombstone takes over, with the positions in further queues that are true."""
+        raw = _readable(header)
+        room = 0
+        if self.multi_dispatch.active:
+            room = length - smallest(place, crc_trailer=crc_trailer) - len(raw or b"")
+        key = place.topic, place.queue_id
+        found = self.multi_dispatch.of(*key, place.physical_offset, raw, min(room, MAX_PROPERTIES_LENGTH))
+        if raw is None:
+            return pairs_of(found) or None
+        for name in (
+            props.INNER_NUM,
+            props.INNER_BASE,
+            props.CRC32,
+        ):  # the tombstone has a CRC of its own, or none
+            raw = props.without(raw, name)
+        if found == self.multi_dispatch.stated(key[1], raw):
+            return raw
+        raw = without_further(raw)
+        ended = raw if not raw or raw.endswith(b"\x02") else raw + b"\x02"
+        return ended + props.encode(pairs_of(found), trailing_separator=True)
+
+    def _cell(self, made: Filled, hole: Hole, cell: Cell) -> None:
+        if cell.length == 0:
+            return
+        nameless = [one for one in cell.frames if one.header is not None and one.header.nameless]
+        made.nameless += nameless[len(cell.placed) :]
+        if not cell.placed:
+            self._close_or_fill(made, hole, cell.start, cell.end, closes=cell.closes)
+            return
+        if len(cell.frames) == len(cell.placed) and not cell.closes:
+            lengths = _extents(cell)
+        else:
+            extra = min(cell.room // max(len(cell.placed), 1), _FURTHER) if self.multi_dispatch.active else 0
+            lengths = [one.need + extra for one in cell.placed]
+        at = cell.start
+        for one, length in zip(cell.placed, lengths, strict=True):
+            rest = cell.end - at - length
+            last = one is cell.placed[-1]
+            takes_rest = rest < smallest_filler(hole) or length + rest <= _LARGEST
+            taken = length + rest if last and not cell.closes and takes_rest else length
+            self._tombstone(made, hole, Position(one.key, one.slot, one.positions), at, taken)
+            at += taken
+        if at < cell.end:
+            self._close_or_fill(made, hole, at, cell.end, closes=cell.closes)
+
+    def _close_or_fill(self, made: Filled, hole: Hole, start: int, end: int, *, closes: bool) -> None:
+        length = end - start
+        if closes and length >= END_FILE_MIN_BLANK_LENGTH:
+            made.blank = start
+            blank = Blank.build({"total_size": length})
+            made.tiles.add(start, len(blank), partial(bytes, blank))
+            return
+        if length >= smallest_filler(hole):
+            self._fillers(made, hole, start, length)
+            return
+        if start != hole.start or hole.before is None:
+            raise UnfillableError(start, length)
+        self._lengthen(made, hole, hole.before, length)
+
+    def _lengthen(self, made: Filled, hole: Hole, before: int, count: int) -> None:
+        """The intact record in front takes the bytes."""
+        record = self.log.read(before, hole.start - before)
+        record = with_whole_properties(record, trailer=hole.trailer) or record
+        longer = padded(record, count)
+        if longer is None:
+            raise UnfillableError(hole.start, count)
+        made.lengthened = before
+        made.tiles.add(before, len(longer), partial(bytes, longer))
+
+    def _fillers(self, made: Filled, hole: Hole, start: int, length: int) -> None:
+        lengths = split(length, smallest=smallest_filler(hole))
+        if lengths is None:
+            raise UnfillableError(start, length)
+        for one in lengths:
+            make = partial(filler, one, start, hole.timestamp, crc_trailer=hole.trailer)
+            made.tiles.add(start, one, _sure(make))
+            made.fillers += 1
+            start += one
+
+
+def _sure(make: partial[bytes | None]) -> partial[bytes]:
+    """The same record, which was made once before."""
+
+    def made() -> bytes:
+        data = make()
+        if data is None:
+            raise ValueError("the same arguments give the same record")
+        return data
+
+    return partial(made)
+
+
+def _too_small(cell: Cell) -> bool:
+    return not cell.placed and not cell.closes and cell.length < smallest_filler(cell.hole)
+
+
+def _extents(cell: Cell) -> list[int]:
+    """Lengths of the broken records that the cell consists of, each with the bytes up to the next one."""
+    starts = [cell.start, *(one.start for one in cell.frames[1:]), cell.end]
+    lengths = [high - low for low, high in pairwise(starts)]
+    if any(length < one.need for length, one in zip(lengths, cell.placed, strict=True)):
+        return [one.need for one in cell.placed]
+    return lengths
+
+
+def _fallback(hole: Hole) -> int:
+    """Store time of what has none of its own."""
+    return hole.timestamp or hole.behind or 0
+
+
+def _place(hole: Hole, key: QueueKey, slot: int, start: int, header: Header | None) -> Place:
+    fallback = _fallback(hole)
+    if header is None or not header.own_place:
+        return Place(key[0], key[1], slot, start, fallback)
+    latest = hole.behind if hole.behind is not None else hole.timestamp + _DAY_MS
+    sane = hole.timestamp - _DAY_MS <= header.store_timestamp <= latest
+    return Place(
+        key[0],
+        key[1],
+        slot,
+        start,
+        header.store_timestamp if sane else fallback,
+        born_timestamp=header.born_timestamp if sane and header.born_timestamp > 0 else None,
+        born_host=header.born_host,
+        store_host=header.store_host,
+        sys_flag=header.sys_flag & int(SysFlag.COMMIT) if header.framed else 0,
+        prepared_transaction_offset=header.prepared_transaction_offset if header.framed else 0,
+    )
+
+
+def _readable(header: Header | None) -> bytes | None:
+    """Properties that can be read without loss; with nothing odd among them they are taken as intact."""
+    if header is None or not header.properties or not header.own_place:
+        return None
+    raw = header.properties
+    if not is_lossless(raw) or any(byte < 0x20 and byte not in {1, 2} for byte in raw):
+        return None
+    if any(not one.is_pair for one in decode_pairs(raw)):
+        return None
+    return raw

@@ -1,0 +1,129 @@
+"""Where records may have been in a hole: by what looks like their headers, and by units that point there."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formats.commitlog import MESSAGE_MAGIC_CODES
+from rmqtool.check.queue_files import OpenFiles, QueueUnits
+from rmqtool.repair.keep.headers import SMALLEST_RECORD, read_header
+from rmqtool.repair.keep.model import Frame
+from rmqtool.scan.fields import OFF_MAGIC, OFF_PHYSICAL_OFFSET
+from rmqtool.store.access import Access
+from rmqtool.store.kinds import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from rmqtool.repair.keep.logbytes import LogBytes
+    from rmqtool.repair.keep.model import Hole, QueueKey
+    from rmqtool.store.layout import Store
+
+    Ints = npt.NDArray[np.int64]
+
+_MAGIC = re.compile(
+    b"|".join(re.escape(magic.to_bytes(4, "big", signed=True)) for magic in MESSAGE_MAGIC_CODES)
+)
+_STEP = 4 << 20
+_HEAD = 128
+
+
+def frames_by_header(hole: Hole, log: LogBytes) -> list[Frame]:
+    """Frames that begin with a header, in order and without overlap; whole records among them first."""
+    whole = {frame.start: frame for frame in hole.frames}
+    starts = {hole.start} | set(whole) | set(_own_places(hole, log))
+    ordered = sorted(starts)
+    found: list[Frame] = []
+    for start, following in zip(ordered, [*ordered[1:], hole.end], strict=True):
+        if found and start < found[-1].end:
+            continue
+        known = whole.get(start)
+        end = known.end if known is not None else _end_of(hole, log, start, following)
+        if end is None:
+            continue
+        header = read_header(log.read(start, end - start), start, end - start)
+        found.append(Frame(start, end, header, suspect=known is not None and known.suspect))
+    return found
+
+
+def _end_of(hole: Hole, log: LogBytes, start: int, following: int) -> int | None:
+    """Where the record at `start` ends: by its size, else where the next one begins."""
+    head = log.read(start, _HEAD)
+    size = int.from_bytes(head[:4], "big", signed=True)
+    if SMALLEST_RECORD <= size <= following - start:
+        return start + size
+    magic = int.from_bytes(head[OFF_MAGIC : OFF_MAGIC + 4], "big", signed=True) in MESSAGE_MAGIC_CODES
+    stated = int.from_bytes(head[OFF_PHYSICAL_OFFSET : OFF_PHYSICAL_OFFSET + 8], "big", signed=True)
+    at_home = stated == start > 0  # zeros would be at home at 0
+    # at the end of a segment the hole may reach into the filler
+    bounded = following < hole.end or not hole.to_end
+    if bounded and (magic or at_home) and following - start >= SMALLEST_RECORD:
+        return following
+    return None
+
+
+def _own_places(hole: Hole, log: LogBytes) -> Iterator[int]:
+    """Physical offsets in a hole where a record's magic stands and the offset that it states is its place."""
+    if hole.placed.file is None:
+        return
+    for begin in range(hole.start, hole.end, _STEP):
+        window = log.read(begin, min(_STEP + _HEAD, hole.end - begin))
+        for match in _MAGIC.finditer(window):
+            at = match.start() - OFF_MAGIC
+            stated = int.from_bytes(window[at + OFF_PHYSICAL_OFFSET : at + OFF_PHYSICAL_OFFSET + 8], "big")
+            if 0 <= at < _STEP and stated == begin + at:
+                yield stated
+
+
+def queues_there(store: Store, files: OpenFiles) -> Iterator[tuple[QueueKey, QueueUnits]]:
+    """All plain and batch queues with a topic and a number."""
+    for kind in (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE):
+        for queue in store.queues(kind):
+            if queue.topic is not None and queue.queue_id is not None:
+                yield (queue.topic, queue.queue_id), QueueUnits(queue, files)
+
+
+def frames_by_unit(store: Store, holes: Sequence[Hole]) -> dict[int, list[Frame]]:
+    """Frames that units of plain and batch queues tell, by the number of their hole, in order of place."""
+    found: dict[int, list[Frame]] = {}
+    if not holes:
+        return found
+    starts = np.array([hole.start for hole in holes], np.int64)
+    ends = np.array([hole.end for hole in holes], np.int64)
+    files = OpenFiles(Access("pread"))
+    try:
+        for key, queue in queues_there(store, files):
+            for number in range(len(queue.files)):
+                for at, frame in _of_file(key, queue, number, starts, ends):
+                    found.setdefault(at, []).append(frame)
+    finally:
+        files.close()
+    for frames in found.values():
+        frames.sort(key=lambda frame: (frame.start, frame.end))
+    return found
+
+
+def _of_file(
+    key: QueueKey, queue: QueueUnits, number: int, starts: Ints, ends: Ints
+) -> Iterator[tuple[int, Frame]]:
+    """The units of one file that point into a hole, with the number of the hole."""
+    for low, units in queue.parts(number):
+        offsets = units["physical_offset"].astype(np.int64)
+        sizes = units["size"].astype(np.int64)
+        at = np.maximum(np.searchsorted(starts, offsets, "right") - 1, 0)
+        # a sum would overflow where offsets are senseless
+        inside = (offsets >= starts[at]) & (sizes <= ends[at] - offsets) & (sizes >= SMALLEST_RECORD)
+        if queue.batch:
+            inside &= (units["base_offset"] >= 0) & (units["batch_size"] > 0)
+        first = 0 if queue.batch else queue.first_slot(number) + low
+        for k in np.flatnonzero(inside).tolist():
+            slot, count = first + k, 1
+            if queue.batch:
+                slot, count = int(units["base_offset"][k]), int(units["batch_size"][k])
+            start = int(offsets[k])
+            yield int(at[k]), Frame(start, start + int(sizes[k]), None, key, slot, count)

@@ -1,0 +1,168 @@
+"""Positions in queues that are not a record's own (`INNER_MULTI_DISPATCH`), for what takes its place.
+
+A light queue counts only what names it. A tombstone that names nobody would move every later message of the
+queue one position down, so it carries the positions that its message had there: as its own properties say
+where they can be trusted, as units say that point at it, or as the queue misses them there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
+
+from formats import properties as props
+from formats.java import java_parse_int, java_split
+from rmqtool.repair.keep.counted import Ahead
+from rmqtool.repair.keep.light_gaps import Further, Gaps, OpenGaps
+from rmqtool.repair.keep.order import light_missing
+from rmqtool.scan.multi import LMQ_PREFIX, MultiDispatch, is_exempt
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from rmqtool.broker.file_rules import FileRules
+    from rmqtool.repair.keep.model import Frame, QueueKey, Survey
+
+_NAMES, _SLOTS = props.INNER_MULTI_DISPATCH, props.INNER_MULTI_QUEUE_OFFSET
+_FRAME = len(_NAMES) + len(_SLOTS) + 4
+
+
+class MultiDispatchPositions:
+    """Hands out the positions that records in holes had, in the order of the log.
+
+    units: frames that units of light queues tell. ahead: by how much records state more than their place.
+    """
+
+    def __init__(
+        self, survey: Survey, rules: FileRules, units: Sequence[Frame], ahead: Ahead | None = None
+    ) -> None:
+        self._rule, self._lmq, self._ahead = rules.multi_dispatch, rules.lmq, ahead or Ahead()
+        self._pointed: dict[int, dict[Further, None]] = {}
+        self._taken: dict[QueueKey, set[int]] = defaultdict(set)
+        self._highest: dict[QueueKey, int] = {}
+        self._ends = {key: runs[-1] for key, runs in survey.light.items() if runs}
+        missing, self._apart = light_missing(survey, self._ahead.blank)
+        self._gaps = Gaps(missing)
+        for frame in units if rules.multi_dispatch is not MultiDispatch.NONE else ():
+            if frame.key is not None and frame.slot is not None:
+                self._point(Further(frame.key, frame.slot), frame.start)
+        self._open = OpenGaps(self._gaps.besides(self._apart), self._highest, lmq=self._lmq)
+
+    @property
+    def active(self) -> bool:
+        """Whether records may have positions in further queues."""
+        return self._rule is not MultiDispatch.NONE
+
+    def _point(self, one: Further, start: int) -> None:
+        self._pointed.setdefault(start, {})[one] = None
+        if not self._fits(one, start):
+            self._apart.add(one.key)
+        self._gaps.point(one, start)
+
+    def _fits(self, one: Further, start: int) -> bool:
+        """Whether the queue misses the position there, or may go on with it."""
+        if self._gaps.around(one, start) is not None:
+            return True
+        end = self._ends.get(one.key)
+        if end is None:
+            return one.slot >= 0
+        return one.slot > end.last and start >= end.end
+
+    def of(self, topic: str, queue_id: int, start: int, own: bytes | None, room: int) -> list[Further]:
+        """What the record at a physical offset states. own: its properties, where they were read.
+
+        room: bytes for the names of queues that nothing but what they miss tells. Called in the order of the
+        log, once a record.
+        """
+        if self._rule is MultiDispatch.NONE or is_exempt(topic, self._rule):
+            return []
+        known = self._pointed.get(start, {})
+        stated = self.stated(queue_id, own)
+        self._count(stated, start, known)
+        stated = [self._moved(one, start, -1) for one in stated]
+        trusted = bool(stated) and all(self._free(one, start) for one in stated)
+        found = stated if trusted else list(known)
+        if not stated:
+            found += self._guessed(queue_id, start, found, room - _FRAME)
+        for one in found:
+            self._taken[one.key].add(one.slot)
+            self._highest[one.key] = max(self._highest.get(one.key, -1), one.slot)
+        return [self._moved(one, start, 1) for one in found]
+
+    def _count(self, stated: list[Further], start: int, known: Collection[Further]) -> None:
+        """Where units count, the unit of a record whose own properties are left counts too."""
+        slots = {one.key: one.slot for one in known}
+        for key, slot in stated:
+            if key in slots and self._free(Further(key, slots[key]), start):
+                self._ahead.tell(key, start, slot - slots[key])
+
+    def _moved(self, one: Further, start: int, way: int) -> Further:
+        """From what a record states to its place, or back."""
+        return Further(one.key, one.slot + way * self._ahead.at(one.key, start))
+
+    def _guessed(self, queue_id: int, start: int, known: list[Further], room: int) -> list[Further]:
+        """The next positions that queues miss here, as far as there is room to name them."""
+        found: list[Further] = []
+        names = {one.key for one in known}
+        room -= sum(_width(one) for one in known)
+        if room <= 0:
+            return found
+        for one in self._open.at(start, queue_id):
+            if one.key in names:
+                continue
+            room -= _width(one)
+            if room < 0:
+                break
+            found.append(one)
+        return found
+
+    def stated(self, queue_id: int, own: bytes | None) -> list[Further]:
+        """The positions that properties name; none where their lists do not go together."""
+        there = props.decode(own) if own else {}
+        names = java_split(there.get(_NAMES, ""), ",") if there.get(_NAMES) else []
+        slots = [java_parse_int(one, 64) for one in java_split(there.get(_SLOTS, ""), ",")] if names else []
+        if len(names) != len(slots):
+            return []
+        return [
+            Further((name, self._queue_id(name, queue_id)), slot)
+            for name, slot in zip(names, slots, strict=True)
+            if slot is not None
+        ]
+
+    def _queue_id(self, name: str, own: int) -> int:
+        return 0 if self._lmq and name.startswith(LMQ_PREFIX) else own
+
+    def _free(self, one: Further, start: int) -> bool:
+        """Whether nobody else has the position, and the order of the queue stays that of the log."""
+        if one in self._pointed.get(start, {}):
+            return True
+        if not self._fits(one, start):
+            return False
+        return self._highest.get(one.key, -1) < one.slot
+
+    def without(self) -> Counter[QueueKey]:
+        """How many positions of each queue no record took."""
+        found: Counter[QueueKey] = Counter()
+        for key, count in self._gaps.untaken(self._apart, self._taken):
+            found[key] += count
+        for key, blank in self._ahead.blank.items():
+            found[key] += 0 if key in self._apart else sum(blank.values())
+        return +found
+
+
+def _width(one: Further) -> int:
+    """Bytes that the lists of names and numbers have for it."""
+    return len(one.key[0].encode()) + len(str(one.slot)) + 2
+
+
+def pairs_of(found: Sequence[Further]) -> dict[str, str]:
+    """The two properties that name these positions."""
+    if not found:
+        return {}
+    names, slots = ",".join(one.key[0] for one in found), ",".join(str(one.slot) for one in found)
+    return {_NAMES: names, _SLOTS: slots}
+
+
+def without_further(raw: bytes) -> bytes:
+    """Properties less what they say of further queues."""
+    return props.without(props.without(raw, _NAMES), _SLOTS)

@@ -1,0 +1,367 @@
+"""The commit log repaired: for every segment the bytes that change, and what is told about them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from rmqtool.repair.keep.blanks import filler_places, open_pointed
+from rmqtool.repair.keep.cells import allocate, cells_of
+from rmqtool.repair.keep.counted import Ahead, by_units
+from rmqtool.repair.keep.donor import Donors
+from rmqtool.repair.keep.fill import Filled, Filling
+from rmqtool.repair.keep.frames import frames_by_header, frames_by_unit
+from rmqtool.repair.keep.headers import SMALLEST_RECORD
+from rmqtool.repair.keep.light import MultiDispatchPositions
+from rmqtool.repair.keep.logbytes import LogBytes
+from rmqtool.repair.keep.model import Hole
+from rmqtool.repair.keep.order import Room, order_of, singleton_runs
+from rmqtool.repair.keep.overlay import OverlaySource, Patch, Zeros
+from rmqtool.repair.keep.proof import foreign_queues, weigh
+from rmqtool.repair.keep.slot_assignment import SlotAssigner
+from rmqtool.repair.keep.stale import cut_stale, loosen
+from rmqtool.repair.keep.survey import Surveyor
+from rmqtool.repair.keep.tiles import Tiles
+from rmqtool.scan.events import TailContent
+from rmqtool.scan.segment import SegmentScan
+from rmqtool.store.kinds import FileKind
+from rmqtool.store.patched import ZeroFilledSource
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rmqtool.broker.file_rules import FileRules
+    from rmqtool.repair.keep.cells import Cell
+    from rmqtool.repair.keep.donor import DonorRange
+    from rmqtool.repair.keep.model import Frame, QueueKey, Survey
+    from rmqtool.repair.keep.order import Missing
+    from rmqtool.repair.keep.placing import PlacedSegment, Placing
+    from rmqtool.repair.keep.slot_assignment import Claims
+    from rmqtool.scan.kernel_types import Kernels
+    from rmqtool.store.access import OpenMode
+    from rmqtool.store.layout import Store
+
+_STEP = 4 << 20
+_UNUSED = f"tail-{TailContent.ZERO.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """A hole and what it becomes: bytes from `patch.position` of its segment on.
+
+    filled: None for zeros, and for what a donor gave.
+    """
+
+    hole: Hole
+    patch: Patch
+    filled: Filled | None
+    donated: DonorRange | None = None
+
+
+@dataclass
+class RepairedLog:
+    """Segments in order with their patches.
+
+    end: behind the last record. without: positions of queues that no hole has room for. twice: queues whose
+    offsets were given out twice, left as they are. jumps: those of them that skip queue offsets. blanks: how
+    many positions of each queue no record took, and stay as blank units. crowded: queues that miss more of
+    them than the log ever had room for, left as they are too. ahead: light queues whose units count.
+    """
+
+    segments: list[PlacedSegment]
+    end: int
+    survey: Survey
+    repaired: list[Repaired] = field(default_factory=list)
+    without: list[Missing] = field(default_factory=list)
+    twice: list[QueueKey] = field(default_factory=list)
+    jumps: set[QueueKey] = field(default_factory=set)
+    blanks: dict[QueueKey, int] = field(default_factory=dict)
+    crowded: list[QueueKey] = field(default_factory=list)
+    ahead: Ahead = field(default_factory=Ahead)
+
+    @property
+    def left(self) -> frozenset[QueueKey]:
+        """Queues that stay as they are."""
+        return frozenset((*self.twice, *self.crowded))
+
+    @cached_property
+    def by_base(self) -> dict[int, list[Repaired]]:
+        """What was repaired of each segment. Ask when all is."""
+        found: dict[int, list[Repaired]] = {}
+        for one in self.repaired:
+            found.setdefault(one.hole.placed.base, []).append(one)
+        return found
+
+    def of(self, placed: PlacedSegment) -> list[Repaired]:
+        """What was repaired of one segment."""
+        return self.by_base.get(placed.base, [])
+
+    def patches(self, placed: PlacedSegment) -> tuple[Patch, ...]:
+        """The patches of one segment."""
+        return tuple(one.patch for one in self.of(placed))
+
+
+@dataclass(frozen=True)
+class LogRepair:
+    """How a log is repaired; `repair` does it, reading only."""
+
+    store: Store
+    placing: Placing
+    kernels: Kernels
+    mode: OpenMode
+    plan_id: str
+    rules: FileRules
+    keep_bodies: bool = False
+    donors: Sequence[Store] = ()
+    jobs: int = 1
+    advance: Callable[[int], object] | None = None
+
+    def repair(self) -> RepairedLog:
+        """Reads the whole log, then decides about every hole in it."""
+        survey, donated_ranges = self._surveyed()
+        ahead = by_units(self.store, survey, Room(survey.holes, ()))
+        order = order_of(survey, self._pointed(survey))
+        loosen(survey, order)
+        with LogBytes(survey.segments, self.mode) as log:
+            headers = {n: frames_by_header(hole, log) for n, hole in enumerate(survey.holes)}
+            units, further = _parted(survey, frames_by_unit(self.store, survey.holes))
+            solid = _solid_end(survey)
+            for number, loose in headers.items():
+                own = _credible(loose, solid)
+                headers[number] = own
+                extents = {(one.start, one.end) for one in own}
+                for told in (units, further):
+                    told[number] = [
+                        one
+                        for one in told.get(number, ())
+                        if one.start < solid or (one.start, one.end) in extents
+                    ]
+            foreign = foreign_queues(self.store, survey, order, log)
+            weigh(self.store, survey, order, [one for some in units.values() for one in some], foreign)
+            known = [key for key in _keys(self.store) if not survey.is_light(key) and key not in foreign]
+            claims = SlotAssigner(survey, order, known).claims(headers, units, further)
+            end = self._end(survey, claims, solid)
+            made = RepairedLog(
+                [placed for placed in survey.segments if placed.base < end],
+                end,
+                survey,
+                twice=sorted(order.twice),
+                jumps=order.jumps,
+                ahead=ahead,
+            )
+            made.repaired += [Repaired(one.hole, one.patch, None, one) for one in donated_ranges]
+            cells, made.without = _allocated(survey, claims, end)
+            multi_dispatch = MultiDispatchPositions(
+                survey, self.rules, [one for some in further.values() for one in some], ahead
+            )
+            filling = Filling(log, self.plan_id, multi_dispatch, survey.batches, self.keep_bodies)
+            for number, hole in enumerate(survey.holes):
+                if hole.start < end:
+                    made.repaired += self._filled(hole, claims.frames[number], cells[number], end, filling)
+            _leave_blank(made, multi_dispatch.without())
+        made.repaired += _torn(survey, made)
+        self._clear_tail(made)
+        return made
+
+    def _pointed(self, survey: Survey) -> dict[int, list[QueueKey]]:
+        """Which queues have a unit for the records that are alone in theirs; opens fillers that lie."""
+        singletons = {one.start: one for one in singleton_runs(survey) if one.count == 1}
+        fillers = {one.start: one for one in filler_places(survey)}
+        places = [Hole(survey.segments[0], one.start, one.end) for one in singletons.values()]
+        places = sorted([*places, *fillers.values()], key=lambda one: one.start)
+        found = [(places[number], frames) for number, frames in frames_by_unit(self.store, places).items()]
+        open_pointed(survey, [(place, frames) for place, frames in found if place.start in fillers])
+        return {
+            place.start: [
+                one.key
+                for one in frames
+                if one.key is not None and one.slot == singletons[place.start].first and one.end == place.end
+            ]
+            for place, frames in found
+            if place.start in singletons
+        }
+
+    def _surveyed(self) -> tuple[Survey, list[DonorRange]]:
+        """The log, with what donors have for its holes."""
+        surveyor = Surveyor(self.kernels, self.mode, self.rules, self.jobs, self.advance)
+        survey = surveyor.read(self.placing.segments)
+        cut_stale(survey)
+        holes = self._wanting(survey) if self.donors else []
+        if not holes:
+            return survey, []
+        with LogBytes(survey.segments, self.mode) as log:
+            donated_ranges = Donors(self.donors, self.kernels, self.mode).donated_ranges(holes, log)
+        if not donated_ranges:
+            return survey, []
+        given: dict[int, list[Patch]] = {}
+        for one in donated_ranges:
+            given.setdefault(one.hole.placed.base, []).append(one.patch)
+        segments = [
+            replace(placed, given=tuple(given[placed.base])) if placed.base in given else placed
+            for placed in survey.segments
+        ]
+        by_base = {placed.base: placed for placed in segments}
+        for one in donated_ranges:
+            one.hole.placed = by_base[one.hole.placed.base]
+        survey = Surveyor(self.kernels, self.mode, self.rules, self.jobs, self.advance).read(segments)
+        cut_stale(survey)
+        return survey, donated_ranges
+
+    def _wanting(self, survey: Survey) -> list[Hole]:
+        """Holes in which something is lost: not the unused rest of the last segment.
+
+        That is one too where a unit of the store's own queues points into it: then the log was longer.
+        """
+        pointed = frames_by_unit(self.store, survey.holes)
+        return [
+            hole
+            for number, hole in enumerate(survey.holes)
+            if hole.behind is not None or hole.reasons != {_UNUSED} or number in pointed
+        ]
+
+    @staticmethod
+    def _end(survey: Survey, claims: Claims, solid: int) -> int:
+        """Behind the last record that is intact or will be a tombstone; what follows is a torn tail."""
+        ends = [one.end for frames in claims.frames.values() for one in frames if one.key is not None]
+        return _with_filler(survey, max([solid, *ends]))
+
+    def _filled(
+        self, hole: Hole, frames: Sequence[Frame], cells: Sequence[Cell], end: int, filling: Filling
+    ) -> list[Repaired]:
+        filled = filling.fill(hole, frames, cells, end)
+        if not len(filled.tiles):
+            return []
+        content = filled.tiles
+        return [Repaired(hole, Patch(content.start - hole.placed.base, content), filled)]
+
+    def _clear_tail(self, made: RepairedLog) -> None:
+        """Zeros behind the end of the log, where anything else is left in its segment."""
+        placed = next((one for one in made.segments if one.base < made.end < one.end), None)
+        if placed is None or (placed.file is None and not placed.given):
+            return
+        start = made.end - placed.base
+        below = None if placed.file is None else ZeroFilledSource(placed.file.open(self.mode))
+        with OverlaySource(below, placed.size, placed.given, placed.path) as source:
+            scan = SegmentScan(source, placed.base, kernels=self.kernels)
+            first = scan.first_nonzero(start)
+            if first >= placed.size:
+                return
+            last = _last_data(source, first)
+        hole = next((one for one in made.survey.holes if one.placed is placed and one.end > made.end), None)
+        if hole is None:
+            return
+        made.repaired.append(Repaired(hole, Patch(first, Zeros(last - first)), None))
+
+
+def _allocated(survey: Survey, claims: Claims, end: int) -> tuple[list[list[Cell]], list[Missing]]:
+    """Cells by hole, and what finds no room: in places that units of further queues tell, or without them."""
+    tries = []
+    for apart in (True, False):
+        cells = [
+            list(cells_of(hole, claims.frames[number], end, apart=apart))
+            for number, hole in enumerate(survey.holes)
+        ]
+        without = allocate(claims, [cell for group in cells for cell in group], survey.batches)
+        tries.append((sum(one.count for one in without), cells, without))
+        if not without:
+            break
+    _, cells, without = min(tries, key=lambda one: one[0])
+    return cells, without
+
+
+def _torn(survey: Survey, made: RepairedLog) -> Iterator[Repaired]:
+    """Records that stay with the properties that are whole, less those that are no part of the log."""
+    starts = [hole.start for hole in survey.holes]
+    longer = {one.filled.lengthened for one in made.repaired if one.filled is not None}
+    for one in survey.torn:
+        at = bisect_right(starts, one.start) - 1
+        behind = survey.fillers.get(one.placed.base, one.placed.size) + one.placed.base
+        if one.start >= min(behind, made.end) or one.start in longer:
+            continue
+        if at >= 0 and one.start < survey.holes[at].end:
+            continue
+        hole = Hole(one.placed, one.start, one.start + len(one.record), reasons={"torn-properties"})
+        filled = Filled(Tiles())
+        filled.tiles.add(one.start, len(one.record), partial(bytes, one.record))
+        filled.restored.add(one.key, one.slot, 1, one.start, len(one.record))
+        yield Repaired(hole, Patch(one.start - one.placed.base, filled.tiles), filled)
+
+
+def _leave_blank(made: RepairedLog, light: Counter[QueueKey]) -> None:
+    """Counts blank units; all of them together are no more than records that holes may have held."""
+    wanted = light.copy()
+    for one in made.without:
+        if one.key[0] not in made.survey.batches:  # whose units are found by search, not by place
+            wanted[one.key] += one.count
+    room = sum(hole.length for hole in made.survey.holes) // SMALLEST_RECORD
+    for key, count in sorted(wanted.items(), key=lambda item: (item[1], item[0])):
+        room -= count
+        if room < 0:
+            made.crowded.append(key)
+        else:
+            made.blanks[key] = count
+
+
+def _solid_end(survey: Survey) -> int:
+    """Behind the last intact record that is in order."""
+    end = survey.data_end
+    for hole in reversed(survey.holes):
+        if hole.start < end <= hole.end:
+            end = hole.start
+    return end
+
+
+def _credible(frames: list[Frame], solid: int) -> list[Frame]:
+    """Behind the end of the log only those that state their place and size themselves."""
+    return [
+        one
+        for one in frames
+        if one.start < solid
+        or (one.header is not None and one.header.own_place and one.header.size == one.length)
+    ]
+
+
+def _with_filler(survey: Survey, end: int) -> int:
+    """A whole filler right behind the last record is the end of its segment."""
+    for placed in survey.segments:
+        if placed.base < end <= placed.end and survey.fillers.get(placed.base) == end - placed.base:
+            return placed.end
+    return end
+
+
+def _last_data(source: OverlaySource, first: int) -> int:
+    """Behind the last byte that is not zero."""
+    at = source.size
+    while at > first:
+        low = max(first, at - _STEP)
+        places = source.window(low, at - low).nonzero()[0]
+        if places.size:
+            return low + int(places[-1]) + 1
+        at = low
+    return first
+
+
+def _parted(
+    survey: Survey, units: dict[int, list[Frame]]
+) -> tuple[dict[int, list[Frame]], dict[int, list[Frame]]]:
+    """Frames of queues that records name as their own, by hole, and those of further queues."""
+    own: dict[int, list[Frame]] = defaultdict(list)
+    further: dict[int, list[Frame]] = defaultdict(list)
+    for number, frames in units.items():
+        for one in frames:
+            light = one.key is not None and survey.is_light(one.key)
+            (further if light else own)[number].append(one)
+    return own, further
+
+
+def _keys(store: Store) -> list[QueueKey]:
+    return [
+        (one.topic, one.queue_id)
+        for kind in (FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE)
+        for one in store.queues(kind)
+        if one.topic is not None and one.queue_id is not None
+    ]

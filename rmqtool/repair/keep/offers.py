@@ -1,0 +1,113 @@
+"""Free positions of queues, found by a slot and one half of the queue's key: its topic or its number."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rmqtool.repair.keep.model import QueueKey
+
+Half = str | int
+"""the topic or the number of a queue"""
+
+
+@dataclass(slots=True, eq=False)
+class Offer:
+    """Slots [first, last] of a queue, for a record in [low, high) of the log.
+
+    goes_on: it is what follows the end of the queue, one slot after the other.
+    """
+
+    key: QueueKey
+    first: int
+    last: int
+    low: int
+    high: int
+    goes_on: bool = False
+    gone: bool = False
+
+
+class Offers:
+    """Offers that are open where the log is read; questions come in its order.
+
+    asked: all halves and slots that will be asked for. An offer lies in log n lists for each half, and is
+    dropped from them when it is met after its time.
+    """
+
+    def __init__(self, asked: Iterable[tuple[Half, int]]) -> None:
+        slots: dict[Half, set[int]] = defaultdict(set)
+        for half, slot in asked:
+            slots[half].add(slot)
+        self._slots = {half: sorted(there) for half, there in slots.items()}
+        self._lists: dict[Half, list[list[Offer]]] = {
+            half: [[] for _ in range(2 * len(there))] for half, there in self._slots.items()
+        }
+        self._of: dict[QueueKey, list[Offer]] = defaultdict(list)
+        self._coming: list[tuple[int, int, Offer]] = []
+        self._count = 0
+
+    def add(self, offer: Offer) -> None:
+        """One more; it may begin further on."""
+        if offer.first <= offer.last:
+            self._count += 1
+            heappush(self._coming, (offer.low, self._count, offer))
+            insort(self._of[offer.key], offer, key=lambda one: one.low)
+
+    def take(self, key: QueueKey, slot: int, start: int, end: int) -> None:
+        """A record in [start, end) has the slot; those behind it are for what follows."""
+        there = self._of[key]
+        at = bisect_right(there, start, key=lambda one: one.low) - 1
+        if at < 0 or not there[at].first <= slot <= there[at].last:
+            return
+        old = there[at]
+        old.gone = True
+        last = slot + 1 if old.goes_on else old.last
+        self.add(Offer(key, slot + 1, last, end, old.high, old.goes_on))
+
+    def at(self, half: Half, slot: int, start: int, end: int, besides: QueueKey | None) -> list[Offer]:
+        """Two at most that have the slot for a record in [start, end), none of the queue `besides`."""
+        while self._coming and self._coming[0][0] <= start:
+            self._open(heappop(self._coming)[2])
+        found: list[Offer] = []
+        lists = self._lists[half]
+        node = bisect_left(self._slots[half], slot) + len(lists) // 2
+        while node and len(found) < _ENOUGH:
+            there = lists[node]
+            at = len(there) - 1
+            while at >= 0 and len(found) < _ENOUGH:
+                offer = there[at]
+                if offer.gone or offer.high < end:
+                    there[at] = there[-1]
+                    there.pop()
+                elif offer.key != besides:
+                    found.append(offer)
+                at -= 1
+            node >>= 1
+        return found
+
+    def _open(self, offer: Offer) -> None:
+        for half in offer.key:
+            slots = self._slots.get(half)
+            if slots is None:
+                continue
+            lists = self._lists[half]
+            left = bisect_left(slots, offer.first) + len(slots)
+            right = bisect_right(slots, offer.last) + len(slots)
+            while left < right:
+                if left & 1:
+                    lists[left].append(offer)
+                    left += 1
+                if right & 1:
+                    right -= 1
+                    lists[right].append(offer)
+                left, right = left >> 1, right >> 1
+
+
+_ENOUGH = 2
+"""more than one is as good as any number: nobody can say which"""

@@ -1,0 +1,390 @@
+"""The order of queues: which records continue their queue, which are out of it, which positions are missing.
+
+Queue offsets of one queue grow by one from record to record. Where they do not, either records between are
+missing, and then the log has a hole between that is large enough for them, or some of the records lie.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rmqtool.repair.keep.chain import BATCH, Link, heaviest
+from rmqtool.repair.keep.headers import SMALLEST_RECORD
+from rmqtool.repair.keep.model import Run
+from rmqtool.repair.keep.stabbing import Stabbing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from rmqtool.repair.keep.model import Hole, QueueKey, Survey
+
+_NOTHING = np.empty((2, 0), np.int64)
+SHORT = 2
+"""records out of order that are taken for damage; where more agree with each other, nobody can say who is
+right: such a queue was numbered twice"""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Queue offsets [first, last] of one queue, to be placed between the physical offsets low and high."""
+
+    key: QueueKey
+    first: int
+    last: int
+    low: int
+    high: int
+
+    @property
+    def count(self) -> int:
+        """Queue offsets."""
+        return self.last - self.first + 1
+
+
+class Room:
+    """How many records may have been in a range that is not one intact record."""
+
+    def __init__(self, holes: Sequence[Hole], loose: Iterable[Run]) -> None:
+        places = sorted(
+            [(hole.start, hole.length // SMALLEST_RECORD) for hole in holes]
+            + [(run.start, run.count) for run in loose]
+        )
+        self._starts = [start for start, _ in places]
+        self._sums = [0, *accumulate(count for _, count in places)]
+
+    def takes(self, step: int, low: int, high: int, *, batch: bool) -> bool:
+        """Whether records with so many queue offsets may have been in what begins in [low, high)."""
+        return step == 0 or step <= self.between(low, high) * (BATCH if batch else 1)
+
+    def between(self, low: int, high: int) -> int:
+        """Records that fit into what begins in [low, high)."""
+        return max(self.until(high) - self.until(low), 0)
+
+    def inside(self, low: int, high: int) -> int:
+        """Records that fit into what lies between two places in holes."""
+        return max(self._in_front(high) - self._in_front(low), 0) + 1
+
+    def _in_front(self, place: int) -> int:
+        at = bisect_left(self._starts, place)
+        if not at:
+            return 0
+        part = (place - self._starts[at - 1]) // SMALLEST_RECORD
+        return min(self._sums[at - 1] + part, self._sums[at])
+
+    def until(self, high: int) -> int:
+        """Records that fit into what begins in front of `high`."""
+        return self._sums[bisect_left(self._starts, high)]
+
+
+class Fronts:
+    """Whether a queue that does not begin with queue offset 0 has lost what is in front of its first record.
+
+    It may as well begin later, with blank units (`ConsumeQueue#fillPreBlank`). So holes and doubtful records
+    of its topic must account for every position, and a record only for its own queue offset.
+    """
+
+    def __init__(self, holes: Room, doubtful: Iterable[Run]) -> None:
+        self._holes = holes
+        topics: dict[str, dict[int, int]] = defaultdict(dict)
+        for run in doubtful:
+            starts = topics[run.key[0]]
+            for slot in range(run.first, run.last + 1):
+                starts[slot] = min(run.start, starts.get(slot, run.start))
+        self._topics = {
+            topic: np.array(sorted(starts.items()), np.int64).T for topic, starts in topics.items()
+        }
+
+    def believes(self, front: Missing, *, batch: bool) -> bool:
+        """Whether it can be accounted for."""
+        if self._holes.takes(front.count, front.low, front.high, batch=batch):
+            return True
+        slots, starts = self._topics.get(front.key[0], _NOTHING)
+        upto = int(np.searchsorted(slots, front.last, side="right"))
+        known = int((starts[:upto] < front.high).sum())
+        return front.count <= self._holes.between(front.low, front.high) + known
+
+
+@dataclass
+class Order:
+    """What was found out about all queues.
+
+    chosen: runs by queue that are in order. outliers: short runs that are not. twice: queues with long ones,
+    which are left as they are. jumps: those of them whose offsets ascend, but skip more than the log has room
+    for. missing: positions that no record has, between chosen runs.
+    """
+
+    room: Room
+
+    chosen: dict[QueueKey, list[Run]] = field(default_factory=dict)
+    outliers: list[Run] = field(default_factory=list)
+    twice: set[QueueKey] = field(default_factory=set)
+    jumps: set[QueueKey] = field(default_factory=set)
+    missing: list[Missing] = field(default_factory=list)
+
+
+def singleton_runs(survey: Survey) -> list[Run]:
+    """Queues of which the log holds a record or two: their topic or queue number may be what lies."""
+    return [
+        runs[0]
+        for key, runs in survey.runs.items()
+        if len(runs) == 1 and runs[0].count <= SHORT and key[0] not in survey.batches
+    ]
+
+
+def order_of(survey: Survey, pointed: Mapping[int, Sequence[QueueKey]] | None = None) -> Order:
+    """Looks at every queue of a log that is not one run.
+
+    pointed: queues with a unit for a single record at its own queue offset, by its physical offset.
+    """
+    batches = survey.batches
+    broken = {
+        key: list(runs) if key[0] in batches else _parts(runs)
+        for key, runs in survey.runs.items()
+        if len(runs) > 1
+    }
+    loose = [part for parts in broken.values() for part in parts if part.count <= SHORT]
+    singletons = singleton_runs(survey)
+    room = Room(survey.holes, loose + singletons)
+    order = Order(room)
+    begin = survey.segments[0].base if survey.segments else 0
+    for key, runs in survey.runs.items():
+        if key not in broken:
+            order.chosen[key] = list(runs)
+        else:
+            _put_in_order(order, key, broken[key], room, begin, batch=key[0] in batches)
+    fronts = Fronts(Room(survey.holes, ()), [*order.outliers, *singletons, *_rivals(order)])
+    for key in survey.runs:
+        _find_missing(order, key, fronts, begin, batch=key[0] in batches)
+    changed = _give_back(order)
+    order.missing = [one for one in order.missing if one.key not in changed]
+    for key in changed:
+        _find_missing(order, key, fronts, begin, batch=False)
+    _disown(order, singletons, pointed or {})
+    return order
+
+
+def _alone(order: Order) -> dict[tuple[QueueKey, int], Run]:
+    return {(one.key, one.first): one for one in order.outliers if one.count == 1}
+
+
+def _rivals(order: Order) -> list[Run]:
+    """Records in order whose queue offset a record out of order has too."""
+    alone = _alone(order)
+    chosen = [one for key in sorted({key for key, _ in alone}) for one in order.chosen[key]]
+    return [one for one in chosen if one.count == 1 and (one.key, one.first) in alone]
+
+
+def _give_back(order: Order) -> set[QueueKey]:
+    """Of two records with one queue offset, the one that another queue misses there is the one that lies.
+
+    The queues of which another record counts now.
+    """
+    alone, rivals = _alone(order), _rivals(order)
+    missed = _missed_elsewhere(order.missing, [*rivals, *alone.values()]) if rivals else set()
+    changed: dict[QueueKey, dict[int, Run]] = defaultdict(dict)
+    for one in rivals:
+        other = alone[one.key, one.first]
+        if one.start in missed and other.start not in missed:
+            changed[one.key][one.start] = other
+    taken = {other.start for runs in changed.values() for other in runs.values()}
+    order.outliers = [one for one in order.outliers if one.start not in taken]
+    order.outliers += [one for one in rivals if one.start in changed.get(one.key, ())]
+    for key, runs in changed.items():
+        order.chosen[key] = [runs.get(one.start, one) for one in order.chosen[key]]
+    return set(changed)
+
+
+def _disown(order: Order, singletons: list[Run], pointed: Mapping[int, Sequence[QueueKey]]) -> None:
+    """Lonely records that are just what another queue misses there are out of order, not a queue."""
+    missed = _owed_elsewhere(order.missing, singletons)
+    for run in singletons:
+        owners = pointed.get(run.start, ())
+        if run.key in owners:
+            continue
+        if run.start in missed or any(_differs_in_one(run.key, one) for one in owners):
+            order.chosen[run.key] = []
+            order.outliers.append(run)
+
+
+def _missed_elsewhere(missing: list[Missing], singletons: list[Run]) -> set[int]:
+    """Physical offsets of runs whose queue offset another queue of that topic or number misses there.
+
+    A queue of one run misses nothing but positions in front of it, so what covers a run is of another queue.
+    """
+    return {
+        run.start
+        for shared in (_topic, _length_and_number)
+        for gaps, runs in _together(missing, singletons, shared)
+        for run in _covered(gaps, runs)
+    }
+
+
+def _owed_elsewhere(missing: list[Missing], singletons: list[Run]) -> set[int]:
+    """As `_missed_elsewhere`, but a position that is missed accounts for one record, and first for its topic.
+
+    Where more records have that queue offset than queues miss it, nobody can say which one lies: all stay.
+    So do those of other topics where a queue may as well begin later.
+    """
+    found: set[int] = set()
+    used: dict[tuple[object, int], int] = defaultdict(int)
+    """queues that miss a position and have a record for it, by what other topics share and queue offset"""
+    for gaps, runs in _together(missing, singletons, _topic):
+        bounds = np.array([(one.first, one.last) for one in gaps], np.int64).T
+        for slot, some in _by_slot(_covered(gaps, runs)).items():
+            here = np.flatnonzero((bounds[0] <= slot) & (slot <= bounds[1])).tolist()
+            if len(some) > len(here):
+                continue
+            found.update(run.start for run in some)
+            for at in here:
+                used[_length_and_number(gaps[at].key), slot] += 1
+    inner = [one for one in missing if one.first]
+    rest = [run for run in singletons if run.start not in found]
+    for gaps, runs in _together(inner, rest, _length_and_number):
+        firsts, lasts = np.sort(np.array([(one.first, one.last) for one in gaps], np.int64).T)
+        for slot, some in _by_slot(_covered(gaps, runs)).items():
+            count = np.searchsorted(firsts, slot, side="right") - np.searchsorted(lasts, slot, side="left")
+            if len(some) <= count - used[_length_and_number(gaps[0].key), slot]:
+                found.update(run.start for run in some)
+    return found
+
+
+def _by_slot(runs: Iterable[Run]) -> dict[int, list[Run]]:
+    found: dict[int, list[Run]] = defaultdict(list)
+    for run in runs:
+        found[run.first].append(run)
+    return found
+
+
+def _together(
+    missing: list[Missing], singletons: list[Run], shared: Callable[[QueueKey], object]
+) -> Iterator[tuple[list[Missing], list[Run]]]:
+    """Gaps and runs whose keys share something, each in the order of the log."""
+    runs: dict[object, list[Run]] = defaultdict(list)
+    gaps: dict[object, list[Missing]] = defaultdict(list)
+    for run in sorted(singletons, key=lambda one: one.start):
+        runs[shared(run.key)].append(run)
+    for one in sorted(missing, key=lambda one: one.low):
+        if shared(one.key) in runs:
+            gaps[shared(one.key)].append(one)
+    for same, there in gaps.items():
+        yield there, runs[same]
+
+
+def _differs_in_one(key: QueueKey, other: QueueKey) -> bool:
+    """In the queue number, or in a topic of the same length."""
+    if _topic(key) == _topic(other):
+        return key[1] != other[1]
+    return _length_and_number(key) == _length_and_number(other)
+
+
+def _topic(key: QueueKey) -> object:
+    return key[0]
+
+
+def _length_and_number(key: QueueKey) -> object:
+    """A record whose topic lies is whole only with a topic of the length that it had."""
+    return len(key[0].encode("utf-8", "surrogateescape")), key[1]
+
+
+def _covered(gaps: list[Missing], runs: list[Run]) -> Iterator[Run]:
+    """The runs that lie in a gap, in the log and in queue offsets. Both sorted by the log."""
+    highest = Stabbing((one.first, one.last + 1) for one in gaps)
+    at = 0
+    for run in runs:
+        while at < len(gaps) and gaps[at].low <= run.start:
+            highest.raise_to(gaps[at].first, gaps[at].last + 1, gaps[at].high)
+            at += 1
+        if highest.at(run.first) >= run.end:
+            yield run
+
+
+def _parts(runs: list[Run]) -> list[Run]:
+    """Runs with their first and last record by themselves: one of them may be the one that lies."""
+    parts: list[Run] = []
+    for run in runs:
+        if run.count == 1:
+            parts.append(run)
+            continue
+        key = run.key
+        parts.append(Run(key, run.first, run.first, run.start, run.start, run.first_end, run.first_end))
+        if run.count > SHORT:
+            # physical offsets inside of a run are not known; those of its neighbours bound them
+            inner = run.start + 1, run.last_start - 1, run.last_start
+            parts.append(Run(key, run.first + 1, run.last - 1, *inner))
+        parts.append(Run(key, run.last, run.last, run.last_start, run.last_start, run.end, run.end))
+    return parts
+
+
+def _put_in_order(
+    order: Order, key: QueueKey, parts: list[Run], room: Room, begin: int, *, batch: bool
+) -> None:
+    parts = sorted(parts, key=lambda part: part.start)
+    chain = _best_chain(parts, room, begin, batch=batch)
+    picked = set(chain)
+    left = [part for number, part in enumerate(parts) if number not in picked]
+    order.chosen[key] = [parts[number] for number in chain]
+    if any(batch or part.count > SHORT for part in left):
+        order.twice.add(key)
+        if all(a.last < b.first for a, b in pairwise(parts)):
+            order.jumps.add(key)
+    else:
+        order.outliers += left
+
+
+def _best_chain(parts: list[Run], room: Room, begin: int, *, batch: bool) -> list[int]:
+    """The parts, by number, that keep the most records in order."""
+    most = BATCH if batch else 1
+    links = []
+    for part in parts:
+        at_begin = begin > 0 or room.takes(part.first, begin, part.start, batch=batch)
+        alone = part.count if at_begin else part.count - part.first - 1
+        front, behind = room.until(part.start) * most, room.until(part.start + 1) * most
+        links.append(Link(part.first, part.last, part.count, alone, front, behind))
+    return heaviest(links)
+
+
+def _find_missing(order: Order, key: QueueKey, fronts: Fronts, begin: int, *, batch: bool) -> None:
+    runs = order.chosen[key]
+    if not runs or key in order.twice:
+        return
+    first = runs[0]
+    if begin == 0 and first.first:
+        front = Missing(key, 0, first.first - 1, begin, first.start)
+        if fronts.believes(front, batch=batch):
+            order.missing.append(front)
+    for left, right in pairwise(runs):
+        if right.first > left.last + 1:
+            order.missing.append(Missing(key, left.last + 1, right.first - 1, left.end, right.start))
+
+
+def light_missing(
+    survey: Survey, blank: Mapping[QueueKey, Mapping[int, int]]
+) -> tuple[dict[QueueKey, list[Missing]], set[QueueKey]]:
+    """Positions that queues of other topics' records miss where the log has a hole, by queue.
+
+    And queues whose records count differently from their units: those that miss positions that no hole has
+    room for (5.x names queues of other names than LMQ's, and then gives none of that record's positions),
+    those whose positions do not ascend, and those that have records of their own. blank: of each queue the
+    physical offsets of records that lie behind blank units, which stay.
+    """
+    room = Room(survey.holes, ())
+    found: dict[QueueKey, list[Missing]] = {}
+    apart: set[QueueKey] = set()
+    for key, runs in survey.light.items():
+        gaps = [
+            Missing(key, a.last + 1, b.first - 1, a.end, b.start)
+            for a, b in pairwise(runs)
+            if b.first != a.last + 1 and b.start not in blank.get(key, ())
+        ]
+        if runs and survey.segments[0].base == 0 and runs[0].first:
+            gaps.insert(0, Missing(key, 0, runs[0].first - 1, 0, runs[0].start))
+        if key not in survey.runs and all(0 < one.count <= room.between(one.low, one.high) for one in gaps):
+            found[key] = gaps
+        else:
+            apart.add(key)
+    return found, apart

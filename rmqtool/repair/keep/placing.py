@@ -1,0 +1,249 @@
+"""Which file's bytes belong at which physical offset: names may lie, records say where they were written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rmqtool.errors import RmqtoolError, UsageError
+from rmqtool.scan.events import Records
+from rmqtool.scan.fields import Check, CrcState, Field
+from rmqtool.scan.segment import SegmentScan
+from rmqtool.store.kinds import FileKind
+from rmqtool.store.patched import ZeroFilledSource
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rmqtool.repair.keep.overlay import Patch
+    from rmqtool.scan.kernel_types import Kernels
+    from rmqtool.store.access import OpenMode
+    from rmqtool.store.files import StoreFile
+    from rmqtool.store.layout import Store
+
+_PROBED = 64
+"""records at the begin of a file that say where it belongs"""
+
+_MOST_PLACES = 4096
+"""places that records of one file may state before the rare ones are forgotten"""
+
+_MOST_MISSING = 10_000
+"""segments that are missing between others and made anew; a name or a record can claim any number of them"""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedSegment:
+    """One segment as it should be.
+
+    file: where its bytes come from, None when no file has them. given: what donors have for its holes.
+    foreign: all records of the file are at other places.
+    """
+
+    base: int
+    size: int
+    path: str
+    file: StoreFile | None
+    given: tuple[Patch, ...] = ()
+    foreign: bool = False
+
+    @property
+    def end(self) -> int:
+        """Physical offset behind its last byte."""
+        return self.base + self.size
+
+    @property
+    def moved(self) -> bool:
+        """Whether the bytes lie under another name now."""
+        return self.file is not None and self.file.path != self.path
+
+
+@dataclass
+class Placing:
+    """The segments of a log in order, without holes, and what else lies beside them.
+
+    strays: files that are no part of the log, with the reason. ahead: a segment of zeros, made ahead and not
+    yet used, which a broker removes by itself.
+    """
+
+    size: int
+    segments: list[PlacedSegment] = field(default_factory=list)
+    strays: list[tuple[StoreFile, str]] = field(default_factory=list)
+    ahead: StoreFile | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """counts: records by the base that they state. data: any byte that is not zero or cannot be read."""
+
+    file: StoreFile
+    counts: dict[int, int]
+    data: bool
+
+    def own(self, size: int) -> int:
+        """Records at their own place under the name that the file has."""
+        base = self.file.base_offset
+        return 0 if base is None or base % size else self.counts.get(base, 0)
+
+
+def place_segments(store: Store, kernels: Kernels, mode: OpenMode) -> Placing:
+    """Finds the bytes of every segment from the first to the last that has records at their own place."""
+    size = store.sizes[FileKind.COMMITLOG].value
+    known = [_look(file, kernels, mode) for file in _candidates(store)]
+    placing = Placing(size)
+    homes = _homes(known, size)
+    if not homes:
+        placing.strays = [(one.file, "no-records") for one in known]
+        return placing
+    first, last = min(homes), max(homes)
+    if (last - first) // size > len(homes) + _MOST_MISSING:
+        raise UsageError(
+            f"{store.given}: segments from {first} to {last} would be {(last - first) // size + 1:,}, "
+            f"of which {len(homes):,} are there: move those out that belong to another log"
+        )
+    used = {one.file for one in homes.values()}
+    named, with_records = _named(known), {one.file for one in known if one.counts}
+    for base in range(first, last + size, size):
+        there = named.get(base)
+        placing.segments.append(_placed(base, size, homes.get(base), there, used, with_records))
+    taken = {placed.file for placed in placing.segments} | {
+        named.get(placed.base) for placed in placing.segments
+    }
+    for one in known:
+        if one.file in taken:
+            continue
+        if one.file.base_offset == last + size and one.file.size == size and not one.data:
+            placing.ahead = one.file
+        else:
+            placing.strays.append((one.file, _why(one, homes, size)))
+    return placing
+
+
+def _why(one: _Known, homes: dict[int, _Known], size: int) -> str:
+    if one.file.base_offset is None:
+        return "stray-file"
+    if one.file.size == 0:
+        return "empty-file"
+    if not one.data:
+        return "unused-segment"
+    if any(base in homes for base in one.counts):
+        return "copied-segment"
+    return "wrong-name" if one.file.base_offset % size else "no-records"
+
+
+def _candidates(store: Store) -> list[StoreFile]:
+    """Files in the log's directories, also those whose names are no numbers."""
+    roots = {file.path.rpartition("/")[0] for file in store.of_kind(FileKind.COMMITLOG)} | {"commitlog"}
+    unknown = [file for file in store.of_kind(FileKind.UNKNOWN) if file.path.rpartition("/")[0] in roots]
+    return [file for file in (*store.of_kind(FileKind.COMMITLOG), *unknown) if file.regular]
+
+
+def _homes(known: Sequence[_Known], size: int) -> dict[int, _Known]:
+    """The best file for each base that has one.
+
+    A file with a record at its own place belongs where its name says, whatever else it holds: the rest of a
+    file that was used before states other places. A file under another's name takes a base that has none, or
+    one of which the file there has fewer records and is what another base lacks (exchanged names).
+    """
+    homes: dict[int, _Known] = {}
+    for one in known:
+        base = one.file.base_offset
+        if base is not None and one.own(size):
+            rival = homes.get(base)
+            if rival is None or _rank(one, size) > _rank(rival, size):
+                homes[base] = one
+    settled = {one.file for one in homes.values()}
+    moved = [
+        (count, base, one)
+        for one in known
+        if one.file not in settled
+        for base, count in one.counts.items()
+        if base >= 0 and base % size == 0
+    ]
+    for count, base, one in sorted(moved, key=lambda found: -found[0]):
+        there = homes.get(base)
+        if one.file in settled:
+            continue
+        if there is not None and count > there.own(size) > 0:
+            lacking = [
+                (n, other) for other, n in there.counts.items() if other not in homes and other % size == 0
+            ]
+            if not lacking or max(lacking)[1] < 0:
+                continue
+            homes[max(lacking)[1]] = there
+        elif there is not None:
+            continue
+        homes[base] = one
+        settled.add(one.file)
+    return homes
+
+
+def _rank(one: _Known, size: int) -> tuple[bool, bool, int, int]:
+    padded = one.file.name == f"{one.file.base_offset:020d}"
+    return one.file.size == size, padded, one.file.size, -one.file.root
+
+
+def _placed(
+    base: int,
+    size: int,
+    home: _Known | None,
+    there: StoreFile | None,
+    used: set[StoreFile],
+    with_records: set[StoreFile],
+) -> PlacedSegment:
+    """there: the file with the name of the segment. with_records: files that hold whole records."""
+    if home is None:
+        # its bytes are no records at their own place; what may be read from them is decided by the survey
+        file = there if there is not None and there not in used and there.size else None
+        path = there.path if there is not None else f"commitlog/{base:020d}"
+        foreign = file is not None and file in with_records
+        return PlacedSegment(base, size, path, file, foreign=foreign)
+    own = home.file.base_offset == base and home.file.name == f"{base:020d}"
+    path = home.file.path if own else f"commitlog/{base:020d}"
+    return PlacedSegment(base, size, path, home.file)
+
+
+def _named(known: list[_Known]) -> dict[int, StoreFile]:
+    """The first file with the whole name of each segment."""
+    found: dict[int, StoreFile] = {}
+    for one in known:
+        base = one.file.base_offset
+        if base is not None and one.file.name == f"{base:020d}":
+            found.setdefault(base, one.file)
+    return found
+
+
+def _look(file: StoreFile, kernels: Kernels, mode: OpenMode) -> _Known:
+    """Where whole records of a file say that its first byte is: the first where these agree, else all."""
+    if not file.size:
+        return _Known(file, {}, False)
+    shifts: Counter[int] = Counter()
+    base, seen = file.base_offset or 0, 0
+    try:
+        with ZeroFilledSource(file.open(mode), file.size) as source:
+            scan = SegmentScan(
+                source,
+                base,
+                checks=Check.CRC,
+                active=True,
+                keep_stale=True,
+                past_blanks=True,
+                batch_rows=_PROBED,
+                kernels=kernels,
+            )
+            data = scan.first_nonzero(0) < file.size or bool(source.unreadable)
+            for event in scan if data else ():
+                if isinstance(event, Records):
+                    good = event.rows[event.rows[:, Field.CRC_STATE] != CrcState.BAD]
+                    stored = good[:, Field.STORED_PHYSICAL_OFFSET] - good[:, Field.POSITION]
+                    shifts.update(stored.tolist())
+                    seen += len(good)
+                    if shifts[base] == seen >= _PROBED:
+                        break
+                    if len(shifts) > _MOST_PLACES:
+                        own = shifts[base]
+                        shifts = Counter(dict(shifts.most_common(_PROBED)))
+                        shifts[base] = own
+    except RmqtoolError:
+        return _Known(file, {}, True)
+    return _Known(file, {one: count for one, count in shifts.items() if count}, data)

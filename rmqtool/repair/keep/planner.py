@@ -1,0 +1,247 @@
+"""Planning `recover --policy keep`: every intact record survives, and the next start is a clean one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.broker.file_rules import rules_of
+from rmqtool.errors import NO_LOG, UnfitStoreError, UsageError
+from rmqtool.recovery.lookback import LookBack
+from rmqtool.recovery.simulation import simulate
+from rmqtool.repair.keep.derived import DerivedRepair
+from rmqtool.repair.keep.log import LogRepair, RepairedLog
+from rmqtool.repair.keep.placing import place_segments
+from rmqtool.repair.keep.refusals import refusal_edits
+from rmqtool.repair.keep.rocksdb import has_rocksdb_queues, rocksdb_edits, wants_files
+from rmqtool.repair.keep.segments import segment_edits, with_log
+from rmqtool.repair.keep.state import LogFacts, state_edits
+from rmqtool.repair.keep.strays import stray_edits
+from rmqtool.repair.plan import Cost, Input, Planned, PlanSummary, make_planned, plan_id
+from rmqtool.repair.prove.result import store_with
+from rmqtool.scan.engine import choose_kernels
+from rmqtool.scan.options import ReadOptions, data_bytes
+from rmqtool.store.access import Access
+from rmqtool.store.kinds import QUEUE_KINDS, FileKind
+from rmqtool.store.layout import Store
+from rmqtool.store.lock import LockState
+from rmqtool.store.names import escape_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rmqtool.recovery.outcome import Outcome
+    from rmqtool.repair.plan import Edit
+    from rmqtool.scan.kernel_types import Kernels
+    from rmqtool.store.files import StoreFile
+
+COMMAND = "recover"
+
+
+@dataclass(frozen=True)
+class KeepOptions:
+    """release: whose broker will start; named_release: the same where somebody named it.
+
+    keep_bodies: `--damaged-body keep`. donors: stores to take ranges from. jobs: threads over segments.
+    access: how files are opened; they are copied, never mapped.
+    """
+
+    release: str
+    named_release: str | None = None
+    keep_bodies: bool = False
+    donors: tuple[str, ...] = ()
+    jobs: int = 1
+    access: Access = field(default_factory=lambda: Access("pread"))
+    advance: Callable[[int], object] | None = None
+
+    def parameters(self) -> dict[str, Any]:
+        """All that the plan depends on beside the store, as plain data."""
+        body = "keep" if self.keep_bodies else "tombstone"
+        return {
+            "policy": "keep",
+            "release": self.named_release,
+            "damaged_body": body,
+            "donors": [escape_name(one) for one in self.donors],
+        }
+
+
+@dataclass
+class Kept:
+    """The plan, the repaired log behind it and the store as it would be."""
+
+    planned: Planned
+    log: RepairedLog | None = None
+    after: Store | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def keep(store: Store, options: KeepOptions, work: str) -> Kept:
+    """Plans the repair. work: an empty directory for what is built. Reads the log two or three times.
+
+    Raises `UnfitStoreError` for a store without a record in a commit log, or with something in the place of
+    a directory, and `UsageError` for a log that is no plain one.
+    """
+    refuse_unfit(store)
+    shown = escape_name(str(store.given))
+    inputs = tuple(Input(path=one.shown, size=one.size, mtime_ns=one.mtime_ns) for one in _read(store))
+    parameters = options.parameters()
+    name = plan_id(COMMAND, parameters, inputs)
+    kernels = choose_kernels(data_bytes(store.segments))
+    placing = place_segments(store, kernels, options.access)
+    if not placing.segments:
+        raise UnfitStoreError(f"{shown}: no commit log file holds a record, there is nothing to recover from")
+    mender = LogRepair(
+        store,
+        placing,
+        kernels,
+        options.access,
+        name,
+        rules_of(store, options.release),
+        keep_bodies=options.keep_bodies,
+        donors=[Store.open(one) for one in options.donors],
+        jobs=options.jobs,
+        advance=options.advance,
+    )
+    log = mender.repair()
+    refuse_blocked(store, {topic for topic, _ in log.survey.runs})
+    edits = segment_edits(store, placing, log, work)
+    moved = bool(edits) and has_rocksdb_queues(store)
+    if moved:
+        edits += rocksdb_edits(store)
+    unblocked = refusal_edits(store, options.release)
+    after = with_log(store_with(store, unblocked) if unblocked else store, placing, log)
+    derived = DerivedRepair(
+        after,
+        options.release,
+        log.end,
+        log.left,
+        log.blanks,
+        log.ahead,
+        wants_files(store, moved=moved),
+        kernels,
+        work,
+        options.access,
+        options.jobs,
+        options.advance,
+    ).repair()
+    edits += derived.edits
+    edits += stray_edits(store, options.release, named=options.named_release is not None)
+    facts = LogFacts(
+        log.survey.highest_timestamp,
+        log.survey.last_timestamp,
+        log.survey.last_start,
+        log.end,
+        derived.full_index_timestamp,
+    )
+    edits += state_edits(store, facts, changed=bool(edits))
+    edits = unblocked + edits
+    summary = PlanSummary(
+        saved=_saved(store, options, kernels) if edits else Cost(),
+        lost=_lost(log),
+        refusal=None if edits else _refusal(store, options, kernels),
+        notes=(*_notes(log), *derived.notes, *(one.change.message for one in unblocked if _costs(one))),
+    )
+    planned = make_planned(
+        COMMAND, store, options.release, parameters, edits, inputs=_read(store), summary=summary
+    )
+    return Kept(planned, log, after)
+
+
+def refuse_unfit(store: Store) -> None:
+    """Raises `UsageError` or `UnfitStoreError` for what cannot be repaired."""
+    if len(store.dledger_segments):
+        raise UsageError(f"{store.given} has a DLedger log: recover repairs plain commit logs only")
+    if not len(store.segments):
+        raise UnfitStoreError(f"{escape_name(str(store.given))} {NO_LOG}")
+
+
+def refuse_blocked(store: Store, topics: set[str]) -> None:
+    """Raises `UnfitStoreError` where brokers need a directory and something else is.
+
+    It may be a link to a disk that is not mounted: what belongs there is perhaps whole.
+    """
+    for path in store.listing.blocked(topics | set(store.topics)):
+        shown = escape_name(str(store.given))
+        raise UnfitStoreError(f"{shown}: {path} is no directory: move it away, or mount the disk it leads to")
+
+
+def _costs(edit: Edit) -> bool:
+    """Whether a part of a configuration table is lost with it."""
+    return edit.change.why.startswith("config-") and not edit.change.path.endswith(".bak")
+
+
+def _read(store: Store) -> list[StoreFile]:
+    """The files that the plan rests on."""
+    kinds = (
+        FileKind.COMMITLOG,
+        *QUEUE_KINDS,
+        FileKind.INDEX,
+        FileKind.CHECKPOINT,
+        FileKind.ABORT,
+        FileKind.CONFIG,
+        FileKind.CONFIG_BAK,
+    )
+    return [one for one in store.of_kind(*kinds) if one.regular]
+
+
+def _saved(store: Store, options: KeepOptions, kernels: Kernels) -> Cost:
+    """What a broker would give up that starts on the store as it is."""
+    loss = _started(store, options, kernels).loss
+    if loss is None:
+        return Cost()
+    return Cost(
+        messages=loss.messages,
+        bytes=loss.bytes,
+        first_timestamp=loss.first_timestamp,
+        last_timestamp=loss.last_timestamp,
+    )
+
+
+def _refusal(store: Store, options: KeepOptions, kernels: Kernels) -> str | None:
+    """Why a broker does not start although nothing is to change."""
+    found = _started(store, options, kernels).refusal
+    return None if found is None else str(found)
+
+
+def _started(store: Store, options: KeepOptions, kernels: Kernels) -> Outcome:
+    nobody = LockState(False, None, "")
+    reading = ReadOptions(options.access, options.jobs, advance=options.advance, given=kernels)
+    return simulate(store, options.release, reading=reading, lock=nobody, look_back=LookBack(0))
+
+
+def _lost(log: RepairedLog) -> Cost:
+    """Messages that become tombstones, and bytes of the log that are no record of it any more."""
+    filled = [(one.hole, one.filled) for one in log.repaired if one.filled]
+    times = [hole.timestamp for hole, one in filled if one.tombstones or one.nameless]
+    return Cost(
+        messages=sum(one.tombstones.records + len(one.nameless) for _, one in filled),
+        bytes=sum(one.tombstones.bytes + sum(frame.length for frame in one.nameless) for _, one in filled),
+        first_timestamp=min(times, default=None),
+        last_timestamp=max(times, default=None),
+    )
+
+
+def _notes(log: RepairedLog) -> list[str]:
+    why = "were given out twice", "are skipped that no hole has room for"
+    notes = [
+        f"queue {key[0]}/{key[1]}: queue offsets {why[key in log.jumps]}, the queue stays as it is"
+        for key in log.twice
+    ]
+    nameless = [frame.start for one in log.repaired if one.filled for frame in one.filled.nameless]
+    if nameless:
+        notes.append(
+            f"{len(nameless)} record(s), the first at physical offset {nameless[0]}, have a topic that "
+            "is not UTF-8, and nothing tells their queues: fillers take their places"
+        )
+    kept = "the queue stays as it is", "blank entries keep them"
+    notes += [
+        f"queue {one.key[0]}/{one.key[1]}: no room in the log for queue offsets {one.first} to {one.last}, "
+        f"{kept[one.key in log.blanks]}"
+        for one in log.without
+    ]
+    notes += [
+        f"queue {key[0]}/{key[1]}: no entry is left that tells how many of the messages lost in front of "
+        f"physical offset {offset} were in it: messages may be at lower queue offsets from there on"
+        for key, offset in sorted(log.ahead.untold.items())
+    ]
+    return notes

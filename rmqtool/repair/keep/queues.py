@@ -1,0 +1,188 @@
+"""Consume queues brought in step with the log: only units that are wrong are written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formats.consumequeue import EXT_MAX_ADDRESS, PRE_BLANK_SIZE
+from rmqtool.repair.content import Inline
+from rmqtool.repair.keep.queue_files import (
+    ascending,
+    built_units,
+    by_base,
+    filled_up,
+    odd_files,
+    put,
+    removed,
+    spans,
+    units_of,
+)
+from rmqtool.repair.plan import Action, Change, Edit
+from rmqtool.scan.units import UNIT
+from rmqtool.store.kinds import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import numpy.typing as npt
+
+    from rmqtool.build.files import DerivedFiles
+    from rmqtool.build.queues import BuiltQueue
+    from rmqtool.scan.extension import ExtensionLookup
+    from rmqtool.store.files import StoreFile
+    from rmqtool.store.layout import Store
+
+    Units = npt.NDArray[Any]
+    Mask = npt.NDArray[np.bool_]
+    Key = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class QueueRepair:
+    """Compares what was built from the repaired log with what lies there.
+
+    size: bytes of a queue file. first_offset: of the log. built: queues that records were found for. left:
+    queues that are not touched. lookup: extension units of a queue.
+    """
+
+    store: Store
+    files: DerivedFiles
+    size: int
+    first_offset: int
+    built: dict[Key, BuiltQueue]
+    left: frozenset[Key]
+    lookup: Callable[[str, int], ExtensionLookup | None]
+    highest: dict[Key, int] = field(default_factory=dict)
+    """the last address of an extension unit in each queue that has changes"""
+
+    def edits(self) -> Iterator[Edit]:
+        """Changes to all plain queues, by topic and number."""
+        there = {
+            (one.topic, one.queue_id): one
+            for one in self.store.queues(FileKind.CONSUMEQUEUE)
+            if one.topic is not None and one.queue_id is not None
+        }
+        plain = {key for key, queue in self.built.items() if queue.directory == "consumequeue"}
+        for key in sorted(plain | set(there)):
+            queue = there.get(key)
+            if key in self.left and queue is not None and queue.files:
+                continue
+            files = by_base(queue, self.size) if queue is not None else {}
+            yield from odd_files(queue, files)
+            if key in plain:
+                changes = list(self._built(key, self.built[key], files))
+                if not changes:
+                    self.highest.pop(key, None)
+                yield from changes
+            else:
+                yield from self._without_records(files)
+
+    def _built(self, key: Key, queue: BuiltQueue, files: dict[int, StoreFile]) -> Iterator[Edit]:
+        first = queue.first or 0
+        low = first * UNIT.itemsize // self.size * self.size
+        high = (queue.next_slot - 1) * UNIT.itemsize // self.size * self.size
+        for base in range(low, high + self.size, self.size):
+            path = f"consumequeue/{key[0]}/{key[1]}/{base:020d}"
+            yield from self._file(key, path, base, first, files.get(base))
+        for base, file in sorted(files.items()):
+            if base > high:
+                yield removed(file, "points at nothing that is in the log")
+            elif base < low:
+                # brokers look for the begin of a queue in its first file only (`#correctMinOffset`)
+                yield removed(file, "all that it points at has expired")
+
+    def _harmless(self, units: Units) -> Mask:
+        """Units that stand for no message of the log: expired and in order, or blanks in front."""
+        blank = (
+            (units["physical_offset"] == 0) & (units["size"] == PRE_BLANK_SIZE) & (units["tags_code"] == 0)
+        )
+        offsets, sizes = units["physical_offset"], units["size"]
+        # a broker takes the end of the last one for the end of what it has dispatched
+        expired = (
+            (offsets >= 0) & (sizes > 0) & (offsets <= self.first_offset - sizes.astype(np.int64)) & ~blank
+        )
+        expired[expired] = ascending(offsets[expired].astype(np.int64))
+        return np.asarray(blank | expired, np.bool_)
+
+    def _file(self, key: Key, path: str, base: int, first: int, there: StoreFile | None) -> Iterator[Edit]:
+        built = self.files.place(path)
+        made = built_units(built, UNIT)
+        held = units_of(there, UNIT, self.size) if there is not None else made[:0]
+        wanted = filled_up(made, max(len(made), len(held)))
+        held = filled_up(held, len(wanted))
+        if there is not None:
+            self._keep(key, wanted, held, max(first - base // UNIT.itemsize, 0))
+        if there is None or there.size != self.size:
+            same = built.exists() and bool((wanted == filled_up(made, len(wanted))).all())
+            as_built = built if same else None
+            yield put(path, self.size, wanted, as_built, self.files.times.get(path), there)
+            return
+        for span in spans(wanted != held):
+            data = wanted[span[0] : span[-1] + 1].tobytes()
+            slot = base // UNIT.itemsize + int(span[0])
+            change = Change(
+                action=Action.WRITE,
+                path=there.shown,
+                position=int(span[0]) * UNIT.itemsize,
+                length=len(data),
+                why="consumequeue",
+                message=f"{len(span)} consume queue entries from queue offset {slot} on differ from the log",
+                facts={"topic": key[0], "queue_id": key[1], "queue_offset": slot, "units": len(span)},
+            )
+            yield Edit(change, Inline(data))
+
+    def _keep(self, key: Key, wanted: Units, held: Units, before: int) -> None:
+        """Takes over what is as good as what was built: expired units, addresses of extension units."""
+        harmless = np.zeros(len(wanted), np.bool_)
+        count = min(before, len(held))
+        harmless[:count] = self._harmless(held[:count])
+        wanted[harmless] = held[harmless]
+        same = (wanted["physical_offset"] == held["physical_offset"]) & (wanted["size"] == held["size"])
+        extended = np.flatnonzero(same & (held["tags_code"] <= EXT_MAX_ADDRESS))
+        lookup = self.lookup(*key) if extended.size else None
+        for number in extended.tolist():
+            address = int(held["tags_code"][number])
+            if lookup is not None and lookup.tags_code(address) == wanted["tags_code"][number]:
+                wanted["tags_code"][number] = address
+                self.highest[key] = max(self.highest.get(key, address), address)
+
+    def _without_records(self, files: dict[int, StoreFile]) -> Iterator[Edit]:
+        """A queue of which the log holds nothing: expired units stay, what follows them points at nothing."""
+        ordered, latest = sorted(files.items()), -1
+        for number, (base, file) in enumerate(ordered):
+            if file.size != self.size:
+                yield from (removed(one, "its entries cannot be read") for _, one in ordered[number:])
+                return
+            units = units_of(file, UNIT, self.size)
+            offsets = units["physical_offset"]
+            good = self._harmless(units) & ((offsets > latest) | (units["size"] == PRE_BLANK_SIZE))
+            end = len(units) if good.all() else int(np.argmin(good))
+            blank = units["size"][:end] == PRE_BLANK_SIZE
+            if end == 0 or blank.all():
+                yield from (
+                    removed(one, "points at nothing that is in the log") for _, one in ordered[number:]
+                )
+                return
+            latest = max(latest, int(offsets[:end].max()))
+            if end == self.size // UNIT.itemsize:
+                continue
+            rest = np.ascontiguousarray(units[end:]).view(np.uint8)
+            if rest.any():
+                last = int(np.flatnonzero(rest)[-1]) // UNIT.itemsize + 1
+                slot = base // UNIT.itemsize + end
+                change = Change(
+                    action=Action.WRITE,
+                    path=file.shown,
+                    position=end * UNIT.itemsize,
+                    length=last * UNIT.itemsize,
+                    why="consumequeue",
+                    message=f"entries from queue offset {slot} on point at nothing that is in the log",
+                )
+                yield Edit(change, Inline(bytes(last * UNIT.itemsize)))
+            yield from (
+                removed(one, "points at nothing that is in the log") for _, one in ordered[number + 1 :]
+            )
+            return

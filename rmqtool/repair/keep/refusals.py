@@ -1,0 +1,258 @@
+"""What makes a broker refuse a store beside its log: tables, queue kinds, the timer wheel, directories."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from rmqtool.broker.java import parse_long
+from rmqtool.broker.load import queue_directories, refused_by_wheel
+from rmqtool.broker.settings import settings_of
+from rmqtool.broker.traits import TABLE
+from rmqtool.recovery.config_tables import Loads, config_outcomes
+from rmqtool.recovery.simulation import StartSimulation
+from rmqtool.recovery.timers import in_use
+from rmqtool.repair.config_salvage import Salvaged, salvage_table
+from rmqtool.repair.content import Inline
+from rmqtool.repair.keep.away import directory_away
+from rmqtool.repair.plan import Action, Change, Edit
+from rmqtool.repair.salvage.topics import topics_json
+from rmqtool.store.config_json import parse_config, read_listed
+from rmqtool.store.kinds import FileKind
+from rmqtool.store.lock import LockState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rmqtool.broker.start import Start
+    from rmqtool.broker.traits import Traits
+    from rmqtool.store.layout import Store
+
+_NOBODY = LockState(False, None, "this is no start")
+_TOPICS = "config/topics.json"
+_KINDS = (FileKind.CONSUMEQUEUE.value, FileKind.BATCHCONSUMEQUEUE.value)
+_BATCH = "BatchCQ"
+_TABLES = {(one.blank_tables, one.listed_versions, one.tables_of_5): one for one in TABLE}
+"""releases that differ in what they read of configuration tables"""
+_LOST = {
+    "topics.json": "topics that are not in it must be made again, their messages stay",
+    "subscriptionGroup.json": "groups that are not in it begin with the default settings",
+    "consumerOffset.json": "groups that are not in it begin anew, and may skip messages or get them twice",
+    "lmqConsumerOffset.json": "groups that are not in it begin anew, and may skip messages or get them twice",
+    "delayOffset.json": "levels that are not in it begin with the oldest delayed message: what was delivered "
+    "already is delivered again",
+    "consumerFilter.json": "filters that are not in it are made again when their consumers come back",
+    "consumerOrderInfo.json": "messages of ordered pop consumers may be delivered again",
+    "topicQueueMapping.json": "static topics that are not in it must be mapped again",
+}
+
+
+def refusal_edits(store: Store, release: str) -> list[Edit]:
+    """What lets a broker of this release start again; nothing where no such thing is in its way.
+
+    Nor of a broker of another release, in a configuration table of which this one reads no entry more.
+    """
+    start = StartSimulation(store, release, settings_of(store), lock=_NOBODY)
+    edits: list[Edit] = []
+    for one in start.config:
+        if one.loads is Loads.REFUSES or one.loses:
+            edits += _table(store, one.path, one.loads, start.traits)
+    done = {edit.change.path for edit in edits}
+    for traits in _TABLES.values():
+        for one in config_outcomes(store, traits):
+            refused = one.loads is Loads.REFUSES and one.path not in done
+            if refused and _entries(store, one.path, traits) == _entries(store, one.path, start.traits):
+                edits += _table(store, one.path, one.loads, traits)
+                done.add(one.path)
+    if start.traits.typed_queues:
+        edits += list(_kinds(store, edits)) or _unknown_kinds(store, edits)
+    edits += _timer_log(start.start)
+    wheel = refused_by_wheel(start.store, start.start.traits, start.start.settings)
+    if wheel is not None and wheel.path is not None:
+        message = "of another length than brokers take: it is rebuilt from the timer log"
+        edits.append(Edit(Change(action=Action.REMOVE, path=wheel.path, why="timer-wheel", message=message)))
+    listing = store.listing
+    if listing.is_directory("lock"):
+        edits += directory_away(store, "lock", "lock-directory", "brokers open a file of this name")
+    for entry in listing.entries("index"):
+        if entry.file is None and parse_long(entry.name) is not None:
+            message = "a directory among the index files: brokers refuse it, or load none behind it"
+            edits += directory_away(store, entry.path, "stray-directory", message)
+    return edits
+
+
+def _entries(store: Store, name: str, traits: Traits) -> int:
+    return salvage_table(store, name, traits).entries
+
+
+def _timer_log(start: Start) -> Iterator[Edit]:
+    """Files of the timer log get the length that brokers demand; what is no entry there ends their scan."""
+    size = start.settings.timer_log_size
+    found = [one for one in start.listing.entries("timerlog") if in_use(start) and one.file is not None]
+    for entry in found:
+        left = not entry.size and entry is found[-1] and start.traits.deletes_empty_last_file
+        if entry.size != size and not left and parse_long(entry.name) is not None:
+            message = "of another length than brokers take: timers behind its last entry are read again"
+            change = Change(
+                action=Action.RESIZE, path=entry.path, size=size, why="timer-log", message=message
+            )
+            yield Edit(change)
+
+
+def _table(store: Store, name: str, loads: Loads, traits: Traits) -> Iterator[Edit]:
+    """The longest front that can be used, of the file or its `.bak`, else both go."""
+    lost = _LOST.get(name.rpartition("/")[2], "")
+    found = salvage_table(store, name, traits)
+    problem = f"neither {name} nor its .bak can be parsed"
+    if loads is Loads.BAK:
+        problem = f"{name} cannot be parsed"
+        whole = store.file(f"{name}.bak")
+        if whole is not None and (found.data is None or not found.partial):
+            data = read_listed(whole)[1]
+            message = (
+                f"{problem}: its .bak takes its place, what changed after that was written is lost: {lost}"
+            )
+            yield _put(name, data, "config-from-backup", message, {"lost_bytes": 0})
+            return
+    if found.data is not None:
+        message = f"{problem}: {_salvaged(found)}: {lost}"
+        facts: dict[str, Any] = {"entries": found.entries, "lost_bytes": found.lost}
+        if found.dropped:
+            facts["lost_values"] = [".".join(one.keys) for one in found.dropped]
+        yield _put(name, found.data, "config-salvaged", message, facts)
+        return
+    for path in (name, f"{name}.bak"):
+        if store.file(path) is not None:
+            message = f"{problem}, nothing in them can be used, a broker starts without: {lost}"
+            yield Edit(Change(action=Action.REMOVE, path=path, why="config-unparsable", message=message))
+
+
+def _salvaged(found: Salvaged) -> str:
+    """What is kept of a table, and what is lost."""
+    said = [f"the first {found.kept} bytes of {found.source} are kept, {found.entries} entries"]
+    if found.lost:
+        said.append(f"the last {found.lost} bytes are lost")
+    if found.dropped:
+        more = f" and {len(found.dropped) - 1} more" if len(found.dropped) > 1 else ""
+        said.append(f"{found.dropped[0]}: it is left out{more}")
+    return "; ".join(said)
+
+
+def _put(path: str, data: bytes, why: str, message: str, facts: dict[str, Any]) -> Edit:
+    change = Change(
+        action=Action.PUT, path=path, length=len(data), size=len(data), why=why, message=message, facts=facts
+    )
+    return Edit(change, Inline(data))
+
+
+def _unknown_kinds(store: Store, edits: list[Edit]) -> list[Edit]:
+    """A topic table where there is none, and batch queues that brokers take for plain ones without it.
+
+    One that nobody can read is none. Takes its removal out of `edits`.
+    """
+    gone = {one.change.path: one for one in edits if one.change.action is Action.REMOVE}
+    if any(store.file(path) is not None and path not in gone for path in (_TOPICS, f"{_TOPICS}.bak")):
+        return []
+    queues = _queues_by_topic(store)
+    batch = {topic for topic, found in queues.items() if _KINDS[1] in found}
+    if not batch:
+        return []
+    paths = (path for found in queues.values() for kind in found.values() for path in kind[0])
+    parts = (path.split("/") for path in paths)
+    data = topics_json(sorted({(topic, int(number)) for _, topic, number in parts}), batch, 0)
+    if _TOPICS in gone:
+        edits.remove(gone[_TOPICS])
+    state = "cannot be read" if _TOPICS in gone else "is not there"
+    message = f"the topic table {state}: one is made of the queues that lie there, with default settings"
+    made = Change(
+        action=Action.MAKE_DIRECTORY, path="config", why="topics-unknown", message="for files in it"
+    )
+    folder = [] if store.listing.exists("config") else [Edit(made)]
+    return [*folder, _put(_TOPICS, data, "topics-unknown", message, {"topics": sorted(queues)})]
+
+
+def _kinds(store: Store, edits: list[Edit]) -> Iterator[Edit]:
+    """Queues of the kind that their topic does not have (`ConsumeQueueStore#queueTypeShouldBe`).
+
+    Where only they have files the table is wrong, else they go. Takes the salvaged table out of `edits`.
+    """
+    data, salvaged = _topic_table(store, edits)
+    if data is None:
+        return
+    table = data.get("topicConfigTable")
+    if not isinstance(table, dict):
+        table = data["topicConfigTable"] = {}
+    wrong: list[str] = []
+    for topic, found in sorted(_queues_by_topic(store).items()):
+        entry = table.get(topic)
+        batch = isinstance(entry, dict) and _kind_of(entry) == _BATCH
+        declared, other = _KINDS[batch], _KINDS[not batch]
+        if other not in found:
+            continue
+        gone = other
+        if found[other][1] and not found.get(declared, ([], False))[1]:
+            table[topic] = _with_kind(entry, topic, found[other][0], batch=not batch)
+            wrong.append(topic)
+            gone = declared
+        for path in found.get(gone, ([], False))[0]:
+            message = f"{topic} has queues of the other kind, brokers refuse these"
+            yield from directory_away(store, path, "queue-kind", message)
+    if wrong:
+        if salvaged is not None:
+            edits.remove(salvaged)
+        message = (
+            "queue.type is set to the kind of queues that lie there, brokers refuse others: "
+            + ", ".join(wrong[:10])
+        )
+        facts = {"topics": wrong} | (salvaged.change.facts if salvaged is not None else {})
+        yield _put(_TOPICS, json.dumps(data).encode(), "queue-kind", message, facts)
+
+
+def _topic_table(store: Store, edits: list[Edit]) -> tuple[dict[str, Any] | None, Edit | None]:
+    """The topic table as a broker would load it after `edits`, and the edit that puts it."""
+    for one in edits:
+        if one.change.path == _TOPICS:
+            put = one.content is not None
+            data = parse_config(bytes(one.content.read(0, one.content.size))).data if one.content else None
+            return (data if isinstance(data, dict) else None), (one if put else None)
+    pair = store.config_pair("topics.json")
+    return (pair.data if isinstance(pair.data, dict) and pair.data else None), None
+
+
+def _queues_by_topic(store: Store) -> dict[str, dict[str, tuple[list[str], bool]]]:
+    """Queue directories by topic and kind, and whether any of them has a file that is not empty."""
+    listing = store.listing
+    found: dict[str, dict[str, tuple[list[str], bool]]] = {}
+    for kind in _KINDS:
+        for topic, _, path in queue_directories(listing, kind):
+            paths, filled = found.setdefault(topic, {}).get(kind, ([], False))
+            filled |= any(one.size for one in listing.entries(path) if one.file is not None)
+            found[topic][kind] = [*paths, path], filled
+    return found
+
+
+def _kind_of(entry: dict[str, Any]) -> str:
+    attributes = entry.get("attributes")
+    return str(attributes.get("queue.type", "")) if isinstance(attributes, dict) else ""
+
+
+def _with_kind(entry: Any, topic: str, paths: list[str], *, batch: bool) -> dict[str, Any]:
+    made = dict(entry) if isinstance(entry, dict) else _entry(topic, paths)
+    held = made.get("attributes")
+    attributes = dict(held) if isinstance(held, dict) else {}
+    attributes.pop("queue.type", None)
+    return made | {"attributes": attributes | ({"queue.type": _BATCH} if batch else {})}
+
+
+def _entry(topic: str, paths: list[str]) -> dict[str, Any]:
+    """Of a topic that is missing in the table: as many queues as have a directory (`TopicConfig`)."""
+    count = 1 + max(int(path.rpartition("/")[2]) for path in paths)
+    return {
+        "topicName": topic,
+        "perm": 6,
+        "readQueueNums": count,
+        "writeQueueNums": count,
+        "order": False,
+        "topicFilterType": "SINGLE_TAG",
+        "topicSysFlag": 0,
+    }

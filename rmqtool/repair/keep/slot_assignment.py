@@ -1,0 +1,310 @@
+"""Which queue position a broken record had: by a unit, its own header, or what its queue misses there."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from formats import properties as props
+from formats.commitlog import transaction_of
+from formats.java import java_parse_int
+from rmqtool.repair.keep.chain import BATCH
+from rmqtool.repair.keep.model import Frame, Trust, text_of
+from rmqtool.repair.keep.offers import Offer, Offers
+from rmqtool.repair.keep.order import Missing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rmqtool.repair.keep.model import Header, QueueKey, Survey
+    from rmqtool.repair.keep.order import Order
+
+_BEYOND = 1 << 62
+
+
+@dataclass
+class Claims:
+    """Frames of every hole, by its number, in order; those that are to be tombstones have a key and a slot.
+
+    open: positions that no frame claims, by queue, in order, each to be placed in [low, high).
+    """
+
+    frames: dict[int, list[Frame]] = field(default_factory=dict)
+    open: dict[QueueKey, list[Missing]] = field(default_factory=dict)
+
+
+class SlotAssigner:
+    """Make it with what is known of the log, call `claims` once."""
+
+    def __init__(self, survey: Survey, order: Order, known: Sequence[QueueKey]) -> None:
+        self._survey, self._order = survey, order
+        self._known = {*known, *(key for key, runs in order.chosen.items() if runs)}
+        self._missing: dict[QueueKey, list[Missing]] = defaultdict(list)
+        for one in order.missing:
+            self._missing[one.key].append(one)
+        self._claimed: dict[QueueKey, dict[int, Frame]] = defaultdict(dict)
+        self._slots: dict[QueueKey, list[int]] = defaultdict(list)
+
+    def claims(
+        self,
+        headers: dict[int, list[Frame]],
+        units: dict[int, list[Frame]],
+        further: dict[int, list[Frame]],
+    ) -> Claims:
+        """Frames by header and by unit, by hole, as one list without overlap.
+
+        further: those that units of further queues tell. They say where a record was, not whose.
+        """
+        made = Claims()
+        for number in range(len(self._survey.holes)):
+            pointed = [one for one in units.get(number, ()) if self._takes_unit(one)]
+            places = [Frame(one.start, one.end, further=True) for one in further.get(number, ())]
+            made.frames[number] = self._merged(headers.get(number, []), pointed, places)
+        for frames in made.frames.values():
+            for frame in frames:
+                self._claim(frame)
+        left = [frame for frames in made.frames.values() for frame in frames if frame.key is None]
+        self._claim_nearly(left)
+        self._find_open(made)
+        return made
+
+    def _merged(self, headers: list[Frame], units: list[Frame], further: list[Frame]) -> list[Frame]:
+        """Units win over headers, proven ones over others; a header of the same extent goes with its unit."""
+        by_extent = {(one.start, one.end): one for one in headers}
+        chosen: list[Frame] = []
+        for trust in Trust:
+            chosen = _beside(chosen, [one for one in units if one.trust is trust])
+        chosen = _beside(chosen, further)
+        for unit in chosen:
+            same = by_extent.get((unit.start, unit.end))
+            if same is not None:
+                unit.header, unit.suspect = same.header, same.suspect
+        return _beside(chosen, headers)
+
+    def _bounds(self, key: QueueKey, slot: int, frame: Frame) -> bool:
+        """Whether the queue has no record at this slot and would have it just there."""
+        last = slot + frame.count - 1
+        runs = self._order.chosen.get(key) or []
+        if key in self._order.twice:
+            return False
+        if not runs:
+            return key in self._known
+        if slot > runs[-1].last:
+            between = runs[-1].end, frame.start
+            return frame.start >= runs[-1].end and self._room(key, runs[-1].last + 1, slot, between)
+        if slot < runs[0].first:
+            between = frame.end, runs[0].start
+            fits = slot >= 0 and last < runs[0].first and frame.end <= runs[0].start
+            return fits and self._room(key, last + 1, runs[0].first, between)
+        gap = self._gap_around(key, frame)
+        return gap is not None and gap.first <= slot and last <= gap.last
+
+    def _room(self, key: QueueKey, first: int, slot: int, between: tuple[int, int]) -> bool:
+        """Whether records with the slots from `first` on may have been between two places of the log."""
+        most = BATCH if key[0] in self._survey.batches else 1
+        return slot - first <= self._order.room.inside(*between) * most
+
+    def _gap_around(self, key: QueueKey, frame: Frame) -> Missing | None:
+        """What the queue misses where the frame lies; gaps of a queue are in order and apart."""
+        gaps = self._missing.get(key, [])
+        at = bisect_right(gaps, frame.start, key=lambda one: one.low) - 1
+        return gaps[at] if at >= 0 and frame.end <= gaps[at].high else None
+
+    def _takes_unit(self, frame: Frame) -> bool:
+        if frame.key is None or frame.slot is None or frame.trust is Trust.REFUTED:
+            return False
+        return self._bounds(frame.key, frame.slot, frame)
+
+    def _claim(self, frame: Frame) -> None:
+        """By its unit, else by its own header when that is plausible as a whole."""
+        key, slot = frame.key, frame.slot
+        if key is None and frame.header is not None:
+            key, slot = self._by_header(frame, frame.header)
+        if key is None or slot is None or not self._in_order(key, slot, frame):
+            frame.key = frame.slot = None
+            frame.count = 1
+            return
+        self._take(key, slot, frame)
+
+    def _by_header(self, frame: Frame, header: Header) -> tuple[QueueKey | None, int | None]:
+        topic = text_of(header.topic)
+        if topic is None or transaction_of(header.sys_flag) in {"prepared", "rollback"}:
+            return None, None
+        key = topic, header.queue_id
+        if topic in self._survey.batches:
+            count = batch_count(header)
+            if count is None:
+                return None, None
+            frame.count = count
+        fits = key in self._known and self._bounds(key, header.queue_offset, frame)
+        if fits and not self._is_next(key, header.queue_offset) and not header.own_place:
+            fits = False
+        return (key, header.queue_offset) if fits else (None, None)
+
+    def _is_next(self, key: QueueKey, slot: int) -> bool:
+        """Inside of what the queue misses, or right behind its end: no jump."""
+        runs = self._order.chosen.get(key) or []
+        return not runs or slot <= self._next(key)
+
+    def _next(self, key: QueueKey) -> int:
+        """The slot behind all that is known of a queue."""
+        runs, slots = self._order.chosen.get(key) or [], self._slots[key]
+        claimed = slots[-1] + self._claimed[key][slots[-1]].count if slots else 0
+        return max(runs[-1].last + 1 if runs else 0, claimed)
+
+    def _in_order(self, key: QueueKey, slot: int, frame: Frame) -> bool:
+        """No other frame has the slot, and frames of the queue stay in the order of their slots."""
+        claimed, slots = self._claimed[key], self._slots[key]
+        if slot in claimed:
+            return False
+        at, end = bisect_left(slots, slot), slot + frame.count
+        before = claimed[slots[at - 1]] if at else None
+        behind = claimed[slots[at]] if at < len(slots) else None
+        if before is not None and (before.start >= frame.start or slots[at - 1] + before.count > slot):
+            return False
+        if behind is not None and (behind.start <= frame.start or end > slots[at]):
+            return False
+        if self._order.chosen.get(key):
+            return True  # how far it may be from what is intact is known
+        if before is not None:
+            follows = slots[at - 1] + before.count
+            if not self._room(key, follows, slot, (before.end, frame.start)):
+                return False
+        return behind is None or self._room(key, end, slots[at], (frame.end, behind.start))
+
+    def _take(self, key: QueueKey, slot: int, frame: Frame) -> None:
+        frame.key, frame.slot = key, slot
+        self._claimed[key][slot] = frame
+        insort(self._slots[key], slot)
+
+    def _claim_nearly(self, frames: Sequence[Frame]) -> None:
+        """By headers of which one part is wrong: the queue that misses something there tells which.
+
+        One that states another place was written there: it says nothing about what is missing here.
+        """
+        spoken = [(one, one.header) for one in frames if one.header is not None and one.header.own_place]
+        if not spoken:
+            return
+        offers = Offers(
+            (half, header.queue_offset)
+            for _, header in spoken
+            for half in (text_of(header.topic), header.queue_id)
+            if half is not None
+        )
+        for offer in self._offers():
+            offers.add(offer)
+        for frame, header in spoken:
+            self._claim_one_nearly(frame, header, offers)
+
+    def _claim_one_nearly(self, frame: Frame, header: Header, offers: Offers) -> None:
+        """Two parts of three have to be right, in one queue only; the queue's own header is right in all."""
+        topic, slot = text_of(header.topic), header.queue_offset
+        own = None if topic is None else (topic, header.queue_id)
+        found = set(self._own_slots(own, slot, frame)) if own is not None else set()
+        if own is not None and (own, slot) in found:
+            found = {(own, slot)}
+        else:
+            for half in (topic, header.queue_id):
+                others = offers.at(half, slot, frame.start, frame.end, own) if half is not None else ()
+                found |= {(one.key, slot) for one in others}
+        if len(found) != 1:
+            return
+        ((key, slot),) = found
+        self._take(key, slot, frame)
+        offers.take(key, slot, frame.start, frame.end)
+
+    def _own_slots(self, key: QueueKey, stated: int, frame: Frame) -> list[tuple[QueueKey, int]]:
+        """What the queue may have had there: the stated slot, the ends of what it misses, the next one."""
+        if key[0] in self._survey.batches:
+            return []
+        slots: list[int] = []
+        gap = self._gap_around(key, frame)
+        if gap is not None:
+            slots += [stated] if gap.first <= stated <= gap.last else []
+            slots += [gap.first, gap.last]
+        runs = self._order.chosen.get(key)
+        if runs and frame.start >= runs[-1].end and key not in self._order.twice:
+            slots.append(self._next(key))
+        return [(key, slot) for slot in slots if self._in_order(key, slot, frame)]
+
+    def _offers(self) -> Iterator[Offer]:
+        """All positions that queues miss and nothing claims, and what would be the next ones behind them."""
+        batches = self._survey.batches
+        for key, gaps in self._missing.items():
+            for gap in gaps if key[0] not in batches else ():
+                for one in self._unclaimed(gap):
+                    yield Offer(key, one.first, one.last, one.low, one.high)
+        for key, runs in self._order.chosen.items():
+            if runs and key[0] not in batches and key not in self._order.twice:
+                slots = self._slots.get(key)
+                low = max(runs[-1].end, self._claimed[key][slots[-1]].start + 1 if slots else 0)
+                following = self._next(key)
+                yield Offer(key, following, following, low, _BEYOND, goes_on=True)
+
+    def _find_open(self, made: Claims) -> None:
+        """What is missing and not claimed, between the claims around it."""
+        for key in {*self._missing, *self._claimed}:
+            if key in self._order.twice:
+                continue
+            wanted = list(self._missing.get(key, ())) + self._outer(key)
+            gaps: list[Missing] = []
+            for one in wanted:
+                gaps += self._unclaimed(one)
+            if gaps:
+                made.open[key] = sorted(gaps, key=lambda one: one.first)
+
+    def _outer(self, key: QueueKey) -> list[Missing]:
+        """Positions in front of the first and behind the last record that claims reach to."""
+        slots = self._claimed.get(key)
+        if not slots:
+            return []
+        runs = self._order.chosen.get(key) or []
+        if not runs:
+            return [Missing(key, min(slots), max(slots), 0, _BEYOND)]
+        found = []
+        inner = min((one.first for one in self._missing.get(key, ())), default=runs[0].first)
+        if min(slots) < min(runs[0].first, inner):
+            found.append(Missing(key, min(slots), runs[0].first - 1, 0, runs[0].start))
+        if max(slots) > runs[-1].last:
+            found.append(Missing(key, runs[-1].last + 1, max(slots), runs[-1].end, _BEYOND))
+        return found
+
+    def _unclaimed(self, one: Missing) -> list[Missing]:
+        """The rest of a gap as ranges of slots, each bounded by the claims next to it."""
+        known = self._slots[one.key]
+        slots = known[bisect_left(known, one.first) : bisect_right(known, one.last)]
+        found: list[Missing] = []
+        first, low = one.first, one.low
+        for slot in slots:
+            frame = self._claimed[one.key][slot]
+            if slot > first:
+                found.append(Missing(one.key, first, slot - 1, low, frame.start))
+            first, low = slot + frame.count, frame.end
+        if first <= one.last:
+            found.append(Missing(one.key, first, one.last, low, one.high))
+        return found
+
+
+def _beside(taken: list[Frame], more: Sequence[Frame]) -> list[Frame]:
+    """Frames in order without overlap, and of others, by start, those that overlap none of them."""
+    starts, found, end = [one.start for one in taken], list(taken), 0
+    for one in more:
+        at = bisect_left(starts, one.end) - 1
+        if one.start >= end and (at < 0 or taken[at].end <= one.start):
+            found.append(one)
+            end = one.end
+    return sorted(found, key=lambda one: one.start)
+
+
+def batch_count(header: Header) -> int | None:
+    """How many messages a record of a batch queue says to have, None where it cannot be believed."""
+    if not header.framed or header.properties is None:
+        return None
+    there = props.decode(header.properties)
+    if props.INNER_NUM not in there or props.INNER_BASE not in there:
+        return 1
+    count = java_parse_int(there[props.INNER_NUM], 16)
+    base = java_parse_int(there[props.INNER_BASE], 64)
+    return count if count is not None and count > 0 and base == header.queue_offset else None

@@ -1,0 +1,43 @@
+"""What lies among mapped files and makes a broker refuse: files without a number, directories."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rmqtool.broker.traits import traits_of
+from rmqtool.repair.keep.away import directory_away
+from rmqtool.repair.plan import Action, Change, Edit
+from rmqtool.store.kinds import FileKind
+from rmqtool.store.names import escape_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rmqtool.store.layout import Store
+
+
+def stray_edits(store: Store, release: str, *, named: bool) -> Iterator[Edit]:
+    """Removals in queue directories and of directories among segments (`MappedFileQueue#doLoad`).
+
+    Directories stay where the release passes over them, if somebody named it or all traces speak for it:
+    with traces of several releases an older one may start.
+    """
+    queues = {
+        one.path
+        for one in store.directories
+        if one.queue_id is not None and one.path.startswith((*_QUEUES, f"{FileKind.CONSUMEQUEUE_EXT}/"))
+    }
+    for file in store.of_kind(FileKind.UNKNOWN):
+        if file.path.rpartition("/")[0] in queues and file.regular:
+            message = f"{file.shown} is no queue file: brokers refuse a name that is no number"
+            yield Edit(Change(action=Action.REMOVE, path=file.shown, why="stray-file", message=message))
+    if traits_of(release).skips_directories and (named or not store.release.mixed):
+        return
+    for one in store.directories:
+        parent = one.path.rpartition("/")[0]
+        if parent == "commitlog" or parent in queues:
+            message = f"{escape_name(one.path)}: brokers refuse a directory among mapped files"
+            yield from directory_away(store, one.path, "stray-directory", message)
+
+
+_QUEUES = (f"{FileKind.CONSUMEQUEUE}/", f"{FileKind.BATCHCONSUMEQUEUE}/")

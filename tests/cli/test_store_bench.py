@@ -1,0 +1,64 @@
+"""`rmqtool store bench`: that it measures, not what."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rmqtool.messagestore.bench import work
+from rmqtool.messagestore.bench.competitors import COMPETITORS, WITHOUT_KEYS
+from tests.helpers import rmq
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEYS = {"type", "work", "engine", "body_bytes", "count", "seconds", "per_second", "ratio"}
+
+
+def test_every_work_is_a_row_and_nothing_is_left(tmp_path: Path) -> None:
+    asked = ["--engine", "rmqtool", "--engine", "sqlite", "--engine", "file", "--body", "9", "--count", "40"]
+    done = rmq("store", "bench", tmp_path, *asked, "--json")
+    assert done.exit_code == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    assert {row["work"] for row in rows if row["engine"] == "rmqtool"} == set(work.WORKS)
+    assert all(row.keys() == KEYS and row["seconds"] > 0 and row["count"] > 0 for row in rows)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", COMPETITORS)
+def test_each_competitor_answers_what_it_was_given(tmp_path: Path, name: str) -> None:
+    if work.missing(name) is not None:
+        pytest.skip(f"no binding of {name}")
+    items = [(b"key-%d" % number, b"record-%d" % number) for number in range(7)]
+    store = COMPETITORS[name](tmp_path, sync=True)
+    store.put(items[:1])
+    store.put(items[1:])
+    assert [bytes(one) for one in store.scan()] == [record for _, record in items]
+    assert store.get(3) == b"record-3"
+    if name not in WITHOUT_KEYS:
+        assert store.find(b"key-5") == b"record-5"
+    store.close()
+
+
+def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "missing", lambda engine: "not installed" if engine == "lmdb" else None)
+    asked = ["--engine", "file", "--engine", "lmdb", "--work", "put", "--body", "9", "--count", "9"]
+    done = rmq("store", "bench", tmp_path, *asked, "--json")
+    assert json.loads(done.stdout)["summary"]["left_out"] == {"lmdb": "not installed"}
+    assert "lmdb is left out" in done.stderr
+
+
+def test_copies_and_wrong_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rmqtool.cli.messagestore.bench.SEGMENT", 1 << 20)
+    done = rmq("store", "bench", tmp_path, "--copy", "--json")
+    assert [row["way"] for row in json.loads(done.stdout)["rows"]] == ["read_write", "mmap", "sendfile"]
+    assert rmq("store", "bench", tmp_path, "--work", "nothing").exit_code == 2
+    assert rmq("store", "bench", tmp_path / "absent").exit_code == 2
+
+
+def test_an_engine_without_the_work_is_left_out(tmp_path: Path) -> None:
+    result = rmq("store", "bench", tmp_path, "--work", "key", "--engine", "file", "--count", 50, "--json")
+    assert result.exit_code == 0
+    assert "file is left out: it does nothing of key" in result.stderr

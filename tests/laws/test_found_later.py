@@ -1,0 +1,159 @@
+"""What the generator found from seed 11400 on, each as the smallest store that shows it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fixtures.goldens import open_golden
+from fixtures.stores import HandmadeStore, healthy_store
+from tests.helpers import rmq
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_an_index_file_cut_inside_of_its_items_by_the_settings(tmp_path: Path) -> None:
+    """11436: with the sizes of a broker.conf its geometry is known although its length says nothing."""
+    store = HandmadeStore()
+    for number in range(20):
+        store.put("Orders", b"body", keys=f"k{number}")
+    store.write(tmp_path / "store")
+    path = next(iter(store.root.glob("index/*"))).relative_to(store.root)
+    store.resize(str(path), store.index.position(7) + 3)
+    conf = tmp_path / "broker.conf"
+    conf.write_text(f"maxHashSlotNum={store.index.slots}\nmaxIndexNum={store.index.capacity}\n")
+    told = rmq("query-key", store.root, "Orders", "k1", "--json", "--store-config", conf)
+    assert told.exit_code in (0, 3), told.stderr
+    assert told.stdout.count('"type":"message"') == 1
+
+
+def test_a_directory_whose_name_is_no_topic_speaks_for_no_lost_message(tmp_path: Path) -> None:
+    """11443: a copy that sorts in front of the queue whose messages are all lost."""
+    store = HandmadeStore()
+    for number in range(20):
+        store.put("Late" if number in (5, 6) else "Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    for one in store.of("Late"):
+        store.patch(*store.segment(one.offset), bytes(one.size))
+    shutil.copytree(store.root / "consumequeue/Late", store.root / "consumequeue/0Late~")
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert (tmp_path / "out").is_dir(), done.stderr
+    lost = [one for row in json.loads(done.stdout)["rows"] for one in row.get("tombstones", ())]
+    assert {one["topic"] for one in lost} == {"Late"}
+
+
+def test_a_dump_of_a_record_whose_topic_is_no_text_is_one_of_damage(tmp_path: Path) -> None:
+    """11641: the record is listed, and nothing said that it is not what was written."""
+    store = healthy_store().write(tmp_path / "store")
+    path, position = store.segment(store.stored[9].offset)
+    raw = store.read(path)
+    store.patch(path, raw.index(store.stored[9].topic.encode(), position), b"\xff")
+    told = rmq("dump", store.root, "--format", "ndjson")
+    assert told.exit_code == 1
+    assert '"torn":1' in told.stdout.splitlines()[-1]
+
+
+def test_a_light_queue_under_a_number_of_no_record_is_foreign(tmp_path: Path) -> None:
+    """11462: `recover` removes it; `verify` had nothing against it, so that the plan was refused."""
+    golden = open_golden("b533-lmq", tmp_path)
+    light = golden.path / "consumequeue/%LMQ%one"
+    shutil.copytree(light / "0", light / "44")
+    conf = ("--store-config", golden.config_path)
+    told = rmq("verify", golden.path, "--json", *conf)
+    assert told.exit_code == 1
+    assert "CQ-FOREIGN" in told.stdout
+    done = rmq("recover", golden.path, "--output", tmp_path / "out", "--apply", *conf)
+    assert (tmp_path / "out").is_dir(), done.stderr
+    assert not list((tmp_path / "out/consumequeue/%LMQ%one/44").glob("*"))
+    assert list((tmp_path / "out/consumequeue/%LMQ%one/0").glob("*"))
+
+
+def test_a_place_that_a_used_and_an_unused_index_file_know_counts_once(tmp_path: Path) -> None:
+    store = HandmadeStore()
+    store.put("Orders", b"first", keys="first")
+    for number in range(40):
+        store.put("Orders", b"body", keys=f"k{number}a k{number}b")
+    store.write(tmp_path / "store")
+    number, shared = next(
+        (number, one) for number, one in enumerate(store.stored) if len({path for path, _ in one.items}) > 1
+    )
+    store.patch(*store.segment(shared.offset), bytes(shared.size))
+    unused = shared.items[0][0]
+    store.resize(unused, len(store.read(unused)) - 7)
+    keys = tmp_path / "keys"
+    keys.write_text(
+        "".join(f"{key}\n" for key in (f"0A000001{number:024X}", f"k{number - 1}a", f"k{number - 1}b"))
+    )
+    conf = tmp_path / "broker.conf"
+    conf.write_text(f"maxHashSlotNum={store.index.slots}\nmaxIndexNum={store.index.capacity}\n")
+    asked = ("--keys-file", keys, "--json", "--store-config", conf)
+    told = json.loads(rmq("query-key", store.root, "Orders", *asked).stdout)["summary"]
+    assert unused in told["index_files_not_used"]
+    assert told["index_items_without_record"] == 1
+
+
+def test_a_topic_table_that_nobody_can_read_beside_batch_queues(tmp_path: Path) -> None:
+    """11958: without a table 5.x takes them for queues of the other kind, and does not start."""
+    store = healthy_store().write(tmp_path / "store")
+    store.add("config/topics.json", b"[" * 60)
+    rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--as-version", "5.3.3")
+    told = json.loads(rmq("doctor", tmp_path / "out", "--json", "--as-version", "5.3.3").stdout)
+    assert told["verdict"] == "safe"
+    assert "Batches" in (tmp_path / "out/config/topics.json").read_text()
+
+
+def test_an_empty_file_of_the_timer_log_that_is_not_its_last(tmp_path: Path) -> None:
+    """11995: behind another refusal `recover` had left this one."""
+    golden = open_golden("b533-timer", tmp_path)
+    files = sorted((golden.path / "timerlog").iterdir())
+    assert len(files) > 1
+    files[-2].write_bytes(b"")
+    (golden.path / "commitlog/more").write_bytes(b"x")
+    conf = ("--store-config", golden.config_path)
+    rmq("recover", golden.path, "--output", tmp_path / "out", "--apply", *conf)
+    assert files[-1].stat().st_size == (tmp_path / "out/timerlog" / files[-2].name).stat().st_size
+
+
+@pytest.mark.parametrize("entries", ["", "3:5"])
+def test_a_table_that_one_release_loads_and_another_refuses(tmp_path: Path, entries: str) -> None:
+    """12088: 4.9.8 skips `dataVersion`, where 5.x refuses a number."""
+    store = HandmadeStore()
+    store.put("Orders", b"body")
+    store.write(tmp_path / "store")
+    store.add("config/delayOffset.json", b'{"offsetTable":{%s},"dataVersion":7}' % entries.encode())
+    store.add("config/delayOffset.json.bak", store.read("config/delayOffset.json"))
+    rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--as-version", "4.9.8")
+    for release in ("4.9.8", "5.3.3"):
+        told = json.loads(rmq("doctor", tmp_path / "out", "--json", "--as-version", release).stdout)
+        assert told["verdict"] == "safe", told["consequences"]
+    table = tmp_path / "out/config/delayOffset.json"
+    assert not entries or json.loads(table.read_text())["offsetTable"] == {"3": 5}
+
+
+@pytest.mark.parametrize("said", [False, True])
+def test_a_database_that_is_moved_out_leaves_queue_files(tmp_path: Path, said: bool) -> None:
+    """12167: unless `storeType` says that the broker reads its queues from RocksDB, it may read files."""
+    store = HandmadeStore()
+    for number in range(20):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    for name in store.files():
+        if name.startswith("consumequeue"):
+            store.remove(name)
+    store.add("consumequeue/CURRENT", b"MANIFEST-000005\n")
+    one = store.stored[7]
+    store.patch(*store.segment(one.offset), bytes(one.size))
+    conf = tmp_path / "broker.conf"
+    conf.write_text("storeType=defaultRocksDB\n" if said else "")
+    given = ("--store-config", conf, "--json")
+    rmq("recover", store.root, "--output", tmp_path / "out", "--apply", *given)
+    assert (tmp_path / "out/abort").exists()
+    assert any((tmp_path / "out/consumequeue/Orders").glob("*/*")) != said
+    assert json.loads(rmq("recover", tmp_path / "out", *given).stdout)["summary"]["changes"] == 0
+    for release in () if said else ("4.9.8", "5.3.3"):
+        told = json.loads(rmq("doctor", tmp_path / "out", *given, "--as-version", release).stdout)
+        assert told["verdict"] == "safe"

@@ -1,0 +1,92 @@
+"""Counters of an open store, in its process and in others."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rmqtool import Message
+from rmqtool.messagestore.statistics import Statistics, publish, published
+from rmqtool.store.kinds import STATUS_FILE
+from rmqtool.store.writing import Folder
+from tests.helpers import rmq
+from tests.messagestore.helpers import open_small, traffic
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_puts_and_gets_are_counted(tmp_path: Path) -> None:
+    with open_small(tmp_path / "store") as store:
+        store.put_many(traffic(0, 20))
+        ack = store.put(Message("T", b"body", queue_id=0))
+        store.put_async(Message("T", b"body", queue_id=0)).result()
+        store.put(Message("T", b"refused", queue_id=99))
+        found = store.get("T", 0, ack.queue_offset)
+        store.get("T", 0, 2)
+        told = store.stats()
+        store.flush()
+        assert (told.put.messages, told.get.messages, told.get.hit, told.get.miss) == (22, 2, 1, 1)
+        assert told.get.bytes == sum(len(one.raw) for one in found.messages)
+        assert told.put.per_second > 0
+        assert told.put.latency_ms is not None
+        assert 0 < told.put.latency_ms.p50 <= told.put.latency_ms.p99 <= told.put.latency_ms.max
+        assert told.dispatch_behind_bytes == store.stats().flush_behind_bytes == 0
+        assert 0 < told.disk_ratio <= 1
+
+
+def test_others_see_what_the_writer_publishes(tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    with open_small(root) as store:
+        root.chmod(0o750)
+        store.put_many(traffic(0, 20))
+        with Folder.open(str(root)) as folder:
+            publish(folder, store.stats())
+        assert stat.S_IMODE(os.stat(root / STATUS_FILE).st_mode) == 0o640
+        told = json.loads(rmq("store", "status", root, "--json").stdout)
+        assert (told["writer"], told["put"]["messages"]) == (True, 20)
+        assert told["put"]["latency_ms"]["p99"] > 0
+        assert rmq("verify", root, "--quick").exit_code == 0
+        shutil.copy(root / STATUS_FILE, tmp_path)
+    assert not (root / STATUS_FILE).exists()
+    shutil.copy(tmp_path / STATUS_FILE, root)  # of a writer that was killed
+    told = json.loads(rmq("store", "status", root, "--json").stdout)
+    assert (told["writer"], told["put"]["messages"], told["flush_behind_bytes"]) == (False, None, None)
+    assert (told["dispatch_behind_bytes"], told["disk_ratio"] > 0) == (0, True)
+    page = rmq("store", "status", root)
+    assert (page.exit_code, "No writer" in page.stdout) == (0, True)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b'{"time": "x"}', b'{"time": 1e999}', b"\xff", b"[" * 70_000]
+)
+def test_a_file_of_others_says_nothing(tmp_path: Path, content: bytes) -> None:
+    with open_small(tmp_path / "store"):
+        (tmp_path / "store" / STATUS_FILE).write_bytes(content)
+        assert published(str(tmp_path / "store")) is None
+
+
+def test_no_link_in_its_place_is_followed(tmp_path: Path) -> None:
+    root, other = tmp_path / "store", tmp_path / "other"
+    other.write_bytes(b"of another")
+    with open_small(root) as store, Folder.open(str(root)) as folder:
+        for name in (STATUS_FILE, f".{STATUS_FILE}.tmp"):
+            (root / name).unlink(missing_ok=True)
+            (root / name).symlink_to(other)
+        assert published(str(root)) is None
+        publish(folder, store.stats())
+    assert other.read_bytes() == b"of another"
+
+
+def test_rates_are_those_of_the_last_seconds() -> None:
+    statistics = Statistics("/", lambda: (0, 0))
+    statistics.put(1000, 0)
+    for _ in range(11):
+        statistics.tick()
+    told = statistics.now()
+    assert (told.put.messages, told.put.per_second, told.put.latency_ms) == (1000, 0.0, None)

@@ -1,0 +1,1 @@
+"""Tests of the repair that keeps every intact record."""

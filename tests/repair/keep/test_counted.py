@@ -1,0 +1,193 @@
+"""Light queues of release 5, in which prepared records take an offset and get no unit."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fixtures import strict
+from fixtures.handmade import plain_unit
+from fixtures.stores import PREPARED, HandmadeStore
+from formats.tags_code import tags_hash
+from tests.helpers import rmq
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+A, B = "%LMQ%a", "%LMQ%b"
+SETTINGS = {
+    "mappedFileSizeCommitLog": 4096,
+    "mappedFileSizeConsumeQueue": 400,
+    "enableMultiDispatch": True,
+    "enableLmq": True,
+}
+
+
+class LightStore(HandmadeStore):
+    """Dispatches to light queues as 5.3.3 does: `LmqDispatch`, `ConsumeQueue#putMessagePositionInfo`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.offsets: Counter[str] = Counter()
+        self.units: Counter[str] = Counter()
+
+    def start(self) -> None:
+        """What a start does with the offsets: it counts the units."""
+        self.offsets = Counter(self.units)
+
+    def light(self, *names: str, sys_flag: int = 0) -> None:
+        number = len(self.stored)
+        stated = ",".join(str(self.offsets[name]) for name in names)
+        properties = {"INNER_MULTI_DISPATCH": ",".join(names), "INNER_MULTI_QUEUE_OFFSET": stated}
+        half = {"queue_offset": 0} if sys_flag == PREPARED else {}
+        body = b"body %d" % number * 3
+        one = self.put("Orders", body, tags="TagA", sys_flag=sys_flag, properties=properties, **half)
+        for name in names:
+            self.offsets[name] += 1
+            if sys_flag != PREPARED:
+                self._queue(name, 0).append(plain_unit(one.offset, one.size, tags_hash("TagA")))
+                self.units[name] += 1
+
+
+def written() -> LightStore:
+    """Three lives with a prepared record in each of the first two."""
+    store = LightStore()
+    for life in range(3):
+        for number in range(20):
+            store.light(*((A, B) if number % 3 else (A,)))
+            if number in (6, 13) and life < 2:
+                store.light(A, B, sys_flag=PREPARED)
+        store.start()
+    return store
+
+
+def recovered(store: HandmadeStore, place: Path) -> Path:
+    """The repaired copy; it was proven, and nothing is left to repair."""
+    conf = place / "broker.conf"
+    conf.write_text("".join(f"{name}={str(value).lower()}\n" for name, value in SETTINGS.items()))
+    given = ("--store-config", conf, "--json")
+    told = rmq("recover", store.root, "--output", place / "out", "--apply", *given)
+    assert told.exit_code == 0, told.stderr
+    assert json.loads(rmq("recover", place / "out", *given).stdout)["summary"]["changes"] == 0
+    return place / "out"
+
+
+def test_units_of_further_queues_say_where_records_were(tmp_path: Path) -> None:
+    """Seed 10225: a range of the log is lost with its own units, and other queues have theirs."""
+    store = LightStore()
+    for number in range(60):
+        if number % 3:
+            store.put("Orders", b"x" * (number * 37 % 200), tags="TagA")
+        else:
+            store.light(*((A, B) if number % 2 else (A,)))
+    store.write(tmp_path / "store")
+    was = strict.entries(store.root)
+    first, last = 20, 29
+    for one in store.of("Orders")[first : last + 1]:
+        store.patch(*store.segment(one.offset), bytes(one.size))
+    store.patch(f"consumequeue/Orders/0/{400:020d}", (first - 20) * 20, bytes((last - first + 1) * 20))
+    now = strict.entries(recovered(store, tmp_path))
+    light = [
+        {key: (one.offset, one.size) for key, one in units.items() if key[1] in (A, B)}
+        for units in (was, now)
+    ]
+    assert light[1] == light[0]
+
+
+def test_units_behind_the_end_of_the_log_go(tmp_path: Path) -> None:
+    """Seed 10750: they lead to no message, also in files in front of which the range of them begins."""
+    store = LightStore()
+    for _ in range(45):
+        store.light(A)
+    store.write(tmp_path / "store")
+    was = strict.entries(store.root)
+    lost = store.stored[-8:]
+    for one in lost:
+        store.patch(*store.segment(one.offset), bytes(one.size))
+    now = strict.entries(recovered(store, tmp_path))
+    left = {key: one for key, one in was.items() if one.offset < lost[0].offset}
+    assert [key for key in left if not left[key].same(now.get(key))] == []
+    assert now.keys() == left.keys()
+
+
+def expire(store: HandmadeStore) -> int:
+    """The first segment is gone, with a prepared record; where the log begins."""
+    store.remove(f"commitlog/{0:020d}")
+    return 4096
+
+
+@pytest.mark.parametrize("expired", [False, True])
+@pytest.mark.parametrize("damage", ["none", "record", "units", "end of the units", "plain queue"])
+def test_units_stay_where_the_broker_counted_them(tmp_path: Path, damage: str, expired: bool) -> None:
+    store = written().write(tmp_path / "store")
+    was = strict.entries(store.root)
+    begin = expire(store) if expired else 0
+    lost = store.of("Orders")[40]
+    if damage == "record":
+        store.patch(*store.segment(lost.offset), bytes(lost.size))
+    elif damage == "units":
+        store.patch(f"consumequeue/{A}/0/{400:020d}", 100, bytes(200))
+    elif damage == "end of the units":
+        store.patch(f"consumequeue/{A}/0/{800:020d}", 100, bytes(300))
+    elif damage == "plain queue":
+        store.remove(f"consumequeue/Orders/0/{400:020d}")
+    now = strict.entries(recovered(store, tmp_path))
+    there = {key: one for key, one in was.items() if one.offset >= begin}
+    assert {key: one.offset for key, one in now.items() if key in there} == {
+        key: one.offset for key, one in there.items()
+    }
+    assert all(one.same(now[key]) for key, one in there.items() if one.offset != lost.offset)
+
+
+def test_another_queue_s_file_says_nothing(tmp_path: Path) -> None:
+    """Its units of records that feed both lie at the other queue's offsets."""
+    store = written().write(tmp_path / "store")
+    was = strict.entries(store.root)
+    store.patch(f"consumequeue/{A}/0/{400:020d}", 0, store.read(f"consumequeue/{B}/0/{400:020d}"))
+    now = strict.entries(recovered(store, tmp_path))
+    assert now == was
+
+
+def test_blank_units_that_no_record_claims_stay(tmp_path: Path) -> None:
+    """Seed 10985: a record whose torn properties were cut names light queues and no offsets in them."""
+    store = LightStore()
+    for number in range(30):
+        if number == 12:
+            store.put("Orders", b"body", properties={"INNER_MULTI_DISPATCH": A})
+            store._queue(A, 0).append(plain_unit(0, 2**31 - 1, 0))
+            store.offsets[A] += 1
+        store.light(A)
+    store.write(tmp_path / "store")
+    store.patch(*store.segment(store.stored[-3].offset), bytes(8))
+    was, now = strict.entries(store.root), strict.entries(recovered(store, tmp_path))
+    gone = store.stored[-3].offset
+    assert {key: one for key, one in was.items() if one.offset != gone}.items() <= now.items()
+
+
+def test_units_of_spoiled_records_count_too(tmp_path: Path) -> None:
+    """Law seed 11877: what they state moves on between two of them that have the same neighbours."""
+    store = written().write(tmp_path / "store")
+    was = strict.entries(store.root)
+    for one in store.of("Orders")[2:38]:
+        path, position = store.segment(one.offset)
+        store.patch(path, store.read(path).index(b"body", position), b"dead")
+    now = strict.entries(recovered(store, tmp_path))
+    assert {key: one.offset for key, one in now.items()} == {key: one.offset for key, one in was.items()}
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_places_that_nothing_tells_are_said(tmp_path: Path, left: bool) -> None:
+    """Law seed 12264: all units of a light queue are lost, and with them how many lost messages it had."""
+    store = written().write(tmp_path / "store")
+    for path in [] if left else list(store.files()):
+        if path.startswith(f"consumequeue/{B}/"):
+            store.patch(path, 0, bytes(len(store.read(path))))
+    for one in store.of("Orders")[31:35]:
+        store.patch(*store.segment(one.offset), bytes(one.size))
+    conf = tmp_path / "broker.conf"
+    conf.write_text("".join(f"{name}={str(value).lower()}\n" for name, value in SETTINGS.items()))
+    told = json.loads(rmq("recover", store.root, "--store-config", conf, "--json").stdout)["summary"]
+    assert any(f"queue {B}/0: no entry is left" in one for one in told["notes"]) != left

@@ -1,0 +1,59 @@
+"""What a replica gives, and what is not taken from it."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fixtures import copy_base, strict
+from tests.repair.keep.laws import kept, repair
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BASE, RELEASE, SEGMENT = "v533-a-clean", "5.3.3", 65_536
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    """A store and its replica."""
+    root = copy_base(BASE, tmp_path / "store")
+    shutil.copytree(root, tmp_path / "replica")
+    return root, tmp_path / "replica"
+
+
+def zeroed(root: Path, start: int, end: int) -> None:
+    """Zeros in the log."""
+    with (root / f"commitlog/{start // SEGMENT * SEGMENT:020d}").open("r+b") as file:
+        file.seek(start % SEGMENT)
+        file.write(bytes(end - start))
+
+
+def test_a_missing_segment_comes_from_the_replica(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    root, replica = pair
+    (root / f"commitlog/{2 * SEGMENT:020d}").unlink()
+    repair(root, RELEASE, tmp_path / "repaired", donors=(str(replica),))
+    assert strict.walk(tmp_path / "repaired") == strict.walk(replica)
+
+
+def test_a_log_that_was_cut_gets_its_end_back(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    """Units point behind the end."""
+    root, replica = pair
+    log, end = strict.walk(root)
+    start = sorted(log)[-3]
+    zeroed(root, start, end)
+    repair(root, RELEASE, tmp_path / "repaired", donors=(str(replica),))
+    assert strict.walk(tmp_path / "repaired") == (log, end)
+
+
+def test_a_replica_that_is_ahead_adds_nothing_to_a_whole_log(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    root, replica = pair
+    log, end = strict.walk(root)
+    start = sorted(log)[-3]
+    zeroed(root, start, end)
+    behind = tmp_path / "behind"
+    repair(root, RELEASE, behind)
+    assert strict.walk(behind)[1] == start
+    assert kept(behind, RELEASE, donors=(str(replica),)).changes == ()

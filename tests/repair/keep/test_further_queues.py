@@ -1,0 +1,181 @@
+"""Queues beside the plain ones: batch queues, extension files, queues that records of other topics feed."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from fixtures import strict
+from rmqtool.scan.units import BATCH_UNIT, UNIT
+from tests.repair.keep.laws import kept, repair
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from fixtures import Golden
+
+    Open = Callable[[str], Golden]
+
+NAMES, SLOTS = "INNER_MULTI_DISPATCH", "INNER_MULTI_QUEUE_OFFSET"
+
+
+class Case:
+    """A copy of a store that a real broker wrote, to be damaged."""
+
+    def __init__(self, golden: Golden, place: Path) -> None:
+        self.whole, self.place = golden.path, place
+        self.root, self.repaired = place / "store", place / "repaired"
+        self.release = golden.release
+        self.settings: dict[str, object] = dict(golden.expected["storeConfig"])
+        shutil.copytree(golden.path, self.root)
+        self.log = strict.walk(self.root)[0]
+
+    def overwrite(self, at: int, data: bytes) -> None:
+        """Bytes at a physical offset."""
+        size = int(self.settings["mappedFileSizeCommitLog"])  # type: ignore[call-overload]
+        with (self.root / f"commitlog/{at // size * size:020d}").open("r+b") as file:
+            file.seek(at % size)
+            file.write(data)
+
+    def repair(self) -> None:
+        """Repaired once, everything intact is there; a second time changes nothing."""
+        intact = strict.carve(self.root)
+        repair(self.root, self.release, self.repaired, self.settings)
+        assert intact.items() <= strict.walk(self.repaired)[0].items()
+        assert kept(self.repaired, self.release, self.settings).changes == ()
+
+    def files(self, kind: str) -> Iterator[tuple[Path, Path]]:
+        """Queue files of the undamaged store, and where they are in the repaired one."""
+        for path in sorted((self.whole / kind).glob("*/*/*")):
+            yield path, self.repaired / path.relative_to(self.whole)
+
+    def places_stay(self, kind: str, dtype: Any) -> None:
+        """All units but the tags codes of what was lost are those that the broker wrote."""
+        for path, now in self.files(kind):
+            was, made = np.fromfile(path, dtype), np.fromfile(now, dtype)
+            names = [name for name in dtype.names if name not in {"tags_code", "store_timestamp"}]
+            for name in names:
+                assert was[name].tolist() == made[name].tolist(), (path, name)
+
+
+@pytest.fixture
+def case(golden: Open, tmp_path: Path) -> Callable[[str], Case]:
+    return lambda name: Case(golden(name), tmp_path)
+
+
+@pytest.mark.parametrize("with_queues", [True, False])
+def test_a_tombstone_keeps_the_positions_in_light_queues(
+    case: Callable[[str], Case], with_queues: bool
+) -> None:
+    one = case("v498-lmq")
+    at, lost = next((at, r) for at, r in one.log.items() if at > 9000 and "," in r.properties.get(NAMES, ""))
+    one.overwrite(at, bytes(lost.size))
+    if not with_queues:
+        shutil.rmtree(one.root / "consumequeue")
+    one.repair()
+    now = strict.walk(one.repaired)[0][at].properties
+    was = lost.properties
+    pairs = [set(zip(p[NAMES].split(","), p[SLOTS].split(","), strict=True)) for p in (was, now)]
+    assert pairs[0] == pairs[1]
+    one.places_stay("consumequeue", UNIT)
+
+
+def test_a_flipped_bit_in_a_further_position_does_not_go_through(case: Callable[[str], Case]) -> None:
+    one = case("v498-lmq")
+    at, lost = next(
+        (at, r)
+        for at, r in one.log.items()
+        if at > 9000 and r.properties.get(NAMES, "").count(",") == 0 and NAMES in r.properties
+    )
+    slot = lost.properties[SLOTS]
+    place = lost.raw.index(f"{SLOTS}\x01{slot}".encode()) + len(SLOTS) + 1
+    one.overwrite(at + place, bytes([lost.raw[place] ^ 1]))
+    one.overwrite(at + 88, bytes([lost.raw[88] ^ 1]))
+    one.repair()
+    assert strict.walk(one.repaired)[0][at].properties[SLOTS] == slot
+    one.places_stay("consumequeue", UNIT)
+
+
+@pytest.mark.parametrize("with_queues", [True, False])
+def test_a_lost_batch_keeps_its_queue_offsets(case: Callable[[str], Case], with_queues: bool) -> None:
+    one = case("v533-batchcq")
+    at, lost = next(
+        (at, r) for at, r in one.log.items() if at > 9000 and r.properties.get("INNER_NUM") == "30"
+    )
+    one.overwrite(at, bytes(lost.size))
+    if not with_queues:
+        for path in (one.root / "batchconsumequeue").glob("*/*/*"):
+            path.unlink()
+    one.repair()
+    assert strict.walk(one.repaired)[0][at].properties["INNER_NUM"] == "30"
+    one.places_stay("batchconsumequeue", BATCH_UNIT)
+
+
+def test_a_tombstone_among_records_with_a_crc_property_has_one(case: Callable[[str], Case]) -> None:
+    one = case("v533-props-crc")
+    at, lost = sorted(one.log.items())[20]
+    one.overwrite(at, bytes(lost.size))
+    one.repair()
+    now = strict.walk(one.repaired)[0][at]
+    assert now.properties["__CRC32#"] != lost.properties["__CRC32#"]
+    assert now.raw[-20:].startswith(b"__CRC32#")
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+@pytest.mark.parametrize("damage", ["gone", "short", "noise"])
+def test_batch_queue_files_become_what_they_were(
+    case: Callable[[str], Case], number: int, damage: str
+) -> None:
+    one = case("v533-batchcq")
+    path = sorted((one.root / "batchconsumequeue/TopicBCQ/0").iterdir())[number]
+    spoil(path, damage)
+    one.repair()
+    for was, now in one.files("batchconsumequeue"):
+        assert was.read_bytes() == now.read_bytes()
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+@pytest.mark.parametrize("damage", ["gone", "short", "noise"])
+@pytest.mark.parametrize("name", ["v498-cqext", "v533-cqext"])
+def test_units_point_at_extension_units_that_are_there(
+    case: Callable[[str], Case], name: str, number: int, damage: str
+) -> None:
+    one = case(name)
+    files = sorted((one.root / "consumequeue_ext/TopicExt/0").iterdir())
+    spoil(files[number], damage)
+    one.repair()
+    for path in sorted((one.repaired / "consumequeue_ext/TopicExt/0").iterdir()):
+        assert path.stat().st_size == 1024
+    codes = {
+        int.from_bytes(data[at + 2 : at + 10], "big", signed=True)
+        for path, _ in one.files("consumequeue_ext")
+        for data in [path.read_bytes()]
+        for at in range(0, 1000, 20)
+    }
+    base = -(1 << 63)
+    for path in (one.repaired / "consumequeue/TopicExt/0").iterdir():
+        for unit in np.fromfile(path, UNIT):
+            code = int(unit["tags_code"])
+            if unit["size"] and code < -(1 << 31):
+                file = one.repaired / f"consumequeue_ext/TopicExt/0/{(code - base) // 1024 * 1024:020d}"
+                place = (code - base) % 1024
+                assert int.from_bytes(file.read_bytes()[place : place + 2], "big") >= 20
+            elif unit["size"]:
+                assert code in codes
+
+
+def spoil(path: Path, how: str) -> None:
+    """A file that is gone, cut short, or has other bytes in the middle."""
+    if how == "gone":
+        path.unlink()
+    elif how == "short":
+        with path.open("r+b") as file:
+            file.truncate(310)
+    else:
+        data = bytearray(path.read_bytes())
+        data[300:420] = bytes(byte ^ 0x55 for byte in data[300:420])
+        path.write_bytes(data)

@@ -1,0 +1,207 @@
+"""The order of queues: against trying everything, and in a time that goes with what there is."""
+
+from __future__ import annotations
+
+import random
+import time
+from itertools import accumulate, pairwise
+
+import pytest
+
+from rmqtool.repair.keep.chain import Link, heaviest
+from rmqtool.repair.keep.model import Hole, Run, Survey
+from rmqtool.repair.keep.order import Missing, order_of
+from rmqtool.repair.keep.placing import PlacedSegment
+from rmqtool.repair.keep.stabbing import NOTHING, Stabbing
+
+RECORD = 100
+
+
+def tried(links: list[Link]) -> list[int]:
+    """Every part after every other one in front of it; the first of equal ones."""
+    weights, before = [one.alone for one in links], [-1] * len(links)
+    for j, part in enumerate(links):
+        linked = []
+        for i in range(j):
+            step, most = part.first - 1 - links[i].last, part.front - links[i].behind
+            fits = step == 0 or 0 < step <= most
+            linked.append(weights[i] + part.weight if fits else weights[j])
+        if linked and max(linked) > weights[j]:
+            before[j] = linked.index(max(linked))
+            weights[j] = max(linked)
+    at = weights.index(max(weights))
+    chain = []
+    while at >= 0:
+        chain.append(at)
+        at = before[at]
+    return chain[::-1]
+
+
+def some_links(chance: random.Random, factor: int) -> list[Link]:
+    """Parts that mostly go on, with holes and lies between them."""
+    links, slot, front = [], 0, 0
+    high = chance.choice([3, 30, 1 << 62])
+    for _ in range(chance.randrange(1, 14)):
+        front += chance.choice([0, 0, 1, 2, 5])
+        own = chance.choice([0, 1, 2])
+        if chance.random() < 0.3:
+            slot = chance.randrange(high)
+        else:
+            slot += chance.choice([0, 0, 0, 1, 2, 4])
+        count = chance.choice([1, 1, 2, 7])
+        alone = count if chance.random() < 0.7 else count - slot - 1
+        links.append(Link(slot, slot + count - 1, count, alone, front * factor, (front + own) * factor))
+        front += own
+        slot += count
+    return links
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_heaviest_chain_is_that_of_trying_all(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(150):
+        links = some_links(chance, chance.choice([1, 0x7FFF]))
+        assert heaviest(links) == tried(links), links
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_ranges_over_a_number_are_those_of_asking_each(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(50):
+        ranges = [(low, low + chance.randrange(1, 9)) for low in chance.choices(range(20), k=6)]
+        found = Stabbing(ranges)
+        for value, (low, high) in enumerate(ranges):
+            found.raise_to(low, high, value)
+            for number in range(-1, 31):
+                over = [at for at, one in enumerate(ranges[: value + 1]) if one[0] <= number < one[1]]
+                assert found.at(number) == max(over, default=NOTHING)
+
+
+def survey(queues: dict[tuple[str, int], list[Run]], holes: list[tuple[int, int]]) -> Survey:
+    placed = PlacedSegment(0, 1 << 40, "x", None)
+    return Survey([placed], queues, [Hole(placed, start, end) for start, end in holes])
+
+
+def broken(runs: int, length: int = 5) -> Survey:
+    """One queue whose every run of some records is followed by a lost one."""
+    key, step = ("T", 0), length + 1
+    made, holes = [], []
+    for number in range(runs):
+        start, first = number * step * RECORD, number * step
+        end = start + length * RECORD
+        made.append(Run(key, first, first + length - 1, start, end - RECORD, end))
+        holes.append((end, end + RECORD))
+    return survey({key: made}, holes[:-1])
+
+
+@pytest.mark.parametrize("runs", [700, 20_000])
+def test_a_queue_of_any_number_of_runs_has_an_order(runs: int) -> None:
+    order = order_of(broken(runs))
+    assert (order.twice, order.outliers) == (set(), [])
+    assert [(one.first, one.last, one.low) for one in order.missing] == [
+        (at * 6 - 1, at * 6 - 1, (at * 6 - 1) * RECORD) for at in range(1, runs)
+    ]
+
+
+def test_a_lie_among_many_runs_is_found() -> None:
+    log = broken(3000)
+    ((key, runs),) = log.runs.items()
+    liar = Run(key, 7, 7, 9000 * RECORD, 9000 * RECORD, 9001 * RECORD)
+    runs[1500:] = [
+        liar,
+        *(
+            Run(
+                key,
+                one.first + 1,
+                one.last + 1,
+                one.start + RECORD,
+                one.last_start + RECORD,
+                one.end + RECORD,
+            )
+            for one in runs[1500:]
+        ),
+    ]
+    log.holes = [
+        hole if hole.start < liar.start else Hole(hole.placed, hole.start + RECORD, hole.end + RECORD)
+        for hole in log.holes
+    ]
+    order = order_of(log)
+    assert order.outliers == [liar]
+    assert order.twice == set()
+
+
+def misses(one: Missing, run: Run, part: int) -> bool:
+    inside = one.low <= run.start and run.end <= one.high and one.first <= run.first <= one.last
+    return inside and shares(one, run, part) and run.key != one.key
+
+
+def shares(one: Missing | Run, run: Run, part: int) -> bool:
+    return run.key[part] == one.key[part] and len(run.key[0]) == len(one.key[0])
+
+
+def disowned_by_asking_all(missing: list[Missing], singletons: list[Run]) -> list[Run]:
+    """A record for a position that is missed, its topic before its queue number; all stay if in doubt."""
+    found: list[Run] = []
+    filled = []
+    for part in (0, 1):
+        gaps = [one for one in missing if part == 0 or one.first]
+        asked = [
+            run for run in singletons if run not in found and any(misses(one, run, part) for one in gaps)
+        ]
+        for run in asked:
+            slot = run.first
+            rivals = [one for one in asked if shares(one, run, part) and one.first == slot]
+            there = [one for one in gaps if shares(one, run, part) and one.first <= slot <= one.last]
+            if len(rivals) <= len([one for one in there if (one.key, slot) not in filled]):
+                found.append(run)
+                filled += [(one.key, slot) for one in there] if part == 0 and run == rivals[-1] else []
+    return [run for run in singletons if run in found]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_lonely_records_are_given_to_the_queues_that_miss_them(seed: int) -> None:
+    chance = random.Random(seed)
+    queues: dict[tuple[str, int], list[Run]] = {}
+    holes = []
+    tops = [0] * 6
+    for number in range(60):
+        start, topic = number * RECORD, chance.randrange(6)
+        key, slot = (f"T{topic // 2}", topic % 2), tops[topic]
+        tops[topic] += 1
+        lies = chance.random()
+        if lies < 0.15:
+            key = (f"T{topic // 2}", 70 + number) if lies < 0.07 else (f"U{number}", topic % 2)
+        elif lies < 0.25:
+            holes.append((start, start + RECORD))
+            continue
+        runs = queues.setdefault(key, [])
+        if runs and runs[-1].last + 1 == slot:
+            runs[-1].last, runs[-1].last_start, runs[-1].end = slot, start, start + RECORD
+        else:
+            runs.append(Run(key, slot, slot, start, start, start + RECORD))
+    singletons = [runs[0] for runs in queues.values() if len(runs) == 1 and runs[0].count <= 2]
+    order = order_of(survey(queues, holes))
+    given = [one for one in order.outliers if one in singletons]
+    expected = disowned_by_asking_all(order.missing, singletons)
+    assert sorted(given, key=lambda one: one.start) == sorted(expected, key=lambda one: one.start)
+    assert all(not order.chosen[one.key] for one in given)
+
+
+@pytest.mark.parametrize("spread", [1, 1000])
+def test_time_goes_with_the_number_of_runs(spread: int) -> None:
+    """Runs in no order at all; ten times as many take about ten times as long, not a hundred times."""
+
+    def seconds(count: int) -> float:
+        chance = random.Random(3)
+        slots = [chance.randrange(count * spread) for _ in range(count)]
+        fronts = list(accumulate(chance.choice([0, 1, 4]) for _ in range(count + 1)))
+        links = [
+            Link(slot, slot, 1, 1, front, behind)
+            for slot, (front, behind) in zip(slots, pairwise(fronts), strict=True)
+        ]
+        began = time.process_time()
+        heaviest(links)
+        return time.process_time() - began
+
+    seconds(100)
+    assert seconds(20_000) < 40 * max(seconds(2000), 0.002)

@@ -1,1 +1,0 @@
-"""Tests of the mend that keeps every intact record."""
