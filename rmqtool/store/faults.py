@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import sys
-from threading import Lock
+from threading import RLock
 
 SLOTS = 1024
 """mappings at once; a file beyond that is read with `pread`"""
@@ -31,7 +31,7 @@ _SIGACTION_SIZE = 152
 
 _table = (ctypes.c_int64 * (FIRST_SLOT + SLOTS * WIDTH))()
 _previous = ctypes.create_string_buffer(_SIGACTION_SIZE)
-_lock = Lock()
+_lock = RLock()  # the garbage collector may call `end` in the middle of `guard`
 _owners: dict[int, object] = {}
 
 
@@ -119,4 +119,4 @@ def _place(slot: int) -> int:
 def _release(slot: int) -> None:
     _table[_place(slot) + END] = 0
     _table[_place(slot) + START] = 0
-    del _owners[slot]
+    _owners.pop(slot, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -86,6 +87,22 @@ def test_a_window_that_outlives_its_source_is_guarded(file: Path) -> None:
     source.close()
     os.truncate(file, 0)
     assert not window.any()
+
+
+def test_the_collector_may_end_a_mapping_while_another_is_entered(file: Path) -> None:
+    source = open_source(file)
+    loop: list[object] = [source]
+    loop.append(loop)  # only the collector ends it
+
+    def enter() -> None:
+        with faults._lock:  # where `guard` is when an allocation starts the collector
+            gc.collect()
+
+    thread = threading.Thread(target=enter, daemon=True)
+    del source, loop
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive()
 
 
 def test_without_room_in_the_table_a_file_is_copied(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
