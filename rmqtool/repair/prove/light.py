@@ -1,7 +1,7 @@
 """Light queues in the proof: what consumers know of their entries is the place, whatever records state.
 
-So a plan may move no entry of a file that a broker wrote for the queue. Brokers append entries in the order of
-the log (`ConsumeQueue#putMessagePositionInfo`), so a file is another queue's where two neighbouring entries
+So a plan may move no entry of a file that a broker wrote for the queue. Brokers append entries in the order
+of the log (`ConsumeQueue#putMessagePositionInfo`): a file is another queue's where two neighbouring entries
 pass over a whole record that states a queue offset between theirs.
 """
 
