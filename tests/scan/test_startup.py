@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fixtures.builder import HandmadeLog
+from rmqtool.scan import engine
 from tests.helpers import ROOT, Result, rmq_process
 from tests.scan.conftest import ahead_kernels, numba_kernels
 
@@ -133,6 +134,26 @@ def test_numba_demanded_and_missing(store: Path) -> None:
 def test_large_logs_without_numba() -> None:
     code = BLOCKED + "from rmqtool.scan.engine import choose_kernels\nprint(choose_kernels(1 << 40).__name__)"
     assert python(code, ROOT, dict(os.environ)).stdout == "rmqtool.scan.kernels_python\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "ahead", "chosen"),
+    [
+        (1 << 10, True, "python"),
+        (1 << 20, True, "ahead"),
+        (1 << 20, False, "python"),
+        (1 << 30, False, "numba"),
+    ],
+)
+def test_kernels_are_loaded_where_that_pays(
+    monkeypatch: pytest.MonkeyPatch, data: int, ahead: bool, chosen: str
+) -> None:
+    usable = {name: name != "ahead" or ahead for name in engine.MODULES}
+    monkeypatch.setattr(
+        engine, "_loaded", lambda name: (name, None) if usable[name] else (None, ImportError())
+    )
+    monkeypatch.delenv(engine.ENVIRONMENT, raising=False)
+    assert engine.choose_kernels(data) == chosen
 
 
 def test_an_unknown_choice_of_kernels(store: Path) -> None:
