@@ -97,7 +97,7 @@ def test_an_index_file_is_not_read_through_a_link(tmp_path: Path) -> None:
         for number in range(60):
             store.put(Message("T", b"x", keys=[f"k{number}"]))
         store.flush()
-        index = sorted((root / "index").iterdir())[0]
+        index = min((root / "index").iterdir())
         index.rename(there)
         index.symlink_to(there)
         with pytest.raises(StoreIOError, match=r"index/\d+: "):
