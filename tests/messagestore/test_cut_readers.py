@@ -1,4 +1,4 @@
-"""Files that another process cuts while a message store is read: an error, and never zeros or fewer messages."""
+"""Files that another process cuts while a message store is read: an error, never zeros or fewer messages."""
 
 from __future__ import annotations
 
