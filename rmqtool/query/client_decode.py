@@ -31,7 +31,7 @@ _LARGEST_PORT = 65535
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message as the client has it. start: its first byte in the answer. spoiled: its body fails its CRC."""
+    """A message as the client has it. start: its first byte in the answer. spoiled: its CRC is wrong."""
 
     start: int
     topic: str
