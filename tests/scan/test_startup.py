@@ -136,24 +136,11 @@ def test_large_logs_without_numba() -> None:
     assert python(code, ROOT, dict(os.environ)).stdout == "rmqtool.scan.kernels_python\n"
 
 
-@pytest.mark.parametrize(
-    ("data", "ahead", "chosen"),
-    [
-        (1 << 10, True, "python"),
-        (1 << 20, True, "ahead"),
-        (1 << 20, False, "python"),
-        (1 << 30, False, "numba"),
-    ],
-)
-def test_kernels_are_loaded_where_that_pays(
-    monkeypatch: pytest.MonkeyPatch, data: int, ahead: bool, chosen: str
-) -> None:
-    usable = {name: name != "ahead" or ahead for name in engine.MODULES}
-    monkeypatch.setattr(
-        engine, "_loaded", lambda name: (name, None) if usable[name] else (None, ImportError())
-    )
+def test_kernels_are_loaded_where_that_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(engine.ENVIRONMENT, raising=False)
-    assert engine.choose_kernels(data) == chosen
+    least = engine.WORTH_LOADING["ahead"]
+    assert engine.choose_kernels(least) is ahead_kernels()
+    assert engine.choose_kernels(least - 1).__name__ == "rmqtool.scan.kernels_python"
 
 
 def test_an_unknown_choice_of_kernels(store: Path) -> None:
