@@ -38,11 +38,6 @@ class QueueEnds:
     max_offset: int
 
 
-def in_rocksdb(store: Store) -> bool:
-    """Whether queues lie in a RocksDB below `consumequeue/`, where no file is a queue."""
-    return any(file.path.startswith("consumequeue/") for file in store.of_kind(FileKind.ROCKSDB))
-
-
 def _on_disk(store: Store) -> dict[str, set[int]]:
     found: dict[str, set[int]] = {}
     for kind in _QUEUES:
