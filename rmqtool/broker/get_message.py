@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from formats.consumequeue import PRE_BLANK_SIZE, Unit
 from formats.primitives import Flat
+from rmqtool.broker.queue_bounds import LogStart, QueueBounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from rmqtool.broker.queue_view import Units
-    from rmqtool.broker.traits import Traits
 
     Passes = Callable[[int, int, int], bool]
     Looked = tuple[int, tuple[int, int, int], int]
@@ -65,13 +65,8 @@ class PullLimits:
 _LIMITS = PullLimits()
 
 
-class ServedLog(Protocol):
+class ServedLog(LogStart, Protocol):
     """What a pull asks of the log; `broker.log_view.LogView` says what each answers."""
-
-    @property
-    def low(self) -> int:
-        """Lowest physical offset, -1 without files."""
-        ...
 
     @property
     def high(self) -> int:
@@ -91,32 +86,12 @@ class ServedLog(Protocol):
         ...
 
 
-class ServedQueue(Protocol):
+class ServedQueue(QueueBounds, Protocol):
     """What a pull asks of a queue; `broker.queue_view.QueueView` says what each answers."""
 
     @property
     def log(self) -> ServedLog:
         """The log that units lead to."""
-        ...
-
-    @property
-    def traits(self) -> Traits:
-        """What the release does."""
-        ...
-
-    @property
-    def width(self) -> int:
-        """Bytes of a unit."""
-        ...
-
-    @property
-    def min_offset(self) -> int:
-        """Queue offset of the first message that is served."""
-        ...
-
-    @property
-    def max_offset(self) -> int:
-        """Queue offset of the next message."""
         ...
 
     def slice_from(self, offset: int, most: int) -> tuple[int, Units] | None:

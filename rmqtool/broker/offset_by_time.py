@@ -8,23 +8,18 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rmqtool.broker.queue_bounds import LogStart, QueueBounds
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-    from rmqtool.broker.traits import Traits
-
     Units = npt.NDArray[Any]
 
 
-class TimedLog(Protocol):
+class TimedLog(LogStart, Protocol):
     """What the search asks of the log; `broker.log_view.LogView` says what each answers."""
-
-    @property
-    def low(self) -> int:
-        """Lowest physical offset, -1 without files."""
-        ...
 
     def store_timestamp(self, physical_offset: int, size: int) -> int:
         """Store time (ms) of a record, -1 for one that is not served."""
@@ -45,7 +40,7 @@ class TimedFile(Protocol):
         ...
 
 
-class TimedQueue(Protocol):
+class TimedQueue(QueueBounds, Protocol):
     """What the search asks of a queue; `broker.queue_view.QueueView` says what each answers."""
 
     @property
@@ -59,28 +54,8 @@ class TimedQueue(Protocol):
         ...
 
     @property
-    def traits(self) -> Traits:
-        """What the release does."""
-        ...
-
-    @property
     def batch(self) -> bool:
         """Whether units are of 46 bytes."""
-        ...
-
-    @property
-    def width(self) -> int:
-        """Bytes of a unit."""
-        ...
-
-    @property
-    def min_offset(self) -> int:
-        """Queue offset of the first message that is served."""
-        ...
-
-    @property
-    def max_offset(self) -> int:
-        """Queue offset of the next message."""
         ...
 
     @property

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from formats.errors import FormatError
 from formats.tags_code import parse_delay_levels
 from rmqtool.errors import UsageError
-from rmqtool.store.kinds import FileKind
+from rmqtool.store.kinds import ROCKSDB_STORE_TYPE, FileKind
+from rmqtool.store.rocksdb import reads_rocksdb_queues
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,11 +64,9 @@ def settings_of(store: Store, config: StoreConfig | None = None) -> StartSetting
         if not known.is_set(name):
             assumed[option] = getattr(known, name)
     extra = known.model_extra or {}
-    rocksdb = known.store_type == "defaultRocksDB"
-    database = store.file("consumequeue/CURRENT") is not None
-    if not known.is_set("store_type") and database and not known.doubles_queues:
-        rocksdb = True
-        assumed["storeType"] = "defaultRocksDB"
+    rocksdb = reads_rocksdb_queues(store, known)
+    if rocksdb and not known.is_set("store_type"):
+        assumed["storeType"] = ROCKSDB_STORE_TYPE
     extension = known.enable_consume_queue_ext
     if not known.is_set("enable_consume_queue_ext") and store.of_kind(FileKind.CONSUMEQUEUE_EXT):
         extension = assumed["enableConsumeQueueExt"] = True

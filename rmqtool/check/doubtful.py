@@ -160,7 +160,7 @@ class UnitCheck:
         return self._judge_plain(queue, unit, record, slot)
 
     def _judge_plain(self, queue: QueueUnits, unit: Any, record: Found, slot: int) -> dict[str, Any] | None:
-        expected = _expected_slot(queue, record)
+        expected = expected_slot(queue, record)
         if expected is None:
             return {"code": "CQ-FOREIGN", "found": f"{record.topic}/{record.queue_id}"}
         if expected != slot:
@@ -196,7 +196,7 @@ def _real(queue: QueueUnits, number: int) -> Iterator[tuple[int, Any]]:
             yield first + index, units[index]
 
 
-def _expected_slot(queue: QueueUnits, record: Found) -> int | None:
+def expected_slot(queue: QueueUnits, record: Found) -> int | None:
     """Where in the queue the record belongs; None when it does not belong there (`LmqDispatch`).
 
     A light queue has the number 0 or, without `enableLmq`, that of the record.

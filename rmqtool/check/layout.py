@@ -12,6 +12,7 @@ from rmqtool.store.kinds import OWN_FILES, QUEUE_KINDS, TOP_DIRECTORIES, FileKin
 from rmqtool.store.layout import StoreForm
 from rmqtool.store.log_gone import witnesses_of_lost_log
 from rmqtool.store.names import escape_name
+from rmqtool.store.rocksdb import rocksdb_queue_files
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -211,7 +212,7 @@ def _no_log(store: Store) -> Iterator[Finding]:
     if store.form is not StoreForm.STORE or len(store.segments) or len(store.dledger_segments):
         return
     queues = [file for file in store.of_kind(*QUEUE_KINDS) if file.size]
-    in_rocksdb = [file for file in store.of_kind(FileKind.ROCKSDB) if file.path.startswith("consumequeue/")]
+    in_rocksdb = rocksdb_queue_files(store)
     if queues or in_rocksdb:
         yield finding("DIR-NO-LOG", path="commitlog", found=len(queues) or len(in_rocksdb))
     elif witnesses := witnesses_of_lost_log(store):

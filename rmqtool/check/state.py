@@ -11,11 +11,12 @@ from formats.primitives import offset_of
 from rmqtool.check.catalogue import Severity
 from rmqtool.check.config_files import check_config
 from rmqtool.check.findings import finding
-from rmqtool.check.topics import QueueEnds, Times, check_offsets, check_topics, in_rocksdb
+from rmqtool.check.topics import QueueEnds, Times, check_offsets, check_topics
 from rmqtool.errors import RmqtoolError
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.layout import StoreForm
 from rmqtool.store.live import is_live, lock_of
+from rmqtool.store.rocksdb import rocksdb_queue_files
 from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def check_state(
     yield from check_config(store)
     if store.form is not StoreForm.STORE:
         return
-    if not in_rocksdb(store):
+    if not rocksdb_queue_files(store):
         yield from check_topics(store, queues or {}, times)
         if queues is not None:
             yield from check_offsets(store, queues, unclean=unclean)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rmqtool.check.topics import in_rocksdb
 from rmqtool.store.coverage import Incomplete, unreadable
 from rmqtool.store.kinds import QUEUE_KINDS, FileKind
+from rmqtool.store.rocksdb import rocksdb_queue_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ def unchecked_rows(store: Store) -> Iterator[Row]:
     if ledger:
         words = f"{len(ledger)} files of a DLedger log, whose records are not checked"
         yield unreadable(ledger[0].path.partition("/")[0], words)
-    if in_rocksdb(store) and not any(file.size for file in store.of_kind(*QUEUE_KINDS)):
+    if rocksdb_queue_files(store) and not any(file.size for file in store.of_kind(*QUEUE_KINDS)):
         yield unreadable("consumequeue", "the queues lie in RocksDB and are not checked")
 
 

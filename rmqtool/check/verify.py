@@ -29,7 +29,7 @@ from rmqtool.check.queue_order import check_units, unreadable_units
 from rmqtool.check.quick import QuickCheck
 from rmqtool.check.state import LogEnd, check_state, is_unclean
 from rmqtool.check.times import TimeCheck
-from rmqtool.check.topics import QueueEnds, in_rocksdb
+from rmqtool.check.topics import QueueEnds
 from rmqtool.check.unchecked import unchecked_names
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan.engine import choose_kernels
@@ -39,6 +39,7 @@ from rmqtool.scan.files import FileReader
 from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.scan.reader import Expired
 from rmqtool.store.layout import FileKind
+from rmqtool.store.rocksdb import rocksdb_queue_files
 from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
@@ -252,7 +253,7 @@ class Verification:
         check = UnitCheck(records, self.causes.lost, known)
         for queue in both:
             yield from _guarded(queue, check.check(queue))
-        if in_rocksdb(store) and not any(queue.files for queue in cross.queues.values()):
+        if rocksdb_queue_files(store) and not any(queue.files for queue in cross.queues.values()):
             yield finding("X-ROCKSDB", path="consumequeue")
         elif len(store.segments):
             yield from misplaced(cross, records)

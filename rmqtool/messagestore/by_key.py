@@ -5,7 +5,6 @@ A chain leads to every record whose key has the same hash; each is read and comp
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,9 +13,9 @@ import numpy as np
 from formats.index import Item, item_position, key_hash, slot_position
 from formats.primitives import Flat
 from rmqtool.errors import UsageError, VanishedError
+from rmqtool.messagestore.held_files import HeldFiles, cut
 from rmqtool.messagestore.messages import StoredMessage
 from rmqtool.scan.index import ITEM, SLOT
-from rmqtool.store.access import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from rmqtool.broker.index_files import IndexFile
     from rmqtool.messagestore.dispatching import Dispatching, Index
     from rmqtool.messagestore.log_reader import LogReader
-    from rmqtool.store.bytes import ByteSource
+    from rmqtool.store.bytes import Window
     from rmqtool.store.writing import Folder
 
     Ints = npt.NDArray[np.int64]
@@ -39,44 +38,59 @@ _SLOT = SLOT.itemsize
 
 
 class _Chains(NamedTuple):
-    """One index file. slots: how many it has; current: it as it is written, which has the slots."""
+    """One index file. slots: how many it has; size: its bytes.
 
-    source: ByteSource
+    current: it as it is written, which has the slots. mapped: all of it where nothing is copied.
+    """
+
+    held: HeldFiles
+    path: str
     slots: int
+    size: int
     current: IndexFile | None
+    mapped: Window | None
+
+    def read(self, position: int, length: int) -> Window:
+        """Bytes of it. Raises `StoreIOError` where another process cut it."""
+        mapped = self.mapped
+        window = (
+            self.held.window(self.path, position, length)
+            if mapped is None
+            else mapped[position : position + length]
+        )
+        if len(window) < length:
+            raise cut(self.path)
+        return window
 
     def newest(self, slots: Ints) -> Ints:
         """Numbers of the newest items of these slots, 0 for none."""
         if self.current is not None:
             return self.current.newest(slots).astype(np.int64)
-        if self.source.zero_copy:
-            table = self.source.window(slot_position(0), self.slots * _SLOT).view(SLOT)
-            return table[slots].astype(np.int64)
-        raw = [self.source.window(slot_position(one), _SLOT).view(SLOT) for one in slots.tolist()]
+        if self.mapped is not None:
+            return self.read(slot_position(0), self.slots * _SLOT).view(SLOT)[slots].astype(np.int64)
+        raw = [self.read(slot_position(one), _SLOT).view(SLOT) for one in slots.tolist()]
         return np.concatenate(raw).astype(np.int64)
 
     @property
     def room(self) -> int:
         """Items that the file has room for, the first of which is none."""
-        return (self.source.size - item_position(0, self.slots)) // ITEM.itemsize
+        return (self.size - item_position(0, self.slots)) // ITEM.itemsize
 
     def items(self, numbers: Ints) -> npt.NDArray[Any]:
         """Items by their numbers."""
-        if self.source.zero_copy:
-            length = self.room * ITEM.itemsize
-            return self.source.window(item_position(0, self.slots), length).view(ITEM)[numbers]
+        if self.mapped is not None:
+            return self.read(item_position(0, self.slots), self.room * ITEM.itemsize).view(ITEM)[numbers]
         places = [item_position(one, self.slots) for one in numbers.tolist()]
-        raw = [self.source.window(one, ITEM.itemsize).view(ITEM) for one in places]
-        return np.concatenate(raw)
+        return np.concatenate([self.read(one, ITEM.itemsize).view(ITEM) for one in places])
 
     def offsets(self, number: int, value: int) -> Iterator[int]:
         """Physical offsets of items with this hash on the chain that begins with item `number`.
 
         Each predecessor is older, so that no cycle can hold the walk.
         """
-        behind, window = self.room, self.source.window
+        behind = self.room
         while 0 < number < behind:
-            raw = window(item_position(number, self.slots), ITEM.itemsize)
+            raw = self.read(item_position(number, self.slots), ITEM.itemsize)
             hashed, offset, _, previous = _ITEM.unpack_from(raw.data)
             if hashed == value:
                 yield offset
@@ -87,14 +101,17 @@ class KeyReader:
     """Looks keys up in the index of a store that is written. index: None without one."""
 
     def __init__(self, root: Folder, log: LogReader, dispatching: Dispatching, index: Index | None) -> None:
-        self._root, self._log, self._dispatching, self._index = root, log, dispatching, index
-        self._sources: OrderedDict[str, ByteSource] = OrderedDict()
+        self._log, self._dispatching, self._index = log, dispatching, index
+        self._held = HeldFiles(root, _MAPPED)
 
     def find(self, topic: str, key: str, limit: int, begin: int, end: int | None) -> list[StoredMessage]:
         """The newest `limit` messages with a key, stored from `begin` to `end` (ms), in the order of the log.
 
         Raises `UsageError` without an index, `StoreIOError`, `UnreadableError`.
         """
+        return self._held.settled(lambda: self._find(topic, key, limit, begin, end))
+
+    def _find(self, topic: str, key: str, limit: int, begin: int, end: int | None) -> list[StoredMessage]:
         found: list[StoredMessage] = []
         before = -1
         for offset in self._offsets(key_hash(topic, key)):
@@ -120,7 +137,7 @@ class KeyReader:
         names = list(found)
         lengths, sums = hash_columns(pa.array(names, pa.string()))
         hashes = index_hashes(topic, powers_of(lengths), sums).astype(np.int64)
-        owners, offsets = self._offsets_of(hashes)
+        owners, offsets = self._held.settled(lambda: self._offsets_of(hashes))
         # the newest first of each, and each once
         order = np.lexsort((-offsets, owners))
         owners, offsets = owners[order], offsets[order]
@@ -193,32 +210,15 @@ class KeyReader:
         for path in reversed(paths):
             mine = current if current is not None and current.path == path else None
             with suppress(VanishedError):
-                source = self._source(path)
-                if source.size >= item_position(0, index.slots):
-                    yield _Chains(source, index.slots, mine)
-
-    def _source(self, path: str) -> ByteSource:
-        with self._dispatching.lock:
-            found = self._sources.get(path)
-            if found is None:
-                found = open_source(f"{self._root.here}/{path}", "auto", name=path)
-                self._sources[path] = found
-                while len(self._sources) > _MAPPED:
-                    self._sources.popitem(last=False)[1].close()
-            else:
-                self._sources.move_to_end(path)
-            return found
+                mapped = self._held.mapped(path)
+                size = self._held.size(path) if mapped is None else len(mapped)
+                if size >= item_position(0, index.slots):
+                    yield _Chains(self._held, path, index.slots, size, mine, mapped)
 
     def forget(self, path: str) -> None:
         """An index file is gone."""
-        with self._dispatching.lock:
-            found = self._sources.pop(path, None)
-        if found is not None:
-            found.close()
+        self._held.release(path)
 
     def close(self) -> None:
         """Lets go of all files."""
-        with self._dispatching.lock:
-            for source in self._sources.values():
-                source.close()
-            self._sources.clear()
+        self._held.close()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rmqtool.broker.start import Start
     from rmqtool.messagestore.log_reader import LogReader
     from rmqtool.scan.kernel_types import Kernels
+    from rmqtool.store.bytes import Window
     from rmqtool.store.layout import Store
 
 _ROWS = 1 << 14
@@ -174,11 +175,14 @@ class Dispatching:
         position = self._taken % size
         base = self._taken - position
         wanted = min(end - self._taken, max(self._need, _WINDOW), size - position)
-        window = self._log.read(self._taken, wanted)
-        if len(window) < wanted:
-            raise StoreIOError(f"{self._log.path_of(base)}: another process cut it")
         rows, status = self._rows, self._status
-        self._kernels.walk(window, 0, position, size, base, int(Check.TEXT), rows, status)
+
+        def walked() -> Window:
+            window = self._log.read(self._taken, wanted)
+            self._kernels.walk(window, 0, position, size, base, int(Check.TEXT), rows, status)
+            return window
+
+        window = self._log.settled(walked, (self._taken,))
         count, at, stop, expected = status[: Status.EXPECTED + 1].tolist()
         if count:
             self._start.dispatcher.take(Records(rows[:count], window, position), base)

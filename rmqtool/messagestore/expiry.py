@@ -157,7 +157,7 @@ class Expiry:
                 return number
             with self.appending:
                 log.files = log.files[1:]
-            self.log.release(one.base)
+            self.log.release(one.path)
             self._delete(log, one.path)
         return due
 

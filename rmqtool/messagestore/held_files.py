@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, TypeVar
 
 from rmqtool.errors import StoreIOError, UsageError, VanishedError
 from rmqtool.store.access import open_source
@@ -12,8 +14,13 @@ from rmqtool.store.names import escape_name
 from rmqtool.store.writing import by_descriptor, open_regular
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from rmqtool.store.access import OpenMode
-    from rmqtool.store.bytes import ByteSource
+    from rmqtool.store.bytes import ByteSource, Window
+    from rmqtool.store.writing import Folder
+
+    Made = TypeVar("Made")
 
 _WRITTEN = (
     FileKind.COMMITLOG,
@@ -40,6 +47,103 @@ def open_held(path: str, mode: OpenMode = "auto", *, name: str) -> ByteSource:
         return open_source(by_descriptor(descriptor), mode, name=name)
     finally:
         os.close(descriptor)
+
+
+class HeldFiles:
+    """Files that stay mapped for reading, the `most` used last. Windows stay good while they are referenced.
+
+    What another process cuts under a mapping shows zeros there, and shortens what is read later: `settled`
+    repeats the work then, and whoever misses bytes raises `cut`.
+    """
+
+    def __init__(self, root: Folder, most: int) -> None:
+        self._root, self._most = root, most
+        self._sources: OrderedDict[str, ByteSource] = OrderedDict()
+        self._guard = threading.Lock()
+        self._spoils = 0
+        """mappings that have shown zeros so far"""
+
+    def window(self, path: str, position: int, length: int) -> Window:
+        """Bytes of a file, shorter where it ends.
+
+        Raises `VanishedError`, `StoreIOError`, `UnreadableError`.
+        """
+        with self._guard:  # so that nobody closes it meanwhile
+            return self._source(path).window(position, length)
+
+    def copy(self, path: str, position: int, length: int) -> bytes:
+        """The bytes of `window`, without zeros in the place of any. Raises as that."""
+        while True:
+            with self._guard:
+                source = self._source(path)
+                mapped, window = source.zero_copy, source.window(position, length)
+            found = window.tobytes()
+            if not mapped:
+                return found
+            with self._guard:
+                self._spoils += source.spoiled()
+            if source.zero_copy:
+                return found
+
+    def mapped(self, path: str) -> Window | None:
+        """All bytes of a file, None where they would have to be copied. Raises as `window`."""
+        with self._guard:
+            source = self._source(path)
+            return source.window(0, source.size) if source.zero_copy else None
+
+    def size(self, path: str) -> int:
+        """Bytes of a file when it was opened. Raises as `window`."""
+        with self._guard:
+            return self._source(path).size
+
+    def settled(self, work: Callable[[], Made], paths: Iterable[str] | None = None) -> Made:
+        """What `work` makes of windows of some files, all by default.
+
+        It is made again where one of them showed zeros meanwhile; from then on that one is copied.
+        """
+        while True:
+            before = self._spoils
+            made = work()
+            if not self._spoiled(paths) and before == self._spoils:
+                return made
+
+    def _spoiled(self, paths: Iterable[str] | None) -> bool:
+        with self._guard:
+            sources = self._sources
+            asked = sources.values() if paths is None else [sources[one] for one in paths if one in sources]
+            found = sum([one.spoiled() for one in asked])
+            self._spoils += found
+        return found > 0
+
+    def _source(self, path: str) -> ByteSource:
+        """With the guard held."""
+        found = self._sources.get(path)
+        if found is None:
+            found = self._sources[path] = open_held(f"{self._root.here}/{path}", name=path)
+            while len(self._sources) > self._most:
+                self._sources.popitem(last=False)[1].close()
+        else:
+            self._sources.move_to_end(path)
+        return found
+
+    def release(self, path: str) -> None:
+        """Lets go of a file that is gone."""
+        with self._guard:
+            source = self._sources.pop(path, None)
+        if source is not None:
+            source.close()
+
+    def close(self) -> None:
+        """Lets go of all files."""
+        with self._guard:
+            for source in self._sources.values():
+                source.close()
+            self._sources.clear()
+
+
+def cut(path: str) -> StoreIOError:
+    """A file has not the bytes that were written to it."""
+    return StoreIOError(f"{path}: another process cut it")
 
 
 def refuse_odd_places(root: str) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from contextlib import suppress
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -14,14 +12,17 @@ from formats.commitlog import HEADERS, MESSAGE_MAGIC_CODES, is_v6
 from formats.primitives import offset_of
 from rmqtool.broker.java import file_name
 from rmqtool.errors import VanishedError
-from rmqtool.messagestore.held_files import open_held
+from rmqtool.messagestore.held_files import HeldFiles, cut
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from rmqtool.broker.mapped_files import MappedFile, MappedFiles
-    from rmqtool.store.bytes import ByteSource, Window
+    from rmqtool.store.bytes import Window
     from rmqtool.store.writing import Folder
+
+    Data = TypeVar("Data", bytes, Window)
+    Made = TypeVar("Made")
 
 _HEAD = Struct(">ii")
 """size and magic of a record"""
@@ -36,13 +37,12 @@ _STORE_TIME = {v6: offset_of(HEADERS[v6, False], "store_timestamp") for v6 in (F
 class LogReader:
     """What `broker.get_message` asks of a log, of one that grows.
 
-    Windows stay good as long as they are referenced, whatever becomes of their segment.
+    Windows stay good as long as they are referenced, whatever becomes of their segment, but for zeros in the
+    place of what another process cuts: `copy`, `copies` and `settled` never give those.
     """
 
     def __init__(self, root: Folder, log: MappedFiles) -> None:
-        self._root, self._log = root, log
-        self._sources: OrderedDict[int, ByteSource] = OrderedDict()
-        self._guard = threading.Lock()
+        self._log, self._held = log, HeldFiles(root, _MAPPED)
 
     @property
     def low(self) -> int:
@@ -83,18 +83,44 @@ class LogReader:
     def read(self, physical_offset: int, size: int) -> Window:
         """Bytes of one file, nothing copied; fewer where it has not so many.
 
-        Raises `UnreadableError` or `StoreIOError`.
+        Raises `UnreadableError` or `StoreIOError`, also where another process has cut the file.
         """
+        found = self._asked(self._held.window, physical_offset, size)
+        return np.empty(0, np.uint8) if found is None else found
+
+    def copy(self, physical_offset: int, size: int) -> bytes:
+        """The bytes of `read`. Raises as that."""
+        return self._asked(self._held.copy, physical_offset, size) or b""
+
+    def _asked(self, read: Callable[[str, int, int], Data], physical_offset: int, size: int) -> Data | None:
         file = self._file(physical_offset)
         if file is None:
-            return np.empty(0, np.uint8)
+            return None
+        position = physical_offset - file.base
         try:
-            with self._guard:  # so that nobody closes it meanwhile
-                return self._source(file).window(physical_offset - file.base, size)
+            found = read(file.path, position, size)
         except VanishedError:
             if self._file(physical_offset) is file:
                 raise
-            return np.empty(0, np.uint8)  # it has expired meanwhile
+            return None  # it has expired meanwhile
+        if len(found) < size and len(found) < file.wrote - position:
+            raise cut(file.path)
+        return found
+
+    def settled(self, work: Callable[[], Made], places: Iterable[int] | None = None) -> Made:
+        """See `HeldFiles.settled`; `places` are physical offsets in the segments that `work` reads."""
+        if places is None:
+            return self._held.settled(work)
+        size = self._log.size
+        files = map(self._file, {one // size * size for one in places})
+        return self._held.settled(work, [one.path for one in files if one is not None])
+
+    def copies(self, places: Iterable[tuple[int, int]]) -> list[bytes]:
+        """The bytes of `records`. Raises as `read`."""
+        wanted = list(places)
+        return self.settled(
+            lambda: [bytes(one) for one in self.records(wanted)], [place for place, _ in wanted]
+        )
 
     def records(self, places: Iterable[tuple[int, int]]) -> list[memoryview]:
         """Those bytes (physical offset, size) that are there as a whole, nothing copied. Raises as `read`."""
@@ -108,16 +134,18 @@ class LogReader:
             one = data[at - begin : at - begin + size]
             if len(one) == size:
                 found.append(one)
+            else:
+                self.read(at, size)  # which tells why, but for a file that has expired
         return found
 
     def _around(self, physical_offset: int, size: int) -> tuple[int, Window]:
         """The file that has some bytes, or they alone where it is not mapped, and where that begins."""
         file = self._file(physical_offset)
         if file is not None:
-            with suppress(VanishedError), self._guard:
-                source = self._source(file)
-                if source.zero_copy:
-                    return file.base, source.window(0, source.size)
+            with suppress(VanishedError):
+                whole = self._held.mapped(file.path)
+                if whole is not None:
+                    return file.base, whole
         return physical_offset, self.read(physical_offset, size)
 
     def record(self, physical_offset: int) -> bytes | None:
@@ -125,46 +153,28 @@ class LogReader:
 
         Raises as `read`.
         """
-        window = self.read(physical_offset, _MOST)
-        if len(window) < _HEAD.size:
+        head = self.copy(physical_offset, _MOST)
+        if len(head) < _HEAD.size:
             return None
-        size, magic = _HEAD.unpack_from(window.data)
+        size, magic = _HEAD.unpack_from(head)
         if magic not in MESSAGE_MAGIC_CODES or size < _HEAD.size or not self.holds(physical_offset, size):
             return None
-        return bytes(window[:size] if size <= len(window) else self.read(physical_offset, size))
+        return head[:size] if size <= len(head) else self.copy(physical_offset, size)
 
     def store_timestamp(self, physical_offset: int, size: int) -> int:
         """Store time of a record (ms), -1 where a broker says so too (`CommitLog#pickupStoreTimestamp`)."""
         if physical_offset < self.low or physical_offset + size > self.high:
             return -1
-        head = self.read(physical_offset, _STORE_TIME[True] + 8).tobytes()
+        head = self.copy(physical_offset, _STORE_TIME[True] + 8)
         if len(head) < _STORE_TIME[True] + 8:
             return -1
         at = _STORE_TIME[is_v6(int.from_bytes(head[_SYS_FLAG : _SYS_FLAG + 4], "big"))[0]]
         return int.from_bytes(head[at : at + 8], "big", signed=True)
 
-    def _source(self, file: MappedFile) -> ByteSource:
-        """With the guard held."""
-        found = self._sources.get(file.base)
-        if found is None:
-            found = open_held(f"{self._root.here}/{file.path}", name=file.path)
-            self._sources[file.base] = found
-            while len(self._sources) > _MAPPED:
-                self._sources.popitem(last=False)[1].close()
-        else:
-            self._sources.move_to_end(file.base)
-        return found
-
-    def release(self, base: int) -> None:
+    def release(self, path: str) -> None:
         """Lets go of a segment that is gone; windows of it stay good."""
-        with self._guard:
-            source = self._sources.pop(base, None)
-        if source is not None:
-            source.close()
+        self._held.release(path)
 
     def close(self) -> None:
         """Lets go of all segments; windows stay good."""
-        with self._guard:
-            for source in self._sources.values():
-                source.close()
-            self._sources.clear()
+        self._held.close()

@@ -13,6 +13,7 @@ import numpy as np
 from rmqtool.broker.consume_queue import ConsumeQueue
 from rmqtool.broker.queue_view import UnitColumn
 from rmqtool.errors import StoreIOError
+from rmqtool.messagestore.held_files import cut
 from rmqtool.scan.units import BATCH_UNIT, UNIT
 from rmqtool.store.writing import open_regular
 
@@ -50,9 +51,12 @@ class UnitFiles:
                         os.close(self._open.popitem(last=False)[1])
                 else:
                     self._open.move_to_end(path)
-                return os.pread(descriptor, length, position)
+                found = os.pread(descriptor, length, position)
             except OSError as error:
                 raise StoreIOError(f"{path}: {error.strerror}") from error
+        if len(found) < length:
+            raise cut(path)
+        return found
 
     def modified(self, path: str) -> int:
         """Modification time of a file (ms). Raises `StoreIOError`."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from formats.commitlog import MESSAGE_MAGIC_CODES
 from rmqtool.broker.get_message import GetMessageStatus, Pull, pull
 from rmqtool.broker.offset_by_time import broker_offset
 from rmqtool.errors import StoreIOError, UsageError
@@ -19,7 +18,7 @@ from rmqtool.scan.events import Records
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
     import pyarrow as pa
@@ -33,12 +32,12 @@ if TYPE_CHECKING:
     from rmqtool.scan.kernel_types import Kernels
 
     Ints = npt.NDArray[np.int64]
+    Data = TypeVar("Data", bytes, memoryview)
 
 _NEAR = 16 << 10
 """bytes between two records up to which those between them are read, too"""
 _ROWS = 1 << 14
 _WINDOW = 16 << 20
-_HEAD = 8
 
 
 @lru_cache(maxsize=256)
@@ -86,9 +85,15 @@ class Reader:
         return reader
 
     def pull(
-        self, topic: str, queue_id: int, offset: int, limit: int, wanted: Subscription | None
-    ) -> tuple[Pull, list[memoryview]]:
-        """One pull as a broker answers it, and its records as they lie in the mapping."""
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        limit: int,
+        wanted: Subscription | None,
+        read: Callable[[Sequence[tuple[int, int]]], list[Data]],
+    ) -> tuple[Pull, list[Data]]:
+        """One pull as a broker answers it, and its records, which `read` makes of their places."""
         view = self.queue(topic, queue_id)
         if view is None:  # a broker makes the queue (`ConsumeQueueStore#findOrCreateConsumeQueue`)
             return Pull(GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0), []
@@ -96,7 +101,7 @@ class Reader:
             floor = view.min_offset
             try:
                 answer = pull(view, offset, limit, self._passes(wanted), self._limits)
-                return answer, self._log.records([one[1:3] for one in answer.delivered])
+                return answer, read([one[1:3] for one in answer.delivered])
             except StoreIOError:
                 if view.min_offset == floor:
                     raise
@@ -106,8 +111,8 @@ class Reader:
         self, topic: str, queue_id: int, offset: int, limit: int, wanted: Subscription | None, *, exact: bool
     ) -> GetResult:
         """One pull, its messages by themselves. exact: compare the tags, not their hashes alone."""
-        answer, records = self.pull(topic, queue_id, offset, limit, wanted)
-        messages = [StoredMessage(bytes(one)) for one in records]
+        answer, records = self.pull(topic, queue_id, offset, limit, wanted, self._log.copies)
+        messages = [StoredMessage(one) for one in records]
         if exact and wanted is not None and wanted.type is FilterType.TAG:
             messages = [one for one in messages if one.tags in wanted.tags]
             if not messages and answer.status is GetMessageStatus.FOUND:
@@ -125,7 +130,7 @@ class Reader:
         self, topic: str, queue_id: int, offset: int, limit: int, wanted: Subscription | None
     ) -> RawResult:
         """One pull without a copy."""
-        answer, records = self.pull(topic, queue_id, offset, limit, wanted)
+        answer, records = self.pull(topic, queue_id, offset, limit, wanted, self._log.records)
         return RawResult(
             answer.status,
             records,
@@ -148,7 +153,7 @@ class Reader:
 
         from rmqtool.scan.table import PROPERTIES
 
-        raw = self._log.read(offset, size).tobytes()
+        raw = self._log.copy(offset, size)
         if len(raw) < size:
             return True
         properties = pa.array([list(StoredMessage(raw).properties.items())], PROPERTIES)
@@ -167,22 +172,22 @@ class Reader:
 
     def message_at(self, physical_offset: int) -> StoredMessage | None:
         """The record that begins there (`DefaultMessageStore#lookMessageByOffset`); None where none does."""
-        head = self._log.read(physical_offset, _HEAD).tobytes()
-        size, magic = (int.from_bytes(head[at : at + 4], "big", signed=True) for at in (0, 4))
-        if len(head) < _HEAD or magic not in MESSAGE_MAGIC_CODES:
+        raw = self._log.record(physical_offset)
+        if raw is None:
             return None
-        if not self._log.holds(physical_offset, size):
-            return None
-        window = self._log.read(physical_offset, size)
+        window = np.frombuffer(raw, np.uint8)
         rows, status = np.zeros((1, ROW_WIDTH), np.int64), np.zeros(STATUS_WIDTH, np.int64)
         self._kernels.walk(window, 0, 0, len(window), physical_offset, int(Check.FRAME), rows, status)
-        return StoredMessage(window.tobytes()) if status[Status.COUNT] else None
+        return StoredMessage(raw) if status[Status.COUNT] else None
 
     def table(self, topic: str, queue_id: int, offset: int, limit: int, columns: Sequence[str]) -> pa.Table:
         """Messages of a queue from `offset` on as rows of the record table, at most `limit`.
 
         Nothing is left out for its size or its age, as a pull would.
         """
+        return self._log.settled(lambda: self._table(topic, queue_id, offset, limit, columns))
+
+    def _table(self, topic: str, queue_id: int, offset: int, limit: int, columns: Sequence[str]) -> pa.Table:
         import pyarrow as pa
 
         from rmqtool.scan.table import table_schema, to_batch

@@ -297,7 +297,8 @@ class MessageStore:
     ) -> RawResult:
         """As `get` with `exact=False`, the records as views of the mapped segments: nothing is copied.
 
-        A view stays good while it is referenced, also behind the expiry of its segment.
+        A view stays good while it is referenced, also behind the expiry of its segment; what another process
+        cuts behind this call is zeros in it.
         """
         wanted = subscription_of(tags, None)
         self._ready(topic, queue_id, offset, wait)

@@ -11,6 +11,7 @@ from rmqtool.broker.queue_view import QueueView
 from rmqtool.broker.traits import traits_of
 from rmqtool.errors import NewerFormatError
 from rmqtool.store.layout import FileKind, Queue
+from rmqtool.store.rocksdb import rocksdb_queue_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +60,7 @@ def find_queue(store: Store, topic: str, queue_id: int) -> Queue:
         for queue in store.queues(kind)
         if (queue.topic, queue.queue_id) == (topic, queue_id)
     ]
-    if not found and store.of_kind(FileKind.ROCKSDB):
+    if not found and rocksdb_queue_files(store):
         raise NewerFormatError("the queues of this store lie in RocksDB, which this release does not read")
     filled = (queue for queue in found if queue.files)
     return next(filled, found[0] if found else Queue(FileKind.CONSUMEQUEUE, topic, queue_id, ()))

@@ -17,6 +17,7 @@ from rmqtool.query.queue_ends import SCHEMAS
 from rmqtool.query.unit_tags import UnitTags
 from rmqtool.scan.multi import LMQ_PREFIX
 from rmqtool.store.kinds import FileKind
+from rmqtool.store.rocksdb import rocksdb_queue_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,8 +125,11 @@ def _unit(
         except RmqtoolError as error:
             path = None if found is None else found[0].shown
             return replace(view, path=path, absent=str(error), error=str(error))
-    rocksdb = any(file.path.startswith("consumequeue/") for file in store.of_kind(FileKind.ROCKSDB))
-    absent = "the queues are in RocksDB, which is not decoded" if rocksdb else "there is no such queue"
+    absent = (
+        "the queues are in RocksDB, which is not decoded"
+        if rocksdb_queue_files(store)
+        else "there is no such queue"
+    )
     return UnitView(FileKind.CONSUMEQUEUE, topic, queue_id, slot, absent=absent)
 
 

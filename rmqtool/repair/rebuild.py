@@ -24,6 +24,7 @@ from rmqtool.repair.same_bytes import same_bytes
 from rmqtool.scan.options import ReadOptions
 from rmqtool.store.kinds import QUEUE_KINDS, FileKind
 from rmqtool.store.names import escape_name
+from rmqtool.store.rocksdb import reads_rocksdb_queues
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -92,9 +93,7 @@ def refuse_unfit(store: Store, options: RebuildOptions) -> None:
         raise UsageError(f"{shown} has a DLedger log: derived files are built from plain commit logs only")
     if not len(store.segments):
         raise UnfitStoreError(f"{shown} {NO_LOG}")
-    rocksdb = store.config is not None and store.config.store_type == "defaultRocksDB"
-    files = (store.root / "consumequeue" / "CURRENT").exists()
-    if "cq" in options.what and (rocksdb or files):
+    if "cq" in options.what and reads_rocksdb_queues(store):
         raise UsageError(f"the consume queues of {shown} are in RocksDB: only --what index can be built")
 
 

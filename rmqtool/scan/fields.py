@@ -71,7 +71,7 @@ class Issue(IntFlag):
     """the stored physical offset is not where the record lies"""
     TOPIC_UTF8 = 2
     TOPIC_CHARACTERS = 4
-    """a byte that topic validators refuse (`TopicValidator`), or an empty topic"""
+    """a byte that topic validators refuse (`TopicValidator`) and brokers do not write, or an empty topic"""
     TOPIC_NUL = 8
     PROPERTIES_UTF8 = 16
     PROPERTIES_SYNTAX = 32

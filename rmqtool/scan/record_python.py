@@ -14,7 +14,7 @@ from formats.properties import CRC32, NAME_SEPARATOR
 from rmqtool.scan import fields as f
 from rmqtool.scan.crc import crc32
 from rmqtool.scan.fields import Check, CrcState, Field, Issue, Stop
-from rmqtool.scan.legal import TOPIC_CHARACTERS
+from rmqtool.scan.legal import TOPIC_CHARACTERS, made_by_broker
 
 if TYPE_CHECKING:
     import numpy as np
@@ -149,13 +149,14 @@ def _well_formed(data: bytes) -> bool:
 
 
 def _topic_issues(topic: bytes) -> Issue:
-    issues = Issue(0)
-    if not topic or not _LEGAL.issuperset(topic):
-        issues |= Issue.TOPIC_CHARACTERS
+    if topic and _LEGAL.issuperset(topic):
+        return Issue(0)
+    if not _well_formed(topic):
+        issues = Issue.TOPIC_CHARACTERS | Issue.TOPIC_UTF8
+    else:
+        issues = Issue(0) if made_by_broker(topic) else Issue.TOPIC_CHARACTERS
     if b"\0" in topic:
         issues |= Issue.TOPIC_NUL
-    if not _well_formed(topic):
-        issues |= Issue.TOPIC_UTF8
     return issues
 
 

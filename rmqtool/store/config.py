@@ -24,6 +24,7 @@ from formats.consumequeue import BatchUnit, Unit
 from formats.index import file_size as index_file_size
 from formats.primitives import java_parse_int, sizeof
 from rmqtool.errors import UsageError
+from rmqtool.store.kinds import ROCKSDB_STORE_TYPE
 from rmqtool.store.names import escape_name, may_be_path
 from rmqtool.store.properties import read_properties
 
@@ -195,7 +196,7 @@ class StoreConfig(BaseModel):
     @property
     def doubles_queues(self) -> bool:
         """Whether the broker serves queues from files and writes them to RocksDB, too."""
-        return self.rocksdb_cq_double_write_enable and self.store_type != "defaultRocksDB"
+        return self.rocksdb_cq_double_write_enable and self.store_type != ROCKSDB_STORE_TYPE
 
     def is_set(self, name: str) -> bool:
         """Whether a setting was given, or one that a computed size (`consume_queue_file_size`) is from."""

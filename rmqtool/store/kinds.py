@@ -108,6 +108,10 @@ _ROCKSDB_NAME = re.compile(
 )
 
 
+ROCKSDB_STORE_TYPE: Final = "defaultRocksDB"
+"""`storeType` of brokers with consume queues in RocksDB (`StoreType#STORE_ROCKSDB`)"""
+
+
 def is_rocksdb_name(name: str) -> bool:
     """Whether RocksDB itself gives files such a name."""
     return _ROCKSDB_NAME.fullmatch(name) is not None

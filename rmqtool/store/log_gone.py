@@ -13,6 +13,7 @@ from rmqtool.store.access import open_source
 from rmqtool.store.consumer_offsets import offsets_file, stored_delay_offsets, stored_offsets
 from rmqtool.store.kinds import QUEUE_KINDS, FileKind
 from rmqtool.store.resolve import StoreForm
+from rmqtool.store.rocksdb import DATABASE, rocksdb_queue_files
 from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ def _witnesses(store: Store) -> Iterator[str]:
     yield from queues[:1]
     yield from (file.shown for file in store.of_kind(FileKind.CHECKPOINT) if _has_times(file))
     yield from [file.shown for file in store.index_files() if _has_items(file)][:1]
-    if any(file.size and _holds_units(file) for file in store.of_kind(FileKind.ROCKSDB)):
-        yield "consumequeue/CURRENT"
+    if any(file.size and _holds_units(file) for file in rocksdb_queue_files(store)):
+        yield DATABASE
     if any(one.offset > 0 for one in stored_offsets(store)):
         yield f"config/{offsets_file(store)}"
     if any(offset > 0 for _, offset, _ in stored_delay_offsets(store)):
@@ -65,4 +66,4 @@ def _has_items(file: StoreFile) -> bool:
 
 def _holds_units(file: StoreFile) -> bool:
     """Tables and logs of RocksDB: a broker makes the other files before there is a message."""
-    return file.path.startswith("consumequeue/") and file.name.endswith((".sst", ".log"))
+    return file.name.endswith((".sst", ".log"))

@@ -57,8 +57,10 @@ class MappedSource(FileSource):
         return not self._copies
 
     def spoiled(self) -> bool:
-        """See `ByteSource.spoiled`."""
-        if self._copies or self._guard is None or not self._guard.faults:
+        """See `ByteSource.spoiled`; in the page that a file ends in, what is cut is zeros without a fault."""
+        if self._copies or self._guard is None:
+            return False
+        if not self._guard.faults and (self._descriptor < 0 or self.size_now() >= self._size):
             return False
         self._copies = True
         return True

@@ -40,7 +40,7 @@ CALLED = {
     "record": {"frame", "contents", "remarks"},
     "text": {
         "utf8_ok", "topic_issues", "masks", "pair", "note", "scan_clean_properties", "scan_odd_properties",
-        "finish_odd",
+        "finish_odd", "begins", "made_by_broker",
     },
 }  # fmt: skip
 """kernels that take an address, which only those of `KERNELS` give them"""

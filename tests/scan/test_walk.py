@@ -19,6 +19,7 @@ from formats.commitlog import (
 )
 from formats.properties import decode
 from rmqtool.scan.fields import Check, CrcState, Field, Issue, Stop
+from rmqtool.scan.legal import may_be_topic
 from tests.scan.tools import (
     PROPERTIES,
     check_property,
@@ -202,6 +203,36 @@ def test_every_legal_byte_of_topics(kernels: ModuleType) -> None:
     for byte in range(256):
         (row,) = walk(kernels, encode_raw_topic(b"T" * 70 + bytes([byte]))).rows
         assert bool(row[Field.ISSUES] & Issue.TOPIC_CHARACTERS) == (byte not in legal)
+
+
+@pytest.mark.parametrize(
+    ("topic", "legal"),
+    [
+        ("%RETRY%group-1+Orders", True),
+        ("%RETRY%g+t", True),
+        ("%RETRY%" + "g" * 100 + "+" + "t" * 100, True),
+        ("%RETRY%g|%RETRY%+T", True),
+        ("%RETRY%g+", False),
+        ("%RETRY%+t", False),
+        ("%RETRY%g+t+t", False),
+        ("%RETRY%g+t.t", False),
+        ("%RETRY%gé+t", False),
+        ("%DLQ%g+t", False),
+        ("g+t", False),
+        ("rmq_sys_REVIVE_LOG_prod.shop 1", True),
+        ("rmq_sys_REVIVE_LOG_生产", True),
+        ("rmq_sys_REVIVE_LOG_", True),
+        ("rmq_sys_REVIVE_LOG_a\nb", False),
+        ("rmq_sys_REVIVE_LOG_a\0", False),
+        ("rmq_sys_REVIVE_LOGS.", False),
+    ],
+)
+def test_topics_that_only_a_broker_makes(kernels: ModuleType, topic: str, legal: bool) -> None:
+    data = encode_raw_topic(topic.encode(), body=b"x")
+    (row,) = walk(kernels, data).rows
+    assert row == declared_row(data, 0)
+    assert bool(row[Field.ISSUES] & Issue.TOPIC_CHARACTERS) == (not legal)
+    assert may_be_topic(topic) == legal
 
 
 def replaced(data: bytes, **fields: int) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -95,7 +96,19 @@ def sized_properties(draw: st.DrawFn) -> bytes:
 
 PROPERTIES = clean_properties() | odd_properties() | sized_properties() | st.binary(max_size=150)
 TOPICS = st.text(st.sampled_from("abcXYZ019%|_-"), min_size=1, max_size=70) | st.sampled_from(
-    ["TopicTest", "%RETRY%g", "", "a b", "ü", "topic\0nul", "t" * 127, "x" * 64, "[/x]\x1b[2J"]
+    [
+        "TopicTest",
+        "%RETRY%g",
+        "%RETRY%g+Topic",
+        "rmq_sys_REVIVE_LOG_a.b",
+        "",
+        "a b",
+        "ü",
+        "topic\0nul",
+        "t" * 127,
+        "x" * 64,
+        "[/x]\x1b[2J",
+    ]
 )
 V4_HOSTS = st.tuples(st.binary(min_size=4, max_size=4), I32)
 HOSTS = V4_HOSTS | st.tuples(st.binary(min_size=16, max_size=16), I32)
@@ -151,9 +164,14 @@ def logs(draw: st.DrawFn, base: int = 0, max_records: int = 6) -> bytes:
 # ---- what construct says -------------------------------------------------------------------------
 
 
+_POP_RETRY = re.compile(rb"%RETRY%[%|\w-]+\+[%|\w-]+")
+_REVIVE = re.compile(rb"rmq_sys_REVIVE_LOG_[^\0-\x1f\x7f]+")
+
+
 def declared_topic_issues(topic: bytes) -> Issue:
     issues = Issue(0)
-    if not topic or not LEGAL.issuperset(topic):
+    own = _POP_RETRY.fullmatch(topic) or (_REVIVE.fullmatch(topic) and not java_utf8_decode(topic)[1])
+    if not topic or not (own or LEGAL.issuperset(topic)):
         issues |= Issue.TOPIC_CHARACTERS
     if java_utf8_decode(topic)[1]:
         issues |= Issue.TOPIC_UTF8

@@ -42,7 +42,6 @@ def test_many_threads_survive_a_cut_and_see_zeros(file: Path) -> None:
         assert isinstance(source, MappedSource)
         window = source.window(0, SIZE)
         os.truncate(file, LEFT)
-        assert not source.spoiled()
         sums: list[int] = []
 
         def add(part: int) -> None:
@@ -58,6 +57,17 @@ def test_many_threads_survive_a_cut_and_see_zeros(file: Path) -> None:
         assert not source.spoiled(), "told once: from then on windows are copies"
         assert not source.zero_copy
         assert source.window(0, SIZE).tobytes() == b"\x01" * LEFT
+
+
+def test_a_cut_within_the_last_page_is_told(file: Path) -> None:
+    """The rest of the page that a file ends in is zeros to a mapping, without a fault."""
+    with open_source(file) as source:
+        window = source.window(SIZE - 10, 10)
+        assert not source.spoiled()
+        os.truncate(file, SIZE - 5)
+        assert bytes(window) == b"\x01" * 5 + bytes(5)
+        assert source.spoiled()
+        assert source.window(SIZE - 10, 10).tobytes() == b"\x01" * 5
 
 
 def test_in_a_kernel(file: Path) -> None:

@@ -14,25 +14,22 @@ from uuid import NAMESPACE_OID, uuid5
 
 from rmqtool.repair.content import Inline
 from rmqtool.repair.plan import Action, Change, Edit
+from rmqtool.store.rocksdb import DATABASE, IDENTITY, reads_rocksdb_queues
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rmqtool.store.layout import Store
 
-_NAME = "consumequeue/IDENTITY"
 _DATABASE = ("CURRENT", "MANIFEST-")
 _DATA = (".sst", ".log", ".blob")
 
 
 def has_rocksdb_queues(store: Store) -> bool:
-    """Whether the queues are in RocksDB, also where the database was moved out and only its name is left.
-
-    One that is written beside the files (`rocksdbCQDoubleWriteEnable`) nobody reads.
-    """
-    if store.config is not None and store.config.doubles_queues:
-        return False
-    return any((store.root / "consumequeue" / name).exists() for name in ("CURRENT", "IDENTITY"))
+    """Whether the queues are in RocksDB, also where the database was moved out and only its name is left."""
+    known = store.config
+    decided = known is not None and (known.is_set("store_type") or known.doubles_queues)
+    return reads_rocksdb_queues(store) or (not decided and store.file(IDENTITY) is not None)
 
 
 def wants_files(store: Store, *, moved: bool) -> bool:
@@ -41,7 +38,7 @@ def wants_files(store: Store, *, moved: bool) -> bool:
         return True
     if store.config is not None and store.config.is_set("store_type"):
         return False
-    return moved or store.file("consumequeue/CURRENT") is None
+    return moved or store.file(DATABASE) is None
 
 
 def rocksdb_edits(store: Store) -> Iterator[Edit]:
@@ -51,11 +48,11 @@ def rocksdb_edits(store: Store) -> Iterator[Edit]:
         if directory == "consumequeue" and file.regular and _is_data(name):
             message = f"{file.shown}: the broker fills a new database from the log"
             yield Edit(Change(action=Action.REMOVE, path=file.shown, why="rocksdb", message=message))
-    if store.file(_NAME) is None:  # what tells from now on that there was one
-        data = str(uuid5(NAMESPACE_OID, _NAME)).encode()
+    if store.file(IDENTITY) is None:  # what tells from now on that there was one
+        data = str(uuid5(NAMESPACE_OID, IDENTITY)).encode()
         message = "the name of the database is missing"
         change = Change(
-            action=Action.PUT, path=_NAME, length=len(data), size=len(data), why="rocksdb", message=message
+            action=Action.PUT, path=IDENTITY, length=len(data), size=len(data), why="rocksdb", message=message
         )
         yield Edit(change, Inline(data))
     if store.file("abort") is None:

@@ -6,27 +6,22 @@ What was wrong in the store before does not.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from rmqtool.broker.settings import settings_of
 from rmqtool.check.findings import Severity
 from rmqtool.check.state import check_state
 from rmqtool.repair.plan import Action, Checked
 from rmqtool.repair.prove.evidence import Evidence
+from rmqtool.repair.prove.light import LightOrder, changed_light_files
 from rmqtool.repair.prove.records import Comparison
 from rmqtool.repair.prove.result import store_with
 from rmqtool.repair.prove.started import harm_of, lost_by, start_of
 from rmqtool.repair.prove.verified import errors_of
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.multi import LMQ_PREFIX
 from rmqtool.scan.options import ReadOptions, data_bytes
-from rmqtool.scan.units import UNIT
-from rmqtool.store.holes import STEP, data_windows
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 
@@ -36,7 +31,6 @@ if TYPE_CHECKING:
     from rmqtool.recovery.outcome import Outcome
     from rmqtool.repair.plan import Planned
     from rmqtool.scan.options import ReadOptions
-    from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
 
 _TOLD = 100
@@ -96,48 +90,17 @@ def _of_keep(store: Store, planned: Planned, reading: ReadOptions) -> Iterator[s
         )
     if comparison.more:
         yield f"{comparison.more} further whole records would be lost or moved"
-    light = list(_light(store, after, planned))
+    light = list(changed_light_files(store, after, planned.edits))
     if errors.listed or light:
         before = errors_of(store, reading, kernels)
         yield from (words for _, words in errors.beyond(before))
+        order = LightOrder(store, after, access, comparison.last)
         yield from (
             f"{file.shown}: entries that lead to messages would move"
             for file, now in light
-            if not before.spoils(file) and _moved(file, now, store.segments.first_offset, comparison.last)
+            if not before.spoils(file) and order.moves(file, now)
         )
     yield from _new_harm(store, after, planned, reading)
-
-
-def _light(store: Store, after: Store, planned: Planned) -> Iterator[tuple[StoreFile, StoreFile | None]]:
-    """Files of light queues that a plan changes, as they are and as they would be."""
-    for path in dict.fromkeys(edit.change.path for edit in planned.edits):
-        file = store.file(path)
-        light = file is not None and (file.topic or "").startswith(LMQ_PREFIX)
-        if file is not None and light and file.kind is FileKind.CONSUMEQUEUE and file.regular:
-            yield file, after.file(path)
-
-
-def _moved(file: StoreFile, now: StoreFile | None, begin: int, last: int) -> bool:
-    """Whether a unit would be another one that leads into the log, from its begin to its last record."""
-    with file.open("pread") as before, ExitStack() as stack:
-        after = stack.enter_context(now.open("pread")) if now is not None else None
-        for at, window in data_windows(before, 0, _whole_units(file.size), _whole_units(STEP)):
-            was = window.view(UNIT)
-            then = np.zeros(len(was), UNIT)
-            if after is not None:
-                raw = after.window(at, window.size)
-                kept = raw[: _whole_units(raw.size)].view(UNIT)
-                then[: len(kept)] = kept
-            there = (was["physical_offset"] >= begin) & (was["physical_offset"] <= last) & (was["size"] > 0)
-            same = (was["physical_offset"] == then["physical_offset"]) & (was["size"] == then["size"])
-            if (there & ~same).any():
-                return True
-    return False
-
-
-def _whole_units(size: int) -> int:
-    """Bytes of the whole units in `size` bytes."""
-    return size // UNIT.itemsize * UNIT.itemsize
 
 
 def _beside_built(store: Store, planned: Planned) -> Store:

@@ -25,11 +25,14 @@ from rmqtool.scan.kernels.constants import (
     UNIQ_POSITION,
 )
 from rmqtool.scan.kernels.intrinsics import equal64, high64, illegal64, popcount, trailing_zeros, u8, u32, u64
-from rmqtool.scan.legal import TOPIC_BYTES
+from rmqtool.scan.legal import POP_RETRY_PREFIX, POP_RETRY_SEPARATOR, REVIVE_PREFIX, TOPIC_BYTES
 
 _TAGS = np.uint64(int.from_bytes(b"TAGS", "little"))
 _KEYS = np.uint64(int.from_bytes(b"KEYS", "little"))
 _UNIQ_KEY = np.uint64(int.from_bytes(b"UNIQ_KEY", "little"))
+_POP_RETRY = np.frombuffer(POP_RETRY_PREFIX, dtype=np.uint8)
+_SEPARATOR = POP_RETRY_SEPARATOR[0]
+_REVIVE = np.frombuffer(REVIVE_PREFIX, dtype=np.uint8)
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 ONE = np.uint64(1)
 NONE = np.uint64(0)
@@ -93,6 +96,38 @@ def topic_issues(address, length, room):
         if zeros != NONE:
             issues |= ISSUE_TOPIC_NUL
     return issues
+
+
+@kernel()
+def begins(address, length, prefix):
+    """Does a longer text at `address` begin with these bytes?"""
+    same = length > len(prefix)
+    for i in range(len(prefix) if same else 0):
+        same &= u8(address + i) == prefix[i]
+    return same
+
+
+@kernel()
+def made_by_broker(address, length):
+    """`legal.made_by_broker` of well-formed UTF-8."""
+    if begins(address, length, _REVIVE):
+        for i in range(len(_REVIVE), length):
+            byte = u8(address + i)
+            if byte < 0x20 or byte == 0x7F:
+                return False
+        return True
+    if not begins(address, length, _POP_RETRY):
+        return False
+    separator = 0
+    for i in range(len(_POP_RETRY), length):
+        byte = u8(address + i)
+        if byte == _SEPARATOR:
+            if separator:
+                return False
+            separator = i
+        elif not TOPIC_BYTES[byte]:
+            return False
+    return len(_POP_RETRY) < separator < length - 1
 
 
 @kernel(forceinline=True)
@@ -252,6 +287,8 @@ def finish_odd(base, end, origin, checks, rows, count):
             topic = base + row[TOPIC_POSITION] - origin
             if not utf8_ok(topic, row[TOPIC_LENGTH]):
                 row[ISSUES] |= ISSUE_TOPIC_UTF8
+            elif made_by_broker(topic, row[TOPIC_LENGTH]):
+                row[ISSUES] &= ~ISSUE_TOPIC_CHARACTERS
         if row[PROPERTY_COUNT] == ODD:
             at = row[PROPERTIES_POSITION]
             length = row[PROPERTIES_LENGTH]

@@ -1,0 +1,178 @@
+"""Light queues in the proof: what consumers know of their entries is the place, whatever records state.
+
+So a plan may move no entry of a file that a broker wrote for the queue. Brokers append entries in the order
+of the log (`ConsumeQueue#putMessagePositionInfo`): a file is another queue's where two neighbouring entries
+pass over a whole record that states a queue offset between theirs.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rmqtool.check.doubtful import RecordsAt, expected_slot
+from rmqtool.check.queue_files import OpenFiles, QueueUnits
+from rmqtool.errors import RmqtoolError
+from rmqtool.scan.multi import LMQ_PREFIX
+from rmqtool.scan.units import UNIT
+from rmqtool.store.holes import STEP, data_windows
+from rmqtool.store.kinds import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import numpy.typing as npt
+
+    from rmqtool.repair.plan import Edit
+    from rmqtool.store.access import Access
+    from rmqtool.store.files import StoreFile
+    from rmqtool.store.layout import Store
+
+    Ints = npt.NDArray[np.int64]
+
+_MOST = 10_000
+"""records that are looked at one by one"""
+_WITHOUT_ENTRY = (1, 3)
+"""types of transaction, prepared and rolled back: they state an offset and get no entry"""
+
+
+def changed_light_files(
+    store: Store, after: Store, edits: Iterable[Edit]
+) -> Iterator[tuple[StoreFile, StoreFile | None]]:
+    """Files of light queues that a plan changes, as they are and as they would be."""
+    for path in dict.fromkeys(edit.change.path for edit in edits):
+        file = store.file(path)
+        light = file is not None and (file.topic or "").startswith(LMQ_PREFIX)
+        if file is not None and light and file.kind is FileKind.CONSUMEQUEUE and file.regular:
+            yield file, after.file(path)
+
+
+@dataclass
+class LightOrder:
+    """The entries of light queues of a store and of its repaired view `result`, by the order of the log.
+
+    last: physical offset of the result's last record.
+    """
+
+    source: Store
+    result: Store
+    access: Access
+    last: int
+    looked: int = 0
+
+    def moves(self, file: StoreFile, now: StoreFile | None) -> bool:
+        """Whether the result has one of the file's entries otherwise that leads into the log.
+
+        No entry of a file counts that is not the queue's own.
+        """
+        return self._differs(file, now) and not self.is_foreign(file)
+
+    def _differs(self, file: StoreFile, now: StoreFile | None) -> bool:
+        with file.open("pread") as before, ExitStack() as stack:
+            after = stack.enter_context(now.open("pread")) if now is not None else None
+            for at, window in data_windows(before, 0, _whole_units(file.size), _whole_units(STEP)):
+                was = window.view(UNIT)
+                then = np.zeros(len(was), UNIT)
+                if after is not None:
+                    raw = after.window(at, window.size)
+                    kept = raw[: _whole_units(raw.size)].view(UNIT)
+                    then[: len(kept)] = kept
+                same = (was["physical_offset"] == then["physical_offset"]) & (was["size"] == then["size"])
+                if (self._leads(was) & ~same).any():
+                    return True
+        return False
+
+    def _leads(self, units: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
+        """Which of these units lead into the log, up to its last record."""
+        offsets = units["physical_offset"]
+        return (offsets >= self.source.segments.first_offset) & (offsets <= self.last) & (units["size"] > 0)
+
+    def is_foreign(self, file: StoreFile) -> bool:
+        """Whether two neighbouring entries pass over a whole record that belongs between them."""
+        with closing(OpenFiles(self.access)) as files, closing(OpenFiles(self.access)) as files_after:
+            own, repaired = _queue_of(self.source, file, files), _queue_of(self.result, file, files_after)
+            if own is None or repaired is None:
+                return False
+            records = RecordsAt(self.source.segments, files)
+            try:
+                there = self._offsets(repaired)
+                return any(
+                    self._passed_over(own, before, behind, there, records)
+                    for before, behind in self._neighbours(own, file)
+                )
+            except RmqtoolError:
+                return False  # what cannot be read proves nothing
+
+    def _neighbours(self, queue: QueueUnits, file: StoreFile) -> Iterator[tuple[int, int]]:
+        """Physical offsets of neighbouring units, ascending; -1 in front of the queue's first one."""
+        number = next(k for k, one in enumerate(queue.files) if one.shown == file.shown)
+        slot = queue.first_slot(number)
+        left = -1 if slot == 0 else None
+        if slot > 0 and (found := int(queue.gather(np.array([slot - 1], np.int64))[0][0])) >= 0:
+            left = found
+        behind = 0
+        for first, units in queue.parts(number):
+            if first != behind:
+                left = None
+            behind = first + len(units)
+            offsets = units["physical_offset"].astype(np.int64)
+            good = self._leads(units)
+            if left is not None and good[0] and offsets[0] > left:
+                yield left, int(offsets[0])
+            for k in np.flatnonzero(good[1:] & good[:-1] & (offsets[1:] > offsets[:-1])).tolist():
+                yield int(offsets[k]), int(offsets[k + 1])
+            left = int(offsets[-1]) if good[-1] else None
+
+    def _offsets(self, queue: QueueUnits) -> Ints:
+        """Physical offsets of all entries that lead into the log, ascending."""
+        parts = [
+            units["physical_offset"][self._leads(units)].astype(np.int64)
+            for number in range(len(queue.files))
+            for _, units in queue.parts(number)
+        ]
+        return np.unique(np.concatenate([np.empty(0, np.int64), *parts]))
+
+    def _passed_over(
+        self, queue: QueueUnits, before: int, behind: int, there: Ints, records: RecordsAt
+    ) -> bool:
+        """Whether a whole record between two physical offsets states a queue offset between theirs.
+
+        there: physical offsets of records that have an entry in the result.
+        """
+        between = there[np.searchsorted(there, before, "right") : np.searchsorted(there, behind, "left")]
+        if not len(between) or self.looked >= _MOST:
+            return False
+        low = -1 if before < 0 else self._stated(queue, before, records)
+        high = self._stated(queue, behind, records)
+        if low is None or high is None or high <= low + 1:
+            return False
+        for offset in between.tolist():
+            if self.looked >= _MOST:
+                return False
+            slot = self._stated(queue, offset, records)
+            if slot is not None and low < slot < high:
+                return True
+        return False
+
+    def _stated(self, queue: QueueUnits, offset: int, records: RecordsAt) -> int | None:
+        """The place that the record at a physical offset of the source states in the queue, if it has one."""
+        self.looked += 1
+        record = records.get(offset)
+        if record is None or record.transaction in _WITHOUT_ENTRY:
+            return None
+        return expected_slot(queue, record)
+
+
+def _queue_of(store: Store, file: StoreFile, files: OpenFiles) -> QueueUnits | None:
+    """The queue of a file."""
+    key = file.topic, file.queue_id
+    queues = store.queues(FileKind.CONSUMEQUEUE)
+    return next((QueueUnits(one, files) for one in queues if (one.topic, one.queue_id) == key), None)
+
+
+def _whole_units(size: int) -> int:
+    """Bytes of the whole units in `size` bytes."""
+    return size // UNIT.itemsize * UNIT.itemsize

@@ -1,0 +1,73 @@
+"""Entries of light queues count by place, apart from those of a file that is another queue's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fixtures import strict
+from rmqtool.repair.content import Inline
+from rmqtool.repair.plan import Action, Change, Edit
+from rmqtool.repair.prove.light import LightOrder
+from rmqtool.repair.prove.result import store_with
+from rmqtool.store.access import Access
+from rmqtool.store.config import config_of
+from rmqtool.store.layout import Store
+from tests.repair.keep.test_counted import SETTINGS, A, B, LightStore, recovered, written
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FIRST = f"{0:020d}"
+
+
+def moved(root: Path, path: str, units: bytes) -> bool:
+    """Whether a plan that writes these units over the file's is held against it."""
+    source = Store.open(root, config=config_of(dict(SETTINGS)))
+    change = Change(action=Action.WRITE, path=path, position=0, length=len(units), why="test", message="-")
+    after = store_with(source, [Edit(change, Inline(units))])
+    file = source.file(path)
+    assert file is not None
+    last = max(strict.carve(root))
+    return LightOrder(source, after, Access("pread"), last).moves(file, after.file(path))
+
+
+@pytest.mark.parametrize("queue", [A, B])
+def test_entries_that_a_broker_wrote_move_nowhere(tmp_path: Path, queue: str) -> None:
+    """Prepared records between them state offsets, and have no entry."""
+    store = written().write(tmp_path / "store")
+    for path in sorted(one for one in store.files() if one.startswith(f"consumequeue/{queue}/")):
+        units = store.read(path)
+        assert not moved(store.root, path, units)
+        assert moved(store.root, path, bytes(20) + units[:-20])
+
+
+def test_entries_of_another_queue_count_nothing(tmp_path: Path) -> None:
+    """Law seed 12633: a file was copied over one of a queue whose records the entries pass over."""
+    store = written().write(tmp_path / "store")
+    path = f"consumequeue/{A}/0/{FIRST}"
+    was = store.read(path)
+    store.patch(path, 0, store.read(f"consumequeue/{B}/0/{FIRST}"))
+    assert not moved(store.root, path, was)
+
+
+def test_a_message_that_is_lost_proves_nothing(tmp_path: Path) -> None:
+    """What a plan puts in its place may name any queue."""
+    store = written().write(tmp_path / "store")
+    path = f"consumequeue/{A}/0/{FIRST}"
+    was = store.read(path)
+    lost = store.stored[3]
+    store.patch(*store.segment(lost.offset), bytes(lost.size))
+    store.patch(path, 0, was[:60] + was[80:] + bytes(20))
+    assert moved(store.root, path, was)
+
+
+def test_a_copied_file_is_put_right(tmp_path: Path) -> None:
+    store = LightStore()
+    for number in range(15):
+        store.light(*((A, B) if number % 3 else (A,)))
+    store.write(tmp_path / "store")
+    was = strict.entries(store.root)
+    store.patch(f"consumequeue/{A}/0/{FIRST}", 0, store.read(f"consumequeue/{B}/0/{FIRST}"))
+    assert strict.entries(recovered(store, tmp_path)) == was
