@@ -87,7 +87,7 @@ class Expiry:
     def __post_init__(self) -> None:
         self._turn = threading.Lock()
         self._stop = threading.Event()
-        self._floor = self.start.log.min_offset
+        self._floor = 0  # as with brokers, the first run cleans up behind one that was cut off
         self._hanging: list[str] = []
         self._tried = 0.0
         self._thread = threading.Thread(target=self._run, name="rmqtool-clean", daemon=True)
@@ -130,13 +130,18 @@ class Expiry:
             self.full = cleaning.full
             self._again()
             segments = self._segments(at_once=cleaning.at_once) if cleaning.due else 0
-            messages = queue_files = index_files = 0
-            floor = self.start.log.min_offset
-            if floor > self._floor:
-                self._floor = floor
-                messages, queue_files = self._queues(floor)
-                index_files = self._index(floor)
-            return Expired(segments, segments * self.start.log.size, messages, queue_files, index_files)
+            return Expired(segments, segments * self.start.log.size, *self.follow())
+
+    def follow(self) -> tuple[int, int, int]:
+        """Queues and index follow the log's first segment: messages, queue files and index files that go.
+
+        Raises `StoreIOError`.
+        """
+        floor = self.start.log.min_offset
+        if floor <= self._floor:
+            return 0, 0, 0
+        self._floor = floor
+        return *self._queues(floor), self._index(floor)
 
     def _segments(self, *, at_once: bool) -> int:
         log = self.start.log
@@ -144,6 +149,9 @@ class Expiry:
         flushed = [one for one in log.files[:-1] if one.base + log.size <= reached]
         modified = [self._modified(one) for one in flushed]
         due = expired_segments(self.config, [*modified, self.clock()], self.clock(), at_once=at_once)
+        if due:  # a queue that loses units of records that are gone has wrong offsets from there on
+            with self.dispatching.lock:
+                self.dispatching.files.sync()
         for number, one in enumerate(flushed[:due]):
             if number and self._stop.wait(self.config.delete_commit_log_files_interval / 1000):
                 return number

@@ -23,7 +23,9 @@ from formats.commitlog import fits
 from rmqtool.broker.encoder import blank
 from rmqtool.broker.java import file_name
 from rmqtool.errors import StoreIOError
+from rmqtool.messagestore.held_files import open_held
 from rmqtool.store import faults
+from rmqtool.store.holes import STEP, data_windows
 from rmqtool.store.writing import Folder, create_sized, open_for_writing, parent_of
 
 if TYPE_CHECKING:
@@ -129,6 +131,8 @@ class LogFiles:
         self._committing = threading.Lock()
         self._committed_timestamp = 0
         self._mapped: _Mapped | None = None
+        self._left: tuple[MappedFile, int, int] | None = None
+        """file, position and length of a write that failed"""
         self._descriptors: dict[int, int] = {}
         """by base, of segments that are written or not synced yet"""
         self._made: set[int] = set()
@@ -143,6 +147,32 @@ class LogFiles:
         self._thread = threading.Thread(target=self._allocate, name="rmqtool-allocate", daemon=True)
         if ahead:
             self._thread.start()
+
+    def clear_tail(self) -> None:
+        """What lies behind the last record of a recovered log becomes zeros. Raises `StoreIOError`.
+
+        Brokers leave it; where a new record ends at an old one's place, the next recovery takes that in.
+        """
+        last = self.log.files[-1] if self.log.files else None
+        if last is None:
+            return
+        with open_held(f"{self._root.here}/{last.path}", name=last.path) as source:
+            windows = data_windows(source, last.wrote, min(self.log.size, source.size))
+            old = [(at, len(window)) for at, window in windows if window.any()]
+        try:
+            for at, length in old:
+                self._clear(last, at, length)
+        except OSError as error:
+            raise StoreIOError(f"{last.path}: {error.strerror}") from error
+
+    def _clear(self, file: MappedFile, position: int, length: int) -> None:
+        descriptor = self._descriptors.get(file.base)
+        if descriptor is None:
+            descriptor = self._open(file)
+        _demand_whole(descriptor, self.log.size)
+        for at in range(position, position + length, STEP):
+            os.pwrite(descriptor, bytes(min(STEP, position + length - at)), at)
+        os.fdatasync(descriptor)
 
     @property
     def free(self) -> int:
@@ -166,11 +196,15 @@ class LogFiles:
         return self.log.last_for(self.end)
 
     def append(self, file: MappedFile, data: Data) -> None:
-        """Bytes behind the last ones of `file`, from `place_for`. Raises `OSError`; then nothing counts."""
+        """Bytes behind the last ones of `file`, from `place_for`. Raises `OSError`; then nothing counts.
+
+        What a write that failed has left is cleared before anything follows in its place, see `clear_tail`.
+        """
         mapped, begin, length = self._mapped, file.wrote, len(data)
         end = begin + length
         if (  # most records; `_write_at` does whatever is odd
             mapped is None
+            or self._left is not None
             or mapped.base != file.base
             or end > mapped.reserved
             or self._staged
@@ -224,6 +258,7 @@ class LogFiles:
                 self._pool.give_back(staged)
 
     def _write_at(self, file: MappedFile, data: Data) -> None:
+        self.clear_left()
         descriptor = self._descriptors.get(file.base)
         if descriptor is None:
             descriptor = self._open(file)
@@ -240,14 +275,20 @@ class LogFiles:
         if isinstance(data, bytes) and len(data) < _LARGE and mapped.put(file.wrote, data):
             return
         _demand_whole(descriptor, self.log.size)
-        view = memoryview(data)  # type: ignore[arg-type]
-        done = os.pwrite(descriptor, view, file.wrote)
-        if done < len(data):
-            while done < len(data):
-                more = os.pwrite(descriptor, view[done:], file.wrote + done)
-                if not more:
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.path)
-                done += more
+        view, position = memoryview(data), file.wrote  # type: ignore[arg-type]
+        self._left = file, position, len(data)
+        while view:
+            done = os.pwrite(descriptor, view, position)
+            if not done:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.path)
+            view, position = view[done:], position + done
+        self._left = None
+
+    def clear_left(self) -> None:
+        """What a write that failed has left becomes zeros, see `clear_tail`. Raises `OSError`."""
+        if self._left is not None:
+            self._clear(*self._left)
+            self._left = None
 
     def _open(self, file: MappedFile) -> int:
         descriptor = open_for_writing(f"{self._root.here}/{file.path}")
@@ -278,6 +319,8 @@ class LogFiles:
         """A segment is made (`MappedFiles.last_for`), or was ahead. Raises `OSError`."""
         del position, data, time
         base = int(path.rpartition("/")[2])
+        if self._pool is not None and not self._pool.left and not self._pool.fails_fast:
+            self.commit()  # or a kill leaves this segment behind one that is not there
         with self._wanted:
             while self._making == base:
                 self._wanted.wait()

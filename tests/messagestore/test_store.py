@@ -448,7 +448,8 @@ def test_a_flush_that_fails_is_never_taken_back(
         assert store.put(Message("T", b"lost", queue_id=0)).status is PutStatus.FLUSH_DISK_TIMEOUT
     assert store.put(Message("T", b"more", queue_id=0)).status is PutStatus.SERVICE_NOT_AVAILABLE
     assert not store.flush()
-    store.close()
+    with pytest.raises(StoreIOError, match="may be lost"):
+        store.close()
     assert (root / "abort").exists()
     with open_small(root) as again:
         assert bodies(again, "T", 0)[0] == b"safe"
