@@ -571,7 +571,7 @@ def test_a_link_that_took_the_place_of_the_lock(tmp_path: Path, monkeypatch: pyt
     (there := tmp_path / "there").write_bytes(b"others'")
     (tmp_path / "store").mkdir()
     (tmp_path / "store" / "lock").symlink_to(there)
-    monkeypatch.setattr("rmqtool.messagestore.opening.refuse_odd_places", lambda _: None)
+    monkeypatch.setattr("rmqtool.messagestore.opening.refuse_odd_places", lambda *_: None)
     with pytest.raises(StoreIOError, match="lock: is not the file that was locked"):
         open_small(tmp_path / "store")
     assert there.read_bytes() == b"others'"
