@@ -16,6 +16,7 @@ from rmqtool.check.levels import Level
 from rmqtool.check.live import settled
 from rmqtool.check.log import RecordCheck
 from rmqtool.check.times import DAY_MS, times_of
+from rmqtool.check.topics import odd_topics
 from rmqtool.scan.fields import Field
 from rmqtool.scan.lanes import Lanes, StretchedLanes
 from rmqtool.scan.reader import BATCH_ROWS
@@ -70,7 +71,7 @@ class Accounting:
     """How accounts are made. until: of a live store, see `check.live`.
 
     forced: the broker wants `__CRC32#` in each record. stretched: no queue has a file (`CrossCheck`).
-    unindexed: no index has one. starts: positions of records are wanted.
+    unindexed: no index has one. starts: positions of records are wanted. odd_topics: see `topics.odd_topics`.
     """
 
     kernels: Kernels
@@ -80,16 +81,17 @@ class Accounting:
     stretched: bool = False
     unindexed: bool = False
     starts: bool = False
+    odd_topics: frozenset[bytes] = frozenset()
 
     @classmethod
     def of(cls, store: Store, kernels: Kernels, level: Level, until: int | None = None) -> Accounting:
         """As the settings of a store want it."""
         forced = store.config is not None and store.config.force_verify_prop_crc
-        return cls(kernels, level, until, forced)
+        return cls(kernels, level, until, forced, odd_topics=odd_topics(store))
 
     def __call__(self, segment: Segment) -> Callable[[Records], Account]:
         """For the runs of one segment, in their order."""
-        check = RecordCheck(segment, self.forced)
+        check = RecordCheck(segment, self.forced, self.odd_topics)
         lanes = (StretchedLanes if self.stretched else Lanes)(self.kernels, BATCH_ROWS)
         hashing, outline = self.kernels.hashes, self.kernels.dispatch.outline
         keyed = unindexed if self.unindexed else keys_of

@@ -56,9 +56,18 @@ _PARTS = {
 class RecordCheck:
     """Looks at records of one segment; needs their bytes, but none of the records before."""
 
-    def __init__(self, segment: Segment, force_verify_prop_crc: bool = False) -> None:
-        """force_verify_prop_crc: a broker with this setting takes a record without `__CRC32#` for broken."""
+    def __init__(
+        self,
+        segment: Segment,
+        force_verify_prop_crc: bool = False,
+        odd_topics: frozenset[bytes] = frozenset(),
+    ) -> None:
+        """force_verify_prop_crc: a broker with this setting takes a record without `__CRC32#` for broken.
+
+        odd_topics: see `topics.odd_topics`.
+        """
         self._segment = segment
+        self._odd_topics = odd_topics
         self._wants_trailer = force_verify_prop_crc
 
     def records(self, run: Records) -> Iterator[Finding]:
@@ -97,7 +106,8 @@ class RecordCheck:
                 stored = int(row[Field.STORED_PHYSICAL_OFFSET])
                 yield about("CL-OFFSET", row, segment, part="physical_offset", expected=place, found=stored)
             torn = bool(issues & Issue.TOPIC_NUL)
-            if issues & Issue.TOPIC_UTF8 or (issues & Issue.TOPIC_CHARACTERS and not torn):
+            odd = issues & Issue.TOPIC_CHARACTERS and not torn
+            if issues & Issue.TOPIC_UTF8 or (odd and self._topic(row, run) not in self._odd_topics):
                 yield about("CL-TOPIC", row, segment, part="topic")
             if torn or torn_pairs:
                 yield about("CL-NUL", row, segment, part="topic" if torn else "properties")
@@ -107,6 +117,10 @@ class RecordCheck:
                 yield about("CL-UTF8", row, segment, part="properties")
             if issues & Issue.PROPERTIES_SYNTAX:
                 yield about("CL-PROPERTIES", row, segment, part="properties")
+
+    def _topic(self, row: Rows, run: Records) -> bytes:
+        start = int(row[Field.TOPIC_POSITION]) - run.origin
+        return run.window[start : start + int(row[Field.TOPIC_LENGTH])].tobytes()
 
     def _trailers(self, run: Records, segment: Segment) -> Iterator[Finding]:
         """`__CRC32#` where a record ends in one: over all of the record in front of it."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.check.config_files import check_table
 from rmqtool.check.findings import Severity, finding
+from rmqtool.scan.legal import may_be_topic
 from rmqtool.scan.multi import LMQ_PREFIX
 from rmqtool.store.consumer_offsets import (
     StoredOffset,
@@ -45,6 +46,15 @@ def _on_disk(store: Store) -> dict[str, set[int]]:
             if queue.topic is not None and queue.queue_id is not None:
                 found.setdefault(queue.topic, set()).add(queue.queue_id)
     return found
+
+
+def odd_topics(store: Store) -> frozenset[bytes]:
+    """Topics of this store whose names no broker takes: `MessageStore#putMessage`, below it, takes them.
+
+    A record alone does not make a topic: there is a queue of it, or it stands in the topic table.
+    """
+    names = (name for name in _on_disk(store).keys() | store.topics.keys() if not may_be_topic(name))
+    return frozenset(name.encode("utf-8", "surrogateescape") for name in names)
 
 
 Times = Callable[[str, int], tuple[int, int] | None]

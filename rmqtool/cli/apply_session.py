@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 def carry_out(context: Context, order: Order, options: ChangeOptions) -> ExitCode:
     """Plans, prints and, with --apply, does it.
 
-    Returns 0 when nothing is to do or all was done, 1 when a plan with changes was printed, or was not
-    carried out as the check of its result found problems. Raises
+    Returns 0 when nothing is to do or all was done, 1 when a plan with changes was printed, was not carried
+    out as the check of its result found problems, or was and does not prove all queue offsets. Raises
     `UsageError`, `LockedError` (exit 5), `PlanRefusedError` (1), `NewerFormatError` (6), `StoreIOError` (4).
     """
     options.check()
@@ -118,7 +118,7 @@ def _run(
     show_plan(context, order, options, planned, outcome)
     if outcome.left_out:
         return ExitCode.INCOMPLETE
-    return ExitCode.DAMAGE if planned.plan.refusal else ExitCode.OK
+    return ExitCode.DAMAGE if planned.plan.refusal or planned.plan.unproven_offsets else ExitCode.OK
 
 
 def _believed(context: Context, planned: Planned, options: ChangeOptions) -> bool:

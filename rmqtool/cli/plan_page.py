@@ -93,6 +93,7 @@ def _summary(planned: Planned, outcome: Outcome) -> dict[str, Any]:
         "lost": _cost(plan.lost),
         "notes": list(plan.notes),
         "refusal": plan.refusal,
+        "unproven_offsets": [one.model_dump(mode="json") for one in plan.unproven_offsets],
         "checked": None if plan.checked is None else _checked(plan.checked),
         "applied": outcome.applied,
         "bytes_needed": outcome.needed,
@@ -209,6 +210,16 @@ def _costs(context: Context, page: Any, planned: Planned) -> None:
         )
     for note in plan.notes:
         page.line(f"note: {note}")
+    if plan.unproven_offsets:
+        count = sum(one.messages for one in plan.unproven_offsets)
+        page.heading(
+            f"Queue offsets of {count:,} {'message is' if count == 1 else 'messages are'} not proven"
+        )
+    for one in plan.unproven_offsets:
+        page.line(
+            f"  {one.topic}/{one.queue_id}: {one.messages:,} from physical offset {one.physical_offset} on: "
+            "no entry is left that tells how many of the messages lost in front of it were in the queue"
+        )
 
 
 def _check(page: Any, checked: Checked) -> None:

@@ -93,7 +93,8 @@ def command(
     the files become what a broker would make of them, and what it would destroy is kept.
 
     Prints what it would do and what cannot be saved. With --apply it is done: to a copy (--output), or to
-    the store itself (--in-place --backup), which rmqtool undo takes back.
+    the store itself (--in-place --backup), which rmqtool undo takes back. The exit code is 1 even then where
+    messages may stand at other queue offsets than before, and the plan names their queues.
     """
     from rmqtool.cli.apply_session import carry_out
     from rmqtool.store.names import escape_name

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from formats.commitlog import MESSAGE_MAGIC_CODE_V2, MESSAGE_MAGIC_CODES, SysFlag
 from formats.java import java_utf8_decode
+from formats.primitives import crc32_masked
 from rmqtool.scan.bodies import BodyError, decompress
 
 if TYPE_CHECKING:
@@ -30,12 +31,13 @@ _LARGEST_PORT = 65535
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message as the client has it. start: its first byte in the answer."""
+    """A message as the client has it. start: its first byte in the answer. spoiled: its CRC is wrong."""
 
     start: int
     topic: str
     queue_offset: int
     physical_offset: int
+    spoiled: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class ClientView:
     """bytes, messages: of the answer. decoded: by the client, in order.
 
     lost: index of the record at which it stopped, None when it came to the end. altered: index of the first
-    record in whose bytes it has another message, and that message.
+    record in whose bytes it has another message or another body, and that message.
     """
 
     bytes: int
@@ -63,7 +65,9 @@ def client_view(log: LogView, delivered: Sequence[Delivered], traits: Traits) ->
     own = {(at, one.physical_offset) for at, one in zip(starts, delivered, strict=True)}
     foreign = {at for at, one in zip(starts, delivered, strict=True) if one.foreign}
     odd = [
-        one for one in messages if one.start not in foreign and (one.start, one.physical_offset) not in own
+        one
+        for one in messages
+        if one.start not in foreign and (one.spoiled or (one.start, one.physical_offset) not in own)
     ]
     altered = None
     if odd:
@@ -103,7 +107,7 @@ class _Buffer:
 
 def _decode(buffer: _Buffer, traits: Traits) -> tuple[Message, int]:
     start = buffer.at
-    _, magic, _, _, _, queue_offset, physical_offset, flags, _ = _HEAD.unpack(buffer.take(_HEAD.size))
+    _, magic, crc, _, _, queue_offset, physical_offset, flags, _ = _HEAD.unpack(buffer.take(_HEAD.size))
     if traits.client_checks_magic and magic not in MESSAGE_MAGIC_CODES:
         raise ValueError("no magic code")
     _host(buffer, v6=bool(flags & SysFlag.BORNHOST_V6))
@@ -111,8 +115,10 @@ def _decode(buffer: _Buffer, traits: Traits) -> tuple[Message, int]:
     _host(buffer, v6=bool(flags & SysFlag.STOREHOST_V6))
     buffer.take(12)  # reconsume times, prepared transaction offset
     length = buffer.number(4)
+    spoiled = False
     if length > 0:
         body = buffer.take(length)
+        spoiled = crc32_masked(body) != crc
         if flags & SysFlag.COMPRESSED:
             decompress(body, flags)
     topic = buffer.take(
@@ -121,7 +127,8 @@ def _decode(buffer: _Buffer, traits: Traits) -> tuple[Message, int]:
     properties = buffer.number(2)
     if properties > 0:
         buffer.take(properties)
-    return Message(start, java_utf8_decode(topic)[0], queue_offset, physical_offset), buffer.at
+    name = java_utf8_decode(topic)[0]
+    return Message(start, name, queue_offset, physical_offset, spoiled), buffer.at
 
 
 def _host(buffer: _Buffer, *, v6: bool) -> None:

@@ -203,11 +203,14 @@ class OffsetQuery:
             )
         if seen.altered is not None:
             number, one = seen.altered
-            yield Verdict(
-                Cause.ALTERED,
-                f"at offset {slots[number]} a consumer decodes bytes that are not the message: it gets topic "
-                f"'{escape_name(one.topic)}', queue offset {one.queue_offset}",
-            )
+            if one.physical_offset == first.delivered[number].physical_offset:
+                what = "a body that fails its CRC, which no client checks"
+            else:
+                name = escape_name(one.topic)
+                what = (
+                    f"bytes that are not the message: it gets topic '{name}', queue offset {one.queue_offset}"
+                )
+            yield Verdict(Cause.ALTERED, f"at offset {slots[number]} a consumer decodes {what}")
 
     def _verdicts(self, first: Pull) -> Iterator[Verdict]:
         """The filter speaks when the pull itself delivers, or finds nothing that passes the unit's hash."""

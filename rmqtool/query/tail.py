@@ -16,7 +16,7 @@ import numpy as np
 from rmqtool.errors import RmqtoolError
 from rmqtool.query.not_read import not_read
 from rmqtool.query.select import Selector
-from rmqtool.scan.engine import SMALL_INPUT, choose_kernels
+from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Blank, Records, Unreadable
 from rmqtool.scan.fields import Field
 from rmqtool.scan.follower import LogFollower
@@ -258,7 +258,7 @@ class LogTail:
 
     def _kernels(self) -> Any:
         """The compiled ones, which take a while to load, only for who reads much."""
-        return choose_kernels(None if self._scanned > SMALL_INPUT else 0)
+        return choose_kernels(self._scanned)
 
 
 def _damaged(records: Records, segment: Segment) -> list[Row]:

@@ -106,6 +106,18 @@ class Cost(_Data):
     last_timestamp: int | None = None
 
 
+class UnprovenOffsets(_Data):
+    """Messages of a queue from a physical offset on that may stand at other queue offsets than before.
+
+    Nothing in the store tells how many of the messages that were lost in front of them were in the queue.
+    """
+
+    topic: str
+    queue_id: int
+    physical_offset: int
+    messages: int
+
+
 class Checked(_Data):
     """What looked at the result of a plan before anything was written.
 
@@ -128,7 +140,8 @@ class Plan(_Data):
 
     plan_id: 16 hex digits, a digest of command, parameters and inputs. parameters: all that the planning
     depends on beside the inputs, so that it can be repeated. saved, lost: against what a broker would leave.
-    checked: None where nothing would change, or nobody looked. refusal: why a broker of the release does not
+    unproven_offsets: what may have moved in it, although no check finds that. checked: None where nothing
+    would change, or nobody looked. refusal: why a broker of the release does not
     start here, of a plan that leaves the store as a broker does.
     """
 
@@ -145,6 +158,7 @@ class Plan(_Data):
     lost: Cost = Cost()
     notes: tuple[str, ...] = ()
     refusal: str | None = None
+    unproven_offsets: tuple[UnprovenOffsets, ...] = ()
     checked: Checked | None = None
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -199,6 +213,7 @@ def make_planned(
         lost=words.lost,
         notes=words.notes,
         refusal=words.refusal,
+        unproven_offsets=words.unproven_offsets,
     )
     return Planned(plan, ordered)
 
@@ -211,6 +226,7 @@ class PlanSummary:
     lost: Cost = field(default_factory=lambda: Cost(messages=0))
     notes: tuple[str, ...] = ()
     refusal: str | None = None
+    unproven_offsets: tuple[UnprovenOffsets, ...] = ()
 
 
 def tool_version() -> str:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from rmqtool.scan.kernel_types import Kernels
 
-SMALL_INPUT = 8 << 20
-"""bytes below which loading the compiler takes longer than reading the records in plain Python"""
+WORTH_LOADING = {"ahead": 256 << 10, "numba": 8 << 20, "python": 0}
+"""bytes of data from which on loading kernels takes less time than reading the records in plain Python"""
 
 ENVIRONMENT = "RMQTOOL_KERNELS"
 
@@ -38,16 +38,16 @@ def choose_kernels(data_bytes: int | None = None) -> Kernels:
     """The kernel module for an input of about `data_bytes` bytes of data (None: large).
 
     `RMQTOOL_KERNELS=auto|ahead|numba|python` overrides. Those compiled ahead come first, where they can be
-    used (`kernels_ahead`); without them and without numba the twin answers, whatever the size.
+    used (`kernels_ahead`); without them and without numba, and for little data, the twin answers.
     """
     wanted = os.environ.get(ENVIRONMENT, "auto") or "auto"
     if wanted != "auto" and wanted not in MODULES:
         raise UsageError(
             f"{ENVIRONMENT}={wanted}: use auto, {', '.join(MODULES)}".replace(", python", " or python")
         )
-    if wanted == "auto" and data_bytes is not None and data_bytes < SMALL_INPUT:
-        wanted = "python"
     for name in MODULES if wanted == "auto" else (wanted,):
+        if wanted == "auto" and data_bytes is not None and data_bytes < WORTH_LOADING[name]:
+            continue
         module, error = _loaded(name)
         if module is not None:
             return module

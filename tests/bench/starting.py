@@ -9,13 +9,14 @@ import time
 from typing import TYPE_CHECKING
 
 from fixtures.builder import HandmadeLog
-from rmqtool.scan.engine import SMALL_INPUT
+from rmqtool.scan.engine import WORTH_LOADING
 from tests.bench.measure import Figure, in_turn
 from tests.helpers import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+LOG_BYTES = WORTH_LOADING["numba"]
 HELP_TARGET = 2.0
 START_TARGET = 1.5
 BARE = """
@@ -40,8 +41,8 @@ def help_time() -> Figure:
 def start_time(place: Path) -> Figure:
     """`verify` of a log for compiled kernels, where nothing was compiled before, and `info` of it."""
     body = bytes(4096)
-    log = HandmadeLog(segment_size=2 * SMALL_INPUT)
-    for _ in range(SMALL_INPUT // len(body) + 1):
+    log = HandmadeLog(segment_size=2 * LOG_BYTES)
+    for _ in range(LOG_BYTES // len(body) + 1):
         log.put("TopicTest", body, {"TAGS": "A"})
     log.write(place / "store" / "commitlog")
     store, cache = str(place / "store"), {"XDG_CACHE_HOME": str(place / "none"), "RMQTOOL_KERNELS": "ahead"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
@@ -177,3 +178,16 @@ def test_messages_and_queues_in_forms_that_are_not_read(
         run = Verification(opened, ReadOptions.of(opened))
         list(run.findings())
         assert not run.summary()["complete"]
+
+
+def test_a_topic_that_a_store_took_is_not_damage(tmp_path: Path) -> None:
+    """Only a broker above the store knows which names are allowed; a record alone makes no topic."""
+    store = healthy_store()
+    for number in range(3):
+        store.put("支付-paid", b"%d" % number)
+    place = store.put("支付-new", b"behind all")
+    store.write(tmp_path)
+    assert not loud(findings(tmp_path))
+    shutil.rmtree(tmp_path / "consumequeue" / "支付-new")
+    (odd,) = (row for row in findings(tmp_path) if row["code"] == "CL-TOPIC")
+    assert odd["physical_offset"] == place.offset

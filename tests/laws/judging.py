@@ -14,7 +14,7 @@ from fixtures.compound import make
 from tests.laws.asking import Asked, document
 from tests.laws.java import judge_with_java
 from tests.laws.real import record, recorded, written
-from tests.laws.truth import Truth, in_rocksdb, kept, lost_tables, tree, truth, untold
+from tests.laws.truth import Truth, in_rocksdb, kept, lost_tables, tree, truth, unproven
 
 if TYPE_CHECKING:
     from fixtures.compound import Compound
@@ -267,10 +267,12 @@ def _keep(asked: Asked, codes: set[tuple[str, str]]) -> None:
         if made.intact:
             asked.breaks("keep-refused", f"exit {done.exit_code} {done.stderr.strip()[-250:]}")
         return
-    said = " ".join(document(done).get("summary", {}).get("notes", ()))
-    unknown = {key for key in untold(made) if f"queue {key[1]}/{key[2]}: no entry is left" in said}
-    if wrong := kept(target, made, dispatched=not in_rocksdb(made), besides=unknown):
-        lost = document(done).get("summary", {}).get("lost", {}).get("messages")
+    summary = document(done).get("summary", {})
+    said = summary.get("unproven_offsets", ())
+    if said and done.exit_code == 0:
+        asked.breaks("keep-said", f"exit 0, and offsets are not proven: {said[0]}")
+    if wrong := kept(target, made, dispatched=not in_rocksdb(made), besides=unproven(made, said)):
+        lost = summary.get("lost", {}).get("messages")
         text = f"exit {done.exit_code} lost {lost}: {len(wrong)} of {len(made.intact)}, {wrong[0]}"
         asked.breaks("keep-intact", text)
     result = asked.ask("verify", target, "--format", "ndjson")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fixtures import strict
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from fixtures.compound import Compound
@@ -102,25 +102,14 @@ def healthy_entries(made: Compound) -> dict[Key, Entry]:
     return _ENTRIES[key]
 
 
-def untold(made: Compound) -> set[Key]:
-    """Places that nothing tells: not what the record states, nor a unit of it or of a later one."""
-    last: dict[tuple[str, str, int], int] = {}
-    for key, one in strict.entries(made.root).items():
-        last[key[:3]] = max(one.offset, last.get(key[:3], -1))
+def unproven(made: Compound, said: Collection[Mapping[str, Any]]) -> set[Key]:
+    """Places of which `recover` said that nothing proves them: rows of its `unproven_offsets`."""
+    begins = {(row["topic"], row["queue_id"]): row["physical_offset"] for row in said}
     return {
         key
         for key, one in healthy_entries(made).items()
-        if one.offset > last.get(key[:3], -1)
-        and one.offset in made.intact
-        and key[1:] not in _stated(made.intact[one.offset])
+        if key[1:3] in begins and one.offset >= begins[key[1:3]]
     }
-
-
-def _stated(record: Record) -> set[tuple[str, int, int]]:
-    """Its own place, and those in light queues."""
-    names, slots = (record.properties.get(f"INNER_MULTI_{name}", "") for name in ("DISPATCH", "QUEUE_OFFSET"))
-    pairs = zip(names.split(","), slots.split(","), strict=False)
-    return {record.slot} | {(name, 0, int(slot)) for name, slot in pairs if slot.isdigit()}
 
 
 def kept(root: Path, made: Compound, *, dispatched: bool = True, besides: Collection[Key] = ()) -> list[str]:

@@ -103,3 +103,15 @@ def test_query_offset_tells_what_a_pull_gives(
     assert one["pull"] == {"bytes": lost.size, "messages": 1, "decoded": min(decoded, 1)}
     behind = rmq(*asked[:4], 1, *asked[5:]).rows[-1]
     assert [verdict["cause"] for verdict in behind["verdicts"]] == ["delivered"]
+
+
+def test_query_offset_tells_of_a_body_that_no_client_checks(tmp_path: Path) -> None:
+    store = healthy_store().write(tmp_path)
+    one = store.of("Orders")[1]
+    path, position = store.segment(one.offset)
+    store.patch(path, position + 88, b"\xff")
+    for release in ("4.9.8", "5.3.3"):
+        answer = rmq("query-offset", tmp_path, "Orders", 0, 1, "--as-version", release, "--format", "ndjson")
+        (verdict,) = answer.rows[-1]["verdicts"]
+        assert (answer.exit_code, verdict["cause"]) == (3, "altered")
+        assert "at offset 1 a consumer decodes a body that fails its CRC" in verdict["message"]

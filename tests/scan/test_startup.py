@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fixtures.builder import HandmadeLog
+from rmqtool.scan import engine
 from tests.helpers import ROOT, Result, rmq_process
 from tests.scan.conftest import ahead_kernels, numba_kernels
 
@@ -133,6 +134,13 @@ def test_numba_demanded_and_missing(store: Path) -> None:
 def test_large_logs_without_numba() -> None:
     code = BLOCKED + "from rmqtool.scan.engine import choose_kernels\nprint(choose_kernels(1 << 40).__name__)"
     assert python(code, ROOT, dict(os.environ)).stdout == "rmqtool.scan.kernels_python\n"
+
+
+def test_kernels_are_loaded_where_that_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(engine.ENVIRONMENT, raising=False)
+    least = engine.WORTH_LOADING["ahead"]
+    assert engine.choose_kernels(least) is ahead_kernels()
+    assert engine.choose_kernels(least - 1).__name__ == "rmqtool.scan.kernels_python"
 
 
 def test_an_unknown_choice_of_kernels(store: Path) -> None:

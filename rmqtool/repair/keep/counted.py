@@ -37,14 +37,14 @@ class Ahead:
     """By how much records state more than the place of their unit.
 
     by_queue: physical offsets, ascending, and the difference from each of them on. blank: physical offsets of
-    records whose units lie behind blank ones, for which the log has no room, and how many these are. untold:
-    by queue the physical offset from which on nothing tells places: records skip offsets without a hole, and
-    no unit says how many of those that they skip at a hole had units.
+    records whose units lie behind blank ones, for which the log has no room, and how many these are.
+    unproven: by queue the physical offset from which on nothing tells places: records skip offsets without a
+    hole, and no unit says how many of those that they skip at a hole had units.
     """
 
     by_queue: dict[QueueKey, tuple[list[int], list[int]]] = field(default_factory=dict)
     blank: dict[QueueKey, dict[int, int]] = field(default_factory=dict)
-    untold: dict[QueueKey, int] = field(default_factory=dict)
+    unproven: dict[QueueKey, int] = field(default_factory=dict)
 
     def at(self, key: QueueKey, offset: int) -> int:
         """Of a record of the queue at a physical offset."""
@@ -89,8 +89,8 @@ def by_units(store: Store, survey: Survey, room: Room) -> Ahead:
         files.close()
     begins = bool(survey.segments) and survey.segments[0].base == 0
     for key, (runs, told) in stated.items():
-        if (offset := _untold(told, runs, room, begins=begins)) is not None:
-            found.untold[key] = offset
+        if (offset := _unproven(told, runs, room, begins=begins)) is not None:
+            found.unproven[key] = offset
     return found
 
 
@@ -107,8 +107,8 @@ def _blank(told: Sequence[int | None], runs: Sequence[Run], room: Room) -> dict[
     }
 
 
-def _untold(told: Sequence[int | None], runs: Sequence[Run], room: Room, *, begins: bool) -> int | None:
-    """Of `Ahead.untold`. begins: the log has its first byte."""
+def _unproven(told: Sequence[int | None], runs: Sequence[Run], room: Room, *, begins: bool) -> int | None:
+    """Of `Ahead.unproven`. begins: the log has its first byte."""
     ends = [(0, -1) if begins else (run.start, run.first - 1) for run in runs[:1]]
     ends += [(run.end, run.last) for run in runs[:-1]]
     skips = [

@@ -17,7 +17,7 @@ from rmqtool.repair.keep.rocksdb import has_rocksdb_queues, rocksdb_edits, wants
 from rmqtool.repair.keep.segments import segment_edits, with_log
 from rmqtool.repair.keep.state import LogFacts, state_edits
 from rmqtool.repair.keep.strays import stray_edits
-from rmqtool.repair.plan import Cost, Input, Planned, PlanSummary, make_planned, plan_id
+from rmqtool.repair.plan import Cost, Input, Planned, PlanSummary, UnprovenOffsets, make_planned, plan_id
 from rmqtool.repair.prove.result import store_with
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.options import ReadOptions, data_bytes
@@ -139,6 +139,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         saved=_saved(store, options, kernels) if edits else Cost(),
         lost=_lost(log),
         refusal=None if edits else _refusal(store, options, kernels),
+        unproven_offsets=_unproven(log) if edits else (),
         notes=(*_notes(log), *derived.notes, *(one.change.message for one in unblocked if _costs(one))),
     )
     planned = make_planned(
@@ -239,9 +240,17 @@ def _notes(log: RepairedLog) -> list[str]:
         f"{kept[one.key in log.blanks]}"
         for one in log.without
     ]
-    notes += [
-        f"queue {key[0]}/{key[1]}: no entry is left that tells how many of the messages lost in front of "
-        f"physical offset {offset} were in it: messages may be at lower queue offsets from there on"
-        for key, offset in sorted(log.ahead.untold.items())
-    ]
     return notes
+
+
+def _unproven(log: RepairedLog) -> tuple[UnprovenOffsets, ...]:
+    """Light queues of which no entry is left behind a hole, and records skip offsets without one."""
+    return tuple(
+        UnprovenOffsets(
+            topic=key[0],
+            queue_id=key[1],
+            physical_offset=offset,
+            messages=sum(run.count for run in log.survey.light[key] if run.start >= offset),
+        )
+        for key, offset in sorted(log.ahead.unproven.items())
+    )

@@ -67,6 +67,8 @@ class SlotAssigner:
                 self._claim(frame)
         left = [frame for frames in made.frames.values() for frame in frames if frame.key is None]
         self._claim_nearly(left)
+        for frame in left:
+            self._claim_alone(frame)
         self._find_open(made)
         return made
 
@@ -187,33 +189,53 @@ class SlotAssigner:
         spoken = [(one, one.header) for one in frames if one.header is not None and one.header.own_place]
         if not spoken:
             return
-        offers = Offers(
+        asked = [
             (half, header.queue_offset)
             for _, header in spoken
             for half in (text_of(header.topic), header.queue_id)
             if half is not None
-        )
-        for offer in self._offers():
-            offers.add(offer)
+        ]
+        proven, possible = Offers(asked), Offers(asked)
+        for offer, between in self._offers():
+            (proven if between else possible).add(offer)
         for frame, header in spoken:
-            self._claim_one_nearly(frame, header, offers)
+            self._claim_one_nearly(frame, header, proven, possible)
 
-    def _claim_one_nearly(self, frame: Frame, header: Header, offers: Offers) -> None:
-        """Two parts of three have to be right, in one queue only; the queue's own header is right in all."""
+    def _claim_one_nearly(self, frame: Frame, header: Header, proven: Offers, possible: Offers) -> None:
+        """Two parts of three have to be right, in one queue only; the queue's own header is right in all.
+
+        proven: what queues miss between records that they have. It goes before `possible`: a queue may begin
+        behind offset 0, as one does that a flipped bit made, and end anywhere.
+        """
         topic, slot = text_of(header.topic), header.queue_offset
         own = None if topic is None else (topic, header.queue_id)
         found = set(self._own_slots(own, slot, frame)) if own is not None else set()
         if own is not None and (own, slot) in found:
             found = {(own, slot)}
         else:
-            for half in (topic, header.queue_id):
-                others = offers.at(half, slot, frame.start, frame.end, own) if half is not None else ()
-                found |= {(one.key, slot) for one in others}
+            halves = [half for half in (topic, header.queue_id) if half is not None]
+            for offers in (proven, possible):
+                there = [one for half in halves for one in offers.at(half, slot, frame.start, frame.end, own)]
+                found |= {(one.key, slot) for one in there}
+                if there:
+                    break
         if len(found) != 1:
             return
         ((key, slot),) = found
         self._take(key, slot, frame)
-        offers.take(key, slot, frame.start, frame.end)
+        for offers in (proven, possible):
+            offers.take(key, slot, frame.start, frame.end)
+
+    def _claim_alone(self, frame: Frame) -> None:
+        """A whole record that is alone in its queue stays, unless a queue that missed it has taken it."""
+        header = frame.header
+        if frame.key is not None or header is None or not (frame.suspect and header.sound):
+            return
+        topic, slot = text_of(header.topic), header.queue_offset
+        key = (topic or "", header.queue_id)
+        alone = topic is not None and self._order.chosen.get(key) == [] and topic not in self._survey.batches
+        if alone and self._in_order(key, slot, frame):
+            self._take(key, slot, frame)
 
     def _own_slots(self, key: QueueKey, stated: int, frame: Frame) -> list[tuple[QueueKey, int]]:
         """What the queue may have had there: the stated slot, the ends of what it misses, the next one."""
@@ -229,19 +251,22 @@ class SlotAssigner:
             slots.append(self._next(key))
         return [(key, slot) for slot in slots if self._in_order(key, slot, frame)]
 
-    def _offers(self) -> Iterator[Offer]:
-        """All positions that queues miss and nothing claims, and what would be the next ones behind them."""
+    def _offers(self) -> Iterator[tuple[Offer, bool]]:
+        """All positions that queues miss and nothing claims, and what would be the next ones behind them.
+
+        And whether they lie between two records that the queue has.
+        """
         batches = self._survey.batches
         for key, gaps in self._missing.items():
             for gap in gaps if key[0] not in batches else ():
                 for one in self._unclaimed(gap):
-                    yield Offer(key, one.first, one.last, one.low, one.high)
+                    yield Offer(key, one.first, one.last, one.low, one.high), gap.first > 0
         for key, runs in self._order.chosen.items():
             if runs and key[0] not in batches and key not in self._order.twice:
                 slots = self._slots.get(key)
                 low = max(runs[-1].end, self._claimed[key][slots[-1]].start + 1 if slots else 0)
                 following = self._next(key)
-                yield Offer(key, following, following, low, _BEYOND, goes_on=True)
+                yield Offer(key, following, following, low, _BEYOND, goes_on=True), False
 
     def _find_open(self, made: Claims) -> None:
         """What is missing and not claimed, between the claims around it."""

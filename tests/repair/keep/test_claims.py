@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rmqtool.repair.keep.model import Frame, Header, Hole, Run, Survey, text_of
-from rmqtool.repair.keep.order import order_of
+from rmqtool.repair.keep.order import Missing, order_of
 from rmqtool.repair.keep.placing import PlacedSegment
 from rmqtool.repair.keep.slot_assignment import SlotAssigner
 
@@ -36,9 +36,22 @@ class AskingAll(SlotAssigner):
             points += header.queue_offset == slot
             if points >= 2 and self._in_order(key, slot, frame):
                 best.setdefault(points, set()).add((key, slot))
-        if best and len(best[max(best)]) == 1:
-            ((key, slot),) = best[max(best)]
+        if not best:
+            return
+        found = best[max(best)]
+        own = text_of(header.topic), header.queue_id
+        others = {one for one in found if one[0] != own}
+        between = {one for one in others if self._is_between(*one, frame)}
+        found = found - others | (between or others)
+        if len(found) == 1:
+            ((key, slot),) = found
             self._take(key, slot, frame)
+
+    def _is_between(self, key: QueueKey, slot: int, frame: Frame) -> bool:
+        """Whether the queue has records in front of the position and behind it."""
+        gap = self._gap_around(key, frame)
+        runs = self._order.chosen[key]
+        return gap is not None and gap.first <= slot <= gap.last and runs[0].first < slot < runs[-1].last
 
     def _all(self, frame: Frame, header: Header) -> list[tuple[QueueKey, int]]:
         found: list[tuple[QueueKey, int]] = []
@@ -116,6 +129,22 @@ def test_headers_are_believed_as_if_all_queues_were_asked(seed: int) -> None:
         made = claimant(survey, order_of(survey), []).claims(frames, {}, {})
         found.append([(one.start, one.key, one.slot) for there in made.frames.values() for one in there])
     assert found[0] == found[1]
+
+
+def test_what_a_queue_misses_between_its_records_goes_before_what_may_begin_later() -> None:
+    """Law seed 11899: another record with a flipped bit makes a queue that seems to have lost its front."""
+    placed = PlacedSegment(0, 1 << 40, "x", None)
+    survey = Survey([placed])
+    survey.runs = {
+        ("T", 1): [Run(("T", 1), 0, 9, 0, 900, 1000), Run(("T", 1), 12, 20, 1200, 2000, 2100)],
+        ("T", 129): [Run(("T", 129), 21, 21, 2100, 2100, 2200)],
+    }
+    survey.holes = [Hole(placed, 1000, 1200), Hole(placed, 2200, 9000)]
+    order = order_of(survey)
+    order.missing.append(Missing(("T", 129), 0, 20, 0, 2100))
+    frames = [Frame(1000, 1100, header(1000, ("T", 5), 10)), Frame(1100, 1200)]
+    SlotAssigner(survey, order, []).claims({0: frames}, {}, {})
+    assert (frames[0].key, frames[0].slot) == (("T", 1), 10)
 
 
 def test_many_lies_and_many_queues_take_no_product_of_both() -> None:

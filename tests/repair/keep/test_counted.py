@@ -189,5 +189,16 @@ def test_places_that_nothing_tells_are_said(tmp_path: Path, left: bool) -> None:
         store.patch(*store.segment(one.offset), bytes(one.size))
     conf = tmp_path / "broker.conf"
     conf.write_text("".join(f"{name}={str(value).lower()}\n" for name, value in SETTINGS.items()))
-    told = json.loads(rmq("recover", store.root, "--store-config", conf, "--json").stdout)["summary"]
-    assert any(f"queue {B}/0: no entry is left" in one for one in told["notes"]) != left
+    given = ("--output", tmp_path / "out", "--store-config", conf, "--apply")
+    told = rmq("recover", store.root, *given, "--json")
+    end = store.of("Orders")[34].offset
+    carved = strict.carve(store.root).items()
+    behind = [at for at, one in carved if at > end and B in one.properties.get("INNER_MULTI_DISPATCH", "")]
+    row = {"topic": B, "queue_id": 0, "physical_offset": behind[0], "messages": len(behind)}
+    assert json.loads(told.stdout)["summary"]["unproven_offsets"] == ([] if left else [row])
+    assert (tmp_path / "out").is_dir()
+    assert told.exit_code == (0 if left else 1)
+    page = rmq("recover", store.root, "--store-config", conf).stdout
+    assert (f"Queue offsets of {len(behind)} messages are not proven" in page) != left
+    again = rmq("recover", tmp_path / "out", "--store-config", conf, "--json")
+    assert (again.exit_code, json.loads(again.stdout)["summary"]["unproven_offsets"]) == (0, [])
