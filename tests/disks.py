@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
 BLOCK = 4096
 WRITES = ("open", "pwrite", "copy_file_range", "ftruncate", "mkdir", "rename", "link", "fsync", "chown")
 """calls with which room is asked for, or what was written is made last"""
+
+
+ENGINE = (*WRITES, "fdatasync", "posix_fallocate", "unlink")
+"""those of a store that is open for writing"""
+_FRAMES = 4
 
 
 def replace(patch: pytest.MonkeyPatch, call: str, made: Callable[..., Any]) -> None:
@@ -95,3 +101,36 @@ def synced(patch: pytest.MonkeyPatch, real: Callable[[int], None] = os.fsync) ->
 
     replace(patch, "fsync", fsync)
     return found
+
+
+def fails_where(
+    patch: pytest.MonkeyPatch, error: int, fails: Callable[[str], bool], calls: Iterable[str] = ENGINE
+) -> list[str]:
+    """Of all calls that write, those end with `error` of which `fails` says so by where they come from.
+
+    That is the call and the functions of rmqtool around it, innermost first; gives all that there were.
+    """
+    made: list[str] = []
+
+    def counted(call: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def calling(*given: Any, **more: Any) -> Any:
+            if call != "open" or given[1] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+                made.append(f"{call} {_callers()}")
+                if fails(made[-1]):
+                    raise OSError(error, os.strerror(error))
+            return real(*given, **more)
+
+        return calling
+
+    for call in calls:
+        replace(patch, call, counted(call, getattr(os, call)))
+    return made
+
+
+def _callers() -> str:
+    frame, names = sys._getframe(2), list[str]()
+    while frame is not None and len(names) < _FRAMES:
+        if "/rmqtool/" in frame.f_code.co_filename:
+            names.append(frame.f_code.co_name)
+        frame = frame.f_back  # type: ignore[assignment]
+    return " < ".join(names)

@@ -21,9 +21,10 @@ import numpy as np
 
 from formats.commitlog import fits
 from rmqtool.broker.encoder import blank
-from rmqtool.broker.java import file_name
 from rmqtool.errors import StoreIOError
+from rmqtool.messagestore.held_files import open_held
 from rmqtool.store import faults
+from rmqtool.store.holes import STEP, data_windows
 from rmqtool.store.writing import Folder, create_sized, open_for_writing, parent_of
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from rmqtool.broker.files import Bytes
     from rmqtool.broker.mapped_files import MappedFile, MappedFiles
+    from rmqtool.messagestore.log_places import LogPlaces
     from rmqtool.messagestore.store_pool import Staged, StorePool
     from rmqtool.messagestore.warm_up import WarmUp
 
@@ -106,16 +108,18 @@ class LogFiles:
 
     def __init__(
         self,
-        root: str,
+        places: LogPlaces,
         log: MappedFiles,
         *,
         ahead: bool = True,
         pool: StorePool | None = None,
         warm: WarmUp | None = None,
     ) -> None:
-        self._root = Folder.open(root)
+        self._places = places
         self.log = log
-        self.log.disk = self
+        self.log.disk, self.log.directory_for = self, self._directory_for
+        self._directories: dict[int, str] = {}
+        """by base, of segments that are made or to be made, see `LogPlaces.directory_for`"""
         self.end = self.committed = log.max_offset
         self.last_timestamp = 0
         self.on_commit: Callable[[], object] = int
@@ -129,6 +133,8 @@ class LogFiles:
         self._committing = threading.Lock()
         self._committed_timestamp = 0
         self._mapped: _Mapped | None = None
+        self._left: tuple[MappedFile, int, int] | None = None
+        """file, position and length of a write that failed"""
         self._descriptors: dict[int, int] = {}
         """by base, of segments that are written or not synced yet"""
         self._made: set[int] = set()
@@ -143,6 +149,32 @@ class LogFiles:
         self._thread = threading.Thread(target=self._allocate, name="rmqtool-allocate", daemon=True)
         if ahead:
             self._thread.start()
+
+    def clear_tail(self) -> None:
+        """What lies behind the last record of a recovered log becomes zeros. Raises `StoreIOError`.
+
+        Brokers leave it; where a new record ends at an old one's place, the next recovery takes that in.
+        """
+        last = self.log.files[-1] if self.log.files else None
+        if last is None:
+            return
+        with open_held(self._places.at(last.path), name=last.path) as source:
+            windows = data_windows(source, last.wrote, min(self.log.size, source.size))
+            old = [(at, len(window)) for at, window in windows if window.any()]
+        try:
+            for at, length in old:
+                self._clear(last, at, length)
+        except OSError as error:
+            raise StoreIOError(f"{last.path}: {error.strerror}") from error
+
+    def _clear(self, file: MappedFile, position: int, length: int) -> None:
+        descriptor = self._descriptors.get(file.base)
+        if descriptor is None:
+            descriptor = self._open(file)
+        _demand_whole(descriptor, self.log.size)
+        for at in range(position, position + length, STEP):
+            os.pwrite(descriptor, bytes(min(STEP, position + length - at)), at)
+        os.fdatasync(descriptor)
 
     @property
     def free(self) -> int:
@@ -166,11 +198,15 @@ class LogFiles:
         return self.log.last_for(self.end)
 
     def append(self, file: MappedFile, data: Data) -> None:
-        """Bytes behind the last ones of `file`, from `place_for`. Raises `OSError`; then nothing counts."""
+        """Bytes behind the last ones of `file`, from `place_for`. Raises `OSError`; then nothing counts.
+
+        What a write that failed has left is cleared before anything follows in its place, see `clear_tail`.
+        """
         mapped, begin, length = self._mapped, file.wrote, len(data)
         end = begin + length
         if (  # most records; `_write_at` does whatever is odd
             mapped is None
+            or self._left is not None
             or mapped.base != file.base
             or end > mapped.reserved
             or self._staged
@@ -224,6 +260,7 @@ class LogFiles:
                 self._pool.give_back(staged)
 
     def _write_at(self, file: MappedFile, data: Data) -> None:
+        self.clear_left()
         descriptor = self._descriptors.get(file.base)
         if descriptor is None:
             descriptor = self._open(file)
@@ -240,17 +277,23 @@ class LogFiles:
         if isinstance(data, bytes) and len(data) < _LARGE and mapped.put(file.wrote, data):
             return
         _demand_whole(descriptor, self.log.size)
-        view = memoryview(data)  # type: ignore[arg-type]
-        done = os.pwrite(descriptor, view, file.wrote)
-        if done < len(data):
-            while done < len(data):
-                more = os.pwrite(descriptor, view[done:], file.wrote + done)
-                if not more:
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.path)
-                done += more
+        view, position = memoryview(data), file.wrote  # type: ignore[arg-type]
+        self._left = file, position, len(data)
+        while view:
+            done = os.pwrite(descriptor, view, position)
+            if not done:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.path)
+            view, position = view[done:], position + done
+        self._left = None
+
+    def clear_left(self) -> None:
+        """What a write that failed has left becomes zeros, see `clear_tail`. Raises `OSError`."""
+        if self._left is not None:
+            self._clear(*self._left)
+            self._left = None
 
     def _open(self, file: MappedFile) -> int:
-        descriptor = open_for_writing(f"{self._root.here}/{file.path}")
+        descriptor = open_for_writing(self._places.at(file.path))
         with self._guard:
             self._descriptors[file.base] = descriptor
         return descriptor
@@ -278,15 +321,20 @@ class LogFiles:
         """A segment is made (`MappedFiles.last_for`), or was ahead. Raises `OSError`."""
         del position, data, time
         base = int(path.rpartition("/")[2])
+        if self._pool is not None and not self._pool.left and not self._pool.fails_fast:
+            self.commit()  # or a kill leaves this segment behind one that is not there
         with self._wanted:
             while self._making == base:
                 self._wanted.wait()
             if self._pool is not None and self._pool.fails_fast and not self._pool.left:
                 raise OSError(errno.ENOBUFS, "the transient store pool has no buffer left", path)
-            if base in self._made:
-                self._made.discard(base)
-            else:
-                self._make(path, size)
+            try:
+                if base in self._made:
+                    self._made.discard(base)
+                else:
+                    self._make(path, size)
+            finally:
+                self._directories.pop(base, None)
             staged = None if self._pool is None else self._pool.take()
             if staged is not None:
                 self._staged[base] = staged
@@ -307,14 +355,14 @@ class LogFiles:
             if descriptor is not None:
                 os.close(descriptor)
         try:
-            with parent_of(f"{self._root.here}/{path}") as (folder, name), suppress(FileNotFoundError):
+            with parent_of(self._places.at(path)) as (folder, name), suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=folder)
         except OSError as error:
             raise StoreIOError(f"{path}: {error.strerror}") from error
 
     def _make(self, path: str, size: int) -> None:
         """A new file at its full length, it and its name synced."""
-        place = f"{self._root.here}/{path}"
+        place = self._places.at(path)
         with suppress(FileExistsError), parent_of(os.path.dirname(place)) as (above, name):
             os.mkdir(name, dir_fd=above)
         try:
@@ -331,6 +379,9 @@ class LogFiles:
         with Folder.open(os.path.dirname(place)) as folder:
             folder.sync()
 
+    def _directory_for(self, base: int) -> str:
+        return self._directories.setdefault(base, self._places.directory_for(base // self.log.size))
+
     def _allocate(self) -> None:
         """Keeps the next segments made (`AllocateMappedFileService#mmapOperation`)."""
         while True:
@@ -344,13 +395,15 @@ class LogFiles:
                 base = self._making = wanted[0]
             error: OSError | None = None
             try:
-                self._make(f"{self.log.directory}/{file_name(base)}", self.log.size)
+                self._make(self.log.path_of(base), self.log.size)
             except OSError as one:
                 error = one
             with self._wanted:
                 self._making = -1
                 if error is None:
                     self._made.add(base)
+                else:
+                    self._directories.pop(base, None)
                 self._wanted.notify_all()
                 if error is not None:  # whoever needs it tries again, and is told
                     self._wanted.wait(1)
@@ -369,11 +422,10 @@ class LogFiles:
         if self._thread.is_alive():
             self._thread.join()
         for base in sorted(self._made):
-            self.remove(f"{self.log.directory}/{file_name(base)}")
+            self.remove(self.log.path_of(base))
         for descriptor in self._descriptors.values():
             os.close(descriptor)
         self._descriptors.clear()
         for locked in self._locked.values():
             locked.close()
         self._locked.clear()
-        self._root.close()

@@ -32,7 +32,10 @@ class StateFiles:
         found = os.fstat(self._held.descriptor)
         if not os.path.samestat(named, found) or is_name_of_another(found, os.fstat(folder)):
             raise StoreIOError("lock: is not the file that was locked, or one of another user")
-        os.pwrite(self._held.descriptor, Lock.build(None), 0)
+        try:
+            os.pwrite(self._held.descriptor, Lock.build(None), 0)
+        except OSError as error:
+            raise StoreIOError(f"lock: {error.strerror}") from error
 
     def begin(self) -> None:
         """`abort` says from now on that the store is in use."""
@@ -75,8 +78,11 @@ class StateFiles:
     def table(self, name: str, data: dict[str, Any]) -> None:
         """A table of `config`; the one before becomes its `.bak` (`ConfigManager#persist`)."""
         text = json.dumps(data, indent="\t", separators=(",", ":"), ensure_ascii=False)
-        with suppress(FileExistsError):
-            os.mkdir("config", dir_fd=self._held.folder.descriptor)
+        try:
+            with suppress(FileExistsError):
+                os.mkdir("config", dir_fd=self._held.folder.descriptor)
+        except OSError as error:
+            raise StoreIOError(f"config: {error.strerror}") from error
         self._put(f"config/{name}", text.encode(), keep=True)
 
     def _put(self, path: str, data: bytes, *, keep: bool = False) -> None:

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, overload
 
 from rmqtool.broker.offset_by_time import Boundary
-from rmqtool.errors import RmqtoolError, StoreClosedError, UsageError
+from rmqtool.errors import RmqtoolError, StoreClosedError, StoreIOError, UsageError
 from rmqtool.messagestore.appending import Appender, milliseconds
 from rmqtool.messagestore.by_key import KeyReader
 from rmqtool.messagestore.dispatching import Dispatching
@@ -87,9 +87,11 @@ class MessageStore:
         )
         start.topic_of = self.topics.get
         self._pooled = settings.pools(opened.release)
-        self._log = LogFiles(self.root, start.log, pool=self._pool(), warm=self._warm_up())
+        self._log = LogFiles(opened.places, start.log, pool=self._pool(), warm=self._warm_up())
+        if not start.clean:
+            self._log.clear_tail()
         self._flusher = Flusher(self._log)
-        reader = LogReader(folder, start.log)
+        reader = LogReader(opened.places.at, start.log)
         self._sync = settings.sync_flush
         shows_flushed = self._sync and start.traits.confirms_flushed
         self._dispatching = Dispatching(
@@ -122,6 +124,7 @@ class MessageStore:
         )
         self._expiry = Expiry(
             folder,
+            opened.places,
             config,
             start,
             appender.lock,
@@ -182,6 +185,8 @@ class MessageStore:
         self._indexed = self._index_timestamp()
         self._checkpoints = Periodic("rmqtool-checkpoint", _CHECKPOINT, self._keep_checkpoint)
         self._dispatching.begin()
+        if not self._start.clean:
+            self._expiry.follow()  # a kill may have cut it off; a broker does that a minute later
         self._expiry.begin()
 
     @classmethod
@@ -204,7 +209,7 @@ class MessageStore:
         `UnfitStoreError` (a broker would not start), `UsageError` (settings), `StoreIOError`.
         """
         settings = settings_from(config)
-        root = find(path, create=create)
+        root = find(path, settings.config, create=create)
         with ExitStack() as stack:
             opened = start_store(root, settings, release, recovery, stack)
             return cls(opened, settings, stack, clock)
@@ -524,8 +529,18 @@ class MessageStore:
             self._logical = max(self._logical, self._dispatching.timestamp)
             self._indexed = self._index_timestamp()
             self._write_checkpoint()
-            if flushed and not self._dispatching.behind:
+            if not flushed:
+                raise StoreIOError(f"{self.root}: what was put last may be lost: {self._flusher.error}")
+            if self._cleared() and not self._dispatching.behind:
                 self._state.end()
+
+    def _cleared(self) -> bool:
+        """No write that failed has left anything behind the log's end."""
+        try:
+            self._log.clear_left()
+        except OSError:
+            return False
+        return True
 
     def disown(self) -> None:
         """Closes it to a process that was forked; nothing is touched."""

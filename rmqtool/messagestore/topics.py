@@ -111,8 +111,7 @@ class Topics:
                 attributes=before.attributes if attributes is None else dict(attributes),
             )
             self._check_type(name, made)
-            self._all[name] = made
-            self._save()
+            self._save({**self._all, name: made})
         return made
 
     def _check_type(self, name: str, made: TopicConfig) -> None:
@@ -139,10 +138,11 @@ class Topics:
     def delete(self, name: str) -> bool:
         """Takes a topic out of the table; its messages stay. Whether it was there. Raises `StoreIOError`."""
         with self._guard:
-            gone = self._all.pop(name, None)
-            if gone is not None:
-                self._save()
-        return gone is not None
+            left = {one: topic for one, topic in self._all.items() if one != name}
+            gone = len(left) < len(self._all)
+            if gone:
+                self._save(left)
+        return gone
 
     def for_message(self, name: str) -> TopicConfig | None:
         """The topic of a message, made if that is allowed; None if it is not."""
@@ -166,11 +166,13 @@ class Topics:
         queues: npt.NDArray[np.int64] = np.arange(first, first + many) % max(topic.write_queue_nums, 1)
         return queues
 
-    def _save(self) -> None:
+    def _save(self, topics: dict[str, TopicConfig]) -> None:
+        """The table as it is from now on; nothing changes where it cannot be written."""
         self._version += 1
-        self._files.table(_FILE, self._document())
+        self._files.table(_FILE, self._document(topics))
+        self._all = topics
 
-    def _document(self) -> dict[str, Any]:
+    def _document(self, topics: dict[str, TopicConfig]) -> dict[str, Any]:
         table = {
             one.name: {
                 "attributes": dict(one.attributes),
@@ -182,7 +184,7 @@ class Topics:
                 "topicSysFlag": one.topic_sys_flag,
                 "writeQueueNums": one.write_queue_nums,
             }
-            for one in self._all.values()
+            for one in topics.values()
         }
         version = {"counter": self._version, "stateVersion": 0, "timestamp": int(time.time() * 1000)}
         return {"dataVersion": version, "topicConfigTable": table}

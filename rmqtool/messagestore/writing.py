@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rmqtool.errors import StoreIOError
 from rmqtool.messagestore.appending import Appender, NotAppendedError, Place
 from rmqtool.messagestore.flushing import FutureAcks
 from rmqtool.messagestore.messages import Ack, AppendContext, IllegalMessageError, Message, PutStatus
@@ -294,7 +295,10 @@ class Writer:
         topic = self._topics.get(name)
         if topic is None:
             self._maker.topic(name)  # none is made for a name that no topic has
-            topic = self._topics.for_message(name)
+            try:
+                topic = self._topics.for_message(name)
+            except StoreIOError as error:
+                raise IllegalMessageError(PutStatus.SERVICE_NOT_AVAILABLE, str(error)) from error
         if topic is None:
             raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"there is no topic {name}")
         if not topic.writeable:

@@ -31,8 +31,16 @@ def same_bytes(built: Path, old: StoreFile | None) -> bool:
         return False
 
 
-def _same(one: ByteSource, other: ByteSource) -> bool:
-    at, step = 0, _FIRST
+def same_from(one: StoreFile, other: StoreFile | None, start: int) -> bool:
+    """Whether two files have the same bytes from a position on."""
+    if other is None or not other.regular:
+        return False
+    with one.open("pread") as this, other.open("pread") as that:
+        return _same(this, that, start)
+
+
+def _same(one: ByteSource, other: ByteSource, at: int = 0) -> bool:
+    step = _FIRST
     while True:
         known = [place for place in (one.next_data(at), other.next_data(at)) if place is not None]
         if not known:

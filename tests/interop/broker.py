@@ -78,7 +78,6 @@ class Broker:
         self.release, self.root = release, root
         self.log = directory / "broker.log"
         self.port = _free_port()
-        home = _home(directory)
         own = {
             "listenPort": self.port,
             "haListenPort": self.port + 1,
@@ -89,19 +88,9 @@ class Broker:
         config.write_text(
             "".join(f"{name}={value}\n" for name, value in {**CONFIG, **own, **settings}.items())
         )
-        command = [*_java(home), "-cp", os.pathsep.join(map(str, jars(release, "broker")))]
-        command += ["org.apache.rocketmq.broker.BrokerStartup", "-c", str(config)]
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=directory,
-                env={**os.environ, "ROCKETMQ_HOME": str(home)},
-            )
+        self.process = _started(release, "broker", "broker.BrokerStartup", config, self.log)
         self._opaque = itertools.count(1)
-        self._socket = self._connect()
+        self._socket = _connected(self.port, self.process, self.log)
 
     def __enter__(self) -> Self:
         return self
@@ -114,6 +103,12 @@ class Broker:
         self._socket.close()
         self.process.kill()
         self.process.wait()
+
+    def stop(self) -> None:
+        """SIGTERM: it shuts down and leaves a clean store."""
+        self._socket.close()
+        self.process.terminate()
+        self.process.wait(START_SECONDS)
 
     # ---- requests
 
@@ -235,18 +230,6 @@ class Broker:
 
     # ---- the wire
 
-    def _connect(self) -> socket.socket:
-        end = time.monotonic() + START_SECONDS
-        while time.monotonic() < end:
-            if self.process.poll() is not None:
-                raise RuntimeError(f"the broker ended with {self.process.returncode}, see {self.log}")
-            try:
-                return socket.create_connection(("127.0.0.1", self.port), timeout=ANSWER_SECONDS)
-            except OSError:
-                time.sleep(0.1)
-        self.process.kill()
-        raise TimeoutError(f"no broker on port {self.port}, see {self.log}")
-
     def _answer(self) -> tuple[dict[str, Any], bytes]:
         length, header_length = struct.unpack(">ii", self._read(8))
         header_length &= 0xFFFFFF
@@ -261,6 +244,53 @@ class Broker:
                 raise ConnectionError(f"the broker hung up, see {self.log}")
             data += piece
         return data
+
+
+class NameServer:
+    """A running name server of ``release``; brokers get its ``address`` as ``namesrvAddr``."""
+
+    def __init__(self, release: str, directory: Path) -> None:
+        port = _free_port()
+        self.address = f"127.0.0.1:{port}"
+        config, log = directory / "namesrv.conf", directory / "namesrv.log"
+        config.write_text(f"listenPort={port}\nbindAddress=127.0.0.1\n")
+        self.process = _started(release, "namesrv", "namesrv.NamesrvStartup", config, log)
+        _connected(port, self.process, log).close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+def _started(release: str, artifact: str, main: str, config: Path, log: Path) -> subprocess.Popen[bytes]:
+    home = _home(config.parent)
+    command = [*_java(home), "-cp", os.pathsep.join(map(str, jars(release, artifact)))]
+    command += [f"org.apache.rocketmq.{main}", "-c", str(config)]
+    with log.open("ab") as out:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            cwd=config.parent,
+            env={**os.environ, "ROCKETMQ_HOME": str(home)},
+        )
+
+
+def _connected(port: int, process: subprocess.Popen[bytes], log: Path) -> socket.socket:
+    end = time.monotonic() + START_SECONDS
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            raise RuntimeError(f"the process ended with {process.returncode}, see {log}")
+        try:
+            return socket.create_connection(("127.0.0.1", port), timeout=ANSWER_SECONDS)
+        except OSError:
+            time.sleep(0.1)
+    process.kill()
+    raise TimeoutError(f"nobody listens on port {port}, see {log}")
 
 
 def _java(home: Path) -> list[str]:
@@ -279,7 +309,8 @@ def _home(directory: Path) -> Path:
     home = directory / "home"
     (home / "conf").mkdir(parents=True, exist_ok=True)
     level = os.environ.get("RMQTOOL_BROKER_LOG", "WARN")
-    (home / "conf" / "logback_broker.xml").write_text(_LOG.replace("LEVEL", level))
+    for name in ("broker", "namesrv"):
+        (home / "conf" / f"logback_{name}.xml").write_text(_LOG.replace("LEVEL", level))
     return home
 
 

@@ -34,19 +34,24 @@ def start_jvm(classpath: list[str], quiet: str, home: str) -> None:
 
 
 class Driver:
-    """Requests by name: those of the JVM here, those of the store in `driver_store` and `driver_read`."""
+    """Requests by name: of the JVM here, of stores in `driver_store`, of clients in `driver_client`."""
 
     def __init__(self) -> None:
         self.calls: dict[str, Callable[..., Any]] = {"start_jvm": self.start_jvm}
 
-    def start_jvm(self, release: str, classpath: list[str], quiet: str, home: str) -> str:
-        """Start Java; only then can the store be imported. Returns Java's version."""
+    def start_jvm(self, release: str, artifact: str, classpath: list[str], quiet: str, home: str) -> str:
+        """Start Java; only then can the store, or the client, be imported. Returns Java's version."""
         start_jvm(classpath, quiet, home)
         from jpype import JClass
 
-        from tests.interop.driver_store import Store
+        if artifact == "client":
+            from tests.interop.driver_client import Client
 
-        self.calls = Store(release).calls()
+            self.calls = Client().calls()
+        else:
+            from tests.interop.driver_store import Store
+
+            self.calls = Store(release).calls()
         return str(JClass("java.lang.System").getProperty("java.version"))
 
     def answer(self, line: str) -> dict[str, Any]:

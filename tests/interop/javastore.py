@@ -29,12 +29,12 @@ class JavaError(Exception):
 
 
 class JavaProcess:
-    """A JVM with the jars of one release that carries out the calls of `driver_store`, on any store.
+    """A JVM with the jars of one release that carries out calls: of `driver_store`, on any store.
 
-    `place` gets what Java prints, and is its home.
+    `place` gets what Java prints, and is its home. artifact: `client` has the calls of `driver_client`.
     """
 
-    def __init__(self, release: str, place: Path, name: str = "java") -> None:
+    def __init__(self, release: str, place: Path, name: str = "java", artifact: str = "store") -> None:
         self.release = release
         self._log = (place / f"{name}.java.log").open("w")
         command = [sys.executable, "-m", "tests.interop.driver"]
@@ -54,7 +54,8 @@ class JavaProcess:
             self.call(
                 "start_jvm",
                 release=release,
-                classpath=[str(jar) for jar in jars(release)],
+                artifact=artifact,
+                classpath=[str(jar) for jar in jars(release, artifact)],
                 quiet=str(quiet_logging()),
                 home=str(place),
             )

@@ -15,9 +15,12 @@ import pytest
 from formats.commitlog import SysFlag
 from rmqtool import Message, MessageStore
 from rmqtool.messagestore.messages import AppendContext, PutStatus, StoredMessage
+from rmqtool.store.consumer_offsets import stored_offsets
+from rmqtool.store.layout import Store
 from tests.helpers import rmq
-from tests.interop.broker import BROKER_RELEASES, CONFIG, Broker, Refused
+from tests.interop.broker import BROKER_RELEASES, CONFIG, Broker, NameServer, Refused
 from tests.interop.conftest import require
+from tests.interop.javastore import JavaProcess
 from tests.interop.test_engine_interop import QUEUES, java_settings, put_by_java, served_by_java
 from tests.messagestore.helpers import bodies, traffic
 from tests.messagestore.test_kill import SETTINGS as KILLED
@@ -229,3 +232,93 @@ def test_what_java_deletes_goes_here_too(java_store: OpenStore, release: str, tm
         assert {key: store.offsets(*key)[0] for key in store.queues()} == expected
     assert files_of(copy) == files_of(root)
     assert len(os.listdir(copy / "index")) > 1
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_both_make_segments_in_the_same_directories(
+    java_store: OpenStore, release: str, tmp_path: Path, read_only: bool
+) -> None:
+    """Several paths, one of them for reading only: each goes on where the other has stopped."""
+    root, sent = tmp_path / "store", 0
+    places = [tmp_path / name for name in ("b", "a", "c")]
+    paths = {"storePathCommitLog": ",".join(map(str, places))}
+    for life in range(3):
+        if life == 1 and read_only:
+            paths["readOnlyCommitLogStorePaths"] = str(places[2])
+            had = sorted(os.listdir(places[2]))
+        with MessageStore.open(root, create=True, release=release, config=SIZES | paths) as store:
+            store.put_many(traffic(sent, 100))
+            sent += 100
+            expected = served_here(store)
+        with java_store(root, **java_settings({}) | paths) as java:
+            assert served_by_java(java) == expected
+            put_by_java(java, sent, 100)
+            sent += 100
+        made = [[int(name) // 4096 for name in sorted(os.listdir(place))] for place in sorted(places)]
+        assert all(made)
+        if not read_only:
+            assert all(number % 3 == place for place, numbers in enumerate(made) for number in numbers)
+        elif life:
+            assert sorted(os.listdir(places[2])) == had
+    with MessageStore.open(root, release=release, config=SIZES | paths) as store:
+        assert sum(map(len, served_here(store).values())) == sent
+
+
+def committed(root: Path, topic: str, group: str) -> dict[int, int]:
+    """Offsets by queue that a broker has on the disk."""
+    stored = stored_offsets(Store.open(root))
+    return {one.queue_id: one.offset for one in stored if (one.topic, one.group) == (topic, group)}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("broker", BROKER_RELEASES)
+def test_producers_and_consumers_of_the_broker_that_took_over(
+    request: pytest.FixtureRequest, broker: str, tmp_path: Path
+) -> None:
+    """RocketMQ's own clients: what was put is consumed once, in order; what they send is served here."""
+    root, sizes = tmp_path / "store", {name: CONFIG[name] for name in SIZES}
+    for artifact in ("broker", "namesrv", "client"):
+        require(request.config, broker, artifact)
+    expected: dict[int, list[bytes]] = {number: [] for number in range(4)}
+    consumed: dict[int, list[tuple[int, bytes]]] = {number: [] for number in range(4)}
+    client = JavaProcess(broker, tmp_path, "client", artifact="client")
+    try:
+        for life in range(4):
+            directory = tmp_path / str(life)
+            directory.mkdir()
+            with MessageStore.open(root, create=True, release=broker, config=sizes) as store:
+                for number in range(160):
+                    queue_id, body = number % 4, b"put %d.%d" % (life, number) * 20
+                    store.put(Message("Taken", body, queue_id=queue_id, keys=[f"{life}-{number}"]))
+                    expected[queue_id].append(body)
+            with (
+                NameServer(broker, directory) as names,
+                Broker(broker, root, directory, namesrvAddr=names.address) as taken,
+            ):
+                bodies_sent = [b"sent %d.%d" % (life, number) for number in range(60)]
+                answers = client.call(
+                    "produce",
+                    address=names.address,
+                    group="PG",
+                    topic="Taken",
+                    bodies=[body.hex() for body in bodies_sent],
+                )
+                for body, (queue_id, queue_offset) in zip(bodies_sent, answers, strict=True):
+                    assert queue_offset == len(expected[queue_id]), "numbers go on where ours ended"
+                    expected[queue_id].append(body)
+                more = {"address": names.address, "group": "CG", "topic": "Taken"}
+                for queue_id, queue_offset, body in client.call("consume", count=220, polls=60, **more):
+                    consumed[queue_id].append((queue_offset, bytes.fromhex(body)))
+                assert consumed == {key: list(enumerate(found)) for key, found in expected.items()}
+                ends = {key: len(found) for key, found in expected.items()}
+                if life % 2:
+                    taken.stop()
+                until = time.monotonic() + 30  # a broker that will be killed writes its offsets every second
+                while committed(root, "Taken", "CG") != ends and time.monotonic() < until:
+                    time.sleep(0.1)
+                assert committed(root, "Taken", "CG") == ends
+    finally:
+        client.kill()
+    with MessageStore.open(root, release=broker, config=sizes) as store:
+        assert {key: bodies(store, "Taken", key) for key in expected} == expected
+    assert rmq("verify", root).exit_code == 0

@@ -20,8 +20,10 @@ from rmqtool.repair.prove.records import Comparison
 from rmqtool.repair.prove.result import store_with
 from rmqtool.repair.prove.started import harm_of, lost_by, start_of
 from rmqtool.repair.prove.verified import errors_of
+from rmqtool.repair.same_bytes import same_from
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.options import ReadOptions, data_bytes
+from rmqtool.scan.units import UNIT
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 
@@ -176,7 +178,11 @@ def _of_broker(store: Store, planned: Planned, reading: ReadOptions) -> Iterator
         yield "a broker starts on the one and refuses the other of store and result"
     if after.max_physical_offset != before.max_physical_offset:
         yield f"the log ends at {after.max_physical_offset}, after a start at {before.max_physical_offset}"
-    yield from _other_queues(before, after, {one.path.rpartition("/")[0] for one in planned.plan.changes})
+    written = {one.path.rpartition("/")[0] for one in planned.plan.changes}
+    result = store_with(store, planned.edits)
+    for key, was, now in _other_ends(before, after, written):
+        if was is None or now is None or now < was or not _left_behind(store, result, key, was):
+            yield f"queue {key[0]}/{key[1]} ends at {now}, after a start at {was}"
 
 
 def _directories(topic: str, queue_id: int) -> list[str]:
@@ -184,7 +190,18 @@ def _directories(topic: str, queue_id: int) -> list[str]:
     return [f"{kind}/{escape_name(topic)}/{queue_id}" for kind in kinds]
 
 
-def _other_queues(before: Outcome, after: Outcome, changed: set[str]) -> Iterator[str]:
+def _left_behind(store: Store, result: Store, key: tuple[str, int], end: int) -> bool:
+    """Whether what lies behind the end of a plain queue is what lay there: a later start may look at it."""
+    files = [one for one in result.of_kind(FileKind.CONSUMEQUEUE) if (one.topic, one.queue_id) == key]
+    bases = [(one, (one.base_offset or 0)) for one in files]
+    position = end * UNIT.itemsize
+    behind = [(one, max(position - base, 0)) for one, base in bases if base + one.size > position]
+    return bool(behind) and all(same_from(one, store.file(one.shown), start) for one, start in behind)
+
+
+def _other_ends(
+    before: Outcome, after: Outcome, changed: set[str]
+) -> Iterator[tuple[tuple[str, int], int | None, int | None]]:
     """Of queues that the plan writes: of others two starts of a broker may know different ends.
 
     4.9.8 takes a unit of zeros at the beginning of the last file for a message when it starts again.
@@ -194,4 +211,4 @@ def _other_queues(before: Outcome, after: Outcome, changed: set[str]) -> Iterato
     )
     for key in sorted(was.keys() | now.keys()):
         if was.get(key) != now.get(key) and not changed.isdisjoint(_directories(*key)):
-            yield f"queue {key[0]}/{key[1]} ends at {now.get(key)}, after a start at {was.get(key)}"
+            yield key, was.get(key), now.get(key)

@@ -48,8 +48,8 @@ def write(path: str, position: int, data: bytes) -> Edit:
     return Edit(change, Inline(data))
 
 
-def plan(store: Store, edits: list[Edit]) -> Planned:
-    return make_planned("recover", store, "5.3.3", {"policy": "keep"}, edits, inputs=store.files)
+def plan(store: Store, edits: list[Edit], release: str = "5.3.3") -> Planned:
+    return make_planned("recover", store, release, {"policy": "keep"}, edits, inputs=store.files)
 
 
 def opened(case_id: str, place: Path) -> Store:
@@ -210,6 +210,27 @@ def test_files_as_a_broker_leaves_them(store: Store) -> None:
 def removed_first(store: Store) -> list[Edit]:
     path = store.segments[0].file.path
     return [Edit(Change(action=Action.REMOVE, path=path, why="test", message="-"))]
+
+
+@pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
+def test_what_a_start_leaves_behind_the_end_of_a_queue_may_be_a_unit_for_the_next(
+    tmp_path: Path, release: str
+) -> None:
+    """Law seed 13024: a flipped bit in the unused rest, in front of which the start builds units."""
+    made = HandmadeStore()
+    for _ in range(12):
+        made.put("Orders", b"body")
+    made.write(tmp_path / "store")
+    made.add("abort")
+    path = f"consumequeue/Orders/0/{0:020d}"
+    made.patch(path, 8 * 20, bytes(4 * 20))
+    made.patch(path, 12 * 20 + 8, (32).to_bytes(4, "big"))
+    store = Store.open(made.root)
+    planned = plan_broker_policy(store, release, settings_of(store), reading_for(store), {})
+    assert check_broker(store, planned, ReadOptions()).problems == ()
+    longer = [*planned.edits, write(path, 13 * 20, struct.pack(">qiq", 0, 100, 0))]
+    problems = check_broker(store, plan(store, longer, release), ReadOptions()).problems
+    assert any("ends at" in one for one in problems), problems
 
 
 def test_a_rebuild_is_verified(tmp_path: Path) -> None:
