@@ -13,7 +13,7 @@ from rmqtool.errors import StoreIOError
 from rmqtool.store.writing import Folder, create_sized, open_for_writing, parent_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Self
 
     import numpy as np
@@ -46,16 +46,18 @@ class Disk(FileWriter, Protocol):
 class StoreFiles:
     """Writes files of a store, by path relative to its root. A context manager; nothing is synced by itself.
 
+    at: gives a path into a held directory for each, where some lie elsewhere.
+
     No link is followed, neither to the root nor below it. Files stay open, the `most_open` used last of
     them. Raises `StoreIOError`.
     """
 
-    def __init__(self, root: str, most_open: int = MOST_OPEN) -> None:
+    def __init__(self, root: str, most_open: int = MOST_OPEN, at: Callable[[str], str] | None = None) -> None:
         try:
             self._root = Folder.open(root)
         except OSError as error:
             raise StoreIOError(f"{root}: {error.strerror}") from error
-        self._most_open = most_open
+        self._most_open, self._at = most_open, at or self._below
         self._open: OrderedDict[str, int] = OrderedDict()
         self._written: set[str] = set()
         self._renamed: set[str] = set()
@@ -103,7 +105,7 @@ class StoreFiles:
             self._let_go(path)
         self._root.close()
 
-    def _at(self, path: str) -> str:
+    def _below(self, path: str) -> str:
         return f"{self._root.here}/{path}"
 
     def _descriptor(self, path: str, size: int, head: memoryview | bytes = b"") -> int:

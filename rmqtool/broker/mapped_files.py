@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from rmqtool.broker.java import file_name, rem
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rmqtool.broker.appended_units import AppendedUnits
     from rmqtool.broker.files import Bytes, Disk
     from rmqtool.store.files import StoreFile
@@ -36,6 +38,7 @@ class MappedFiles:
     """The files of one directory in the order of their names; `size` is the length of each in bytes.
 
     deleted: paths of those that are gone. disk: where files that are made or deleted here are so at once.
+    directory_for: where the file of a base is made, in the place of `directory`.
     """
 
     size: int
@@ -43,6 +46,12 @@ class MappedFiles:
     files: list[MappedFile] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     disk: Disk | None = None
+    directory_for: Callable[[int], str] | None = None
+
+    def path_of(self, base: int) -> str:
+        """Of a file that is to be made."""
+        directory = self.directory if self.directory_for is None else self.directory_for(base)
+        return f"{directory}/{file_name(base)}"
 
     @property
     def min_offset(self) -> int:
@@ -90,7 +99,7 @@ class MappedFiles:
         return self._create(last.base + self.size, first=False) if last.wrote == self.size else last
 
     def _create(self, base: int, *, first: bool) -> MappedFile:
-        made = MappedFile(base, 0, f"{self.directory}/{file_name(base)}", None, first)
+        made = MappedFile(base, 0, self.path_of(base), None, first)
         if self.disk is not None:
             self.disk.write(made.path, self.size, 0, b"")
         self.files.append(made)

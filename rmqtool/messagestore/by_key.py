@@ -102,7 +102,7 @@ class KeyReader:
 
     def __init__(self, root: Folder, log: LogReader, dispatching: Dispatching, index: Index | None) -> None:
         self._log, self._dispatching, self._index = log, dispatching, index
-        self._held = HeldFiles(root, _MAPPED)
+        self._held = HeldFiles(root.at, _MAPPED)
 
     def find(self, topic: str, key: str, limit: int, begin: int, end: int | None) -> list[StoredMessage]:
         """The newest `limit` messages with a key, stored from `begin` to `end` (ms), in the order of the log.

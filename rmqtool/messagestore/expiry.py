@@ -18,7 +18,7 @@ import numpy as np
 from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
 from rmqtool.broker.consume_queue import ConsumeQueue, NegativePositionError
 from rmqtool.broker.disk import room_of
-from rmqtool.broker.expiry import FIRST_RUN, MANUAL_RUNS, expired_below, expired_segments, look
+from rmqtool.broker.expiry import FIRST_RUN, MANUAL_RUNS, expired_below, expired_segments, look, ratios
 from rmqtool.broker.extension import delete_below
 from rmqtool.broker.mapped_files import MappedFile, MappedFiles
 from rmqtool.errors import RmqtoolError, StoreIOError
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rmqtool.broker.start import AnyQueue, Start
     from rmqtool.messagestore.dispatching import Dispatching
     from rmqtool.messagestore.flushing import Flusher
+    from rmqtool.messagestore.log_places import LogPlaces
     from rmqtool.messagestore.log_reader import LogReader
     from rmqtool.messagestore.queue_reader import UnitFiles
     from rmqtool.store.access import OpenMode
@@ -68,11 +69,12 @@ class _HeldFile(StoreFile):
 class Expiry:
     """The cleaning of one store that is open.
 
-    folder: its root, held. appending: over the list of segments. clock: ms. full: the disk is; new messages
-    are refused. error: why the last run did not end.
+    folder: its root, held; places: directories of its log. appending: over the list of segments. clock: ms.
+    full: the disk is; new messages are refused. error: why the last run did not end.
     """
 
     folder: Folder
+    places: LogPlaces
     config: StoreConfig
     start: Start
     appending: threading.Lock
@@ -125,12 +127,22 @@ class Expiry:
     def clean(self, *, manual: bool = False) -> Expired:
         """One run. Raises `StoreIOError`."""
         with self._turn:
-            used, hour = room_of(self.folder.here).used_percent, time.localtime(self.clock() / 1000).tm_hour
-            cleaning = look(self.config, used, hour, manual=manual)
+            cleaning = look(self.config, self._used(), self._hour(), manual=manual)
             self.full = cleaning.full
             self._again()
             segments = self._segments(at_once=cleaning.at_once) if cleaning.due else 0
             return Expired(segments, segments * self.start.log.size, *self.follow())
+
+    def _hour(self) -> int:
+        return time.localtime(self.clock() / 1000).tm_hour
+
+    def _used(self) -> int:
+        """Percent of the disk: of several that have the log, the one with most room (`#isSpaceToDelete`)."""
+        places = self.places
+        used = {name: room_of(places.held[name].here).used_percent for name in places.writable}
+        most = dict(ratios(self.config))["diskSpaceCleanForciblyRatio"]
+        places.full = frozenset(name for name, percent in used.items() if percent > most)
+        return max(min(used.values()), room_of(self.folder.here).used_percent)
 
     def follow(self) -> tuple[int, int, int]:
         """Queues and index follow the log's first segment: messages, queue files and index files that go.
@@ -177,7 +189,7 @@ class Expiry:
 
     def _modified(self, one: MappedFile) -> int:
         try:
-            with parent_of(f"{self.folder.here}/{one.path}") as (above, name):
+            with parent_of(self.places.at(one.path)) as (above, name):
                 return os.stat(name, dir_fd=above, follow_symlinks=False).st_mtime_ns // 1_000_000
         except OSError as error:
             raise StoreIOError(f"{one.path}: {error.strerror}") from error

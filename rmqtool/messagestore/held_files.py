@@ -14,7 +14,7 @@ from rmqtool.store.names import escape_name
 from rmqtool.store.writing import by_descriptor, open_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from rmqtool.store.access import OpenMode
     from rmqtool.store.bytes import ByteSource, Window
@@ -23,13 +23,12 @@ if TYPE_CHECKING:
     Made = TypeVar("Made")
 
 _WRITTEN = (
-    FileKind.COMMITLOG,
     FileKind.CONSUMEQUEUE,
     FileKind.BATCHCONSUMEQUEUE,
     FileKind.CONSUMEQUEUE_EXT,
     FileKind.INDEX,
 )
-_OF_QUEUES = _WRITTEN[1:4]
+_OF_QUEUES = _WRITTEN[:3]
 _QUEUES = 2
 """depth of a queue's directory: topic, number"""
 _STATE = ("lock", "checkpoint", "config")
@@ -53,11 +52,11 @@ class HeldFiles:
     """Files that stay mapped for reading, the `most` used last. Windows stay good while they are referenced.
 
     What another process cuts under a mapping shows zeros there, and shortens what is read later: `settled`
-    repeats the work then, and whoever misses bytes raises `cut`.
+    repeats the work then, and whoever misses bytes raises `cut`. at: gives a path into a held directory.
     """
 
-    def __init__(self, root: Folder, most: int) -> None:
-        self._root, self._most = root, most
+    def __init__(self, at: Callable[[str], str], most: int) -> None:
+        self._at, self._most = at, most
         self._sources: OrderedDict[str, ByteSource] = OrderedDict()
         self._guard = threading.Lock()
         self._spoils = 0
@@ -119,7 +118,7 @@ class HeldFiles:
         """With the guard held."""
         found = self._sources.get(path)
         if found is None:
-            found = self._sources[path] = open_held(f"{self._root.here}/{path}", name=path)
+            found = self._sources[path] = open_held(self._at(path), name=path)
             while len(self._sources) > self._most:
                 self._sources.popitem(last=False)[1].close()
         else:
@@ -146,8 +145,10 @@ def cut(path: str) -> StoreIOError:
     return StoreIOError(f"{path}: another process cut it")
 
 
-def refuse_odd_places(root: str) -> None:
+def refuse_odd_places(root: str, logs: Mapping[str, Folder]) -> None:
     """Raises `UsageError` naming a link, or no directory in the place of one, among what is written.
+
+    logs: directories of the log, by path; links to them are followed.
 
     Nothing was changed then. One that comes later is an error of the system. Raises `StoreIOError`.
     """
@@ -161,10 +162,12 @@ def refuse_odd_places(root: str) -> None:
         if os.path.lexists(top) and not os.path.isdir(top):
             raise _refusal(root, top, "no directory")
         _look_into(root, top, queues=_QUEUES if kind in _OF_QUEUES else 0)
+    for path, folder in logs.items():
+        _look_into(folder.here, folder.here, queues=0, above=f"{path}/")
 
 
-def _look_into(root: str, top: str, queues: int) -> None:
-    """queues: the depth below `top` at which a directory is a queue's; 0 for none."""
+def _look_into(root: str, top: str, queues: int, above: str = "") -> None:
+    """queues: depth below `top` at which a directory is a queue's, 0 for none. above: in front of names."""
     waiting = [(top, 1)]
     while waiting:
         path, depth = waiting.pop()
@@ -172,7 +175,7 @@ def _look_into(root: str, top: str, queues: int) -> None:
             with os.scandir(path) as entries:
                 for entry in entries:
                     if entry.is_symlink():
-                        raise _refusal(root, entry.path, "a link")
+                        raise _refusal(root, entry.path, "a link", above)
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append((entry.path, depth + 1))
                     elif depth == queues and entry.name.isdecimal():
@@ -183,7 +186,7 @@ def _look_into(root: str, top: str, queues: int) -> None:
             raise StoreIOError(f"{escape_name(str(error.filename))}: {error.strerror}") from error
 
 
-def _refusal(root: str, path: str, what: str) -> UsageError:
-    shown = escape_name(path[len(root) + 1 :])
+def _refusal(root: str, path: str, what: str, above: str = "") -> UsageError:
+    shown = escape_name(above + path[len(root) + 1 :])
     why = "a message store is written behind none; " if what == "a link" else ""
     return UsageError(f"{shown} is {what}: {why}nothing was changed")

@@ -21,7 +21,6 @@ import numpy as np
 
 from formats.commitlog import fits
 from rmqtool.broker.encoder import blank
-from rmqtool.broker.java import file_name
 from rmqtool.errors import StoreIOError
 from rmqtool.messagestore.held_files import open_held
 from rmqtool.store import faults
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 
     from rmqtool.broker.files import Bytes
     from rmqtool.broker.mapped_files import MappedFile, MappedFiles
+    from rmqtool.messagestore.log_places import LogPlaces
     from rmqtool.messagestore.store_pool import Staged, StorePool
     from rmqtool.messagestore.warm_up import WarmUp
 
@@ -108,16 +108,18 @@ class LogFiles:
 
     def __init__(
         self,
-        root: str,
+        places: LogPlaces,
         log: MappedFiles,
         *,
         ahead: bool = True,
         pool: StorePool | None = None,
         warm: WarmUp | None = None,
     ) -> None:
-        self._root = Folder.open(root)
+        self._places = places
         self.log = log
-        self.log.disk = self
+        self.log.disk, self.log.directory_for = self, self._directory_for
+        self._directories: dict[int, str] = {}
+        """by base, of segments that are made or to be made, see `LogPlaces.directory_for`"""
         self.end = self.committed = log.max_offset
         self.last_timestamp = 0
         self.on_commit: Callable[[], object] = int
@@ -156,7 +158,7 @@ class LogFiles:
         last = self.log.files[-1] if self.log.files else None
         if last is None:
             return
-        with open_held(f"{self._root.here}/{last.path}", name=last.path) as source:
+        with open_held(self._places.at(last.path), name=last.path) as source:
             windows = data_windows(source, last.wrote, min(self.log.size, source.size))
             old = [(at, len(window)) for at, window in windows if window.any()]
         try:
@@ -291,7 +293,7 @@ class LogFiles:
             self._left = None
 
     def _open(self, file: MappedFile) -> int:
-        descriptor = open_for_writing(f"{self._root.here}/{file.path}")
+        descriptor = open_for_writing(self._places.at(file.path))
         with self._guard:
             self._descriptors[file.base] = descriptor
         return descriptor
@@ -326,10 +328,13 @@ class LogFiles:
                 self._wanted.wait()
             if self._pool is not None and self._pool.fails_fast and not self._pool.left:
                 raise OSError(errno.ENOBUFS, "the transient store pool has no buffer left", path)
-            if base in self._made:
-                self._made.discard(base)
-            else:
-                self._make(path, size)
+            try:
+                if base in self._made:
+                    self._made.discard(base)
+                else:
+                    self._make(path, size)
+            finally:
+                self._directories.pop(base, None)
             staged = None if self._pool is None else self._pool.take()
             if staged is not None:
                 self._staged[base] = staged
@@ -350,14 +355,14 @@ class LogFiles:
             if descriptor is not None:
                 os.close(descriptor)
         try:
-            with parent_of(f"{self._root.here}/{path}") as (folder, name), suppress(FileNotFoundError):
+            with parent_of(self._places.at(path)) as (folder, name), suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=folder)
         except OSError as error:
             raise StoreIOError(f"{path}: {error.strerror}") from error
 
     def _make(self, path: str, size: int) -> None:
         """A new file at its full length, it and its name synced."""
-        place = f"{self._root.here}/{path}"
+        place = self._places.at(path)
         with suppress(FileExistsError), parent_of(os.path.dirname(place)) as (above, name):
             os.mkdir(name, dir_fd=above)
         try:
@@ -374,6 +379,9 @@ class LogFiles:
         with Folder.open(os.path.dirname(place)) as folder:
             folder.sync()
 
+    def _directory_for(self, base: int) -> str:
+        return self._directories.setdefault(base, self._places.directory_for(base // self.log.size))
+
     def _allocate(self) -> None:
         """Keeps the next segments made (`AllocateMappedFileService#mmapOperation`)."""
         while True:
@@ -387,13 +395,15 @@ class LogFiles:
                 base = self._making = wanted[0]
             error: OSError | None = None
             try:
-                self._make(f"{self.log.directory}/{file_name(base)}", self.log.size)
+                self._make(self.log.path_of(base), self.log.size)
             except OSError as one:
                 error = one
             with self._wanted:
                 self._making = -1
                 if error is None:
                     self._made.add(base)
+                else:
+                    self._directories.pop(base, None)
                 self._wanted.notify_all()
                 if error is not None:  # whoever needs it tries again, and is told
                     self._wanted.wait(1)
@@ -412,11 +422,10 @@ class LogFiles:
         if self._thread.is_alive():
             self._thread.join()
         for base in sorted(self._made):
-            self.remove(f"{self.log.directory}/{file_name(base)}")
+            self.remove(self.log.path_of(base))
         for descriptor in self._descriptors.values():
             os.close(descriptor)
         self._descriptors.clear()
         for locked in self._locked.values():
             locked.close()
         self._locked.clear()
-        self._root.close()

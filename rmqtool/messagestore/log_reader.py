@@ -10,7 +10,6 @@ import numpy as np
 
 from formats.commitlog import HEADERS, MESSAGE_MAGIC_CODES, is_v6
 from formats.primitives import offset_of
-from rmqtool.broker.java import file_name
 from rmqtool.errors import VanishedError
 from rmqtool.messagestore.held_files import HeldFiles, cut
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
     from rmqtool.broker.mapped_files import MappedFile, MappedFiles
     from rmqtool.store.bytes import Window
-    from rmqtool.store.writing import Folder
 
     Data = TypeVar("Data", bytes, Window)
     Made = TypeVar("Made")
@@ -41,8 +39,8 @@ class LogReader:
     place of what another process cuts: `copy`, `copies` and `settled` never give those.
     """
 
-    def __init__(self, root: Folder, log: MappedFiles) -> None:
-        self._log, self._held = log, HeldFiles(root, _MAPPED)
+    def __init__(self, at: Callable[[str], str], log: MappedFiles) -> None:
+        self._log, self._held = log, HeldFiles(at, _MAPPED)
 
     @property
     def low(self) -> int:
@@ -61,7 +59,8 @@ class LogReader:
 
     def path_of(self, base: int) -> str:
         """The segment that begins at `base`, below the store."""
-        return f"{self._log.directory}/{file_name(base)}"
+        file = self._log.at(base)
+        return self._log.path_of(base) if file is None else file.path
 
     def _file(self, physical_offset: int) -> MappedFile | None:
         return self._log.at(physical_offset) if physical_offset >= 0 else None

@@ -21,6 +21,7 @@ from rmqtool.broker.traits import traits_of
 from rmqtool.errors import NotAStoreError, RecoveryLossError, StoreIOError, UnfitStoreError, UsageError
 from rmqtool.messagestore.dispatching import Index
 from rmqtool.messagestore.held_files import refuse_odd_places
+from rmqtool.messagestore.log_places import LogPlaces, log_directories, make_missing, open_places
 from rmqtool.recovery.loss import LostPart, measure_loss
 from rmqtool.recovery.truncation import lost_parts
 from rmqtool.scan.options import ReadOptions
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from rmqtool.broker.log_recovery import LogEnd
     from rmqtool.messagestore.settings import StoreSettings
     from rmqtool.recovery.loss import Loss
+    from rmqtool.store.config import StoreConfig
 
 Recovery = Literal["refuse", "broker"]
 _TORN_SEGMENTS = 2
@@ -54,21 +56,27 @@ class Opened:
     files: StoreFiles
     index: Index | None
     held: Held
+    places: LogPlaces
 
 
-def find(path: str | os.PathLike[str], *, create: bool) -> Path:
-    """The root of a store, made if it may be. Raises `NotAStoreError`, `UsageError`, `StoreIOError`."""
+def find(path: str | os.PathLike[str], config: StoreConfig, *, create: bool) -> Path:
+    """The root of a store, made if it may be, and the directories of its log.
+
+    Raises `NotAStoreError`, `UsageError`, `StoreIOError`.
+    """
     root = Path(os.path.realpath(path))
     shown = escape_name(os.fspath(path))
     if root.exists() and not root.is_dir():
         raise UsageError(f"{shown} is not a directory")
-    if not (root / "commitlog").is_dir():
-        if not create:
-            raise NotAStoreError(f"{shown} has no commit log")
+    log_directories(root, config)  # or nothing is made
+    if create:
         try:
-            (root / "commitlog").mkdir(parents=True, exist_ok=True)
+            root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreIOError(f"{shown}: {error.strerror}") from error
+    elif not root.is_dir():
+        raise NotAStoreError(f"{shown} has no commit log")
+    make_missing(root, config, create=create)
     return root
 
 
@@ -80,12 +88,14 @@ def start_store(
     Raises `UsageError` for a link among what is written, `LockedError`, `RecoveryLossError`,
     `UnfitStoreError` where a broker refuses, `StoreIOError`.
     """
-    refuse_odd_places(str(root))
+    places = stack.enter_context(open_places(root, settings.config))
+    refuse_odd_places(str(root), places.held)
     held = stack.enter_context(hold(root))
-    store = Store.open(root, config=settings.config)
+    store = Store.open(root, commitlog_roots=places.elsewhere(root), config=settings.config)
+    places.check(store)
     version = release or _release_of(store)
     foreseen = refuse_loss(store, version, recovery)
-    files = stack.enter_context(StoreFiles(str(root)))
+    files = stack.enter_context(StoreFiles(str(root), at=places.at))
     start = Start(store, traits_of(version), settings_of(store), ReadOptions(Access("pread")), files=files)
     start.foreseen = foreseen
     try:
@@ -98,7 +108,7 @@ def start_store(
     except RefusedError as error:
         where = f" ({escape_name(error.refusal.path)})" if error.refusal.path else ""
         raise UnfitStoreError(f"a broker {version} does not start: {error}{where}") from error
-    return Opened(store, version, start, files, index, held)
+    return Opened(store, version, start, files, index, held, places)
 
 
 def topics_of(opened: Opened) -> dict[str, TopicConfig]:

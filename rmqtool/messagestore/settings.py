@@ -197,10 +197,6 @@ def _refuse_unsupported(config: StoreConfig, extra: dict[str, Any]) -> None:
         raise UsageError(f"flushDiskType={config.flush_disk_type} is not {' or '.join(_FLUSH_TYPES)}")
     if config.max_index_num <= FIRST_ITEM:
         raise UsageError(f"maxIndexNum={config.max_index_num}: no index file has room for a key")
-    if config.is_set("read_only_commit_log_store_paths"):
-        raise UsageError("readOnlyCommitLogStorePaths is not supported here: the log lies in the store")
-    if config.is_set("store_path_commit_log") and config.commit_log_roots() != [f"{config.root}/commitlog"]:
-        raise UsageError("storePathCommitLog is not supported here: the log lies in the store")
     try:
         parse_delay_levels(config.message_delay_level)
     except FormatError as error:

@@ -87,11 +87,11 @@ class MessageStore:
         )
         start.topic_of = self.topics.get
         self._pooled = settings.pools(opened.release)
-        self._log = LogFiles(self.root, start.log, pool=self._pool(), warm=self._warm_up())
+        self._log = LogFiles(opened.places, start.log, pool=self._pool(), warm=self._warm_up())
         if not start.clean:
             self._log.clear_tail()
         self._flusher = Flusher(self._log)
-        reader = LogReader(folder, start.log)
+        reader = LogReader(opened.places.at, start.log)
         self._sync = settings.sync_flush
         shows_flushed = self._sync and start.traits.confirms_flushed
         self._dispatching = Dispatching(
@@ -124,6 +124,7 @@ class MessageStore:
         )
         self._expiry = Expiry(
             folder,
+            opened.places,
             config,
             start,
             appender.lock,
@@ -208,7 +209,7 @@ class MessageStore:
         `UnfitStoreError` (a broker would not start), `UsageError` (settings), `StoreIOError`.
         """
         settings = settings_from(config)
-        root = find(path, create=create)
+        root = find(path, settings.config, create=create)
         with ExitStack() as stack:
             opened = start_store(root, settings, release, recovery, stack)
             return cls(opened, settings, stack, clock)

@@ -228,6 +228,8 @@ class StoreConfig(BaseModel):
         return os.path.normpath(os.path.join(self.directory or os.getcwd(), os.path.expanduser(path)))
 
 
+PATH_SPLITTER = ","
+"""between the paths of one setting (`MixAll#MULTI_PATH_SPLITTER`)"""
 _COMPUTED = {
     "consume_queue_file_size": ("mapped_file_size_consume_queue",),
     "compaction_cq_file_size": ("compaction_cq_mapped_file_size",),
@@ -240,7 +242,7 @@ def split_paths(paths: str, separator: str | None = None) -> list[str]:
 
     `separator` is the system property `rocketmq.broker.multiPathSplitter`, a comma unless given.
     """
-    return [path.strip() for path in paths.split(separator or ",") if path.strip()]
+    return [path.strip() for path in paths.split(separator or PATH_SPLITTER) if path.strip()]
 
 
 def load_broker_conf(path: str | os.PathLike[str]) -> StoreConfig:

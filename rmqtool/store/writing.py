@@ -79,6 +79,10 @@ class Folder:
         """The text with the directory's path where `here` stands in it."""
         return re.sub(rf"{self.here}(?!\d)", lambda _: self.path, text)
 
+    def at(self, name: str) -> str:
+        """A path into it, good as `here` is."""
+        return f"{self.here}/{name}"
+
     def names(self) -> list[str]:
         """What lies in it."""
         return os.listdir(self.here)

@@ -234,6 +234,36 @@ def test_what_java_deletes_goes_here_too(java_store: OpenStore, release: str, tm
     assert len(os.listdir(copy / "index")) > 1
 
 
+@pytest.mark.parametrize("read_only", [False, True])
+def test_both_make_segments_in_the_same_directories(
+    java_store: OpenStore, release: str, tmp_path: Path, read_only: bool
+) -> None:
+    """Several paths, one of them for reading only: each goes on where the other has stopped."""
+    root, sent = tmp_path / "store", 0
+    places = [tmp_path / name for name in ("b", "a", "c")]
+    paths = {"storePathCommitLog": ",".join(map(str, places))}
+    for life in range(3):
+        if life == 1 and read_only:
+            paths["readOnlyCommitLogStorePaths"] = str(places[2])
+            had = sorted(os.listdir(places[2]))
+        with MessageStore.open(root, create=True, release=release, config=SIZES | paths) as store:
+            store.put_many(traffic(sent, 100))
+            sent += 100
+            expected = served_here(store)
+        with java_store(root, **java_settings({}) | paths) as java:
+            assert served_by_java(java) == expected
+            put_by_java(java, sent, 100)
+            sent += 100
+        made = [[int(name) // 4096 for name in sorted(os.listdir(place))] for place in sorted(places)]
+        assert all(made)
+        if not read_only:
+            assert all(number % 3 == place for place, numbers in enumerate(made) for number in numbers)
+        elif life:
+            assert sorted(os.listdir(places[2])) == had
+    with MessageStore.open(root, release=release, config=SIZES | paths) as store:
+        assert sum(map(len, served_here(store).values())) == sent
+
+
 def committed(root: Path, topic: str, group: str) -> dict[int, int]:
     """Offsets by queue that a broker has on the disk."""
     stored = stored_offsets(Store.open(root))

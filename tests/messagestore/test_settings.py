@@ -17,6 +17,7 @@ from rmqtool.broker.mapped_files import MappedFiles
 from rmqtool.errors import UsageError
 from rmqtool.messagestore import settings as known
 from rmqtool.messagestore.log_files import LogFiles
+from rmqtool.messagestore.log_places import open_places
 from rmqtool.messagestore.messages import PutStatus
 from rmqtool.messagestore.warm_up import WarmUp
 from rmqtool.store.config import StoreConfig, config_of
@@ -256,7 +257,9 @@ def warmed(root: Path, patch: Patch, name: str) -> None:
     for pages in (1, 100):
         settings = SYNC | {"warmMapedFileEnable": True, "flushLeastPagesWhenWarmMapedFile": pages}
         forced.clear()
-        log = LogFiles(str(root), MappedFiles(1 << 16, "commitlog"), ahead=False, warm=WarmUp(pages))
+        (root / "commitlog").mkdir()
+        places = open_places(root, config_of({}))
+        log = LogFiles(places, MappedFiles(1 << 16, "commitlog"), ahead=False, warm=WarmUp(pages))
         log.place_for(100)
         log.close()
         counts.append(len(forced))
@@ -266,6 +269,14 @@ def warmed(root: Path, patch: Patch, name: str) -> None:
             assert store._settings.warmed_pages == pages
         shutil.rmtree(root / "commitlog")
     assert (counts, name in settings) == ([17, 1], True)
+
+
+def elsewhere(root: Path, patch: Patch, name: str) -> None:
+    """More of it in `test_log_places.py`."""
+    del patch
+    with open_small(root / "store", **{name: str(root / "disk")}) as store:
+        store.put(Message("T", b""))
+    assert os.listdir(root / "disk") == ["0" * 20]
 
 
 def retried(root: Path, patch: Patch, name: str) -> None:
@@ -285,7 +296,7 @@ BUSY: dict[str, Any] = {"diskSpaceWarningLevelRatio": 90, "diskSpaceCleanForcibl
 FLUSHES = {"flushIntervalCommitLog": 1, "flushCommitLogThoroughInterval": HOUR}
 
 EFFECTS: dict[str, Effect] = {
-    "storePathCommitLog": lambda root, patch, name: refused(root, {name: "/elsewhere"}),
+    "storePathCommitLog": elsewhere,
     "readOnlyCommitLogStorePaths": lambda root, patch, name: refused(root, {name: "/elsewhere"}),
     "mappedFileSizeCommitLog": length_of("commitlog", 8192),
     "mappedFileSizeConsumeQueue": length_of("consumequeue", 200),

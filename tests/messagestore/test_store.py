@@ -32,8 +32,10 @@ from rmqtool.errors import (
     UsageError,
 )
 from rmqtool.messagestore.log_files import LogFiles
+from rmqtool.messagestore.log_places import open_places
 from rmqtool.messagestore.messages import AppendContext, PutStatus
 from rmqtool.store import lock
+from rmqtool.store.config import config_of
 from tests.disks import refuse, replace
 from tests.fuzz.commands import tree
 from tests.helpers import rmq
@@ -305,7 +307,6 @@ def test_what_cannot_be_opened(tmp_path: Path) -> None:
         ({"flushDiskType": "NEVER"}, "flushDiskType"),
         ({"mappedFileSizeComitLog": 4096}, "mappedFileSizeCommitLog is"),
         ({"messageDelayLevel": "1x"}, "messageDelayLevel"),
-        ({"storePathCommitLog": "/elsewhere"}, "storePathCommitLog"),
         ({"brokerRole": "LEADER"}, "brokerRole"),
         ({"brokerIP1": "nowhere"}, "brokerIP1"),
     ],
@@ -536,7 +537,7 @@ def test_read_queues_that_nobody_consumed_do_not_go(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "place", ["lock", "checkpoint", "config", "commitlog", f"commitlog/{0:020d}", "consumequeue/T", "index"]
+    "place", ["lock", "checkpoint", "config", f"commitlog/{0:020d}", "consumequeue/T", "index"]
 )
 def test_nothing_is_written_behind_a_link(tmp_path: Path, place: str) -> None:
     root, there = tmp_path / "store", tmp_path / "there"
@@ -570,7 +571,7 @@ def test_a_link_that_took_the_place_of_the_lock(tmp_path: Path, monkeypatch: pyt
     (there := tmp_path / "there").write_bytes(b"others'")
     (tmp_path / "store").mkdir()
     (tmp_path / "store" / "lock").symlink_to(there)
-    monkeypatch.setattr("rmqtool.messagestore.opening.refuse_odd_places", lambda _: None)
+    monkeypatch.setattr("rmqtool.messagestore.opening.refuse_odd_places", lambda *_: None)
     with pytest.raises(StoreIOError, match="lock: is not the file that was locked"):
         open_small(tmp_path / "store")
     assert there.read_bytes() == b"others'"
@@ -632,7 +633,8 @@ def test_a_slave_takes_no_messages_and_answers_gets(tmp_path: Path) -> None:
 
 def test_a_segment_in_use_is_not_taken_for_one_that_was_made_ahead(tmp_path: Path) -> None:
     """The thread that makes segments looks while the log is not told yet that the next one is in use."""
-    log = LogFiles(str(tmp_path), MappedFiles(4096, "commitlog"))
+    (tmp_path / "commitlog").mkdir()
+    log = LogFiles(open_places(tmp_path, config_of({})), MappedFiles(4096, "commitlog"))
     segments = [tmp_path / "commitlog" / f"{number * 4096:020}" for number in range(4)]
     log.place_for(100)
     log.write(f"commitlog/{segments[1].name}", 4096, 0, b"")
