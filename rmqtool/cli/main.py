@@ -125,6 +125,9 @@ def _report(error: BaseException, *, debug: bool) -> int:
         place = f"{os.fsdecode(error.filename)}: " if error.filename is not None else ""
         _say(f"{PROGRAM}: {_one_line(place + error.strerror)}")
         return ExitCode.INTERNAL
+    if isinstance(error, MemoryError):
+        _say(f"{PROGRAM}: not enough memory (--debug shows for what)")
+        return ExitCode.INTERNAL
     _say(f"{PROGRAM}: internal error: {type(error).__name__}: {_one_line(str(error))} (--debug shows where)")
     return ExitCode.INTERNAL
 

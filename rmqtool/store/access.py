@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import stat
@@ -125,10 +126,28 @@ def describe_mode(mode: int) -> str:
     return next((text for test, text in names if test(mode)), "a special file")
 
 
+_TMPFS = 0x01021994
+_STATFS_BYTES = 256
+"""more than `struct statfs` has; its first field is a long, the kind of the file system"""
+
+
+def _lies_in_memory(descriptor: int) -> bool:
+    """Whether it is a file of tmpfs, where a hole that a mapping shows takes memory and stays."""
+    found = ctypes.create_string_buffer(_STATFS_BYTES)
+    failed: int = ctypes.CDLL(None).fstatfs(descriptor, found)
+    return not failed and ctypes.c_long.from_buffer(found).value == _TMPFS
+
+
 def open_source(
-    path: str | os.PathLike[str], mode: OpenMode = "auto", *, name: str | None = None
+    path: str | os.PathLike[str],
+    mode: OpenMode = "auto",
+    *,
+    name: str | None = None,
+    sparse: bool = False,
 ) -> ByteSource:
     """Opens a regular file for reading, or an address; `name` is used in messages instead of the path.
+
+    sparse: there are holes in it, so that `auto` maps it only where reading them adds nothing to the file.
 
     Raises `UsageError` when there is no regular file of that name (`VanishedError` when there is nothing),
     `StoreIOError` when it may not be opened, or not mapped with `map`.
@@ -147,7 +166,8 @@ def open_source(
     if held is not None:
         return MemorySource(held, label)
     descriptor = _open_descriptor(location, label)
-    if how.mode == "pread" or how.limit is not None:
+    grows = how.mode == "auto" and sparse and _lies_in_memory(descriptor)
+    if how.mode == "pread" or how.limit is not None or grows:
         return _copying(descriptor, label, how)
     try:
         mapped = MappedSource(descriptor, label)

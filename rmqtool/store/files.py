@@ -61,7 +61,7 @@ class StoreFile:
 
     def open(self, mode: OpenMode = "auto") -> ByteSource:
         """Opens the file (`bytes.open_source`); messages call it by its path in the store."""
-        return open_source(self.location, mode, name=self.shown)
+        return open_source(self.location, mode, name=self.shown, sparse=self.disk_bytes < self.size)
 
 
 @dataclass(frozen=True, slots=True)

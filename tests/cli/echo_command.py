@@ -29,6 +29,7 @@ FAILURES = {
     "locked": LockedError("held by process 7"),
     "os": PermissionError(13, "Permission denied", "a\nb"),
     "defect": ZeroDivisionError("line\nbreak \x1b[2J"),
+    "memory": MemoryError(),
     "interrupt": KeyboardInterrupt(),
     "exit": typer.Exit(3),
 }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rmqtool.errors import ExitCode
 from tests.cli.writing import IN_PLACE, MAKING, words
 from tests.disks import replace
 from tests.helpers import rmq
@@ -88,6 +89,29 @@ def cut_meanwhile(golden, tmp_path: Path, name: str, call: str, *, often: bool) 
 )
 def test_what_is_cut_meanwhile_is_told(fresh_golden, tmp_path, name, call):
     cut_meanwhile(fresh_golden("v533-basic"), tmp_path, name, call, often=False)
+
+
+@pytest.mark.parametrize(("name", "code"), [("salvage", ExitCode.INCOMPLETE), ("rebuild", ExitCode.DAMAGE)])
+def test_what_is_cut_behind_the_look_at_it_is_not_called_whole(fresh_golden, tmp_path, name, code):
+    """Records were found there, and are read again to be written: then nothing is left, and exit 0 is not."""
+    golden, to = fresh_golden("v533-basic"), tmp_path / "new"
+    for place in list(golden.path.glob("consumequeue/*/*/*"))[:2]:
+        place.unlink()
+    victim = sorted(golden.path.glob("commitlog/*"))[1]
+    real, seen = os.open, list[int]()
+
+    def opening(path: str, flags: int, *given: Any, **more: Any) -> int:
+        if flags & (os.O_WRONLY | os.O_RDWR):
+            seen.append(0)
+            if len(seen) == 2:
+                os.truncate(victim, os.stat(victim).st_size // 2)
+        return real(path, flags, *given, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        replace(patch, "open", opening)
+        done = rmq(*words(MAKING[name], golden, to))
+    assert (done.exit_code, to.exists()) == (code, False), done.stderr
+    assert victim.name in done.stderr
 
 
 @pytest.mark.full

@@ -71,6 +71,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
             4,
             r"rmqtool: internal error: ZeroDivisionError: line break \x1b[2J (--debug shows where)",
         ),
+        ("memory", 4, "rmqtool: not enough memory (--debug shows for what)"),
         ("interrupt", 130, None),
         ("exit", 3, None),
     ],

@@ -157,3 +157,25 @@ def test_a_database_that_is_moved_out_leaves_queue_files(tmp_path: Path, said: b
     for release in () if said else ("4.9.8", "5.3.3"):
         told = json.loads(rmq("doctor", tmp_path / "out", *given, "--as-version", release).stdout)
         assert told["verdict"] == "safe"
+
+
+@pytest.mark.parametrize("lost", [b"dead", None])
+def test_a_record_that_is_alone_in_its_queue_stays_where_another_queue_lost_one(
+    tmp_path: Path, lost: bytes | None
+) -> None:
+    """13399: another queue of its topic misses that queue offset, too, and the log has a hole for it."""
+    store = HandmadeStore()
+    for queue_id in (0, 1, 1):
+        store.put("Deleted", b"body %d" % queue_id, queue_id=queue_id)
+    store.write(tmp_path / "store")
+    alone, broken, _ = store.stored
+    path, position = store.segment(broken.offset)
+    if lost is None:
+        store.patch(path, position, bytes(broken.size))
+    else:
+        store.patch(path, store.read(path).index(b"body", position), lost)
+    shutil.rmtree(store.root / "consumequeue")
+    was = store.read(path, position=alone.offset, length=alone.size)
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
+    assert done.exit_code == 0, done.stdout
+    assert (tmp_path / "out" / path).read_bytes()[alone.offset :][: alone.size] == was

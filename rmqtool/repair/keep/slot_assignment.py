@@ -67,6 +67,8 @@ class SlotAssigner:
                 self._claim(frame)
         left = [frame for frames in made.frames.values() for frame in frames if frame.key is None]
         self._claim_nearly(left)
+        for frame in left:
+            self._claim_alone(frame)
         self._find_open(made)
         return made
 
@@ -223,6 +225,17 @@ class SlotAssigner:
         self._take(key, slot, frame)
         for offers in (proven, possible):
             offers.take(key, slot, frame.start, frame.end)
+
+    def _claim_alone(self, frame: Frame) -> None:
+        """A whole record that is alone in its queue stays, unless a queue that missed it has taken it."""
+        header = frame.header
+        if frame.key is not None or header is None or not (frame.suspect and header.sound):
+            return
+        topic, slot = text_of(header.topic), header.queue_offset
+        key = (topic or "", header.queue_id)
+        alone = topic is not None and self._order.chosen.get(key) == [] and topic not in self._survey.batches
+        if alone and self._in_order(key, slot, frame):
+            self._take(key, slot, frame)
 
     def _own_slots(self, key: QueueKey, stated: int, frame: Frame) -> list[tuple[QueueKey, int]]:
         """What the queue may have had there: the stated slot, the ends of what it misses, the next one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -110,6 +111,20 @@ def test_a_plan_takes_time_as_there_are_holes_and_queues(tmp_path: Path, grows: 
     sizes = {"rounds": (Many(1, 1, 800), Many(1, 1, 3200)), "topics": (Many(200, 1, 4), Many(800, 1, 4))}
     small, large = (seconds(tmp_path / str(many.messages), many, 2) for many in sizes[grows])
     assert large < 8 * max(small, 0.1)
+
+
+def test_a_plan_takes_memory_as_there_are_holes(tmp_path: Path) -> None:
+    """Some kilobytes each, as docs/security.md says."""
+    most = []
+    for rounds in (100, 900):
+        many = Many(1, 1, rounds)
+        tracemalloc.start()
+        try:
+            seconds(tmp_path / str(rounds), many, 2)
+            most.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert (most[1] - most[0]) / 400 < 12_000
 
 
 @pytest.mark.parametrize("claimed", [1 << 40, 1 << 62])
