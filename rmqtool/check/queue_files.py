@@ -314,13 +314,16 @@ class QueueUnits:
 def queues_of(
     store: Store, kind: FileKind, files: OpenFiles, until: int | None = None
 ) -> dict[tuple[str, int], QueueUnits]:
-    """Every queue of one kind (plain or batch) that can hold units, by topic and number."""
+    """Every queue of one kind (plain or batch) that can hold units, by topic and number.
+
+    A queue directory that was copied away has neither: it is queue 0 of the topic "".
+    """
     known = store.sizes.get(kind)
     size = known.value if known is not None else 0
     return {
-        (queue.topic, queue.queue_id): QueueUnits(queue, files, until, size)
+        (queue.topic or "", queue.queue_id or 0): QueueUnits(queue, files, until, size)
         for queue in store.queues(kind)
-        if queue.topic is not None and queue.queue_id is not None
+        if queue.is_one
     }
 
 

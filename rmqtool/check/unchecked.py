@@ -34,6 +34,12 @@ def unchecked_rows(store: Store) -> Iterator[Row]:
         yield unreadable(ledger[0].path.partition("/")[0], words)
     if rocksdb_queue_files(store) and not any(file.size for file in store.of_kind(*QUEUE_KINDS)):
         yield unreadable("consumequeue", "the queues lie in RocksDB and are not checked")
+    for queue in (queue for kind in QUEUE_KINDS for queue in store.queues(kind) if queue.topic is None):
+        for file in (file for file in queue.files if file.size):
+            if file.base_offset is None:
+                yield unreadable(file.shown, "not checked: its name does not say where in its queue it lies")
+            elif not queue.is_one:
+                yield unreadable(file.shown, "not checked: nothing tells which queue it belongs to")
 
 
 def unchecked_names(store: Store) -> list[str]:

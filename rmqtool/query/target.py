@@ -133,8 +133,8 @@ def _lost_at(store: Store, place: Place) -> tuple[dict[str, Any], ...]:
 def _by_offset_id(store: Store, given: str) -> Answer | None:
     """None when the text can be no offset message id of this store.
 
-    A client id hardly ever has such a port and an offset that the log has come to: process and time stand
-    there. So a place without a record is told, and not the process and time that the digits would mean.
+    A client id hardly ever has such a port: it would be that of a process 0. So a place without a record is
+    told, also one that the log has not come to, and not the process and time that the digits would mean.
     """
     if not is_id(given):
         return None
@@ -143,9 +143,9 @@ def _by_offset_id(store: Store, given: str) -> Answer | None:
         return None
     place = look_at(store.segments, one.offset)
     if place.what is not What.RECORD:
-        lost = _lost_at(store, place)
-        if not one.port or (one.offset >= store.segments.end_offset and not lost):
+        if not one.port:
             return None
+        lost = _lost_at(store, place)
         parts: dict[str, Any] = {"host": one.host, "offset": one.offset}
         words, _ = known_place(store.segments, one.offset)
         note = f"not found: the id names host {one.host}, {words}"

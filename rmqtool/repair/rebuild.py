@@ -15,6 +15,7 @@ from rmqtool.broker.file_rules import rules_of
 from rmqtool.broker.index_files import IndexNames
 from rmqtool.build.files import DerivedFiles
 from rmqtool.errors import NO_LOG, UnfitStoreError, UsageError
+from rmqtool.repair.assumed import assumed_sizes
 from rmqtool.repair.content import FromFile
 from rmqtool.repair.expired import Keeper
 from rmqtool.repair.plan import Action, Change, Edit, Planned, PlanSummary, make_planned
@@ -222,7 +223,7 @@ class _Rebuild:
             self._options.parameters(),
             edits,
             inputs=[one for one in read if one.regular],
-            summary=PlanSummary(notes=tuple(_notes(self._rules))),
+            summary=PlanSummary(notes=(*_notes(self._rules), *assumed_sizes(store, edits))),
         )
 
 

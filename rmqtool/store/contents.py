@@ -32,6 +32,12 @@ class Queue:
     queue_id: int | None
     files: tuple[StoreFile, ...]
 
+    @property
+    def is_one(self) -> bool:
+        """Whether the files are those of one queue, as far as directories tell."""
+        known = self.topic is not None and self.queue_id is not None
+        return known or len({file.path.rpartition("/")[0] for file in self.files}) == 1
+
 
 @dataclass(frozen=True)
 class StoreContents:

@@ -11,9 +11,11 @@ import pytest
 import fixtures
 from fixtures.stores import healthy_store
 from rmqtool.check.verify import Verification
+from rmqtool.errors import ExitCode
 from rmqtool.scan.options import ReadOptions
 from rmqtool.store.config import config_of
 from rmqtool.store.layout import Store
+from tests.helpers import rmq
 from tests.tiers import of_each_kind, sampled
 
 if TYPE_CHECKING:
@@ -191,3 +193,25 @@ def test_a_topic_that_a_store_took_is_not_damage(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "consumequeue" / "支付-new")
     (odd,) = (row for row in findings(tmp_path) if row["code"] == "CL-TOPIC")
     assert odd["physical_offset"] == place.offset
+
+
+def test_a_queue_directory_that_was_copied_away(tmp_path: Path) -> None:
+    def verified(path: Path) -> tuple[int, list[str]]:
+        run = rmq("verify", path, "--as", "consumequeue", "--format", "ndjson")
+        return run.exit_code, [row["code"] for row in run.rows[:-1]]
+
+    name = "00000000000000000000"
+    store = healthy_store().write(tmp_path / "store")
+    units = (store.root / "consumequeue/Orders/0" / name).read_bytes()
+    mailed = tmp_path / "mailed"
+    mailed.mkdir()
+    (mailed / name).write_bytes(units)
+    assert verified(mailed) == (ExitCode.OK, [])
+    (mailed / name).write_bytes(units[:20] + b"\xff" * 40 + units[60:])
+    assert verified(mailed) == verified(mailed / name) == (ExitCode.DAMAGE, ["CQ-INVALID"])
+    (mailed / name).rename(tmp_path / "units")
+    assert verified(tmp_path / "units") == (ExitCode.INCOMPLETE, [])
+    for queue in "ab":
+        (mailed / queue).mkdir()
+        (mailed / queue / name).write_bytes(units)
+    assert verified(mailed) == (ExitCode.INCOMPLETE, [])

@@ -112,3 +112,13 @@ def test_a_listed_message_with_a_wrong_body_is_damage(tmp_path: Path, command: s
     (row,) = [row for row in result.rows[-1]["not_covered"] if row["reason"] == "damage"]
     assert (row["path"], row["position"], row["length"]) == (path, position, record.size)
     assert row["error"] == "1 body fails its CRC"
+
+
+@pytest.mark.parametrize("behind", [1 << 20, 1 << 40, (1 << 63) - 1])
+def test_an_offset_id_behind_the_log(lost: tuple[HandmadeStore, Stored], behind: int) -> None:
+    """Read as a client id it would be of process 0, which makes none; the damage may hide a UNIQ_KEY."""
+    store, _ = lost
+    result = rmq("query-id", store.root, offset_id(behind), *NDJSON)
+    assert (result.exit_code, result.rows[-1]["kind"]) == (3, "offset_msg_id")
+    assert f"offset {behind}, where no file of the log lies" in result.stderr
+    assert "process 0" not in result.stderr

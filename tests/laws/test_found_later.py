@@ -159,15 +159,21 @@ def test_a_database_that_is_moved_out_leaves_queue_files(tmp_path: Path, said: b
         assert told["verdict"] == "safe"
 
 
-def test_a_record_that_is_alone_in_its_queue_stays_where_a_broken_one_has_the_place(tmp_path: Path) -> None:
-    """13399: another queue of its topic misses that queue offset, too, and has a record for it."""
+@pytest.mark.parametrize("lost", [b"dead", None])
+def test_a_record_that_is_alone_in_its_queue_stays_where_another_queue_lost_one(
+    tmp_path: Path, lost: bytes | None
+) -> None:
+    """13399: another queue of its topic misses that queue offset, too, and the log has a hole for it."""
     store = HandmadeStore()
     for queue_id in (0, 1, 1):
         store.put("Deleted", b"body %d" % queue_id, queue_id=queue_id)
     store.write(tmp_path / "store")
     alone, broken, _ = store.stored
     path, position = store.segment(broken.offset)
-    store.patch(path, store.read(path).index(b"body", position), b"dead")
+    if lost is None:
+        store.patch(path, position, bytes(broken.size))
+    else:
+        store.patch(path, store.read(path).index(b"body", position), lost)
     shutil.rmtree(store.root / "consumequeue")
     was = store.read(path, position=alone.offset, length=alone.size)
     done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply")

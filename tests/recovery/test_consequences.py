@@ -421,6 +421,19 @@ def test_a_forgiven_configuration_file(tmp_path: Path) -> None:
     assert of(start(root), "DR-CONFIG-FORGIVEN")[0].facts["path"] == "config/consumerOffset.json"
 
 
+@shows("DR-OFFSETS-UNKNOWN")
+def test_a_broker_that_ran_has_written_offsets(tmp_path: Path) -> None:
+    root = write(tmp_path, filled(3))
+    (root / "config").mkdir()
+    (root / "config" / "consumerFilter.json").write_text("{}")
+    assert "DR-OFFSETS-UNKNOWN" not in codes(start(root))
+    (root / "config" / "topics.json").write_text('{"topicConfigTable":{},"dataVersion":{}}')
+    (found,) = of(start(root), "DR-OFFSETS-UNKNOWN")
+    assert (found.severity, found.paths) == ("note", ("config/consumerOffset.json",))
+    (root / "config" / "lmqConsumerOffset.json.bak").write_text('{"offsetTable":{}}')
+    assert "DR-OFFSETS-UNKNOWN" not in codes(start(root))
+
+
 def test_an_empty_table_counts_what_its_backup_would_have_had(tmp_path: Path) -> None:
     root = write(tmp_path, filled(3))
     (root / "config").mkdir()

@@ -67,6 +67,7 @@ BEHAVIOURS = (
             "DR-CONFIG-BAK-ONLY",
             "DR-REFUSE-CONFIG",
             "DR-TOPICS-UNKNOWN",
+            "DR-OFFSETS-UNKNOWN",
             "DR-BATCH-TOPICS-UNKNOWN",
         ),
     ),

@@ -241,4 +241,11 @@ TABLES = (
         "there is no topic table, though {count} topics have data: the broker does not know them",
         "put topics.json back: brokers that create topics by themselves use default settings for them",
     ),
+    Entry(
+        "DR-OFFSETS-UNKNOWN",
+        N,
+        "there is a topic table, but no {path} and no .bak of it, which a broker writes every few seconds: "
+        "consumer groups have no offsets here and begin anew where their clients say",
+        "put consumerOffset.json back, from a slave or a copy, before the first start writes an empty one",
+    ),
 )

@@ -31,6 +31,7 @@ _WHAT = {
     "consumerFilter.json": "filters",
     "consumerOrderInfo.json": "states of orderly consumers",
 }
+_OFFSETS = ("consumerOffset.json", "lmqConsumerOffset.json")
 _DAMAGED = (ParseState.UNPARSABLE, ParseState.EMPTY, ParseState.UNREADABLE)
 
 
@@ -44,6 +45,7 @@ def tables(scene: FindingContext) -> Iterator[Consequence]:
         name = by_name[one.path].path.removesuffix(".bak") if one.path in by_name else one.path
         yield from _table(store, one, name)
     yield from _no_topics(scene)
+    yield from _no_offsets(store)
 
 
 def _table(store: Store, one: ConfigOutcome, name: str) -> Iterator[Consequence]:
@@ -98,3 +100,13 @@ def _no_topics(scene: FindingContext) -> Iterator[Consequence]:
     if start.traits.typed_queues and batch:
         paths = [f"{FileKind.BATCHCONSUMEQUEUE.value}/{escape_name(topic)}" for topic in sorted(batch)]
         yield consequence("DR-BATCH-TOPICS-UNKNOWN", *paths, count=len(batch))
+
+
+def _no_offsets(store: Store) -> Iterator[Consequence]:
+    """`BrokerController` writes consumer offsets every five seconds, groups or not, and when it stops."""
+    there = {file.path.removesuffix(".bak") for file in store.of_kind(FileKind.CONFIG, FileKind.CONFIG_BAK)}
+    in_rocksdb = any(file.path.startswith("config/") for file in store.of_kind(FileKind.ROCKSDB))
+    if "config/topics.json" in there and not in_rocksdb:
+        paths = [f"config/{name}" for name in _OFFSETS]
+        if there.isdisjoint(paths):
+            yield consequence("DR-OFFSETS-UNKNOWN", paths[0], path=paths[0])

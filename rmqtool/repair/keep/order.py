@@ -157,14 +157,23 @@ def order_of(survey: Survey, pointed: Mapping[int, Sequence[QueueKey]] | None = 
             order.chosen[key] = list(runs)
         else:
             _put_in_order(order, key, broken[key], room, begin, batch=key[0] in batches)
-    fronts = Fronts(Room(survey.holes, ()), [*order.outliers, *singletons, *_rivals(order)])
+    holes = Room(survey.holes, ())
+    fronts = Fronts(holes, [*order.outliers, *singletons, *_rivals(order)])
     for key in survey.runs:
         _find_missing(order, key, fronts, begin, batch=key[0] in batches)
     changed = _give_back(order)
     order.missing = [one for one in order.missing if one.key not in changed]
     for key in changed:
         _find_missing(order, key, fronts, begin, batch=False)
-    _disown(order, singletons, pointed or {})
+    unexplained = [
+        one
+        for one in order.missing
+        if not holes.takes(one.count, one.low, one.high, batch=one.key[0] in batches)
+    ]
+    whole = [one for one in singletons if begin > 0 or not one.first]
+    lacking = [one for one in singletons if begin == 0 and one.first]
+    missed = _owed_elsewhere(order.missing, lacking) | _owed_elsewhere(unexplained, whole)
+    _disown(order, singletons, missed, pointed or {})
     return order
 
 
@@ -199,9 +208,14 @@ def _give_back(order: Order) -> set[QueueKey]:
     return set(changed)
 
 
-def _disown(order: Order, singletons: list[Run], pointed: Mapping[int, Sequence[QueueKey]]) -> None:
-    """Lonely records that are just what another queue misses there are out of order, not a queue."""
-    missed = _owed_elsewhere(order.missing, singletons)
+def _disown(
+    order: Order, singletons: list[Run], missed: set[int], pointed: Mapping[int, Sequence[QueueKey]]
+) -> None:
+    """Lonely records that are just what another queue misses there are out of order, not a queue.
+
+    missed: where they begin. One that its queue may well begin with, as the log does not, or with queue
+    offset 0, is among them only where the holes of the log do not explain what is missing.
+    """
     for run in singletons:
         owners = pointed.get(run.start, ())
         if run.key in owners:

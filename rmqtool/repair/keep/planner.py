@@ -9,6 +9,7 @@ from rmqtool.broker.file_rules import rules_of
 from rmqtool.errors import NO_LOG, UnfitStoreError, UsageError
 from rmqtool.recovery.lookback import LookBack
 from rmqtool.recovery.simulation import simulate
+from rmqtool.repair.assumed import assumed_sizes
 from rmqtool.repair.keep.derived import DerivedRepair
 from rmqtool.repair.keep.log import LogRepair, RepairedLog
 from rmqtool.repair.keep.placing import place_segments
@@ -140,7 +141,12 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         lost=_lost(log),
         refusal=None if edits else _refusal(store, options, kernels),
         unproven_offsets=_unproven(log) if edits else (),
-        notes=(*_notes(log), *derived.notes, *(one.change.message for one in unblocked if _costs(one))),
+        notes=(
+            *_notes(log),
+            *derived.notes,
+            *assumed_sizes(store, edits),
+            *(one.change.message for one in unblocked if _costs(one)),
+        ),
     )
     planned = make_planned(
         COMMAND, store, options.release, parameters, edits, inputs=_read(store), summary=summary

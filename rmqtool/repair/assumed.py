@@ -1,0 +1,35 @@
+"""Sizes of new queue files that nothing tells, neither a setting nor a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rmqtool.repair.plan import Action
+from rmqtool.store.geometry import Source
+from rmqtool.store.kinds import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rmqtool.repair.plan import Edit
+    from rmqtool.store.layout import Store
+
+_SETTINGS = {
+    FileKind.CONSUMEQUEUE: "mappedFileSizeConsumeQueue",
+    FileKind.BATCHCONSUMEQUEUE: "mapperFileSizeBatchConsumeQueue",
+}
+
+
+def assumed_sizes(store: Store, edits: Iterable[Edit]) -> Iterator[str]:
+    """A note for each kind of queue of which these edits make files as long as a broker does by default.
+
+    A broker with another setting refuses them (`MappedFileQueue#doLoad`).
+    """
+    made = {edit.change.path.partition("/")[0] for edit in edits if edit.change.action is Action.PUT}
+    for kind, setting in _SETTINGS.items():
+        size = store.sizes.get(kind)
+        if kind.value in made and size is not None and size.source is Source.DEFAULT and store.config is None:
+            yield (
+                f"files of {kind.value} get {size.value:,} bytes, the default of {setting}: nothing here "
+                "tells the broker's own, and with another it refuses to start; --store-config says it"
+            )
