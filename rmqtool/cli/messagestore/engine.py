@@ -95,7 +95,7 @@ def open_engine(
     origin = "settings" if file is None else escape_name(file)
     directory = None if file is None else os.path.dirname(os.path.abspath(file))
     config = config_of(given | (settings or {}), origin, directory)
-    only_for(readers_below(place, *config.commit_log_roots()))
+    only_for(readers_below(str(place), *config.commit_log_roots()))
     recovery = options.recovery if isinstance(options, EngineOptions) else "refuse"
     log, handler = logging.getLogger("rmqtool.messagestore"), _Warnings(context)
     log.addHandler(handler)
