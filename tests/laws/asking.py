@@ -64,3 +64,14 @@ def document(result: Result) -> dict[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def refused_by_excluded(asked: Asked, refusal: dict[str, str] | None, release: str) -> bool:
+    """Whether a release does not start over a directory that stays: one that never had the store minds it.
+
+    All traces in the store speak for the other major release then.
+    """
+    if refusal is None or not (asked.made.root / (refusal["path"] or "-")).is_dir():
+        return False
+    considered = document(asked.ask("doctor", asked.made.root, "--json")).get("versions_considered", [])
+    return bool(considered) and all(one[0] != release[0] for one in considered)

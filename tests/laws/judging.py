@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fixtures import strict
 from fixtures.compound import make
-from tests.laws.asking import Asked, document
+from tests.laws.asking import Asked, document, refused_by_excluded
 from tests.laws.java import judge_with_java
 from tests.laws.real import record, recorded, written
 from tests.laws.truth import Truth, in_rocksdb, kept, lost_tables, tree, truth, unproven
@@ -295,24 +295,13 @@ def _safe_as_before(asked: Asked, target: Path, release: str) -> None:
     told = document(asked.ask("doctor", target, "--json", "--as-version", release))
     if told.get("safe_to_start") and told.get("verdict", "safe") == "safe":
         return
-    if _is_directory(asked, told.get("refusal")) and _excluded(asked, release):
-        return  # what only releases mind that never had the store stays
+    if refused_by_excluded(asked, told.get("refusal"), release):
+        return
     healthy = document(asked.ask("doctor", asked.made.pristine, "--json", "--as-version", release))
     if healthy.get("verdict") == "safe":
         grave = [one["code"] for one in told.get("consequences", []) if one["severity"] != "note"]
         text = f"{release}: {told.get('verdict')} refusal {told.get('refusal')} {sorted(set(grave))}"
         asked.breaks("keep-safe", text)
-
-
-def _is_directory(asked: Asked, refusal: dict[str, str] | None) -> bool:
-    """Whether a start was refused over a directory of the store."""
-    return refusal is not None and (asked.made.root / (refusal["path"] or "-")).is_dir()
-
-
-def _excluded(asked: Asked, release: str) -> bool:
-    """Whether all traces in the store speak for the other major release."""
-    considered = document(asked.ask("doctor", asked.made.root, "--json")).get("versions_considered", [])
-    return bool(considered) and all(one[0] != release[0] for one in considered)
 
 
 def _undone(asked: Asked, before: dict[str, tuple[object, ...]]) -> None:
