@@ -88,8 +88,7 @@ class MessageStore:
         start.topic_of = self.topics.get
         self._pooled = settings.pools(opened.release)
         self._log = LogFiles(opened.places, start.log, pool=self._pool(), warm=self._warm_up())
-        if not start.clean:
-            self._log.clear_tail()
+        self._log.clear_tail()
         self._flusher = Flusher(self._log)
         reader = LogReader(opened.places.at, start.log)
         self._sync = settings.sync_flush

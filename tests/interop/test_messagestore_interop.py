@@ -25,6 +25,8 @@ from tests.interop.test_engine_interop import QUEUES, java_settings, put_by_java
 from tests.messagestore.helpers import bodies, traffic
 from tests.messagestore.test_kill import SETTINGS as KILLED
 from tests.messagestore.test_kill import check, killed
+from tests.messagestore.test_power_cut import check as check_cut
+from tests.messagestore.test_power_cut import states
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -207,6 +209,21 @@ def test_java_opens_what_a_killed_writer_left_first(
         with java_store(root, **java_settings(large) | sizes) as java:
             java.call("drain")
         check(root, release, seed * 100 + seed, found, **large)
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(one, marks=pytest.mark.full) for one in range(1, 8))])
+def test_java_opens_what_a_power_cut_left_first(
+    java_store: OpenStore, release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """It leaves what lies behind the log's end, for us to refuse, and goes on in index files without header.
+
+    Index files are large as above.
+    """
+    for root, settings, acks in states(tmp_path, monkeypatch, seed, release, 3, 400, maxIndexNum=4000):
+        sizes = {name: value for name, value in settings.items() if name in {*SIZES, "maxIndexNum"}}
+        with java_store(root, **java_settings(sizes)) as java:
+            java.call("drain")
+        check_cut(root, settings, release, acks, "broker", ("IDX-CYCLE",))
 
 
 def files_of(root: Path) -> list[str]:
