@@ -32,7 +32,7 @@ _WRITTEN = (
 _OF_QUEUES = _WRITTEN[:3]
 _QUEUES = 2
 """depth of a queue's directory: topic, number"""
-_STATE = ("lock", "checkpoint", "config")
+_STATE_FILES = ("abort", "checkpoint", "lock")
 
 
 def open_held(path: str, mode: OpenMode = "auto", *, name: str) -> ByteSource:
@@ -154,28 +154,27 @@ def cut(path: str) -> StoreIOError:
 
 
 def refuse_odd_places(root: str, logs: Mapping[str, Folder]) -> None:
-    """Raises `UsageError` naming a link, or no directory in the place of one, among what is written.
+    """Raises `UsageError` naming a link, or no directory or file in the place of one, among what is written.
 
     logs: directories of the log, by path; links to them are followed.
 
     Nothing was changed then. One that comes later is an error of the system. Raises `StoreIOError`.
     """
-    for name in _STATE:
-        if os.path.islink(f"{root}/{name}"):
-            raise _refusal(root, f"{root}/{name}", "a link")
+    for name in (*_STATE_FILES, "config", *_WRITTEN):
+        place = f"{root}/{name}"
+        if os.path.islink(place):
+            raise _refusal(root, place, "a link")
+        is_file = name in _STATE_FILES
+        if os.path.lexists(place) and not (os.path.isfile if is_file else os.path.isdir)(place):
+            raise _refusal(root, place, "no file" if is_file else "no directory")
     for kind in _WRITTEN:
-        top = f"{root}/{kind.value}"
-        if os.path.islink(top):
-            raise _refusal(root, top, "a link")
-        if os.path.lexists(top) and not os.path.isdir(top):
-            raise _refusal(root, top, "no directory")
-        _look_into(root, top, queues=_QUEUES if kind in _OF_QUEUES else 0)
+        _look_into(root, f"{root}/{kind.value}", files=_QUEUES + 1 if kind in _OF_QUEUES else 1)
     for path, folder in logs.items():
-        _look_into(folder.here, folder.here, queues=0, above=f"{path}/")
+        _look_into(folder.here, folder.here, files=1, above=f"{path}/")
 
 
-def _look_into(root: str, top: str, queues: int, above: str = "") -> None:
-    """queues: depth below `top` at which a directory is a queue's, 0 for none. above: in front of names."""
+def _look_into(root: str, top: str, files: int, above: str = "") -> None:
+    """files: depth below `top` at which files with data lie. above: in front of names."""
     waiting = [(top, 1)]
     while waiting:
         path, depth = waiting.pop()
@@ -185,8 +184,10 @@ def _look_into(root: str, top: str, queues: int, above: str = "") -> None:
                     if entry.is_symlink():
                         raise _refusal(root, entry.path, "a link", above)
                     if entry.is_dir(follow_symlinks=False):
+                        if depth == files and entry.name.isdecimal():
+                            raise _refusal(root, entry.path, "no file", above)
                         waiting.append((entry.path, depth + 1))
-                    elif depth == queues and entry.name.isdecimal():
+                    elif depth == files - 1 and entry.name.isdecimal():
                         raise _refusal(root, entry.path, "no directory")
         except (FileNotFoundError, NotADirectoryError):
             continue

@@ -148,7 +148,20 @@ def make_session(
     session.sparkContext.setLogLevel("OFF")
     for logger in ("SQLQueryContextLogger", "py4j"):
         logging.getLogger(logger).setLevel(logging.CRITICAL)  # errors are raised as well
+    _quiet_counting(session)
     return session
+
+
+def _quiet_counting(session: SparkSession) -> None:
+    """That Java has ended is told by who waits for it, not by a stack of the thread that counts for it."""
+    server = session.sparkContext._accumulatorServer  # noqa: SLF001 - Spark has no other way to it
+    told = server.handle_error
+
+    def handle_error(request: Any, address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], (EOFError, ConnectionError)):
+            told(request, address)
+
+    server.handle_error = handle_error  # type: ignore[method-assign, assignment]
 
 
 def with_retries(master: str) -> str:

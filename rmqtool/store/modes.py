@@ -24,6 +24,16 @@ def readers_of(*stores: Store) -> int:
     return common_readers(place for store in stores for place in _places(store))
 
 
+def readers_below(*roots: str) -> int:
+    """The same of directories and all that lies in them, which nobody has listed."""
+    return common_readers(
+        os.path.join(above, name)
+        for root in roots
+        for above, folders, files in os.walk(root)
+        for name in (os.curdir, *folders, *files)
+    )
+
+
 def _places(store: Store) -> Iterator[str]:
     yield from map(os.fspath, store.roots)
     yield from (one.location for one in store.directories)

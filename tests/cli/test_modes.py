@@ -84,3 +84,20 @@ def test_a_new_file_in_a_store_is_no_more_readable_than_the_others(tmp_path):
     root = make_store(tmp_path / "store")
     apply(root, tmp_path / "backup")
     assert stat.S_IMODE((root / "consumequeue/U/0/00000000000000000000").stat().st_mode) == 0o640
+
+
+def test_a_message_store_for_its_owner_alone_stays_so(tmp_path):
+    before = os.umask(0o022)
+    try:
+        root, settings = tmp_path / "store", tmp_path / "broker.conf"
+        settings.write_text("mappedFileSizeCommitLog=4096\nmaxHashSlotNum=10\nmaxIndexNum=20\n")
+        put = ("store", "put", root, "--store-config", settings, "T", "--keys", "k", "--body", "x" * 3000)
+        assert rmq("store", "init", root, "--store-config", settings).exit_code == 0
+        close(root, 0o600)
+        for _ in range(2):
+            assert rmq(*put).exit_code == 0
+        found = open_bits(root)
+        assert len([path for path in found if "commitlog/0" in path]) == 2
+        assert {path for path, bits in found.items() if bits and not Path(path).is_dir()} == set()
+    finally:
+        os.umask(before)

@@ -567,6 +567,22 @@ def test_nothing_is_written_where_no_directory_can_be(tmp_path: Path, place: str
     assert refused.stderr.startswith(f"rmqtool: {shown}"), refused.stderr
 
 
+@pytest.mark.parametrize(
+    "place",
+    ["abort", "checkpoint", "lock", f"commitlog/{4096:020d}", f"consumequeue/T/0/{400:020d}", "index/1"],
+)
+def test_nothing_is_written_where_no_file_can_be(tmp_path: Path, place: str) -> None:
+    root = tmp_path / "store"
+    with open_small(root) as store:
+        store.put(Message("T", b"1", queue_id=0))
+    (root / place).unlink(missing_ok=True)
+    (root / place / "inner").mkdir(parents=True)
+    before = tree(tmp_path)
+    refused = rmq("store", "put", root, "T", "--body", "2")
+    assert (refused.exit_code, tree(tmp_path)) == (ExitCode.USAGE, before)
+    assert refused.stderr.startswith(f"rmqtool: {place} is no file: nothing was changed"), refused.stderr
+
+
 def test_a_link_that_took_the_place_of_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (there := tmp_path / "there").write_bytes(b"others'")
     (tmp_path / "store").mkdir()

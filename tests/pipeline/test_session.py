@@ -159,3 +159,16 @@ def parent(item: str) -> str:
 def test_workers_come_from_our_daemon(spark: SparkSession) -> None:
     ((_, (told,)),) = run_each(spark, {"a": ["forked from "]}, parent)
     assert str(told).split()[-2:] == ["rmqtool.pipeline.daemon", "pyspark.worker"]
+
+
+@pytest.mark.parametrize(
+    ("error", "told"), [(EOFError(), False), (ConnectionResetError(), False), (ValueError(), True)]
+)
+def test_a_java_that_was_killed_leaves_no_stack_of_the_thread_that_counts(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str], error: Exception, told: bool
+) -> None:
+    try:
+        raise error
+    except type(error):
+        spark.sparkContext._accumulatorServer.handle_error(None, ("127.0.0.1", 1))
+    assert ("Traceback" in capsys.readouterr().err) is told

@@ -80,10 +80,12 @@ def open_engine(
 ) -> MessageStore:
     """The store, open for writing. settings: further ones, in front of those of `--store-config`.
 
-    Raises what `MessageStore.open` raises.
+    Files that it makes are no more readable than those that are there. Raises what `MessageStore.open`
+    raises.
     """
     from rmqtool.messagestore.store import MessageStore
     from rmqtool.store.config import config_of
+    from rmqtool.store.modes import only_for, readers_below
     from rmqtool.store.names import escape_name
     from rmqtool.store.properties import read_properties
 
@@ -93,6 +95,7 @@ def open_engine(
     origin = "settings" if file is None else escape_name(file)
     directory = None if file is None else os.path.dirname(os.path.abspath(file))
     config = config_of(given | (settings or {}), origin, directory)
+    only_for(readers_below(str(place), *config.commit_log_roots()))
     recovery = options.recovery if isinstance(options, EngineOptions) else "refuse"
     log, handler = logging.getLogger("rmqtool.messagestore"), _Warnings(context)
     log.addHandler(handler)
