@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rmqtool.errors import StoreIOError, UsageError, VanishedError
 from rmqtool.store.access import open_source
+from rmqtool.store.holes import data_windows
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
 from rmqtool.store.writing import by_descriptor, open_regular
@@ -46,6 +47,13 @@ def open_held(path: str, mode: OpenMode = "auto", *, name: str) -> ByteSource:
         return open_source(by_descriptor(descriptor), mode, name=name)
     finally:
         os.close(descriptor)
+
+
+def data_behind(path: str, position: int, *, name: str) -> list[tuple[int, int]]:
+    """Windows (position, length) with anything but zeros from a position on. Raises as `open_held`."""
+    with open_held(path, name=name) as source:
+        windows = data_windows(source, position, source.size)
+        return [(at, len(window)) for at, window in windows if window.any()]
 
 
 class HeldFiles:

@@ -22,9 +22,9 @@ import numpy as np
 from formats.commitlog import fits
 from rmqtool.broker.encoder import blank
 from rmqtool.errors import StoreIOError
-from rmqtool.messagestore.held_files import open_held
+from rmqtool.messagestore.held_files import data_behind
 from rmqtool.store import faults
-from rmqtool.store.holes import STEP, data_windows
+from rmqtool.store.holes import STEP
 from rmqtool.store.writing import Folder, create_sized, open_for_writing, parent_of
 
 if TYPE_CHECKING:
@@ -158,11 +158,8 @@ class LogFiles:
         last = self.log.files[-1] if self.log.files else None
         if last is None:
             return
-        with open_held(self._places.at(last.path), name=last.path) as source:
-            windows = data_windows(source, last.wrote, min(self.log.size, source.size))
-            old = [(at, len(window)) for at, window in windows if window.any()]
         try:
-            for at, length in old:
+            for at, length in data_behind(self._places.at(last.path), last.wrote, name=last.path):
                 self._clear(last, at, length)
         except OSError as error:
             raise StoreIOError(f"{last.path}: {error.strerror}") from error

@@ -20,7 +20,7 @@ from rmqtool.broker.start import Start
 from rmqtool.broker.traits import traits_of
 from rmqtool.errors import NotAStoreError, RecoveryLossError, StoreIOError, UnfitStoreError, UsageError
 from rmqtool.messagestore.dispatching import Index
-from rmqtool.messagestore.held_files import refuse_odd_places
+from rmqtool.messagestore.held_files import data_behind, refuse_odd_places
 from rmqtool.messagestore.log_places import LogPlaces, log_directories, make_missing, open_places
 from rmqtool.recovery.loss import LostPart, measure_loss
 from rmqtool.recovery.truncation import lost_parts
@@ -105,10 +105,24 @@ def start_store(
             start.dispatcher.watch = index.take
         start.recover()
         start.catch_up()
+        if not start.clean:
+            _clear_entries(start, files, places)
     except RefusedError as error:
         where = f" ({escape_name(error.refusal.path)})" if error.refusal.path else ""
         raise UnfitStoreError(f"a broker {version} does not start: {error}{where}") from error
     return Opened(store, version, start, files, index, held, places)
+
+
+def _clear_entries(start: Start, files: StoreFiles, places: LogPlaces) -> None:
+    """Entries behind the ends of queues become zeros. Raises `StoreIOError`.
+
+    They lead to records that a power cut took. Brokers leave them, and take them in again at a start behind
+    which the log has grown past these places.
+    """
+    for queue in start.queues.values():
+        for last in queue.files.files[-1:]:
+            for at, length in data_behind(places.at(last.path), last.wrote, name=last.path):
+                files.write(last.path, queue.files.size, at, bytes(length))
 
 
 def topics_of(opened: Opened) -> dict[str, TopicConfig]:

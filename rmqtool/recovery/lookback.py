@@ -131,7 +131,7 @@ def _events(
         return
     done = 0
     try:
-        with scanned(one.file, one.base, reading, lane=lane) as (source, scan):
+        with scanned(one.file, one.base, reading, lane=lane, false_blanks=True) as (source, scan):
             for event in scan:
                 if isinstance(event, Gap):
                     yield one, event

@@ -102,6 +102,7 @@ def scanned(
     lane: Lane = ALONE,
     checks: Check = Check.ALL,
     active: bool = False,
+    false_blanks: bool = False,
     start: int = 0,
 ) -> Iterator[ScannedFile]:
     """As `opened`, for a file that is known by itself. base: physical offset of its first byte."""
@@ -111,6 +112,7 @@ def scanned(
             base,
             checks=checks,
             active=active,
+            false_blanks=false_blanks,
             start=start,
             kernels=options.kernels,
             stop=lane.stop,

@@ -179,3 +179,16 @@ def test_a_record_that_is_alone_in_its_queue_stays_where_another_queue_lost_one(
     done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
     assert done.exit_code == 0, done.stdout
     assert (tmp_path / "out" / path).read_bytes()[alone.offset :][: alone.size] == was
+
+
+def test_a_timer_wheel_with_bytes_behind_its_last_slot(tmp_path: Path) -> None:
+    """13484: it was moved out, and timers in front of the end of the timer log were lost with it."""
+    golden = open_golden("b533-timer", tmp_path)
+    wheel = golden.path / "timerwheel"
+    was = wheel.read_bytes()
+    with wheel.open("ab") as file:
+        file.write(b"\x01" * 4096)
+    given = ("--output", tmp_path / "out", "--apply", "--store-config", golden.config_path)
+    done = rmq("recover", golden.path, *given)
+    assert done.exit_code == 0, done.stderr
+    assert (tmp_path / "out/timerwheel").read_bytes() == was

@@ -187,6 +187,23 @@ def test_nothing_comes_back_that_a_power_cut_left_behind_a_hole(tmp_path: Path, 
     assert found == [[0, 1, 2, 3], [0, 1]]
 
 
+def test_entries_do_not_come_back_when_the_log_has_grown_past_them(tmp_path: Path) -> None:
+    root, copy = tmp_path / "store", tmp_path / "copy"
+    with MessageStore.open(root, create=True, config=PAGES) as store:
+        acks = [store.put(Message("T", b"%4d" % number, queue_id=0)) for number in range(8)]
+        assert store.get("T", 0, 7).messages
+        shutil.copytree(root, copy)
+    with (copy / "commitlog" / f"{0:020d}").open("r+b") as file:
+        file.seek(acks[5].physical_offset)
+        file.write(bytes(4096))
+    with MessageStore.open(copy, config=PAGES) as store:
+        assert store.offsets("T", 0) == (0, 5)
+        store.put_many([Message("T", bytes(50), queue_id=1)] * 20)
+    with MessageStore.open(copy, config=PAGES) as store:
+        assert [store.offsets("T", number) for number in range(2)] == [(0, 5), (0, 20)]
+    assert rmq("verify", copy).exit_code == 0
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("seed", range(4, 24))
 def test_what_was_acknowledged_survives_1000_power_cuts(

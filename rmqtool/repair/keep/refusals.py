@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rmqtool.broker.java import parse_long
 from rmqtool.broker.load import queue_directories, refused_by_wheel
 from rmqtool.broker.settings import settings_of
 from rmqtool.broker.traits import TABLE
+from rmqtool.errors import RmqtoolError
 from rmqtool.recovery.config_tables import Loads, config_outcomes
 from rmqtool.recovery.simulation import StartSimulation
 from rmqtool.recovery.timers import in_use
@@ -18,14 +21,17 @@ from rmqtool.repair.keep.away import directory_away
 from rmqtool.repair.plan import Action, Change, Edit
 from rmqtool.repair.salvage.topics import topics_json
 from rmqtool.store.config_json import parse_config, read_listed
+from rmqtool.store.holes import data_windows
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.lock import LockState
+from rmqtool.store.sniff import TIMERWHEEL_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rmqtool.broker.start import Start
     from rmqtool.broker.traits import Traits
+    from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
 
 _NOBODY = LockState(False, None, "this is no start")
@@ -34,6 +40,8 @@ _KINDS = (FileKind.CONSUMEQUEUE.value, FileKind.BATCHCONSUMEQUEUE.value)
 _BATCH = "BatchCQ"
 _TABLES = {(one.blank_tables, one.listed_versions, one.tables_of_5): one for one in TABLE}
 """releases that differ in what they read of configuration tables"""
+_SLOT = np.dtype([("time", ">i8"), ("first", ">i8"), ("last", ">i8"), ("count", ">i4"), ("magic", ">i4")])
+"""of the timer wheel; the time is counted in `timerPrecisionMs`"""
 _LOST = {
     "topics.json": "topics that are not in it must be made again, their messages stay",
     "subscriptionGroup.json": "groups that are not in it begin with the default settings",
@@ -69,8 +77,7 @@ def refusal_edits(store: Store, release: str) -> list[Edit]:
     edits += _timer_log(start.start)
     wheel = refused_by_wheel(start.store, start.start.traits, start.start.settings)
     if wheel is not None and wheel.path is not None:
-        message = "of another length than brokers take: it is rebuilt from the timer log"
-        edits.append(Edit(Change(action=Action.REMOVE, path=wheel.path, why="timer-wheel", message=message)))
+        edits.append(Edit(_wheel(start.store, wheel.path)))
     listing = store.listing
     if listing.is_directory("lock"):
         edits += directory_away(store, "lock", "lock-directory", "brokers open a file of this name")
@@ -83,6 +90,33 @@ def refusal_edits(store: Store, release: str) -> list[Edit]:
 
 def _entries(store: Store, name: str, traits: Traits) -> int:
     return salvage_table(store, name, traits).entries
+
+
+def _wheel(store: Store, path: str) -> Change:
+    """A wheel that is whole in front of its surplus keeps its slots: not all timers are in the log's end."""
+    file = store.file(path)
+    if file is not None and file.regular and file.size > TIMERWHEEL_SIZE and _slots_fit(file):
+        message = "longer than brokers take: what lies behind its last slot is cut"
+        return Change(
+            action=Action.RESIZE, path=path, size=TIMERWHEEL_SIZE, why="timer-wheel", message=message
+        )
+    message = "of another length than brokers take: it is rebuilt from the timer log"
+    return Change(action=Action.REMOVE, path=path, why="timer-wheel", message=message)
+
+
+def _slots_fit(file: StoreFile) -> bool:
+    """Whether each slot in use lies where its time puts it (`TimerWheel#getSlotIndex`)."""
+    count = TIMERWHEEL_SIZE // _SLOT.itemsize
+    try:
+        with file.open("pread") as source:
+            for at, window in data_windows(source, 0, TIMERWHEEL_SIZE):
+                slots = window.view(_SLOT)
+                used = np.flatnonzero(slots["time"])
+                if (slots["time"][used] % count != at // _SLOT.itemsize + used).any():
+                    return False
+    except RmqtoolError:
+        return False
+    return True
 
 
 def _timer_log(start: Start) -> Iterator[Edit]:
