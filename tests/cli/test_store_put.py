@@ -200,3 +200,17 @@ def test_a_closed_pipe_is_silent_and_the_store_is_closed(store: Path) -> None:
     assert (process.returncode, err) == (141, b"")
     assert not (store / "abort").exists()
     assert len(bodies(store)) == 50
+
+
+def test_a_body_is_read_from_files_and_pipes_alone(tmp_path):
+    root, long = tmp_path / "store", tmp_path / "long"
+    assert rmq("store", "init", root).exit_code == 0
+    with long.open("wb") as file:
+        file.truncate(1 << 40)
+    for place, said in (
+        ("/dev/zero", "is a character device, neither a file nor a pipe"),
+        (long, "is longer"),
+    ):
+        refused = rmq("store", "put", root, "T", "--body", f"@{place}")
+        assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
+        assert refused.stderr.startswith(f"rmqtool: --body: {place} {said}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -204,11 +205,23 @@ class _Putter:
         return self._header.message(line)
 
 
+_MOST = (1 << 31) - 1
+"""bytes that the size of a record, an int, has room for"""
+
+
 def _content(body: str) -> bytes:
     if not body.startswith("@"):
         return body.encode("utf-8", "surrogateescape")
+    from rmqtool.store.access import open_stream
+    from rmqtool.store.names import escape_name
+
+    shown = f"--body: {escape_name(body[1:])}"
     try:
-        with open(body[1:], "rb") as file:
-            return file.read()
+        with open_stream(body[1:], shown, pipes=True) as file:
+            size = os.fstat(file.fileno()).st_size
+            found = b"" if size > _MOST else file.read(_MOST + 1)
     except OSError as error:
-        raise StoreIOError(f"--body: {body[1:]}: {error.strerror}") from error
+        raise StoreIOError(f"{shown}: {error.strerror}") from error
+    if max(size, len(found)) > _MOST:
+        raise UsageError(f"{shown} is longer than any message ({_MOST} bytes)")
+    return found
