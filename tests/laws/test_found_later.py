@@ -192,3 +192,16 @@ def test_a_timer_wheel_with_bytes_behind_its_last_slot(tmp_path: Path) -> None:
     done = rmq("recover", golden.path, *given)
     assert done.exit_code == 0, done.stderr
     assert (tmp_path / "out/timerwheel").read_bytes() == was
+
+
+def test_a_table_of_which_only_a_spoiled_backup_is_left(tmp_path: Path) -> None:
+    """13694: one release and then another asked for its removal, which ended in exit 4."""
+    store = HandmadeStore()
+    store.put("Orders", b"body")
+    store.write(tmp_path / "store")
+    if "config/topics.json" in store.files():
+        store.remove("config/topics.json")
+    store.add("config/topics.json.bak", bytes(range(128, 228)))
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
+    assert done.exit_code == 0, done.stderr
+    assert not (tmp_path / "out/config/topics.json.bak").exists()

@@ -65,7 +65,7 @@ def refusal_edits(store: Store, release: str) -> list[Edit]:
     for one in start.config:
         if one.loads is Loads.REFUSES or one.loses:
             edits += _table(store, one.path, one.loads, start.traits)
-    done = {edit.change.path for edit in edits}
+    done = {edit.change.path.removesuffix(".bak") for edit in edits}
     for traits in _TABLES.values():
         for one in config_outcomes(store, traits):
             refused = one.loads is Loads.REFUSES and one.path not in done
