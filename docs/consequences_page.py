@@ -27,7 +27,8 @@ BEHAVIOUR = """\
 ## What brokers do
 
 The behaviours behind the codes. `start`: what a start makes of what lies there; `run`: what a running broker
-does with a bad record; `seen`: observed with the real stores of 4.9.8 and 5.3.3; `more`: what else is told.
+does with a bad record; `seen`: observed with the real stores of 4.9.8 and 5.3.3; `more`: what else is
+reported.
 
 | | behaviour | codes |
 | --- | --- | --- |

@@ -1,4 +1,4 @@
-"""Where the fields of one value lie, told by its schema while it parses; also of a value that breaks off."""
+"""Where the fields of one value lie, as its schema says while it parses; also of a value that breaks off."""
 
 from __future__ import annotations
 

@@ -49,7 +49,8 @@ class Dispatcher:
     append: takes the records of a queue, in the order of the log; columns are overwritten afterwards.
     multi_dispatch: which records feed further queues; lmq: see `extra_rows`. levels: delays in ms by level,
     the broker's defaults when not given. is_batch: whether the queues of a topic are batch queues (None: no
-    topic's); it is told that some record of it is an inner batch, which a broker takes for batch topics only.
+    topic's); it is reported that some record of it is an inner batch, which a broker takes for batch topics
+    only.
 
     by_place: as `rebuild` wants it, not as a broker does: units lead to where records lie and not to where
     they state; topics that are not UTF-8 get no queue, numbers that are none no unit.
@@ -92,7 +93,7 @@ class Dispatcher:
         self.covered: tuple[int, int] | None = None
         """smallest and largest physical offset that they state"""
         self.watch: Callable[[Records, int], object] | None = None
-        """told every run that is handed over, for who asks what the files hold afterwards"""
+        """called with every run that is handed over, for who asks what the files hold afterwards"""
         self.unlisted = 0
         """records whose lists of queues and of offsets differ in length: those queues get nothing"""
         self.numberless = 0

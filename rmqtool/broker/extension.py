@@ -69,9 +69,11 @@ def count_cut(queue: Sequence[MappedFile], first: int, floor: int, files: Mapped
     count = 0
     for one in queue:
         for number, units in _units(one, mode):
-            told = units[max((first - one.base) // UNIT.itemsize - number, 0) :]
-            told = told[(told["tags_code"] <= EXT_MAX_ADDRESS) & (told["physical_offset"] >= floor)]
-            places = told["tags_code"].astype(np.int64) - _LOWEST
+            reported = units[max((first - one.base) // UNIT.itemsize - number, 0) :]
+            reported = reported[
+                (reported["tags_code"] <= EXT_MAX_ADDRESS) & (reported["physical_offset"] >= floor)
+            ]
+            places = reported["tags_code"].astype(np.int64) - _LOWEST
             left = np.isin(places // files.size * files.size, bases) & (places < files.max_offset)
             count += int((~left).sum())
     return count

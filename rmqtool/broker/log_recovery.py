@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rmqtool.broker.settings import StartSettings
     from rmqtool.broker.traits import Traits
     from rmqtool.scan.options import ReadOptions
-    from rmqtool.scan.parallel import Lane
+    from rmqtool.scan.parallel import WorkerContext
 
 _SCANNED_FILES = 3
 
@@ -92,7 +92,7 @@ def recover_log(
     reading: ReadOptions,
     take: Callable[[Records, int], object],
 ) -> LogEnd:
-    """Reads the files from `start` on as recovery does. size: bytes of a file. take: told every run.
+    """Reads the files from `start` on as recovery does. size: bytes of a file. take: called with every run.
 
     Neither the base of the next file nor the offsets that records state are compared with the position.
     """
@@ -100,7 +100,7 @@ def recover_log(
     fillers: list[tuple[int, int]] = []
     at = start
 
-    def work(index: int, lane: Lane) -> Iterator[tuple[int, Records | Halt]]:
+    def work(index: int, lane: WorkerContext) -> Iterator[tuple[int, Records | Halt]]:
         for item in walk_file(files[index], size, rules, reading, lane):
             yield index, item
 
@@ -121,7 +121,7 @@ def recover_log(
 
 
 def walk_file(
-    one: MappedFile, limit: int, rules: Rules, reading: ReadOptions, lane: Lane
+    one: MappedFile, limit: int, rules: Rules, reading: ReadOptions, lane: WorkerContext
 ) -> Iterator[Records | Halt]:
     """Everything from the first byte of a file on."""
     if one.file is None:

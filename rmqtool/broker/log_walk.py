@@ -12,7 +12,7 @@ from rmqtool.broker.refused_rows import first_refused
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status, Stop
 from rmqtool.scan.opened import copied_bytes
-from rmqtool.scan.parallel import Lane
+from rmqtool.scan.parallel import WorkerContext
 from rmqtool.scan.windows import Windows
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class FileWalk:
     limit: int
     rules: Rules
     kernels: Kernels
-    lane: Lane = field(default_factory=Lane)
+    lane: WorkerContext = field(default_factory=WorkerContext)
     _windows: Windows = field(init=False)
 
     def __post_init__(self) -> None:
@@ -83,7 +83,7 @@ class FileWalk:
             self.kernels.walk(
                 window, position - origin, origin, self.limit, self.base, self._checks, rows, self._status
             )
-            if self._windows.spoiled():
+            if self._windows.had_fault():
                 continue
             count, at, stop, expected = self._status[: Status.EXPECTED + 1].tolist()
             if stop == Stop.NEED_MORE:

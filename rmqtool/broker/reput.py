@@ -27,7 +27,7 @@ class Reput:
     """One catching up, from `offset` to `end`.
 
     skipped: ranges [from, to) that were passed over for good. stuck: it can never arrive, so that the start
-    waits for ever. take: told of every run, with the base of its file. fillers: offsets of filler records
+    waits for ever. take: called with every run, with the base of its file. fillers: offsets of filler records
     that it passed.
     """
 

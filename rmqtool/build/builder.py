@@ -32,7 +32,7 @@ _LONGEST_NAME = 255
 
 
 @dataclass
-class Left:
+class SkippedRecords:
     """Records that got no unit in some queue, for reasons that lie in them."""
 
     nameless: int = 0
@@ -69,10 +69,10 @@ class QueueBuilder:
         """records that may be missing from the log so far"""
 
     @property
-    def left(self) -> Left:
+    def left(self) -> SkippedRecords:
         """What was left out so far."""
         found = self._dispatcher
-        return Left(self._nameless, found.unlisted, found.numberless)
+        return SkippedRecords(self._nameless, found.unlisted, found.numberless)
 
     def take(self, run: Records, base: int) -> None:
         """A run of records, made with `Check.TEXT`; base: physical offset of the segment's first byte."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 BATCH_ROWS = 2048
 """records that are looked at together: their bytes are then still in the cache when keys are hashed"""
 
-_TOLD = 1000
+_LISTED = 1000
 """ranges that are remembered one by one"""
 
 
@@ -43,7 +43,7 @@ class Span:
 
 
 @dataclass
-class Heard:
+class LogAnomalies:
     """What a log had beside sound records. spans: the first of each kind; the counts are complete."""
 
     gaps: list[Span] = field(default_factory=list)
@@ -57,24 +57,24 @@ class Heard:
     bad_body_count: int = 0
     lost_bytes: int = 0
 
-    def add(self, more: Heard) -> None:
+    def add(self, more: LogAnomalies) -> None:
         """Adds what a later part of the log had."""
         for name in ("gaps", "unreadable", "bad_bodies", "tails"):
             known = getattr(self, name)
-            room = len(getattr(more, name)) if name == "tails" else max(_TOLD - len(known), 0)
+            room = len(getattr(more, name)) if name == "tails" else max(_LISTED - len(known), 0)
             known += getattr(more, name)[:room]
         self.bad_body_count += more.bad_body_count
         self.lost_bytes += more.lost_bytes
 
 
-def build_log(segments: SegmentSet, builder: Builder, kernels: Kernels, how: ReadOptions) -> Heard:
+def build_log(segments: SegmentSet, builder: Builder, kernels: Kernels, how: ReadOptions) -> LogAnomalies:
     """Feeds every record of the log to the builder and closes it; what else there was.
 
     Bytes between two records that are none make a gap, as does a missing file: queues keep the places of
     their messages behind it. Of files that begin at the same offset one is read. Memory depends neither on
     the log nor on `jobs`.
     """
-    heard = Heard()
+    anomalies = LogAnomalies()
     chosen = [one for one in segments if segments.by_base(one.base) is one]
     missing = {hole.end: hole for hole in segments.holes()}
     keyed, copied = builder.index is not None, how.jobs > 1
@@ -93,17 +93,19 @@ def build_log(segments: SegmentSet, builder: Builder, kernels: Kernels, how: Rea
             if segment.base in missing:
                 hole = missing[segment.base]
                 span = Span(hole.start, hole.end - hole.start, "missing", segment.file.shown)
-                _lose(heard, builder, heard.gaps, span)
-        _hear(heard, builder, segment, event)
+                _lose(anomalies, builder, anomalies.gaps, span)
+        _record(anomalies, builder, segment, event)
     builder.close()
-    return heard
+    return anomalies
 
 
-def _hear(heard: Heard, builder: Builder, segment: Segment, event: Run | Event | Expired) -> None:
+def _record(
+    anomalies: LogAnomalies, builder: Builder, segment: Segment, event: Run | Event | Expired
+) -> None:
     if isinstance(event, Run):
         builder.take(event)
         if event.bad_bodies:
-            _hear_bodies(heard, segment, event.records)
+            _record_bodies(anomalies, segment, event.records)
         return
     if isinstance(event, Expired):
         event = Unreadable(0, segment.size, "it was deleted")
@@ -114,22 +116,22 @@ def _hear(heard: Heard, builder: Builder, segment: Segment, event: Run | Event |
     span = Span(offset, event.length, reason, segment.file.shown, event.position)
     if isinstance(event, Tail):
         if event.content is not TailContent.ZERO:
-            heard.tails.append(replace(span, reason=event.content.value))
+            anomalies.tails.append(replace(span, reason=event.content.value))
     else:
-        _lose(heard, builder, heard.gaps if isinstance(event, Gap) else heard.unreadable, span)
+        _lose(anomalies, builder, anomalies.gaps if isinstance(event, Gap) else anomalies.unreadable, span)
 
 
-def _lose(heard: Heard, builder: Builder, spans: list[Span], span: Span) -> None:
+def _lose(anomalies: LogAnomalies, builder: Builder, spans: list[Span], span: Span) -> None:
     builder.damage(span.length)
-    heard.lost_bytes += span.length
-    if len(spans) < _TOLD:
+    anomalies.lost_bytes += span.length
+    if len(spans) < _LISTED:
         spans.append(span)
 
 
-def _hear_bodies(heard: Heard, segment: Segment, run: Records) -> None:
+def _record_bodies(anomalies: LogAnomalies, segment: Segment, run: Records) -> None:
     bad = np.flatnonzero(run.rows[:, Field.CRC_STATE] == CrcState.BAD)
-    heard.bad_body_count += len(bad)
-    for row in run.rows[bad[: max(_TOLD - len(heard.bad_bodies), 0)]]:
+    anomalies.bad_body_count += len(bad)
+    for row in run.rows[bad[: max(_LISTED - len(anomalies.bad_bodies), 0)]]:
         offset, size = segment.base + int(row[Field.POSITION]), int(row[Field.STORE_SIZE])
         span = Span(offset, size, "crc", segment.file.shown, int(row[Field.POSITION]))
-        heard.bad_bodies.append(span)
+        anomalies.bad_bodies.append(span)

@@ -1,4 +1,4 @@
-"""Queues that are built from the log alone, and what is told of them afterwards."""
+"""Queues that are built from the log alone, and what is reported of them afterwards."""
 
 from __future__ import annotations
 

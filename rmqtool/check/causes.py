@@ -1,4 +1,4 @@
-"""What merely points into damage is told from the damage: findings get their `caused_by` as they pass.
+"""What merely points into damage is reported from the damage: findings get their `caused_by` as they pass.
 
 Damage of the log is known by physical offset, damage of any file by position. A unit, item or record that is
 wrong at such a place is wrong because of it.
@@ -44,7 +44,7 @@ _HELD = 10_000
 
 
 class Causes:
-    """Every finding of a run passes through `told`."""
+    """Every finding of a run passes through `reported`."""
 
     def __init__(self) -> None:
         self._log = RangesByCode()

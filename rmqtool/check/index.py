@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formats.index import FIRST_ITEM
-from rmqtool.check.caps import Caps
+from rmqtool.check.finding_limits import FindingLimit
 from rmqtool.check.findings import Severity, finding
 from rmqtool.check.index_file import FileCheck
 from rmqtool.check.index_keys import Unindexed
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from rmqtool.check.findings import Finding
     from rmqtool.check.index_keys import Keys
-    from rmqtool.check.index_match import Loose
+    from rmqtool.check.index_match import OrphanItems
     from rmqtool.check.index_reading import IndexFile
     from rmqtool.check.ranges import Ranges
     from rmqtool.scan.kernel_types import Kernels
@@ -81,7 +81,7 @@ class IndexCheck:
         readable = [one for one in self._files if one.path not in self._unreadable]
         self._stream = ItemStream(readable, self._mode)
         self._matcher = Matcher(self._stream, self._hashes.agree)
-        self._caps = Caps("IDX-MORE")
+        self._limits = FindingLimit("IDX-MORE")
         self._reported: set[tuple[str | None, int | None]] = set()
         self._wrong_hashes: set[tuple[str | None, int | None]] = set()
 
@@ -119,7 +119,7 @@ class IndexCheck:
             self._matcher.lacking(keys)
             return
         for one in self._matcher.run(keys):
-            if not self._caps.passes(one):
+            if not self._limits.passes(one):
                 continue
             self._reported.add((one.path, one.position))
             if one.code == "IDX-HASH":
@@ -139,8 +139,8 @@ class IndexCheck:
                 yield from (self._with_cause(index, one) for one in slots if not self._explained(index, one))
         yield from self._lost()
         if log is not None:
-            for loose in self._matcher.loose:
-                yield from self._loose(loose, log, damaged)
+            for orphans in self._matcher.orphans:
+                yield from self._orphans(orphans, log, damaged)
             yield from self._missing()
         for index in self._files:
             for number, one in sorted(index.damaged_items.items()):
@@ -149,7 +149,7 @@ class IndexCheck:
                     yield self._with_cause(index, one)
         for path, count in sorted(self._matcher.more_loose.items()):
             yield finding("IDX-MORE", path=path, part="IDX-DANGLING", found=count)
-        yield from self._caps.closing()
+        yield from self._limits.closing()
 
     def _lost(self) -> Iterator[Finding]:
         """Ranges that could not be read; everything around them has been checked."""
@@ -174,9 +174,9 @@ class IndexCheck:
         """The same finding; a slot or chain that leads over an item without a record comes from that."""
         if one.code not in ("IDX-CHAIN", "IDX-SLOT"):
             return one
-        own = [each for each in self._matcher.loose if each.index is index]
-        loose = [range(each.first, each.first + each.count) for each in own]
-        led = any(one.expected in each or one.found in each for each in loose)
+        own = [each for each in self._matcher.orphans if each.index is index]
+        orphans = [range(each.first, each.first + each.count) for each in own]
+        led = any(one.expected in each or one.found in each for each in orphans)
         return replace(one, caused_by="IDX-DANGLING") if led else one
 
     def stats(self) -> list[dict[str, Any]]:
@@ -210,26 +210,26 @@ class IndexCheck:
                 found=last.header.end_physical_offset,
             )
 
-    def _loose(self, loose: Loose, log: LogRange, damaged: Ranges) -> Iterator[Finding]:
+    def _orphans(self, orphans: OrphanItems, log: LogRange, damaged: Ranges) -> Iterator[Finding]:
         """Items without a record, neighbours of the same kind in one finding."""
-        index = loose.index
+        index = orphans.index
         with open_patched(index, self._mode) as source:
-            end = loose.first + loose.count
-            for first in range(loose.first, end, CHUNK):
+            end = orphans.first + orphans.count
+            for first in range(orphans.first, end, CHUNK):
                 items = items_from(source, index, first, min(CHUNK, end - first))
                 offsets = items["physical_offset"].astype(np.int64)
-                yield from self._classified(loose, first, offsets, log, damaged)
+                yield from self._classified(orphans, first, offsets, log, damaged)
 
     def _classified(
         self,
-        loose: Loose,
+        orphans: OrphanItems,
         first: int,
         offsets: Any,
         log: LogRange,
         damaged: Ranges,
     ) -> Iterator[Finding]:
         kinds = damaged.find(offsets)
-        if not loose.astray:
+        if not orphans.out_of_order:
             kinds[(offsets < log.start) & (kinds < 0)] = -2
             kinds[(offsets >= log.end) & (kinds < 0)] = -3
         for span in np.split(np.arange(len(offsets)), np.flatnonzero(np.diff(kinds)) + 1):
@@ -241,15 +241,15 @@ class IndexCheck:
                 "part": "physical_offset",
             }
             for k in range(number, number + len(span)):
-                loose.index.damaged_items.pop(k, None)
+                orphans.index.damaged_items.pop(k, None)
             if kind >= 0:
                 facts |= {"caused_by": damaged[kind].code, "severity": Severity.WARNING}
-                yield loose.index.item("IDX-DANGLING", number, **facts)
+                yield orphans.index.item("IDX-DANGLING", number, **facts)
             elif kind == -3:
                 mild = Severity.NOTE if self._unclean else None
-                yield loose.index.item("IDX-BEYOND-LOG", number, severity=mild, **facts)
+                yield orphans.index.item("IDX-BEYOND-LOG", number, severity=mild, **facts)
             elif kind == -1:
-                yield loose.index.item("IDX-DANGLING", number, **facts)
+                yield orphans.index.item("IDX-DANGLING", number, **facts)
 
     def _missing(self) -> Iterator[Finding]:
         config = self._store.config

@@ -8,7 +8,7 @@ import numpy as np
 
 from formats.index import FIRST_ITEM, Item, Slot, slot_position
 from formats.primitives import dtype_of
-from rmqtool.check.caps import MOST
+from rmqtool.check.finding_limits import MOST
 from rmqtool.check.findings import Finding, Severity, finding
 from rmqtool.check.index_reading import (
     IndexFile,
@@ -143,7 +143,7 @@ class FileCheck:
             return
         with open_patched(self._index, self._mode) as source:
             found = self._chains(source)
-            if source.spoiled():  # from now on the source copies
+            if source.had_fault():  # from now on the source copies
                 found = self._chains(source)
         yield from found
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from rmqtool.check.index_leftover import Leftover
 from rmqtool.check.index_times import header_times, item_times
+from rmqtool.check.unmatched_items import UnmatchedItems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 _KEPT = 10_000
 MOST_RANGES = 100_000
-"""ranges of loose items, and of records without items, that are told one by one"""
+"""ranges of loose items, and of records without items, that are reported one by one"""
 
 
 @dataclass(slots=True)
-class Loose:
+class OrphanItems:
     """Neighbouring items of one file that belong to no record."""
 
     index: IndexFile
     first: int
     count: int
-    astray: bool
+    out_of_order: bool
 
 
 @dataclass(slots=True)
@@ -51,12 +51,12 @@ class Missing:
 
 
 class Matcher:
-    """Feed `run` with all runs; then `loose`, `missing` and `still_missing` tell what was left over."""
+    """Feed `run` with all runs; then `orphans`, `missing` and `still_missing` tell what was left over."""
 
     def __init__(self, stream: ItemStream, agree: Callable[..., int]) -> None:
         self._stream = stream
         self._agree = agree
-        self.loose: list[Loose] = []
+        self.orphans: list[OrphanItems] = []
         self.missing: list[Missing] = []
         self.more_missing = 0
         self.more_loose: Counter[str] = Counter()
@@ -92,7 +92,7 @@ class Matcher:
     def rest(self) -> None:
         """Items behind the last record."""
         for piece in self._stream.take():
-            self._keep_loose([piece], np.ones(len(piece), bool))
+            self._keep_orphans([piece], np.ones(len(piece), bool))
 
     def _none(self, keys: Keys) -> None:
         if len(keys.owners):
@@ -120,17 +120,17 @@ class Matcher:
     def _slowly(
         self, keys: Keys, pieces: Sequence[Items], hashes: Int32s, offsets: Ints
     ) -> Iterator[Finding]:
-        astray = _joined([one.astray for one in pieces])
+        out_of_order = _joined([one.out_of_order for one in pieces])
         at = np.searchsorted(keys.offsets, offsets)
         at[at == len(keys.offsets)] = 0
-        on = (keys.offsets[at] == offsets) & ~astray
+        on = (keys.offsets[at] == offsets) & ~out_of_order
         wanted = np.bincount(keys.owners, minlength=len(keys.offsets))
         given = np.bincount(at[on], minlength=len(keys.offsets))
         alike = wanted == given
         item_places, key_places = np.flatnonzero(on & alike[at]), np.flatnonzero(alike[keys.owners])
         same = hashes[item_places] == keys.hashes[key_places]
         self.matched += int(np.count_nonzero(same))
-        loose = Leftover(pieces, hashes, ~on)
+        orphans = UnmatchedItems(pieces, hashes, ~on)
         begun_late: set[int] = set()
         lacking = set(np.flatnonzero((given == 0) & (wanted > 0)).tolist())
         odd = set(np.flatnonzero(~alike & (given > 0)).tolist()) | set(at[item_places[~same]].tolist())
@@ -139,33 +139,33 @@ class Matcher:
         for record in sorted(odd):
             low, high = np.searchsorted(sorted_at, (record, record + 1)).tolist()
             own_keys = keys.of(record)
-            lost = yield from self._record(keys, record, loose, places[low:high], own_keys)
+            lost = yield from self._record(keys, record, orphans, places[low:high], own_keys)
             if lost:
                 lacking.add(record)
             if hashes[places[low:high]].tolist() == own_keys[low - high :]:
                 begun_late.add(record)
-        if loose:
+        if orphans:
             for record in sorted(lacking) if len(lacking) < _KEPT else ():
                 offset = int(keys.offsets[record])
-                if given[record] == 0 and (yield from loose.claim(keys.of(record), offset)):
+                if given[record] == 0 and (yield from orphans.claim(keys.of(record), offset)):
                     lacking.discard(record)
         yield from item_times(pieces, at, keys, on)
         self._ranges(keys, given, np.array(sorted(lacking), np.int64), begun_late)
-        self._give_back(pieces, loose.places)
-        self._keep_loose(pieces, loose.places)
+        self._give_back(pieces, orphans.places)
+        self._keep_orphans(pieces, orphans.places)
 
     def _give_back(self, pieces: Sequence[Items], places: Bools) -> None:
         """Items astray at the end, which no record claimed, may be those of the first of the next run."""
         last = pieces[-1]
         own = places[len(places) - len(last) :]
-        kept = np.flatnonzero(~(own & last.astray))
+        kept = np.flatnonzero(~(own & last.out_of_order))
         start = int(kept[-1]) + 1 if len(kept) else 0
         if start < len(last):
             own[start:] = False
             self._stream.give_back(last.part(start, len(last)))
 
     def _record(
-        self, keys: Keys, record: int, loose: Leftover, own_items: Ints, own_keys: list[int]
+        self, keys: Keys, record: int, orphans: UnmatchedItems, own_items: Ints, own_keys: list[int]
     ) -> Generator[Finding, None, bool]:
         """Items of one record that are not just its keys in order; answers whether keys are missing."""
         offset = int(keys.offsets[record])
@@ -173,7 +173,7 @@ class Matcher:
         strangers: list[int] = []
         doubled: list[int] = []
         for place in own_items.tolist():
-            value = int(loose.hashes[place])
+            value = int(orphans.hashes[place])
             if value in left:
                 left.remove(value)
             elif value in own_keys:
@@ -181,7 +181,7 @@ class Matcher:
             else:
                 strangers.append(place)
         for place in strangers:
-            piece, number = loose.item(place)
+            piece, number = orphans.item(place)
             expected = left.pop(0) if left else None
             yield piece.index.item(
                 "IDX-HASH",
@@ -189,12 +189,12 @@ class Matcher:
                 physical_offset=offset,
                 part="key_hash",
                 expected=expected,
-                found=int(loose.hashes[place]),
+                found=int(orphans.hashes[place]),
             )
         if doubled:
-            piece, number = loose.item(doubled[0])
+            piece, number = orphans.item(doubled[0])
             yield piece.index.item("IDX-DOUBLE", number, physical_offset=offset, found=len(doubled))
-        if left and loose and (yield from loose.claim(left, offset)):
+        if left and orphans and (yield from orphans.claim(left, offset)):
             return False
         return bool(left)
 
@@ -219,26 +219,26 @@ class Matcher:
             if group[start] < len(present):
                 self._close()
 
-    def _keep_loose(self, pieces: Sequence[Items], places: Bools) -> None:
+    def _keep_orphans(self, pieces: Sequence[Items], places: Bools) -> None:
         begin = 0
         for piece in pieces:
             chosen = np.flatnonzero(places[begin : begin + len(piece)])
             begin += len(piece)
             if not len(chosen):
                 continue
-            breaks = (np.diff(chosen) != 1) | (np.diff(piece.astray[chosen].astype(np.int8)) != 0)
+            breaks = (np.diff(chosen) != 1) | (np.diff(piece.out_of_order[chosen].astype(np.int8)) != 0)
             for span in np.split(chosen, np.flatnonzero(breaks) + 1):
                 self._keep(piece, int(span[0]), len(span))
 
     def _keep(self, piece: Items, k: int, count: int) -> None:
-        first, astray = piece.first + k, bool(piece.astray[k])
-        last = self.loose[-1] if self.loose else None
-        joins = last is not None and last.index is piece.index and last.astray == astray
+        first, out_of_order = piece.first + k, bool(piece.out_of_order[k])
+        last = self.orphans[-1] if self.orphans else None
+        joins = last is not None and last.index is piece.index and last.out_of_order == out_of_order
         if last is not None and joins and last.first + last.count == first:
             last.count += count
             return
-        if len(self.loose) < MOST_RANGES:
-            self.loose.append(Loose(piece.index, first, count, astray))
+        if len(self.orphans) < MOST_RANGES:
+            self.orphans.append(OrphanItems(piece.index, first, count, out_of_order))
         else:
             self.more_loose[piece.index.path] += 1
 

@@ -42,7 +42,7 @@ class Items:
     hashes: Int32s
     offsets: Ints
     time_diffs: Int32s
-    astray: Bools
+    out_of_order: Bools
     order: Ints
     """ascending: the offset, or that of the item before one that is astray"""
     raw: npt.NDArray[Any]
@@ -59,7 +59,7 @@ class Items:
             self.hashes[chosen],
             self.offsets[chosen],
             self.time_diffs[chosen],
-            self.astray[chosen],
+            self.out_of_order[chosen],
             self.order[chosen],
             self.raw[chosen],
         )
@@ -171,14 +171,14 @@ class ItemStream:
 
 def _columns(index: IndexFile, first: int, items: npt.NDArray[Any], floor: int) -> Items:
     offsets = items["physical_offset"].astype(np.int64)
-    astray, order = ascending(offsets, floor)
+    out_of_order, order = ascending(offsets, floor)
     return Items(
         index,
         first,
         items["key_hash"].astype(np.int32),
         offsets,
         items["time_diff"].astype(np.int32),
-        astray,
+        out_of_order,
         order,
         items,
     )
@@ -201,10 +201,10 @@ def ascending(offsets: Ints, floor: int = -1) -> tuple[Bools, Ints]:
         before[i] = places[at - 1] if at else -1
         tails[at : at + 1] = [value]
         places[at : at + 1] = [i]
-    astray = np.ones(len(offsets), bool)
+    out_of_order = np.ones(len(offsets), bool)
     i = places[-1] if places else -1
     while i >= 0:
-        astray[i] = False
+        out_of_order[i] = False
         i = int(before[i])
-    kept = np.where(astray, floor, offsets)
-    return astray, np.maximum.accumulate(kept)
+    kept = np.where(out_of_order, floor, offsets)
+    return out_of_order, np.maximum.accumulate(kept)

@@ -62,10 +62,10 @@ def blocked_topics(store: Store, topics: Collection[str]) -> Iterator[Finding]:
             yield finding("DIR-BLOCKED", path=path)
 
 
-def _strangers(store: Store, told: Collection[str]) -> Iterator[Finding]:
+def _strangers(store: Store, reported: Collection[str]) -> Iterator[Finding]:
     """Files of no known kind; those below a directory of no known kind are counted with it.
 
-    told: paths of which something else is said.
+    reported: paths of which something else is said.
     """
     inside: Counter[str] = Counter()
     for file in store.of_kind(FileKind.UNKNOWN):
@@ -75,7 +75,7 @@ def _strangers(store: Store, told: Collection[str]) -> Iterator[Finding]:
             inside["/".join(parts[: _foreign(parts)])] += 1
         elif role.numbered in _MAPPED or (role.numbered is FileKind.INDEX and not file.regular):
             yield finding("DIR-STRAY", path=file.shown, found=file.note)
-        elif file.path not in OWN_FILES and file.shown not in told:
+        elif file.path not in OWN_FILES and file.shown not in reported:
             yield finding("DIR-UNKNOWN", path=file.shown, found=file.note)
     for path, count in sorted(inside.items()):
         yield finding("DIR-UNKNOWN", path=escape_name(path), found=f"a directory with {count} files")

@@ -35,7 +35,7 @@ def border(store: Store, files: OpenFiles) -> int:
         for queue in queues_of(store, kind, files).values():
             try:
                 highest = max(highest, queue.last_offset())
-            except RmqtoolError:  # deleted meanwhile, or told when the queue is checked
+            except RmqtoolError:  # deleted meanwhile, or reported when the queue is checked
                 continue
     return highest
 

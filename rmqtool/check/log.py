@@ -71,7 +71,7 @@ class RecordCheck:
         self._wants_trailer = force_verify_prop_crc
 
     def records(self, run: Records) -> Iterator[Finding]:
-        """Records made with `Check.VERIFY`. `CL-NO-CRC32` is told of the first of a segment only."""
+        """Records made with `Check.VERIFY`. `CL-NO-CRC32` is reported of the first of a segment only."""
         segment, rows = self._segment, run.rows
         odd = (rows[:, Field.ISSUES] & ODD != 0) | (rows[:, Field.CRC_STATE] == CrcState.BAD)
         run = Records(rows[odd], run.window, run.origin)

@@ -77,15 +77,15 @@ def _look(
     started = np.flatnonzero(states == OK)
     late = np.flatnonzero(states == PRE_BLANK)
     behind = late if highest >= 0 else late[late > (started[0] if started.size else len(units))]
-    astray = np.zeros(len(started), bool)
+    out_of_order = np.zeros(len(started), bool)
     if len(started):
         own = offsets[started]
-        astray = _out_of_order(own, highest)
-        highest = max([highest, *own[~astray][-1:].tolist()])
+        out_of_order = _out_of_order(own, highest)
+        highest = max([highest, *own[~out_of_order][-1:].tolist()])
     runs["HOLE"] += _runs(holes, first, offsets)
     runs["INVALID"] += _runs(np.flatnonzero(states == INVALID), first, offsets)
     runs["PRE-BLANK"] += _runs(behind, first, offsets)
-    runs["ORDER"] += _runs(started[astray], first, offsets)
+    runs["ORDER"] += _runs(started[out_of_order], first, offsets)
     return highest
 
 
@@ -102,11 +102,11 @@ def _readable(queue: QueueUnits, number: int, low: int, high: int) -> list[_Run]
 def _out_of_order(offsets: Ints, highest: int) -> npt.NDArray[np.bool_]:
     """Units whose offset is not above all before them: as few as possible, of two equal ones the second."""
     # less by one for each unit: an order that stands still is none
-    astray, _ = ascending(offsets - np.arange(len(offsets)), highest + 1)
-    if astray.any():
-        first = np.flatnonzero(astray[:-1] & ~astray[1:] & (offsets[:-1] == offsets[1:]))
-        astray[first], astray[first + 1] = False, True
-    return astray
+    out_of_order, _ = ascending(offsets - np.arange(len(offsets)), highest + 1)
+    if out_of_order.any():
+        first = np.flatnonzero(out_of_order[:-1] & ~out_of_order[1:] & (offsets[:-1] == offsets[1:]))
+        out_of_order[first], out_of_order[first + 1] = False, True
+    return out_of_order
 
 
 def unreadable_units(queue: QueueUnits) -> Iterator[Finding]:

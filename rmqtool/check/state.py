@@ -55,7 +55,7 @@ def check_state(
     """Findings about everything that is neither log nor derived from it.
 
     queues: ends of every plain and batch queue; without them (None) offsets are not compared. log_end:
-    without it (None) checkpoint times are not compared. times: of the messages of a queue, told with
+    without it (None) checkpoint times are not compared. times: of the messages of a queue, called with
     messages that nobody can reach.
     """
     unclean = is_unclean(store)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 MOST_RUNS = 4096
-"""runs of one queue that are told one by one; records beyond are counted"""
+"""runs of one queue that are reported one by one; records beyond are counted"""
 
 
 @dataclass(slots=True)

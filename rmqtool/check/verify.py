@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from formats.checkpoint import parse_checkpoint
 from rmqtool.check.account import Account, Accounting
-from rmqtool.check.caps import capped
 from rmqtool.check.causes import Causes
 from rmqtool.check.covered import Covered
 from rmqtool.check.cross import CrossCheck
-from rmqtool.check.doubtful import RecordsAt, UnitCheck, queue_times
+from rmqtool.check.finding_limits import limited
 from rmqtool.check.findings import Tally, finding
-from rmqtool.check.ghosts import Circumstances, ghosts, misplaced
 from rmqtool.check.index import IndexCheck
 from rmqtool.check.index import LogRange as IndexedLog
 from rmqtool.check.layout import blocked_topics, check_layout
@@ -31,6 +29,8 @@ from rmqtool.check.state import LogEnd, check_state, is_unclean
 from rmqtool.check.times import TimeCheck
 from rmqtool.check.topics import QueueEnds
 from rmqtool.check.unchecked import unchecked_names
+from rmqtool.check.undispatched import Circumstances, misplaced, undispatched
+from rmqtool.check.unmatched_units import RecordsAt, UnitCheck, queue_times
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import End, Event, Gap, Tail, Unreadable
@@ -86,8 +86,8 @@ class Verification:
 
     def findings(self) -> Iterator[Finding]:
         """All findings, those about the log in physical order."""
-        told = self.causes.with_causes(self._to_the_end())
-        return self.tally.counted(capped(self.covered.watched(told)))
+        reported = self.causes.with_causes(self._to_the_end())
+        return self.tally.counted(limited(self.covered.watched(reported)))
 
     def _to_the_end(self) -> Iterator[Finding]:
         if self.level is Level.QUICK:
@@ -257,13 +257,13 @@ class Verification:
             yield finding("X-ROCKSDB", path="consumequeue")
         elif len(store.segments):
             yield from misplaced(cross, records)
-            yield from ghosts(cross, Circumstances(is_unclean(store), frozenset(store.topics)))
+            yield from undispatched(cross, Circumstances(is_unclean(store), frozenset(store.topics)))
             yield from blocked_topics(store, {topic for topic, _ in cross.unplaced})
 
     def summary(self) -> dict[str, Any]:
         """What was found and covered."""
         covered = self.covered
-        told: dict[str, Any] = {
+        reported: dict[str, Any] = {
             "level": self.level.value,
             "findings": sum(self.tally.by_severity.values()),
             "by_severity": self.tally.by_severity,
@@ -275,10 +275,10 @@ class Verification:
             "index_files": [] if self.index_check is None else self.index_check.stats(),
         }
         if self.compared_until is not None:
-            told["live"] = {"compared_until": self.compared_until}
+            reported["live"] = {"compared_until": self.compared_until}
         if unseen := [*NOT_LOOKED_AT[self.level], *unchecked_names(self.store)]:
-            told["not_looked_at"] = unseen
-        return told | covered.as_row()
+            reported["not_looked_at"] = unseen
+        return reported | covered.as_row()
 
     def left(self, reason: Incomplete) -> list[Row]:
         """What is not covered if the run ends now, besides what the summary has."""

@@ -23,7 +23,7 @@ what does the work is imported inside the function. `commands.COMMANDS` lists it
             rows.finish({"messages": 413, "complete": True})     # schema is added
         return ExitCode.OK
 
-`context.talk.note/warn` speak on stderr, `context.progress(label, total)` shows a bar, `context.page()`
+`context.console.note/warn` speak on stderr, `context.progress(label, total)` shows a bar, `context.page()`
 takes headings, facts and small tables, `context.document(schema, content)` one JSON object, `context.out` raw
 bytes. A command catches nothing: errors go up to `main.run`, the one boundary, which makes them one line and
 an exit code. A closed pipe and an interrupt are settled there and in `Rows` too.

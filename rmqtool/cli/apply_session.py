@@ -57,15 +57,15 @@ def carry_out(context: Context, order: Order, options: ChangeOptions) -> ExitCod
     target = (options.output or options.backup) if options.apply else None
     with work_place(target, store.root) as work:
         for path in work.removed:
-            context.talk.note(f"{escape_name(path)} was left by a command that was killed: removed")
+            context.console.note(f"{escape_name(path)} was left by a command that was killed: removed")
         if options.in_place and options.apply:
             with hold(store.root) as held:
                 work.adopt_lock(held)
-                told = bring_back(
+                reported = bring_back(
                     store.root, str(options.backup), held, Disk(), follow_links=options.follow_links
                 )
-                if told is not None:
-                    context.talk.note(told)
+                if reported is not None:
+                    context.console.note(reported)
                     store = order.open()
                 check_backup(store, str(options.backup))
                 return _run(context, order, options, store, work.directory, held)
@@ -129,9 +129,11 @@ def _believed(context: Context, planned: Planned, options: ChangeOptions) -> boo
     count = len(checked.problems) + checked.more
     problems = f"the check of the result found {count} {'problem' if count == 1 else 'problems'}"
     if options.apply_unproven:
-        context.talk.warn(f"{problems}: carried out all the same (--apply-unproven)")
+        context.console.warn(f"{problems}: carried out all the same (--apply-unproven)")
         return True
-    context.talk.warn(f"{problems}: nothing was changed (--apply-unproven carries the plan out all the same)")
+    context.console.warn(
+        f"{problems}: nothing was changed (--apply-unproven carries the plan out all the same)"
+    )
     return False
 
 
@@ -166,11 +168,11 @@ def _to_copy(
         return Outcome(applied=True, needed=written_bytes(planned.edits), output=os.path.abspath(output))
     copy = prepare_copy(store, planned, output, follow_links=options.follow_links)
     shared = " beside blocks shared with the store" if copy.shares else ""
-    context.talk.note(f"the copy in {output} takes {human_bytes(copy.needed)}{shared}")
+    context.console.note(f"the copy in {output} takes {human_bytes(copy.needed)}{shared}")
     for path in copy.tree.skipped:
-        context.talk.warn(f"{path} is no file and not copied")
+        context.console.warn(f"{path} is no file and not copied")
     for path in _left_out(copy):
-        context.talk.warn(f"{path} leads out of the store by a link and is not copied (--follow-links)")
+        context.console.warn(f"{path} leads out of the store by a link and is not copied (--follow-links)")
     _warn_of_owners(context, store)
     quarantine = quarantine_of(output) if order.keeps_evidence else None
     with context.progress("copying", copy.tree.data_bytes) as progress:
@@ -193,7 +195,7 @@ def _left_out(copy: CopyPlan) -> tuple[str, ...]:
 def _warn_of_owners(context: Context, store: Store) -> None:
     user = os.geteuid()
     if user != 0 and os.stat(store.root).st_uid != user:
-        context.talk.warn("the files get this user for their owner: only root can keep that of the store")
+        context.console.warn("the files get this user for their owner: only root can keep that of the store")
 
 
 def _warn_of_names(context: Context, store: Store, planned: Planned) -> None:
@@ -202,7 +204,7 @@ def _warn_of_names(context: Context, store: Store, planned: Planned) -> None:
     found = [one for one in store.files if one.shown in written and os.stat(one.location).st_nlink > 1]
     for one in found[:1]:
         more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-        context.talk.warn(f"{one.shown}{more}: has further names (hard links), which change with it")
+        context.console.warn(f"{one.shown}{more}: has further names (hard links), which change with it")
 
 
 def _in_place(
@@ -214,7 +216,7 @@ def _in_place(
     needs = backup_needs(store, planned, backup)
     _warn_of_owners(context, store)
     _warn_of_names(context, store, planned)
-    context.talk.note(f"the journal in {backup} takes {human_bytes(needs.total)}")
+    context.console.note(f"the journal in {backup} takes {human_bytes(needs.total)}")
     with context.progress("writing", sum(one.change.length or 0 for one in planned.edits)) as progress:
         try:
             apply_in_place(
@@ -226,6 +228,6 @@ def _in_place(
                 advance=progress.advance,
             )
         except KeyboardInterrupt:
-            context.talk.warn(f"interrupted: {how_it_stands(store, backup)}")
+            context.console.warn(f"interrupted: {how_it_stands(store, backup)}")
             raise
     return Outcome(applied=True, needed=needs.total, journal=backup)

@@ -129,8 +129,8 @@ class Order:
     the store's bytes, plain JSON values; `given` names those that the command line asks for. plan: makes
     the plan from store, parameters and an empty work directory for what is large; what it leaves there may
     be taken by applying (`FromFile.movable`). alone: --output gets what the plan puts and no copy of the
-    store, so that STORE may be a commitlog directory. told: further keys of the summary, asked for once it
-    was planned. keeps_evidence: with --output, what the copy lacks goes to
+    store, so that STORE may be a commitlog directory. reported: further keys of the summary, asked for once
+    it was planned. keeps_evidence: with --output, what the copy lacks goes to
     `DIR.quarantine`. shown: parameters that summaries repeat. check: looks at the result of a plan that
     changes something, before it is printed or carried out.
     """
@@ -142,7 +142,7 @@ class Order:
     plan: Callable[[Store, dict[str, Any], str], Planned]
     keeps_evidence: bool = False
     alone: bool = False
-    told: Callable[[], Mapping[str, Any]] | None = None
+    reported: Callable[[], Mapping[str, Any]] | None = None
     check: Callable[[Store, Planned], Checked] | None = None
 
     def chosen(self, saved: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,8 +6,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from rmqtool.errors import UsageError
+from rmqtool.output.console import Console
 from rmqtool.output.stream import ByteOut
-from rmqtool.output.talk import Talk
 from rmqtool.output.text import color_enabled, is_terminal, safe
 from rmqtool.output.times import zone_of
 from rmqtool.secrets import hide
@@ -55,7 +55,7 @@ class Context:
         self._spreadsheet = options.spreadsheet
         self.color = color_enabled(options.color, sys.stdout)
         self.zone = zone_of(options.tz)
-        self.talk = Talk(quiet=options.quiet, before_write=self._clear)
+        self.console = Console(quiet=options.quiet, before_write=self._clear)
         self.out = ByteOut(before_write=self._clear if is_terminal(sys.stdout) else None)
         """standard output as bytes, for `raw` and `hex`"""
         self._error_color = color_enabled(options.color, sys.stderr)
@@ -84,12 +84,12 @@ class Context:
         if self.format == "table":
             from rmqtool.output.tablerows import TableRows
 
-            return TableRows(self.out, schema, columns, self.look, self.talk.closing, banner)
+            return TableRows(self.out, schema, columns, self.look, self.console.closing, banner)
         if self.format == "csv":
             from rmqtool.output.csvrows import CsvRows
 
             keys = csv_columns or [column.key for column in columns]
-            return CsvRows(self.out, schema, keys, self.talk.closing, spreadsheet=self._spreadsheet)
+            return CsvRows(self.out, schema, keys, self.console.closing, spreadsheet=self._spreadsheet)
         from rmqtool.output.jsonrows import JsonRows, NdjsonRows
 
         form = {"ndjson": NdjsonRows, "json": JsonRows}[self.format]
@@ -114,7 +114,7 @@ class Context:
         """A bar over `total` bytes, or over files without it; use it as a context manager."""
         from rmqtool.output.progress import Progress
 
-        self._bar = Progress(label, total, enabled=not self.talk.quiet, color=self._error_color)
+        self._bar = Progress(label, total, enabled=not self.console.quiet, color=self._error_color)
         return self._bar
 
     def _clear(self) -> None:

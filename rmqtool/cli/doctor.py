@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rmqtool.broker.start import StartPlan
-    from rmqtool.recovery.advice import Asked
+    from rmqtool.recovery.advice import Invocation
     from rmqtool.recovery.diagnosis import Diagnosis
     from rmqtool.recovery.scenarios import Scenario
     from rmqtool.store.layout import Store
@@ -82,7 +82,7 @@ def command(
     something is damaged already, 3 when that is not certain.
 
     The files that a start reads are read whole. Whether queue offsets would be reused, and what is damaged
-    already, is told by older segments too: up to 2 GiB of them are read, all with --full.
+    already, is found in older segments too: up to 2 GiB of them are read, all with --full.
     """
     from rmqtool.recovery.diagnosis import Diagnosis
     from rmqtool.store.required import require_root
@@ -110,7 +110,7 @@ def _run(context: Context, diagnosis: Diagnosis, scenarios: Sequence[Scenario], 
     def tell(release: str, plan: StartPlan) -> None:
         where = "no commit log" if plan.start_segment is None else f"segment {plan.start_segment}"
         most = human_bytes(plan.bytes_to_scan)
-        context.talk.note(f"{release}: {plan.mode} recovery from {where}, at most {most} to scan")
+        context.console.note(f"{release}: {plan.mode} recovery from {where}, at most {most} to scan")
 
     store = diagnosis.store
     with context.progress("reading", diagnosis.bytes_at_most(scenarios)) as progress:
@@ -128,23 +128,25 @@ def _seconds(text: str) -> float:
         return value
 
 
-def _asked(path: str | None, store: StoreOptions, version: VersionOptions, opened: Store) -> Asked:
+def _asked(path: str | None, store: StoreOptions, version: VersionOptions, opened: Store) -> Invocation:
     from rmqtool.cli.opened import stopped_journal
-    from rmqtool.recovery.advice import Asked
+    from rmqtool.recovery.advice import Invocation
 
     options = ["--store-config", store.store_config] if store.store_config else []
     options += [word for root in store.commitlog or () for word in ("--commitlog", root)]
-    return Asked(str(resolve_store(path, store)), tuple(options), version.as_version, stopped_journal(opened))
+    return Invocation(
+        str(resolve_store(path, store)), tuple(options), version.as_version, stopped_journal(opened)
+    )
 
 
-def _show(context: Context, diagnosis: Diagnosis, asked: Asked, *, interrupted: bool = False) -> None:
+def _show(context: Context, diagnosis: Diagnosis, asked: Invocation, *, interrupted: bool = False) -> None:
     from rmqtool.broker.disk import disk_outlook
     from rmqtool.output.start_document import diagnosis_document
     from rmqtool.recovery.advice import advise
 
     outcomes = diagnosis.outcomes
     if interrupted:
-        context.talk.note("interrupted: what was found so far is not the whole answer")
+        context.console.note("interrupted: what was found so far is not the whole answer")
     advice = advise(outcomes, diagnosis.verdict, asked) if outcomes else []
     disk = disk_outlook(diagnosis.store)
     if context.format == "json":
@@ -152,6 +154,6 @@ def _show(context: Context, diagnosis: Diagnosis, asked: Asked, *, interrupted: 
     elif outcomes and not interrupted:
         from rmqtool.output.start_page import StartPage
 
-        told = [(scenario.text, found, verdict) for scenario, found, verdict in diagnosis.scenarios]
+        reported = [(scenario.text, found, verdict) for scenario, found, verdict in diagnosis.scenarios]
         page = StartPage(context.page(), context.zone)
-        page.write(outcomes, diagnosis.verdict, disk, advice, told)
+        page.write(outcomes, diagnosis.verdict, disk, advice, reported)

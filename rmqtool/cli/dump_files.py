@@ -63,7 +63,7 @@ def dump_files(
     counts = FileCounts(not_covered=[*unlisted(store, context), *unopened(chosen, context)])
     files = [file for file in chosen if file.regular]
     listing = FileListing(files, choose, counts, slots=context.format in {"ndjson", "json"})
-    told = len(counts.not_covered)
+    reported = len(counts.not_covered)
     limit = RateLimit(read.bytes_per_second) if read.bytes_per_second else None
     shown = columns(kinds, context.zone)
     with (
@@ -80,9 +80,9 @@ def dump_files(
             progress.advance(file.size)
             if listing.full:
                 break
-        for one in counts.not_covered[told:]:
+        for one in counts.not_covered[reported:]:
             if "error" in one:
-                context.talk.warn(f"{one['path']}: {one['error']}")
+                context.console.warn(f"{one['path']}: {one['error']}")
         rows.finish(counts.summary())
     return counts.exit_code()
 

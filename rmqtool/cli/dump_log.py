@@ -156,9 +156,9 @@ class Dump:
             out.flush()
         except KeyboardInterrupt:
             left = self._listing.left(Incomplete.INTERRUPTED)
-            self._context.talk.closing(cut_short(self._counts.summary(), Incomplete.INTERRUPTED, left))
+            self._context.console.closing(cut_short(self._counts.summary(), Incomplete.INTERRUPTED, left))
             raise
-        self._context.talk.closing(self._counts.summary())
+        self._context.console.closing(self._counts.summary())
 
     def _hex(self, offset: int, record: bytes) -> bytes:
         from rmqtool.output.hexview import plain_hex_lines

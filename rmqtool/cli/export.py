@@ -103,8 +103,8 @@ def command(
         context.zone, resolve=opened.segments.physical_offset, subscription=subscription.build()
     )
     given = asdict(filters) | asdict(subscription) | asdict(bodies)
-    told = {"format": form, "partition": partition, "compression": compression}
-    options = given | told | {"int64_as_string": output.int64_as_string, "tz": output.tz}
+    reported = {"format": form, "partition": partition, "compression": compression}
+    options = given | reported | {"int64_as_string": output.int64_as_string, "tz": output.tz}
     if output.spreadsheet:
         options["spreadsheet"] = True
     state = target.begin(force=force, resume=resume, options=options)
@@ -127,18 +127,18 @@ def _tell(
 ) -> None:
     from rmqtool.output.export.run import SCHEMA
 
-    told: dict[str, Any] = {"path": str(target.path), "format": form}
+    reported: dict[str, Any] = {"path": str(target.path), "format": form}
     if run.resumed_from is not None:
-        told["resumed_from_offset"] = run.resumed_from
+        reported["resumed_from_offset"] = run.resumed_from
     if bodies.redacted:
-        told["redaction"] = sorted(bodies.redacted)
-    summary = told | run.summary(left)
+        reported["redaction"] = sorted(bodies.redacted)
+    summary = reported | run.summary(left)
     if context.format == "json":
         context.document(SCHEMA, summary)
     else:
-        context.talk.closing(summary)
+        context.console.closing(summary)
     if left is not None:
-        context.talk.note(f"what was written is {target.part}; the same command with --resume goes on")
+        context.console.note(f"what was written is {target.part}; the same command with --resume goes on")
 
 
 def _target(given: list[str] | None, output: OutputOptions, partition: str | None) -> tuple[str, Target]:

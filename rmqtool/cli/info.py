@@ -66,10 +66,12 @@ def command(path: StoreArgument = None, *, store: StoreOptions, output: OutputOp
         raise
     if found.unknown:
         count = len(found.unknown)
-        context.talk.note(f"{count} unknown {'file or directory' if count == 1 else 'files or directories'}")
+        context.console.note(
+            f"{count} unknown {'file or directory' if count == 1 else 'files or directories'}"
+        )
     for one in found.unreadable:
         if not noted(context, opened, one["path"]):
-            context.talk.warn(
+            context.console.warn(
                 one["error"] if one["path"] in one["error"] else f"{one['path']}: {one['error']}"
             )
     _show(context, found)
@@ -91,14 +93,14 @@ def _show(context: Context, found: Inventory) -> None:
 
 
 def _show_interrupted(context: Context, opened: Store) -> None:
-    """The closing summary alone: nothing was told yet."""
+    """The closing summary alone: nothing was reported yet."""
     from rmqtool.output.rows import cut_short
     from rmqtool.store.coverage import Incomplete, rest_of_files
 
     reason = Incomplete.INTERRUPTED
-    told = cut_short({}, reason, rest_of_files(opened.files, 0, reason))
+    reported = cut_short({}, reason, rest_of_files(opened.files, 0, reason))
     if context.format == "json":
-        context.document(SCHEMA, told)
+        context.document(SCHEMA, reported)
     else:
         with context.rows(SCHEMA, (), csv_columns=CSV_COLUMNS) as rows:
-            rows.finish(told)
+            rows.finish(reported)

@@ -22,8 +22,8 @@ Row = dict[str, Any]
 
 
 def noted(context: Context, store: Store, path: str) -> bool:
-    """Whether the user was told of `path` already, when the store was opened."""
-    return not context.talk.quiet and any(note.startswith(f"{path}: ") for note in store.notes)
+    """Whether the user was reported of `path` already, when the store was opened."""
+    return not context.console.quiet and any(note.startswith(f"{path}: ") for note in store.notes)
 
 
 def unlisted(store: Store, context: Context, *, commitlog: bool = False) -> list[Row]:
@@ -37,8 +37,8 @@ def unlisted(store: Store, context: Context, *, commitlog: bool = False) -> list
         path = escape_name(one.path)
         holds_segments = path.rsplit("/", 1)[-1] == "commitlog" or one.location in roots
         if one.error is not None and (holds_segments or not commitlog):
-            if context.talk.quiet:
-                context.talk.warn(f"{path}: {one.error}")
+            if context.console.quiet:
+                context.console.warn(f"{path}: {one.error}")
             found.append(unreadable(path, one.error))
     return found
 
@@ -46,7 +46,7 @@ def unlisted(store: Store, context: Context, *, commitlog: bool = False) -> list
 def warned(rows: list[Row], context: Context) -> list[Row]:
     """The same rows of `not_covered`, each of which is warned of."""
     for row in rows:
-        context.talk.warn(f"{row['path']}: {row['error']}")
+        context.console.warn(f"{row['path']}: {row['error']}")
     return rows
 
 
@@ -71,7 +71,7 @@ def unopened(files: Iterable[StoreFile], context: Context) -> list[Row]:
     for file in files:
         row = never_opened(file)
         if row is not None:
-            context.talk.warn(f"{row['path']}: {row['error']}")
+            context.console.warn(f"{row['path']}: {row['error']}")
             found.append(row)
     return found
 
@@ -83,7 +83,7 @@ def undecoded_beside_log(store: Store, context: Context) -> list[Row]:
     for file in strange:
         if file.regular:
             row = unreadable(file.shown, f"is no segment: {file.note}", 0, file.size)
-            context.talk.warn(f"{row['path']}: {row['error']}")
+            context.console.warn(f"{row['path']}: {row['error']}")
             found.append(row)
     return found
 

@@ -51,13 +51,13 @@ def open_store(
     if opened.of_kind(FileKind.REPLAY) and not replayable:
         raise UsageError(f"{opened.given} is a replayable file of an export, not a store; dump lists it")
     for note in opened.notes:
-        context.talk.note(note)
+        context.console.note(note)
     if not changing and _has_marker(opened):
         _warn_of_marker(context, opened)
     state = probe(opened.lock_path)
     if state.held and state.pid != os.getpid():
         holder = f"process {state.pid}" if state.pid else "a process"
-        context.talk.note(f"the store is live, {holder} holds it: its tail may move while it is read")
+        context.console.note(f"the store is live, {holder} holds it: its tail may move while it is read")
     return opened
 
 
@@ -88,16 +88,16 @@ def _warn_of_marker(context: Context, opened: Store) -> None:
     try:
         marker = find_marker(opened.root)
     except (StoreIOError, PlanRefusedError) as error:
-        context.talk.warn(str(error))
+        context.console.warn(str(error))
         return
     if marker is None:
         return
     if probe(opened.lock_path).held:
-        context.talk.warn(
+        context.console.warn(
             "rmqtool is changing this store now: what is read is neither the old nor the new one"
         )
     else:
-        context.talk.warn(in_the_middle(opened.root, marker))
+        context.console.warn(in_the_middle(opened.root, marker))
 
 
 def open_log(context: Context, path: str | None, options: StoreOptions) -> tuple[Store, list[dict[str, Any]]]:

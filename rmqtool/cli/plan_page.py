@@ -59,16 +59,16 @@ def show_plan(
         return
     with context.rows(schema, _COLUMNS, csv_columns=CSV_COLUMNS) as rows:
         rows.write_rows(change_row(one) for one in planned.plan.changes)
-        further = dict(order.told()) if order.told is not None else {}
+        further = dict(order.reported()) if order.reported is not None else {}
         rows.finish(_summary(planned, outcome) | further)
 
 
 def change_row(change: Change) -> dict[str, Any]:
     """One change as a row: its facts beside its own keys, times in ms."""
-    told = change.model_dump(mode="json", exclude_none=True, exclude={"facts", "mtime_ns"})
+    reported = change.model_dump(mode="json", exclude_none=True, exclude={"facts", "mtime_ns"})
     if change.mtime_ns is not None:
-        told["mtime_timestamp"] = change.mtime_ns // 1_000_000
-    return {"type": "change", **told, **change.facts}
+        reported["mtime_timestamp"] = change.mtime_ns // 1_000_000
+    return {"type": "change", **reported, **change.facts}
 
 
 def _cost(cost: Cost) -> dict[str, Any]:
@@ -187,9 +187,9 @@ def _lost(row: Mapping[str, Any]) -> str:
 
 def _tombstones(change: Change) -> list[str]:
     """Which messages are lost there: those that the change puts a tombstone for."""
-    told = [_lost(row) for row in change.facts.get("tombstones", ())[:_MANY]]
-    more = len(change.facts.get("tombstones", ())) - len(told)
-    return [*told, f"and {more} more (--format ndjson lists all)"] if more else told
+    reported = [_lost(row) for row in change.facts.get("tombstones", ())[:_MANY]]
+    more = len(change.facts.get("tombstones", ())) - len(reported)
+    return [*reported, f"and {more} more (--format ndjson lists all)"] if more else reported
 
 
 def _costs(context: Context, page: Any, planned: Planned) -> None:

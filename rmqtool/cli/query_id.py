@@ -68,9 +68,11 @@ def command(
     if not bodies.redacted & {"hosts", "keys", "properties"}:
         for answer in query.answers:
             for note in (*answer.notes, *_maker(answer.id_parts)):
-                context.talk.note(note)
+                context.console.note(note)
     if not out.messages and not is_id(given):
-        context.talk.note("an id has 32 or 56 hexadecimal digits; this was looked for as it is, in UNIQ_KEY")
+        context.console.note(
+            "an id has 32 or 56 hexadecimal digits; this was looked for as it is, in UNIQ_KEY"
+        )
     return answer_code(out.messages, query.not_covered())
 
 

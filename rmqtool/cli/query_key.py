@@ -123,7 +123,7 @@ def command(
             for batch, keys in query.batches(out.columns):
                 out.write(batch, {name: keys[name] for name in more})
             for note in query.notes():
-                context.talk.note(note)
+                context.console.note(note)
             out.finish(query.summary(out.messages, hide=bodies.redacted))
     _say(context, query)
     return answer_code(out.messages, query.not_covered())
@@ -170,13 +170,13 @@ def _say(context: Context, query: KeyQuery) -> None:
     from rmqtool.query.topics import known_topics
 
     for path, why in query.answer.setbacks.items():
-        context.talk.note(f"{path} was not used: {why}")
+        context.console.note(f"{path} was not used: {why}")
     topic = query.wanted.topic
     if topic is not None and not query.answer.matches and topic not in known_topics(query.store):
-        context.talk.note(f"no queue and no entry in topics.json names topic {topic}")
+        context.console.note(f"no queue and no entry in topics.json names topic {topic}")
     if topic is None and query.answer.topics:
         number = query.answer.topics
-        context.talk.note(
+        context.console.note(
             f"the index was asked for {number} topics; one without queue and without entry in topics.json "
             "is found with --source scan"
         )

@@ -133,5 +133,5 @@ def command(
         out.finish(summary := query.summary())
     say_queues(context, opened, topic, view)
     for one in summary["verdicts"]:
-        context.talk.note(one["message"])
+        context.console.note(one["message"])
     return answer_code(query.listed, query.not_covered())

@@ -93,5 +93,5 @@ def command(
         out.finish({"topic": topic, "queue_id": number, **query.summary()})
     say_queues(context, opened, topic, view)
     for note in query.notes():
-        context.talk.note(note)
+        context.console.note(note)
     return answer_code(out.messages, query.not_covered())

@@ -68,6 +68,6 @@ def say_queues(context: Context, store: Store, topic: str, view: QueueView) -> N
 
     numbers = queue_numbers(store, topic)
     if numbers:
-        context.talk.note(f"topic {topic} has queues {', '.join(map(str, numbers))}")
+        context.console.note(f"topic {topic} has queues {', '.join(map(str, numbers))}")
     else:
-        context.talk.note(f"there is no queue of topic {topic} in this store")
+        context.console.note(f"there is no queue of topic {topic} in this store")

@@ -1,4 +1,4 @@
-"""`rmqtool rebuild`: consume queues and index anew from the commit log."""
+"""`rmqtool rebuild`: consume queues and index rebuilt from the commit log."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def command(
             how = read.of_log(opened, progress.advance)
             found.append(rebuild(opened, RebuildOptions.of(parameters), work, how, context.zone.info))
         for line in warnings_of(found[-1]):
-            context.talk.warn(line)
+            context.console.warn(line)
         return found[-1].planned
 
     open_it = partial(open_store, context, path, store, changing=True)
@@ -98,7 +98,7 @@ def command(
         given=[name for name in usual if parameters[name] != usual[name] or typed.get(name) is not None],
         plan=plan,
         alone=True,
-        told=lambda: summary_of(found[-1]),
+        reported=lambda: summary_of(found[-1]),
         check=lambda opened, planned: check_with(check_rebuild, context, opened, planned, read),
     )
     code = carry_out(context, order, change)

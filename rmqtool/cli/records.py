@@ -100,7 +100,7 @@ class RecordOut:
             self.rows.finish(summary)
         else:
             self._context.out.flush()
-            self._context.talk.closing(summary)
+            self._context.console.closing(summary)
 
     def _write_bytes(self, batch: pa.RecordBatch) -> None:
         from rmqtool.output.hexview import plain_hex_lines

@@ -105,33 +105,35 @@ def command(
     _outside(sources, target.path)
     only_for(common_readers((*paths, *(one.location for one in sources.files))))
     for one in sources.not_covered:
-        context.talk.warn(f"{one['path']}: {one['error']}")
-    told = Salvaged(sources)
+        context.console.warn(f"{one['path']}: {one['error']}")
+    reported = Salvaged(sources)
     with context.rows(SCHEMA, _columns()) as out:
-        out.covered = lambda: summary(told)
+        out.covered = lambda: summary(reported)
         with context.progress("searching", sum(file.size for file in sources.files)) as progress:
             options = _options(stores, segment_size, store_config, read, release, progress.advance)
-            search(told, options)
+            search(reported, options)
         _warn(context, sources)
-        if told.records:
+        if reported.records:
             with target as part:
-                write(told, part, options)
-                write_report(told, part, target.path)
+                write(reported, part, options)
+                write_report(reported, part, target.path)
         else:
-            context.talk.warn("no whole record was found: nothing was written")
-        made = store_rows(told, target.path)
-        out.write_rows(_listed(context, source_rows(told), made))
-        out.finish(summary(told))
+            context.console.warn("no whole record was found: nothing was written")
+        made = store_rows(reported, target.path)
+        out.write_rows(_listed(context, source_rows(reported), made))
+        out.finish(summary(reported))
     if context.format in {"table", "csv"}:
         for row in made:
             _describe(context, row)
-    return exit_code(told)
+    return exit_code(reported)
 
 
 def _warn(context: Context, sources: Sources) -> None:
     for file in sources.files:
         for bad in file.bad:
-            context.talk.warn(f"{file.path}: {bad.length} bytes at {bad.start} cannot be read: {bad.reason}")
+            context.console.warn(
+                f"{file.path}: {bad.length} bytes at {bad.start} cannot be read: {bad.reason}"
+            )
 
 
 def _options(
@@ -201,19 +203,19 @@ def _listed(context: Context, read: list[Row], made: list[Row]) -> list[Row]:
 
 def _describe(context: Context, row: Row) -> None:
     """The store in words, for those who do not read JSON."""
-    context.talk.note(
+    context.console.note(
         f"{row['path']}: {row['messages']:,} messages of {', '.join(row['store_hosts'])}, offsets "
         f"{row['first_offset']} to {row['end_offset']} in {row['segments']} segments of "
         f"{row['segment_size']} bytes ({row['segment_size_source']}), queues and index as of "
         f"{row['version']} ({row['version_source']})"
     )
     if row["tombstones"] or row["fillers"]:
-        context.talk.note(
+        context.console.note(
             f"bridged: {row['tombstones']:,} tombstones in place of lost messages, {row['fillers']:,} fillers"
         )
     if row.get("mapping"):
-        context.talk.note(f"moved: {row['moved']:,} messages have new offsets, see {row['mapping']}")
-    context.talk.note(
+        context.console.note(f"moved: {row['moved']:,} messages have new offsets, see {row['mapping']}")
+    context.console.note(
         "before a broker starts on it: raise fileReservedTime, or it deletes what is older; delayed messages "
         "that are in the log are delivered again; consumer offsets are not in a log"
     )

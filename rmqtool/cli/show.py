@@ -86,9 +86,9 @@ def _with_unread(context: Context, opened: Store, answer: Answer) -> Answer:
     record = answer.record()
     beside = unread_beside(opened, record) if record is not None and record.place.is_record else []
     for one in (*answer.unreadable, *beside):
-        told = one.get("error") or _why(one)
+        reported = one.get("error") or _why(one)
         if not noted(context, opened, one["path"]):
-            context.talk.warn(told if one["path"] in told else f"{one['path']}: {told}")
+            context.console.warn(reported if one["path"] in reported else f"{one['path']}: {reported}")
     log = [
         *unlisted(opened, context, commitlog=True),
         *undecoded_beside_log(opened, context),

@@ -58,7 +58,7 @@ class Shown:
         context, record = self._context, self._record
         if record is None or not record.place.is_record:
             self._problem = True
-            context.talk.warn(self._headline())
+            context.console.warn(self._headline())
             return
         if context.format == "raw":
             context.out.write(record.raw)
@@ -72,32 +72,34 @@ class Shown:
 
     def _write_document(self) -> None:
         fields = self._fields()
-        told = self._document(fields)
+        reported = self._document(fields)
         context = self._context
         if context.format == "json":
-            context.document(SCHEMA, told)
+            context.document(SCHEMA, reported)
         elif context.format == "table":
             from rmqtool.output.record_page import RecordPage
 
             most = None if self._bodies.body not in {None, "none"} else _FIRST_BYTES
-            RecordPage(context.page(), context.look, context.zone).write(told, fields.raw, most)
+            RecordPage(context.page(), context.look, context.zone).write(reported, fields.raw, most)
         else:
-            self._write_rows(told)
+            self._write_rows(reported)
 
-    def _write_rows(self, told: Row) -> None:
+    def _write_rows(self, reported: Row) -> None:
         lists = ("fields", "index_items", "dispatch_units", "inner_messages")
-        head = {name: value for name, value in told.items() if name not in {*lists, "unit", *_COVERAGE}}
+        head = {name: value for name, value in reported.items() if name not in {*lists, "unit", *_COVERAGE}}
         with self._context.rows(SCHEMA, (), csv_columns=_CSV) as rows:
             if self._context.format == "csv":
-                rows.write_rows(told["fields"])
+                rows.write_rows(reported["fields"])
             else:
                 rows.write_rows([head])
-                rows.write_rows({"type": "field", **one} for one in told["fields"])
-                units = [told.get("unit"), *told.get("dispatch_units", ())]
+                rows.write_rows({"type": "field", **one} for one in reported["fields"])
+                units = [reported.get("unit"), *reported.get("dispatch_units", ())]
                 rows.write_rows({"type": "unit", **one} for one in units if one is not None)
-                rows.write_rows({"type": "index_item", **one} for one in told.get("index_items", ()))
-                rows.write_rows(told.get("inner_messages", ()))
-            rows.finish({"what": told["what"], **{name: told[name] for name in _COVERAGE if name in told}})
+                rows.write_rows({"type": "index_item", **one} for one in reported.get("index_items", ()))
+                rows.write_rows(reported.get("inner_messages", ()))
+            rows.finish(
+                {"what": reported["what"], **{name: reported[name] for name in _COVERAGE if name in reported}}
+            )
 
     def _fields(self) -> FieldRows:
         record = self._record
@@ -125,7 +127,7 @@ class Shown:
 
     def _document(self, fields: FieldRows) -> Row:
         answer, record = self._answer, self._record
-        told: Row = {
+        reported: Row = {
             "type": "none",
             "what": "nothing" if answer.place is None else answer.place.what.value,
             "target": {"given": self._given, "kind": answer.kind, "source": answer.source},
@@ -135,23 +137,23 @@ class Shown:
             "id": self._id_parts(),
         }
         if self._given == REDACTED and answer.kind == "offset_msg_id":
-            told["notes"] = ["the id names another host than the record"] if answer.notes else []
+            reported["notes"] = ["the id names another host than the record"] if answer.notes else []
         place = self._place()
         redacted = bool(self._shape.redacted)
-        told |= hide_read_bytes(place) if redacted else place
+        reported |= hide_read_bytes(place) if redacted else place
         if redacted:
-            told["redaction"] = sorted(self._shape.redacted)
+            reported["redaction"] = sorted(self._shape.redacted)
         if record is None and not redacted and (around := answer.around()):
-            told["bytes_hex"] = around.hex()
+            reported["bytes_hex"] = around.hex()
         if record is None or not record.place.is_record:
             self._problem = True
         else:
-            told |= self._columns(record)
-            told |= units(self._store, record, self._rule)
-            told |= index_items(self._store, record, self._rule)
-            self._problem |= disagrees(told)
-        told["fields"] = fields.rows
-        return told | coverage(answer.unreadable)
+            reported |= self._columns(record)
+            reported |= units(self._store, record, self._rule)
+            reported |= index_items(self._store, record, self._rule)
+            self._problem |= disagrees(reported)
+        reported["fields"] = fields.rows
+        return reported | coverage(answer.unreadable)
 
     @property
     def _given(self) -> str:
@@ -203,7 +205,7 @@ class Shown:
         if place is None or place.segment is None:
             return {} if place is None else {"physical_offset": place.physical_offset}
         start = place.start if self._record is not None else place.position
-        told: Row = {
+        reported: Row = {
             "path": place.segment.file.shown,
             "segment": place.segment.base,
             "position": start,
@@ -213,11 +215,11 @@ class Shown:
             "leftover": place.leftover,
         }
         if not place.is_record:
-            told |= {"length": place.length, "reason": place.reason, "expected": place.expected}
-            told |= {"found": place.found, "nearest_before": place.before, "nearest_after": place.after}
+            reported |= {"length": place.length, "reason": place.reason, "expected": place.expected}
+            reported |= {"found": place.found, "nearest_before": place.before, "nearest_after": place.after}
             if self._record is not None and self._record.error is not None:
-                told["frame_error"] = str(self._record.error)
-        return told
+                reported["frame_error"] = str(self._record.error)
+        return reported
 
     def _columns(self, record: OneRecord) -> Row:
         from rmqtool.output.inner import has_inner, with_inner
@@ -226,9 +228,9 @@ class Shown:
         batch = record.batch(columns if "plain_body" in columns else (*columns, "plain_body"))
         rows, bad = with_inner(batch, self._shape) if has_inner(batch) else ([], 0)
         names, lists = self._shape.rows(batch)
-        told = {name: next(iter(values)) for name, values in zip(names, lists, strict=True)}
-        self._problem |= bool(bad) or told["crc"] == "bad" or record.place.leftover
-        kept = {name: value for name, value in told.items() if value is not None or name not in OMIT_NULL}
+        reported = {name: next(iter(values)) for name, values in zip(names, lists, strict=True)}
+        self._problem |= bool(bad) or reported["crc"] == "bad" or record.place.leftover
+        kept = {name: value for name, value in reported.items() if value is not None or name not in OMIT_NULL}
         return {**kept, "inner_messages": rows[1:]}
 
 

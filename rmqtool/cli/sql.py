@@ -128,10 +128,10 @@ class _Answer:
         tables = frozenset[str]() if lacking.interrupted.is_set() else lacking.scanned
         beforehand = warned(left_out(self._opened, tables), self._context)
         self.not_covered = [*self._missing, *beforehand, *lacking.rows.values()]
-        told: dict[str, Any] = {"rows": self.count, "segments_read": len(self._session.messages.opened)}
+        reported: dict[str, Any] = {"rows": self.count, "segments_read": len(self._session.messages.opened)}
         if self._redacted:
-            told["redaction"] = sorted(self._redacted)
-        return told | coverage(self.not_covered)
+            reported["redaction"] = sorted(self._redacted)
+        return reported | coverage(self.not_covered)
 
     def _left(self, reason: Incomplete) -> list[dict[str, Any]]:
         return [{"path": "commitlog", "reason": reason.value}]
@@ -146,7 +146,7 @@ class _Answer:
         reason = Incomplete.INTERRUPTED
         summary = cut_short(self.summary(), reason, self._left(reason))
         if self._context.format == "parquet":
-            self._context.talk.closing(summary)
+            self._context.console.closing(summary)
             return
         with self._context.rows(SCHEMA, []) as rows:
             rows.finish(summary)
@@ -179,4 +179,4 @@ class _Answer:
         for rows in write_parquet(result.schema, self._session.batches(result), out):
             self.count += rows
         self._context.out.flush()
-        self._context.talk.closing(self.summary())
+        self._context.console.closing(self.summary())

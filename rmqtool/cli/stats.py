@@ -70,9 +70,10 @@ def command(
 ) -> ExitCode:
     """Message counts, sizes and rates of a store.
 
-    Messages, bytes, rates and the largest message, by topic unless told otherwise; in the summary the share
-    of internal topics, compression, and what the segments take on the disk. Messages that are there twice
-    are told apart from the copies that brokers make (delayed, half, retried, dead, timed) and from batches.
+    Messages, bytes, rates and the largest message, by topic unless --by says otherwise; in the summary the
+    share of internal topics, compression, and what the segments take on the disk. Messages that are there
+    twice are distinguished from the copies that brokers make (delayed, half, retried, dead, timed) and from
+    batches.
     """
     from rmqtool.cli.left_out import damaged_settings
     from rmqtool.cli.records import listing_code

@@ -106,8 +106,10 @@ def _summary(runs: list[Verification]) -> dict[str, Any]:
     if len(runs) == 1:
         return runs[0].summary()
     parts = [run.summary() | {"store": str(run.store.given)} for run in runs]
-    told = {"stores": parts, "by_severity": _added(parts, "by_severity")}
-    return told | coverage([row | {"store": part["store"]} for part in parts for row in _not_covered(part)])
+    reported = {"stores": parts, "by_severity": _added(parts, "by_severity")}
+    return reported | coverage(
+        [row | {"store": part["store"]} for part in parts for row in _not_covered(part)]
+    )
 
 
 def _not_covered(part: dict[str, Any]) -> list[Row]:

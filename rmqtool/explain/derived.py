@@ -69,8 +69,8 @@ def slots(values: Mapping[str, str]) -> list[str]:
 
 def crc(values: Mapping[str, str]) -> list[str]:
     """The labels of the two numbers are exchanged in the broker's source."""
-    told = f"stored in the record {values['second_crc']}, computed from its body {values['first_crc']}"
-    return [f"the broker's labels are exchanged: {told}"]
+    reported = f"stored in the record {values['second_crc']}, computed from its body {values['first_crc']}"
+    return [f"the broker's labels are exchanged: {reported}"]
 
 
 def flags(values: Mapping[str, str]) -> list[str]:

@@ -117,10 +117,10 @@ def _record(place: Place) -> str:
     record = read_record(place)
     values = record.values
     inside = "inside a record" if place.what is What.INSIDE else "a record"
-    told = (
+    reported = (
         f"{inside} of {escape_name(record.topic)}/{values['queue_id']}, queue offset {values['queue_offset']}"
     )
-    return f"{told}, behind the end of the living log" if place.leftover else told
+    return f"{reported}, behind the end of the living log" if place.leftover else reported
 
 
 def _range(queue: Queue) -> str:

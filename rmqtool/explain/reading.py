@@ -44,7 +44,7 @@ class Source:
         return self.path.stat().st_size if self.path else 0
 
     def blocks(self, advance: Callable[[int], None], size: int = BLOCK) -> Iterator[bytes]:
-        """Whole lines in blocks of about `size` bytes. `advance` is told of bytes on disk.
+        """Whole lines in blocks of about `size` bytes. `advance` is called with bytes on disk.
 
         Raises one of `READ_ERRORS` where a file cannot be read on, `UsageError` when it is no
         text, or no file. A line longer than two blocks is cut.

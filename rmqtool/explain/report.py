@@ -38,7 +38,7 @@ def summary_of(tally: Tally, unreadable: list[Row]) -> Row:
     counts = dict.fromkeys(SEVERITIES, 0)
     for cause in tally.causes.values():
         counts[cause.entry.severity] += cause.count
-    told: Row = {
+    reported: Row = {
         "lines": tally.lines,
         "records": tally.records,
         "bytes": tally.bytes,
@@ -49,7 +49,9 @@ def summary_of(tally: Tally, unreadable: list[Row]) -> Row:
         "unknown_templates": len(tally.unknown),
         "complete": not unreadable,
     }
-    return told | {"incomplete_reason": "unreadable", "not_covered": unreadable} if unreadable else told
+    return (
+        reported | {"incomplete_reason": "unreadable", "not_covered": unreadable} if unreadable else reported
+    )
 
 
 def commands(entry: Entry, samples: list[dict[str, str]], store: str) -> list[str]:
@@ -88,8 +90,8 @@ def remarks(cause: Cause) -> list[str]:
     derive = cause.entry.derive
     if derive is None:
         return []
-    told = [line for values in cause.samples for line in DERIVED[derive].read(values)]
-    return list(dict.fromkeys(told))
+    reported = [line for values in cause.samples for line in DERIVED[derive].read(values)]
+    return list(dict.fromkeys(reported))
 
 
 def _cause_row(cause: Cause, store: str, evidence: Callable[[Cause], list[str]] | None) -> Row:

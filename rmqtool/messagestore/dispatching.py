@@ -105,7 +105,7 @@ class Dispatching:
         self._status = np.zeros(STATUS_WIDTH, np.int64)
         self._need = 0
         self.arrived = threading.Condition()
-        """told when queues have grown"""
+        """reported when queues have grown"""
         self.waiting = 0
         """readers that wait for that; counted under `arrived`"""
         self._wake = threading.Event()

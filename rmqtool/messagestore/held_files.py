@@ -88,7 +88,7 @@ class HeldFiles:
             if not mapped:
                 return found
             with self._guard:
-                self._spoils += source.spoiled()
+                self._spoils += source.had_fault()
             if source.zero_copy:
                 return found
 
@@ -118,7 +118,7 @@ class HeldFiles:
         with self._guard:
             sources = self._sources
             asked = sources.values() if paths is None else [sources[one] for one in paths if one in sources]
-            found = sum([one.spoiled() for one in asked])
+            found = sum([one.had_fault() for one in asked])
             self._spoils += found
         return found > 0
 

@@ -402,7 +402,7 @@ class LogFiles:
                 else:
                     self._directories.pop(base, None)
                 self._wanted.notify_all()
-                if error is not None:  # whoever needs it tries again, and is told
+                if error is not None:  # whoever needs it tries again, and is reported
                     self._wanted.wait(1)
 
     def _missing(self) -> Sequence[int]:

@@ -155,12 +155,12 @@ def publish(folder: Folder, found: StoreStatistics) -> None:
 
     What the disk refuses is left: a store goes on without.
     """
-    told = {"pid": os.getpid(), "time": int(time.time() * 1000), **asdict(found)}
+    reported = {"pid": os.getpid(), "time": int(time.time() * 1000), **asdict(found)}
     with suppress(OSError):
         mode = stat.S_IRUSR | stat.S_IWUSR | os.fstat(folder.descriptor).st_mode & 0o044
         folder.remove(_TRIAL)
         with open(folder.create(_TRIAL, mode), "wb") as file:
-            file.write(orjson.dumps(told))
+            file.write(orjson.dumps(reported))
         folder.rename(_TRIAL, STATUS_FILE)
 
 
@@ -179,11 +179,11 @@ def published(root: str) -> dict[str, Any] | None:
     try:
         descriptor = open_regular(os.path.join(os.path.realpath(root), STATUS_FILE))
         with open(descriptor, "rb") as file:
-            told = orjson.loads(file.read(_MOST))
+            reported = orjson.loads(file.read(_MOST))
     except (OSError, orjson.JSONDecodeError):
         return None
-    if not isinstance(told, dict) or type(told.get("time")) is not int:
+    if not isinstance(reported, dict) or type(reported.get("time")) is not int:
         return None
-    if state.pid not in {None, told.get("pid")} or abs(time.time() - told["time"] / 1000) > _STALE:
+    if state.pid not in {None, reported.get("pid")} or abs(time.time() - reported["time"] / 1000) > _STALE:
         return None
-    return told
+    return reported

@@ -23,9 +23,9 @@ def status_of(store: Store) -> dict[str, Any]:
 
     writer: whether a process holds the store; pid: which, as far as the system tells.
     """
-    state, told = probe(store.root), published(str(store.root))
-    behind = _behind(store) if told is None else told.get("dispatch_behind_bytes")
-    put = _part(told, "put")
+    state, reported = probe(store.root), published(str(store.root))
+    behind = _behind(store) if reported is None else reported.get("dispatch_behind_bytes")
+    put = _part(reported, "put")
     return {
         "writer": bool(state.held),
         "pid": state.pid,
@@ -33,9 +33,9 @@ def status_of(store: Store) -> dict[str, Any]:
             **{name: _number(put.get(name)) for name in _PUT},
             "latency_ms": {name: _number(_part(put, "latency_ms").get(name)) for name in _LATENCY},
         },
-        "get": {name: _number(_part(told, "get").get(name)) for name in _GET},
+        "get": {name: _number(_part(reported, "get").get(name)) for name in _GET},
         "dispatch_behind_bytes": _number(behind),
-        "flush_behind_bytes": None if told is None else _number(told.get("flush_behind_bytes")),
+        "flush_behind_bytes": None if reported is None else _number(reported.get("flush_behind_bytes")),
         "disk_ratio": disk_ratio(str(store.root)),
     }
 
@@ -48,8 +48,8 @@ def _behind(store: Store) -> int:
         return max(log_span(store)[1] - dispatch_position(store, log), 0)
 
 
-def _part(told: dict[str, Any] | None, name: str) -> dict[str, Any]:
-    found = None if told is None else told.get(name)
+def _part(reported: dict[str, Any] | None, name: str) -> dict[str, Any]:
+    found = None if reported is None else reported.get(name)
     return found if isinstance(found, dict) else {}
 
 

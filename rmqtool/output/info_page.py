@@ -27,21 +27,21 @@ class InfoPage:
         self._page = page
         self._zone = zone
 
-    def write(self, told: Mapping[str, Any]) -> None:
-        """`told` is the document of the command, without its schema."""
-        self._store(told)
-        self._list("Totals by kind", told["totals"], _TOTALS)
-        self._release(told["release"])
-        self._sizes(told["sizes"])
-        self._log(told["commitlog"], told["segments"])
-        self._topics(told["topics"])
-        self._queues(told["queues"])
-        self._index(told["index"])
-        self._config(told["config"])
-        self._list("Unknown files", told["unknown"], _UNKNOWN)
-        self._list("Files", told["files"], _FILES)
-        self._list("Not readable", told.get("not_covered", ()), _UNREADABLE)
-        self._sentences("Not looked at", told["not_looked_at"])
+    def write(self, reported: Mapping[str, Any]) -> None:
+        """`reported` is the document of the command, without its schema."""
+        self._store(reported)
+        self._list("Totals by kind", reported["totals"], _TOTALS)
+        self._release(reported["release"])
+        self._sizes(reported["sizes"])
+        self._log(reported["commitlog"], reported["segments"])
+        self._topics(reported["topics"])
+        self._queues(reported["queues"])
+        self._index(reported["index"])
+        self._config(reported["config"])
+        self._list("Unknown files", reported["unknown"], _UNKNOWN)
+        self._list("Files", reported["files"], _FILES)
+        self._list("Not readable", reported.get("not_covered", ()), _UNREADABLE)
+        self._sentences("Not looked at", reported["not_looked_at"])
         self._page.close()
 
     def _time(self, millis: int | None) -> str | None:
@@ -50,15 +50,15 @@ class InfoPage:
     def _stamp(self, millis: int) -> str:
         return f"{self._zone.iso(millis)} ({millis})" if millis else "0"
 
-    def _store(self, told: Mapping[str, Any]) -> None:
+    def _store(self, reported: Mapping[str, Any]) -> None:
         self._page.heading("Store")
-        lock, abort = told["lock"], told["abort"]
-        log = told["commitlog"]
+        lock, abort = reported["lock"], reported["abort"]
+        log = reported["commitlog"]
         self._page.facts(
             [
-                ("path", told["store"]),
-                ("what", f"{told['form']} ({told['form_detail']})"),
-                *[("further root", root) for root in told["roots"][1:]],
+                ("path", reported["store"]),
+                ("what", f"{reported['form']} ({reported['form_detail']})"),
+                *[("further root", root) for root in reported["roots"][1:]],
                 ("lock", _lock(lock)),
                 ("abort", _abort(abort)),
                 ("first record", self._time(log["first_store_timestamp"])),
@@ -66,16 +66,16 @@ class InfoPage:
                 ("time zone", self._zone.name),
             ]
         )
-        checkpoint = told["checkpoint"]
+        checkpoint = reported["checkpoint"]
         if checkpoint is not None:
             self._page.heading("Checkpoint")
             self._page.facts(self._checkpoint(checkpoint))
-        for one in told["epoch"]:
+        for one in reported["epoch"]:
             self._page.heading(f"Epochs in {one['path']}")
             held = one.get("entries", ())
             entries = [(f"epoch {item['epoch']}", f"from {item['start_offset']}") for item in held]
             self._page.facts([("error", one.get("error")), ("CRC and count", _valid(one)), *entries])
-        for one in told["broker_identity"]:
+        for one in reported["broker_identity"]:
             names = ("cluster", "broker", "broker_id", "error")
             self._page.heading(f"Broker identity in {one['path']}")
             self._page.facts([(name, one.get(name)) for name in names])
@@ -168,7 +168,7 @@ class InfoPage:
             self._page.table(times, filled)
 
     def _config(self, config: Iterable[Row]) -> None:
-        rows = [{**one, "told": _config_words(one)} for one in config]
+        rows = [{**one, "reported": _config_words(one)} for one in config]
         self._list("Configuration", rows, _CONFIG)
 
     def _list(self, title: str, rows: Iterable[Row], columns: list[Column]) -> None:
@@ -279,7 +279,7 @@ _EXTENSIONS = [
     _plain("bytes", "size", human_bytes),
     _plain("disk_bytes", "on disk", human_bytes),
 ]
-_CONFIG = [Column("path"), _plain("size", "size"), Column("state"), Column("told", "", shrinks=True)]
+_CONFIG = [Column("path"), _plain("size", "size"), Column("state"), Column("reported", "", shrinks=True)]
 _UNKNOWN = [_plain("size", "size"), Column("path"), Column("note", "", shrinks=True)]
 _FILES = [
     Column("kind"),

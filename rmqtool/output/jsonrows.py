@@ -94,7 +94,7 @@ def _repeated(column: Iterable[Any]) -> tuple[Any] | None:
 def _lines(
     names: Sequence[str], columns: Sequence[Iterable[Any]], omit_null: Collection[str]
 ) -> Iterator[bytes]:
-    """Each row as JSON. One dict serves all rows, and only what differs between them is set anew.
+    """Each row as JSON. One dict serves all rows, and only what differs between them is set again.
 
     The first list is always gone through, however equal its values are: it says how many rows there are.
     """

@@ -54,11 +54,11 @@ def banner(row: Mapping[str, Any]) -> str | None:
     place = f"-- {kind} at {at}, {row['length']} bytes"
     if kind == "blank":
         return f"{place} to the end of {row['path']}"
-    told = row.get("reason", "")
+    reported = row.get("reason", "")
     if kind == "tail":
         records = f", {row['records']} records in it" if row.get("records") else ""
         return f"{place} of {row['content']} content{records}"
-    if told == "unreadable":
+    if reported == "unreadable":
         return f"{place}: unreadable, {row['error']}"
     values = [REDACTED if row[name] is None else row[name] for name in ("expected", "found")]
-    return f"{place}: {told}, expected {values[0]}, found {values[1]}"
+    return f"{place}: {reported}, expected {values[0]}, found {values[1]}"

@@ -43,9 +43,9 @@ def units(store: Store, record: OneRecord, rule: RecordRedaction | None) -> Row:
     }
 
 
-def disagrees(told: Row) -> bool:
+def disagrees(reported: Row) -> bool:
     """Does one of the units say something else than the record?"""
-    return any(one["agrees"] is False for one in (told["unit"], *told["dispatch_units"]) if one)
+    return any(one["agrees"] is False for one in (reported["unit"], *reported["dispatch_units"]) if one)
 
 
 def index_items(store: Store, record: OneRecord, rule: RecordRedaction | None) -> Row:

@@ -26,51 +26,54 @@ class RecordPage:
         self._look = look
         self._zone = zone
 
-    def write(self, told: Mapping[str, Any], raw: bytes, most: int | None) -> None:
+    def write(self, reported: Mapping[str, Any], raw: bytes, most: int | None) -> None:
         """`raw`: the bytes to show, hidden ones zeroed. most: so many bytes of a long field are shown."""
-        self._page.heading(told["headline"])
-        for note in told["notes"]:
+        self._page.heading(reported["headline"])
+        for note in reported["notes"]:
             self._page.line(f"  {note}")
-        self._page.facts(self._facts(told))
+        self._page.facts(self._facts(reported))
         if raw:
             self._page.heading("Bytes")
-            self._bytes(told, raw, most)
-        if "bytes_hex" in told:
-            self._page.heading(f"Bytes from {told['asked_offset']} on")
-            around = bytes.fromhex(told["bytes_hex"])
-            for line in plain_hex_lines(around, self._look, base=told["asked_offset"]):
+            self._bytes(reported, raw, most)
+        if "bytes_hex" in reported:
+            self._page.heading(f"Bytes from {reported['asked_offset']} on")
+            around = bytes.fromhex(reported["bytes_hex"])
+            for line in plain_hex_lines(around, self._look, base=reported["asked_offset"]):
                 self._page.raw_line(line)
-        if told.get("unit") or told.get("unit_absent"):
-            self._units(told)
-        if told.get("index_items") or told.get("index_absent"):
-            self._index(told)
-        self._inner(told.get("inner_messages", ()))
+        if reported.get("unit") or reported.get("unit_absent"):
+            self._units(reported)
+        if reported.get("index_items") or reported.get("index_absent"):
+            self._index(reported)
+        self._inner(reported.get("inner_messages", ()))
         self._page.close()
 
-    def _facts(self, told: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
-        yield "file", told.get("path")
-        if "segment" in told:
-            yield "offset", f"{told['physical_offset']} (0x{told['physical_offset']:x}, {told['address']})"
-        yield from _why(told)
-        if told.get("type") != "message":
+    def _facts(self, reported: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+        yield "file", reported.get("path")
+        if "segment" in reported:
+            yield (
+                "offset",
+                f"{reported['physical_offset']} (0x{reported['physical_offset']:x}, {reported['address']})",
+            )
+        yield from _why(reported)
+        if reported.get("type") != "message":
             return
-        yield "topic", told.get("topic")
-        yield "queue", f"{told['queue_id']}, offset {told['queue_offset']}"
-        yield "stored", f"{self._zone.iso(told['store_timestamp'])} ({told['store_timestamp']})"
-        yield "born", f"{self._zone.iso(told['born_timestamp'])} ({told['born_timestamp']})"
+        yield "topic", reported.get("topic")
+        yield "queue", f"{reported['queue_id']}, offset {reported['queue_offset']}"
+        yield "stored", f"{self._zone.iso(reported['store_timestamp'])} ({reported['store_timestamp']})"
+        yield "born", f"{self._zone.iso(reported['born_timestamp'])} ({reported['born_timestamp']})"
         for name in ("offset_msg_id", "uniq_key", "tags", "keys", "compression"):
-            yield name, told.get(name) or None
-        yield "crc", told.get("crc")
-        if told.get("transaction") != "none":
-            yield "transaction", told.get("transaction")
+            yield name, reported.get(name) or None
+        yield "crc", reported.get("crc")
+        if reported.get("transaction") != "none":
+            yield "transaction", reported.get("transaction")
         for name in ("body_utf8", "body_gbk", "body_hex", "body_base64", "body_sha256", "plain_body_sha256"):
-            yield name, told.get(name)
-        id_parts = told.get("id") or {}
+            yield name, reported.get(name)
+        id_parts = reported.get("id") or {}
         for name, value in id_parts.items():
             yield f"id {name}", value
 
-    def _bytes(self, told: Mapping[str, Any], raw: bytes, most: int | None) -> None:
-        start = told["position"]
+    def _bytes(self, reported: Mapping[str, Any], raw: bytes, most: int | None) -> None:
+        start = reported["position"]
         fields = [
             HexField(
                 one["position"] - start,
@@ -79,19 +82,19 @@ class RecordPage:
                 one["meaning"] or "",
                 hidden=one["hex"] is None,
             )
-            for one in told["fields"]
+            for one in reported["fields"]
         ]
-        for line in hex_lines(raw, fields, self._look, base=told["physical_offset"], most=most):
+        for line in hex_lines(raw, fields, self._look, base=reported["physical_offset"], most=most):
             self._page.raw_line(line)
 
-    def _units(self, told: Mapping[str, Any]) -> None:
+    def _units(self, reported: Mapping[str, Any]) -> None:
         self._page.heading("Consume queue")
-        if told["unit_absent"]:
-            self._page.line(f"  {told['unit_absent']}")
-        units = [one for one in (told["unit"], *told["dispatch_units"]) if one is not None]
+        if reported["unit_absent"]:
+            self._page.line(f"  {reported['unit_absent']}")
+        units = [one for one in (reported["unit"], *reported["dispatch_units"]) if one is not None]
         for unit in units:
             self._unit(unit)
-        for one in told["dispatch_absent"]:
+        for one in reported["dispatch_absent"]:
             self._page.line(f"  {one['topic']} {one['queue_id']} at {one['slot']}: {one['reason']}")
 
     def _unit(self, unit: Row) -> None:
@@ -122,12 +125,12 @@ class RecordPage:
             ]
         )
 
-    def _index(self, told: Mapping[str, Any]) -> None:
+    def _index(self, reported: Mapping[str, Any]) -> None:
         self._page.heading("Index")
-        if told["index_items"]:
-            items = [_with_label(one) for one in told["index_items"]]
+        if reported["index_items"]:
+            items = [_with_label(one) for one in reported["index_items"]]
             self._page.table(_INDEX, items)
-        for one in told["index_absent"]:
+        for one in reported["index_absent"]:
             self._page.line(f"  no item for {one['property']} {one['key']}: {one['reason']}")
 
     def _inner(self, messages: Iterable[Row]) -> None:
@@ -140,17 +143,17 @@ class RecordPage:
                     self._page.line(f"  {one['reason']}")
 
 
-def _why(told: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
-    """Where the frame fails and what lies near; the magic is told in hex."""
-    reason = told.get("reason")
-    if reason is not None and told["what"] in {"damaged", "garbage", "stale"}:
+def _why(reported: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    """Where the frame fails and what lies near; the magic is reported in hex."""
+    reason = reported.get("reason")
+    if reason is not None and reported["what"] in {"damaged", "garbage", "stale"}:
         yield "reason", reason
         as_text = _hex32 if reason in {"bad_magic", "zero"} else str
         for name in ("expected", "found"):
-            yield name, REDACTED if told[name] is None else as_text(told[name])
-        yield "frame", told.get("frame_error")
-    yield "record before", told.get("nearest_before")
-    yield "record behind", told.get("nearest_after")
+            yield name, REDACTED if reported[name] is None else as_text(reported[name])
+        yield "frame", reported.get("frame_error")
+    yield "record before", reported.get("nearest_before")
+    yield "record behind", reported.get("nearest_after")
 
 
 def _hex32(value: int) -> str:

@@ -82,12 +82,12 @@ def diagnosis_document(
     asked: Diagnosis, disk: dict[str, Any], advice: Sequence[Advice], *, interrupted: bool
 ) -> dict[str, Any]:
     """The whole answer of `doctor`; keys as in the command-line contract."""
-    told: dict[str, Any] = start_document(asked.outcomes[0]) if asked.outcomes else {}
+    reported: dict[str, Any] = start_document(asked.outcomes[0]) if asked.outcomes else {}
     every = [*asked.outcomes, *(one for _, found, _ in asked.scenarios for one in found)]
-    told.pop("incomplete_reason", None)
+    reported.pop("incomplete_reason", None)
     overall = Verdict.UNCERTAIN if interrupted else asked.verdict
     return {
-        **told,
+        **reported,
         "version_source": "given" if asked.given is not None else "inferred",
         "versions_considered": [one.version for one in asked.outcomes],
         "disk": disk,

@@ -1,7 +1,7 @@
 """The process that Python workers of Spark are forked from: `spark.python.daemon.module` of our sessions.
 
 Spark's own loads next to nothing before it forks, so each worker, also each that takes the place of a dead
-one, imports Spark's code, Arrow and the jobs anew. This one has them ready. It loads only what starts no
+one, imports Spark's code, Arrow and the jobs again. This one has them ready. It loads only what starts no
 thread, since a fork copies none: not the compiled kernels, which a worker loads when its data are worth it.
 """
 

@@ -93,13 +93,13 @@ def find_twice(
         .mapPartitions(judging)
     )
     frame = session.createDataFrame(found, _SCHEMA, verifySchema=False).persist(StorageLevel.DISK_ONLY)
-    told = Duplicates(BatchWalk(segments))
+    reported = Duplicates(BatchWalk(segments))
     for (note,) in frame.where("note is not null").select("note").collect():
         one = json.loads(note)
-        told.keys += one["keys"]
-        told.messages += one["messages"]
-        told.explained.update(one["explained"])
-    return FoundTwice(frame, told)
+        reported.keys += one["keys"]
+        reported.messages += one["messages"]
+        reported.explained.update(one["explained"])
+    return FoundTwice(frame, reported)
 
 
 def deal_out(part: LogPart, wanted: MessageFilter, by_key: bool, tasks: int) -> Iterator[Dealt]:
@@ -159,10 +159,10 @@ def judge_keys(dealt: Iterable[Dealt], segments: Any) -> Iterator[tuple[Any, ...
             for length in lengths:
                 _give(file.read(length), taker)
 
-        told = Duplicates(BatchWalk(segments.value))
-        for row in judged(repeated, again, told):
+        reported = Duplicates(BatchWalk(segments.value))
+        for row in judged(repeated, again, reported):
             yield (*row.values(), None)
-        sums = {"keys": told.keys, "messages": told.messages, "explained": told.explained}
+        sums = {"keys": reported.keys, "messages": reported.messages, "explained": reported.explained}
     yield None, None, None, None, None, json.dumps(sums)
 
 

@@ -126,15 +126,15 @@ class ExportJob:
         attempts = str(self._target.part / ATTEMPTS)
         work = partial(_write_part, wanted=self._options.wanted, form=self._form, attempts=attempts)
         for path, results in over_log(self._session, parts, work):
-            told = self._collected(results, where[path])
-            rows = [*missing.get(path, ()), *told.pop("not_covered", [])]
-            one = StoreExported(path, told | {"segments_skipped": skipped[path]} | coverage(rows))
+            reported = self._collected(results, where[path])
+            rows = [*missing.get(path, ()), *reported.pop("not_covered", [])]
+            one = StoreExported(path, reported | {"segments_skipped": skipped[path]} | coverage(rows))
             self.done.append(one)
             yield one
 
     def _collected(self, results: Sequence[tuple[LogPart, Any]], folder: str) -> Row:
         """Puts the files of a store's parts in place; the sums of their summaries."""
-        told: Row = dict.fromkeys(_SUMS, 0) | {"first_offset": None, "end_offset": None}
+        reported: Row = dict.fromkeys(_SUMS, 0) | {"first_offset": None, "end_offset": None}
         lacking: list[Row] = []
         for number, (part, one) in enumerate(results):
             if isinstance(one, Lost):
@@ -144,14 +144,14 @@ class ExportJob:
                 self._place(one.files, folder, number)
                 lacking += one.summary.get("not_covered", [])
                 for name in _SUMS:
-                    told[name] += one.summary.get(name, 0)
-                if told["first_offset"] is None:
-                    told["first_offset"] = one.summary["first_offset"]
+                    reported[name] += one.summary.get(name, 0)
+                if reported["first_offset"] is None:
+                    reported["first_offset"] = one.summary["first_offset"]
                 if one.summary["end_offset"] is not None:
-                    told["end_offset"] = one.summary["end_offset"]
-        if not told["not_covered_left_out"]:
-            del told["not_covered_left_out"]
-        return told | {"not_covered": lacking}
+                    reported["end_offset"] = one.summary["end_offset"]
+        if not reported["not_covered_left_out"]:
+            del reported["not_covered_left_out"]
+        return reported | {"not_covered": lacking}
 
     def _place(self, files: Mapping[str, str], folder: str, number: int) -> None:
         for made, name in files.items():

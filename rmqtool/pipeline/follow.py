@@ -35,8 +35,8 @@ def refuse_unfollowed(store: Store) -> None:
 def starting_offset(log: LogFollower, wanted: str | int, *, time: bool = False) -> int:
     """Where a stream begins to read. wanted: `EARLIEST`, `LATEST`, an offset, or with `time` epoch ms.
 
-    An offset below the first one that is there is taken as it is: what is lacking is told when it is read.
-    Raises `UsageError` for one behind the log.
+    An offset below the first one that is there is taken as it is: what is lacking is reported when it is
+    read. Raises `UsageError` for one behind the log.
     """
     first = log.first_offset
     empty = log.segments.last_with_data() is None

@@ -1,8 +1,8 @@
 """How tasks that yield rows tell the driver what they could not read.
 
 A reader of a data source has no way back but its rows, so the driver listens on a port of its own while
-such a query runs. Executors reach the driver's host anyway. What is told twice, by tasks that ran twice, is
-kept once.
+such a query runs. Executors reach the driver's host anyway. What is reported twice, by tasks that ran twice,
+is kept once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PATIENCE = 60.0
 
 
 class Listener:
-    """A context manager. `address` goes to the tasks as option `report`; `rows` are what they told."""
+    """A context manager. `address` goes to the tasks as option `report`; `rows` are what they reported."""
 
     def __init__(self, host: str) -> None:
         self._token = secrets.token_hex(16)
@@ -69,14 +69,14 @@ class Listener:
     def take(self, line: bytes) -> bool:
         """One message of a task; False for what does not come from one, or is longer than any."""
         try:
-            told = json.loads(line)
-            known = secrets.compare_digest(told["token"], self._token)
+            reported = json.loads(line)
+            known = secrets.compare_digest(reported["token"], self._token)
         except (ValueError, TypeError, KeyError, RecursionError):
             return False
         if not known:
             return False
         with self._lock:
-            for row in told["rows"]:
+            for row in reported["rows"]:
                 self._rows[json.dumps(row, sort_keys=True)] = row
         return True
 

@@ -42,7 +42,7 @@ class SourceOptions:
     """What is read: of which stores, which table, columns and messages, in which pieces.
 
     part_bytes: see `parts.log_parts`. unreadable: what becomes of bytes that cannot be read, `fail` or
-    `skip`. pushdown: whether the reader takes filters. report: where skipped ranges are told
+    `skip`. pushdown: whether the reader takes filters. report: where skipped ranges are reported
     (`notes.Listener`). matched: those of `paths` that a pattern stands for. left_out: rows of `not_covered`
     for what a pattern matched and is no store.
     """

@@ -43,7 +43,7 @@ def batches(
     columns: Sequence[str],
     lacking: Lacking,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a partition. lacking: is told what is damaged or cannot be read (`store.coverage`)."""
+    """The rows of a partition. lacking: is reported what is damaged or cannot be read (`store.coverage`)."""
     if isinstance(partition, LogPartition):
         if options.table == "segments":
             yield _segment(partition)

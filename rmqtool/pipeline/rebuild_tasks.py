@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rmqtool.build.builder import Builder, Left, QueueBuilder
+from rmqtool.build.builder import Builder, QueueBuilder, SkippedRecords
 from rmqtool.build.files import DerivedFiles
 from rmqtool.build.index_cut import IndexShare, SpooledKeys
 from rmqtool.build.log import build_log
@@ -67,8 +67,8 @@ class SpoolTask:
             queues = QueueBuilder(self.rules, files, kernels, wanted, sink)
             what = self.options.what
             builder = Builder(queues if "cq" in what else None, keys if "index" in what else None)
-            heard = build_log(store.segments, builder, kernels, ReadOptions(live=is_live(store)))
-        made = Made(heard, builder.records, builder.elsewhere, {}, queues.left, keys.keys, wanted.deleted)
+            anomalies = build_log(store.segments, builder, kernels, ReadOptions(live=is_live(store)))
+        made = Made(anomalies, builder.records, builder.elsewhere, {}, queues.left, keys.keys, wanted.deleted)
         spooled = SpooledKeys(f"{place.path}/keys", keys.keys, keys.first, keys.last)
         return Spooled(f"{place.path}/frames", sink.places, spooled, queues.lost, made)
 
@@ -116,13 +116,13 @@ def together(parts: list[Spooled]) -> Made:
     """What the parts of a log have, as one."""
     made = Made()
     for one in parts:
-        made.heard.add(one.made.heard)
+        made.anomalies.add(one.made.anomalies)
         made.records += one.made.records
         made.elsewhere += one.made.elsewhere
         made.index_items += one.made.index_items
         made.deleted |= one.made.deleted
         left = one.made.left
-        made.left = Left(
+        made.left = SkippedRecords(
             made.left.nameless + left.nameless,
             made.left.unlisted + left.unlisted,
             made.left.numberless + left.numberless,

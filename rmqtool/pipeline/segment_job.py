@@ -70,8 +70,8 @@ class SegmentJob:
                 return Anew()
             read = partial(packages, level=self.level, log_bytes=data_bytes(store.segments))
             check = Check(self.path, self.options, self.level, tuple(part.segment for part in parts))
-            told = self.session.sparkContext.parallelize(list(enumerate(parts)), len(parts)).flatMap(read)
-            in_order = told.repartitionAndSortWithinPartitions(1)
+            reported = self.session.sparkContext.parallelize(list(enumerate(parts)), len(parts)).flatMap(read)
+            in_order = reported.repartitionAndSortWithinPartitions(1)
             (found,) = in_order.mapPartitions(check).collect()
         except RmqtoolError as error:
             return Anew(str(error))

@@ -86,7 +86,7 @@ def gone_errors() -> tuple[type[Exception], ...]:
 
 def _stop(session: SparkSession) -> None:
     with warnings.catch_warnings(), suppress(*gone_errors()):
-        warnings.simplefilter("ignore")  # that Java has ended is told elsewhere
+        warnings.simplefilter("ignore")  # that Java has ended is reported elsewhere
         session.stop()
 
 
@@ -153,13 +153,13 @@ def make_session(
 
 
 def _quiet_counting(session: SparkSession) -> None:
-    """That Java has ended is told by who waits for it, not by a stack of the thread that counts for it."""
+    """That Java has ended is reported by who waits for it, not by the thread that counts for it."""
     server = session.sparkContext._accumulatorServer  # noqa: SLF001 - Spark has no other way to it
-    told = server.handle_error
+    reported = server.handle_error
 
     def handle_error(request: Any, address: Any) -> None:
         if not isinstance(sys.exc_info()[1], (EOFError, ConnectionError)):
-            told(request, address)
+            reported(request, address)
 
     server.handle_error = handle_error  # type: ignore[method-assign, assignment]
 
@@ -184,8 +184,8 @@ def first_line(error: BaseException) -> str:
     """What an error of Spark says, without the stacks of two languages."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     raised = _raised(lines)
-    told = re.sub(r"^\[[A-Z_.]+\] |\.? SQLSTATE: \w+.*$", "", raised[-1] if raised else lines[0])
-    return hide(told)[:300]
+    reported = re.sub(r"^\[[A-Z_.]+\] |\.? SQLSTATE: \w+.*$", "", raised[-1] if raised else lines[0])
+    return hide(reported)[:300]
 
 
 def _raised(lines: Iterable[str]) -> list[str]:

@@ -70,7 +70,7 @@ class StoreStatistics(LogStatistics):
         except spark_errors() as error:
             self.not_covered.append(lost_store(Lost(f"duplicates are not listed: {first_line(error)}")))
         else:
-            self.twice, self.told = found, found.sums
+            self.twice, self.reported = found, found.sums
 
 
 def stats(

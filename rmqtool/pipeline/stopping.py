@@ -1,6 +1,6 @@
 """Ctrl-C and SIGTERM in a job that ends by itself between two questions to Java.
 
-An exception in the middle of a question leaves the line to Java in disorder, and what would have to be told
+An exception in the middle of a question leaves the line to Java in disorder, and what would have to be said
 at the end is lost with it. So the signal is noted, and the job looks at the note.
 """
 

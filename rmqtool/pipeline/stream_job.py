@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 CHECKPOINT = "_checkpoint"
-"""where the state of a stream lies below its directory unless told otherwise"""
+"""where the state of a stream lies below its directory by default"""
 
 _POLL_SECONDS = 1
 _KEPT = 40
@@ -159,8 +159,8 @@ class StreamRun:
     def summary(self) -> Row:
         """The closing summary."""
         ends = [{"store": path, "end_offset": end} for path, end in self.ends.items()]
-        told: Row = {"messages": self.messages, "batches": self.batches, "stores": ends}
-        return told | coverage(self.not_covered)
+        reported: Row = {"messages": self.messages, "batches": self.batches, "stores": ends}
+        return reported | coverage(self.not_covered)
 
     def _start(self, address: str) -> StreamingQuery:
         look_for(self.session, self.form.to)
@@ -184,8 +184,8 @@ class StreamRun:
             number = progress["batchId"]
             if number <= self._seen:
                 continue
-            told = progress["sources"][0]["endOffset"]
-            ends = json.loads(told) if isinstance(told, str) else told
+            reported = progress["sources"][0]["endOffset"]
+            ends = json.loads(reported) if isinstance(reported, str) else reported
             if ends:
                 self.ends = dict(ends)
             if "addBatch" not in progress["durationMs"]:

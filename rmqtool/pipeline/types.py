@@ -123,7 +123,7 @@ def arrow_of(struct: StructType) -> pa.Schema:
     """The Arrow schema that Spark wants of batches of this schema, to the letter."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    # Spark 4.1 has UTC unless told otherwise, and no such argument
+    # Spark 4.1 has UTC by default, and no such argument
     zoned = "timezone" in signature(to_arrow_schema).parameters
     named: dict[str, Any] = {"timezone": "UTC"} if zoned else {}
     return to_arrow_schema(struct, **named)

@@ -183,9 +183,9 @@ def _by_index(store: Store, wanted: WantedKeys, answer: KeyAnswer, log_end: int)
         found_in.append((view, found))
         if setback is not None:
             covered.setbacks[view.file.shown] = setback
-    astray = _compare(store, wanted, answer, asked, sorted(set().union(*(one for _, one in found_in))))
+    misdirected = _compare(store, wanted, answer, asked, sorted(set().union(*(one for _, one in found_in))))
     for view, found in found_in:
-        wrong = astray & found
+        wrong = misdirected & found
         if wrong:
             covered.setbacks.setdefault(
                 view.file.shown, f"an item leads to {min(wrong)}, where its key is not"
@@ -257,22 +257,22 @@ def _compare(
     Returns where items lead astray: no record lies there although the log reaches so far back, or one without
     any key of the hashes `asked`. What such an item stood for may be anywhere.
     """
-    astray: set[int] = set()
+    misdirected: set[int] = set()
     known = {one.physical_offset for one in answer.missing}  # from files that do not answer
     for part in pick(store.segments, offsets, COMPARED):
         if isinstance(part, Missing):
             if part.physical_offset not in known:
                 answer.missing.append(part)
             if part.physical_offset >= store.segments.first_offset:
-                astray.add(part.physical_offset)
+                misdirected.add(part.physical_offset)
             continue
-        astray |= _without_hash(part, asked)
+        misdirected |= _without_hash(part, asked)
         inside = _inside(part, answer.window)
         answer.candidates += inside.num_rows
         for offset, keys in matching(inside, wanted, answer.window):
             answer.matches[offset] = keys
     answer.collisions += answer.candidates - len(answer.matches)
-    return astray
+    return misdirected
 
 
 def _inside(batch: pa.RecordBatch, window: tuple[int | None, int | None]) -> pa.RecordBatch:

@@ -31,13 +31,13 @@ _LARGEST_PORT = 65535
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message as the client has it. start: its first byte in the answer. spoiled: its CRC is wrong."""
+    """A message as the client has it. start: its first byte in the answer. bad_crc: of its body."""
 
     start: int
     topic: str
     queue_offset: int
     physical_offset: int
-    spoiled: bool
+    bad_crc: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def client_view(log: LogView, delivered: Sequence[Delivered], traits: Traits) ->
     odd = [
         one
         for one in messages
-        if one.start not in foreign and (one.spoiled or (one.start, one.physical_offset) not in own)
+        if one.start not in foreign and (one.bad_crc or (one.start, one.physical_offset) not in own)
     ]
     altered = None
     if odd:
@@ -115,10 +115,10 @@ def _decode(buffer: _Buffer, traits: Traits) -> tuple[Message, int]:
     _host(buffer, v6=bool(flags & SysFlag.STOREHOST_V6))
     buffer.take(12)  # reconsume times, prepared transaction offset
     length = buffer.number(4)
-    spoiled = False
+    bad_crc = False
     if length > 0:
         body = buffer.take(length)
-        spoiled = crc32_masked(body) != crc
+        bad_crc = crc32_masked(body) != crc
         if flags & SysFlag.COMPRESSED:
             decompress(body, flags)
     topic = buffer.take(
@@ -128,7 +128,7 @@ def _decode(buffer: _Buffer, traits: Traits) -> tuple[Message, int]:
     if properties > 0:
         buffer.take(properties)
     name = java_utf8_decode(topic)[0]
-    return Message(start, name, queue_offset, physical_offset, spoiled), buffer.at
+    return Message(start, name, queue_offset, physical_offset, bad_crc), buffer.at
 
 
 def _host(buffer: _Buffer, *, v6: bool) -> None:

@@ -75,7 +75,7 @@ class LogCounts(Counts):
 
     def summary(self) -> Row:
         """The closing summary."""
-        told: Row = {
+        reported: Row = {
             "messages": self.messages,
             "bytes": self.bytes,
             "blanks": self.blanks,
@@ -87,16 +87,16 @@ class LogCounts(Counts):
             "tail": self.tail,
         }
         if self.skipped():
-            told["segments_skipped"] = self.skipped()
+            reported["segments_skipped"] = self.skipped()
         if self.bad_inner:
-            told["bad_inner"] = self.bad_inner
+            reported["bad_inner"] = self.bad_inner
         if self.misplaced:
-            told["misplaced"] = self.misplaced
+            reported["misplaced"] = self.misplaced
         if self.torn:
-            told["torn"] = self.torn
+            reported["torn"] = self.torn
         if self.redaction:
-            told["redaction"] = sorted(self.redaction)
-        return told | super().summary()
+            reported["redaction"] = sorted(self.redaction)
+        return reported | super().summary()
 
 
 @dataclass
@@ -124,7 +124,7 @@ class FileCounts(Counts):
 
     def summary(self) -> Row:
         """The closing summary."""
-        told: Row = {
+        reported: Row = {
             "files": self.files,
             "rows": self.rows,
             "gaps": self.gaps,
@@ -132,7 +132,7 @@ class FileCounts(Counts):
             "damaged": self.damaged,
             "by_type": self.by_type,
         }
-        return told | super().summary()
+        return reported | super().summary()
 
     def exit_code(self) -> ExitCode:
         """What the counts mean to a script."""

@@ -52,7 +52,7 @@ class FileListing:
         return rest_of_files(self._files[self._done :], 0, reason)
 
     def read(self, reader: FileReader, file: StoreFile) -> Iterator[Units | Row]:
-        """What is wanted of the next file. What cannot be read of it is told by `counts`."""
+        """What is wanted of the next file. What cannot be read of it is reported by `counts`."""
         counts = self.counts
         counts.files += 1
         try:

@@ -70,15 +70,15 @@ class IdQuery:
             | ({} if hidden else {"id_parts": one.id_parts})
             for one in self.answers
         ]
-        told: Row = {
+        reported: Row = {
             name: "+".join(dict.fromkeys(str(one[name]) for one in readings)) for name in ("kind", "source")
         }
-        told |= {"messages": listed, "readings": readings}
+        reported |= {"messages": listed, "readings": readings}
         if not self.chosen.selects_all:
-            told["kept_back"] = len(self.found_by) - listed - len(self.missing)
+            reported["kept_back"] = len(self.found_by) - listed - len(self.missing)
         if not hidden:
-            told |= {"id": self.given, "id_parts": self.answers[0].id_parts}
-        return told | coverage(self.not_covered())
+            reported |= {"id": self.given, "id_parts": self.answers[0].id_parts}
+        return reported | coverage(self.not_covered())
 
     def not_covered(self) -> list[Row]:
         """What could not be read and might have the id."""

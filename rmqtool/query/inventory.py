@@ -1,4 +1,4 @@
-"""What lies in a store: every file, and what can be told about it with a few small reads.
+"""What lies in a store: every file, and what can be known about it with a few small reads.
 
 Rows are plain dicts in the vocabulary of the command line contract (`*_timestamp` in ms since the epoch,
 `*_offset`, paths relative to the store root).
@@ -109,7 +109,7 @@ def _untyped(row: Row) -> Row:
 def take_inventory(store: Store, on_looked: Callable[[int], object] = int) -> Inventory:
     """The inventory of a store. What cannot be read is noted and passed over, never raised.
 
-    on_looked: told now and then how many files were looked into.
+    on_looked: called now and then with how many files were looked into.
     """
     found = Inventory(state_of(store))
     facts: dict[str, Row] = {}
@@ -279,18 +279,18 @@ def _totals(files: Iterable[StoreFile]) -> Iterator[Row]:
 
 
 def _not_looked_at(store: Store, found: Inventory, skipped: int) -> list[str]:
-    told = []
+    reported = []
     if skipped:
-        told.append(f"records between the first and the last of {skipped} segments")
-        told.append("whether records at the end of these segments are left from an earlier life")
+        reported.append(f"records between the first and the last of {skipped} segments")
+        reported.append("whether records at the end of these segments are left from an earlier life")
     if found.segments:
-        told.append("contents of records (bodies, properties, CRCs)")
+        reported.append("contents of records (bodies, properties, CRCs)")
     if found.queues:
-        told.append("consume queue entries between the first and the last of a file")
+        reported.append("consume queue entries between the first and the last of a file")
     if store.of_kind(FileKind.CONSUMEQUEUE_EXT):
-        told.append("extension units")
+        reported.append("extension units")
     if found.index:
-        told.append("index slots and items")
+        reported.append("index slots and items")
     listed = [(kind, len(store.of_kind(kind))) for kind in NOT_DECODED]
-    told += [f"content of {count} {kind} file{'s' * (count > 1)}" for kind, count in listed if count]
-    return told
+    reported += [f"content of {count} {kind} file{'s' * (count > 1)}" for kind, count in listed if count]
+    return reported

@@ -81,7 +81,7 @@ class LogSeen:
 def look_at_log(store: Store, lost: list[Row], on_looked: Callable[[int], object]) -> LogSeen:
     """Looks at both ends of every commit log file. lost: gets a row for each that cannot be read.
 
-    on_looked: told how many were looked at.
+    on_looked: called with how many were looked at.
     """
     segments = store.segments
     exact = _read_through(store)
@@ -115,8 +115,8 @@ def segment_facts(segment: Segment, ends: SegmentEnds | str) -> Row:
     """What a commit log file adds to its row among all files."""
     if isinstance(ends, str) or _content(ends) != "records":
         return _NOTHING
-    told = _ends(segment, ends)
-    return {name: told.get(name) for name in _OFFSETS_AND_TIMES}
+    reported = _ends(segment, ends)
+    return {name: reported.get(name) for name in _OFFSETS_AND_TIMES}
 
 
 _NOTHING: Row = dict.fromkeys(_OFFSETS_AND_TIMES)
@@ -158,15 +158,15 @@ def _segment_row(segment: Segment, ends: SegmentEnds | str) -> Row:
 
 
 def _ends(segment: Segment, ends: SegmentEnds) -> Row:
-    told: Row = {"ending": ends.ending, "read_through": ends.read_through, "content": _content(ends)}
+    reported: Row = {"ending": ends.ending, "read_through": ends.read_through, "content": _content(ends)}
     if ends.first is not None:
-        told["first_physical_offset"] = segment.base + ends.first.position
-        told["first_store_timestamp"] = ends.first.store_timestamp
+        reported["first_physical_offset"] = segment.base + ends.first.position
+        reported["first_store_timestamp"] = ends.first.store_timestamp
     if ends.last is not None and ends.end is not None:
-        told["last_physical_offset"] = segment.base + ends.last.position
-        told["last_store_timestamp"] = ends.last.store_timestamp
-        told["end_offset"] = segment.base + ends.end
-    return told
+        reported["last_physical_offset"] = segment.base + ends.last.position
+        reported["last_store_timestamp"] = ends.last.store_timestamp
+        reported["end_offset"] = segment.base + ends.end
+    return reported
 
 
 def _content(ends: SegmentEnds) -> str:

@@ -96,14 +96,14 @@ def _abort(store: Store) -> Row:
     if file is None:
         # Of a commitlog directory alone nobody can say: the file lies beside it.
         return {"exists": False if store.form is StoreForm.STORE else None, "pid": None}
-    told: Row = {"exists": True, "pid": None, "modified_timestamp": file.mtime_ns // 1_000_000}
+    reported: Row = {"exists": True, "pid": None, "modified_timestamp": file.mtime_ns // 1_000_000}
     content = small_content(file)
     if isinstance(content, str):
-        return told | {"error": content}
+        return reported | {"error": content}
     try:
-        return told | {"pid": Abort.parse(content)}
+        return reported | {"pid": Abort.parse(content)}
     except FormatError as error:
-        return told | {"error": str(error), "content_hex": content[:64].hex()}
+        return reported | {"error": str(error), "content_hex": content[:64].hex()}
 
 
 def _checkpoint(store: Store) -> Row | None:
@@ -115,10 +115,10 @@ def _checkpoint(store: Store) -> Row | None:
         return {"path": file.shown, "size": file.size, "error": content}
     fields = parse_checkpoint(content)
     names = [name for name in fields if name[0] != "_" and name != "reserved"]
-    told: Row = {"path": file.shown, "size": file.size, **{name: int(fields[name]) for name in names}}
+    reported: Row = {"path": file.shown, "size": file.size, **{name: int(fields[name]) for name in names}}
     if file.size != CHECKPOINT_SIZE:
-        told["note"] = f"{file.size} bytes instead of {CHECKPOINT_SIZE}"
-    return told
+        reported["note"] = f"{file.size} bytes instead of {CHECKPOINT_SIZE}"
+    return reported
 
 
 def _epoch(file: StoreFile) -> Row:

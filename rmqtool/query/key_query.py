@@ -104,7 +104,7 @@ class KeyQuery:
         answer = self.answer
         found = {key for keys in answer.matches.values() for key in keys}
         lacking = [key for key in self.wanted.keys if key not in found]
-        told: Row = {
+        reported: Row = {
             "messages": listed,
             "source": answer.source,
             "candidates": answer.candidates,
@@ -119,14 +119,14 @@ class KeyQuery:
             "scanned": [list(one) for one in answer.scanned],
         }
         if not self.chosen.selects_all or self.twice is not None:
-            told["kept_back"] = len(answer.matches) - len(self.kept)
+            reported["kept_back"] = len(answer.matches) - len(self.kept)
         if self.twice is not None:
-            told |= self.twice.told.summary()
+            reported |= self.twice.reported.summary()
         if self.wanted.topic is None:
-            told["topics"] = answer.topics
+            reported["topics"] = answer.topics
         if len(self.wanted.keys) > 1 and not hide & {"keys", "properties"}:
-            told["not_found"] = lacking[:_NAMED]
-        return told | coverage(self.not_covered())
+            reported["not_found"] = lacking[:_NAMED]
+        return reported | coverage(self.not_covered())
 
     def not_covered(self) -> list[Row]:
         """What might hold a wanted key and was not looked at, or is not listed."""

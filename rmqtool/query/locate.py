@@ -115,15 +115,15 @@ def _surroundings(source: ByteSource, place: Place, segment: Segment, *, active:
     scan = SegmentScan(
         source, segment.base, checks=Check.FRAME, active=active, start=start, kernels=kernels, batch_rows=1024
     )
-    told = place
+    reported = place
     for event in scan:
         if isinstance(event, Records):
-            told = _among(told, event, segment.base)
+            reported = _among(reported, event, segment.base)
         elif not isinstance(event, End) and event.position <= place.position < event.position + event.length:
-            told = _in_event(told, event)
-        if told.what is What.INSIDE or told.after is not None:
+            reported = _in_event(reported, event)
+        if reported.what is What.INSIDE or reported.after is not None:
             break
-    return told
+    return reported
 
 
 def _sync_point(source: ByteSource, base: int, position: int) -> int:

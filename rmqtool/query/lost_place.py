@@ -68,14 +68,14 @@ def where_items_lead(segments: SegmentSet, offsets: Iterable[int]) -> list[Row]:
 
     None for what has expired, and for a byte inside of a record: there the item is wrong.
     """
-    astray = sorted(one for one in set(offsets) if one >= segments.first_offset)
+    misdirected = sorted(one for one in set(offsets) if one >= segments.first_offset)
     rows: list[Row] = []
-    for offset in astray[:LOOKED_AT]:
+    for offset in misdirected[:LOOKED_AT]:
         words, known = known_place(segments, offset)
         if known["state"] != What.INSIDE:
             place = {"path": "commitlog", "physical_offset": offset, "reason": Incomplete.DAMAGE.value}
             rows.append(place | {"error": f"the index knew a message: {words}"})
-    if len(astray) > LOOKED_AT:
+    if len(misdirected) > LOOKED_AT:
         words = "the index knew messages at further places without a record"
         rows.append({"path": "commitlog", "reason": Incomplete.DAMAGE.value, "error": words})
     return rows

@@ -30,7 +30,7 @@ PREVIEW = 60
 class FieldView:
     """One field: `length` bytes from `start` (counted in the record), its value fit for JSON, its meaning.
 
-    property: the name of the property that it holds, "" where that cannot be told, None for other fields.
+    property: the name of the property that it holds, "" where that cannot be known, None for other fields.
     """
 
     name: str

@@ -158,7 +158,7 @@ class OffsetQuery:
         if self._first is None:
             raise ValueError("the records come first")
         first, asked = self._first, self.asked
-        told: Row = {
+        reported: Row = {
             "topic": asked.topic,
             "queue_id": asked.queue_id,
             "offset": asked.offset,
@@ -172,17 +172,17 @@ class OffsetQuery:
             "verdicts": [{"cause": str(one.cause), "message": one.message} for one in self._verdicts(first)],
         }
         if asked.group is not None:
-            told["group"] = asked.group
+            reported["group"] = asked.group
         if self.subscription is not None:
-            told["kept_back"] = self.kept_back
+            reported["kept_back"] = self.kept_back
         if self.chosen != MessageFilter():
-            told["left_out"] = self._left_out
+            reported["left_out"] = self._left_out
         if first.delivered:
             view = self.client
-            told["pull"] = {"bytes": view.bytes, "messages": view.messages, "decoded": len(view.decoded)}
+            reported["pull"] = {"bytes": view.bytes, "messages": view.messages, "decoded": len(view.decoded)}
         if self.foreign:
-            told["foreign_records"] = self.foreign
-        return told | coverage(self.not_covered())
+            reported["foreign_records"] = self.foreign
+        return reported | coverage(self.not_covered())
 
     @cached_property
     def client(self) -> ClientView:

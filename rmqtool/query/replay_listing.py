@@ -54,7 +54,7 @@ class ReplayListing:
     ) -> Iterator[Listed]:
         """Batches and rows of other kinds as they are to be shown, within `limit` and `sample`.
 
-        columns: of the record table. advance: told how many bytes of the file are done.
+        columns: of the record table. advance: called with how many bytes of the file are done.
         """
         self._advance = advance
         if self._wanted.sample is not None:
@@ -86,8 +86,8 @@ class ReplayListing:
             yield batch, []
         if sample.offered > shown:
             lost = {"path": self._file.shown, "position": 0, "length": self._file.size}
-            told = {"reason": Incomplete.LIMIT.value, "messages": sample.offered - shown}
-            self.counts.not_covered.append(lost | told)
+            reported = {"reason": Incomplete.LIMIT.value, "messages": sample.offered - shown}
+            self.counts.not_covered.append(lost | reported)
         yield None, held
 
     def _count(self, batch: pa.RecordBatch | None) -> None:

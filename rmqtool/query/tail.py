@@ -109,13 +109,13 @@ class LogTail:
 
     def summary(self) -> Row:
         """The closing summary."""
-        told: Row = {
+        reported: Row = {
             "messages": self.messages,
             "first_offset": self.first_offset,
             "end_offset": self.at,
             "followed": self.follow,
         }
-        return told | coverage(self.not_covered())
+        return reported | coverage(self.not_covered())
 
     def not_covered(self) -> list[Row]:
         """What lies before the messages, what between them is damaged, and what came later."""

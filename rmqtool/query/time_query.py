@@ -103,7 +103,7 @@ class TimeQuery:
 
     def summary(self) -> Row:
         """The closing summary."""
-        told: Row = {
+        reported: Row = {
             "timestamp": self.time,
             "boundary": str(self.boundary),
             "queue_offset": self.exact.queue_offset,
@@ -117,8 +117,8 @@ class TimeQuery:
             "version_source": self.rules.source,
         }
         if not self.chosen.selects_all:
-            told["passing_queue_offset"] = self.place[1] if self.place is not None else None
-        return told | coverage(self.not_covered())
+            reported["passing_queue_offset"] = self.place[1] if self.place is not None else None
+        return reported | coverage(self.not_covered())
 
     @cached_property
     def _misdirected(self) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Many keys as columns: their index hashes in any topic, without hashing them anew for each."""
+"""Many keys as columns: their index hashes in any topic, without hashing them again for each."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ _LAST_SEGMENTS = 3
 def without_first_units(store: Store, view: QueueView, reading: ReadOptions) -> Iterator[Row]:
     """No row of `not_covered`, or the one for messages in front of the first unit of a queue.
 
-    Reads the log from its begin to the record of that unit; where nothing has expired, damage there is told,
-    too. Nothing where a queue begins with blank units, as its first file then does
+    Reads the log from its begin to the record of that unit; where nothing has expired, damage there is
+    reported, too. Nothing where a queue begins with blank units, as its first file then does
     (`ConsumeQueue#fillPreBlank`).
     """
     first = next((units[0] for file in view.files[:1] if len(units := view.units(file, 0, view.width))), None)

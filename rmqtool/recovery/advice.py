@@ -24,7 +24,7 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Invocation:
     """How doctor was asked. options: those that say what lies where, for every following command.
 
     release: as given, None when every behaviour counted. journal: of an apply that was stopped in the middle.
@@ -41,7 +41,7 @@ class Asked:
         return shlex.join(["rmqtool", verb, path or self.store, *words, *options])
 
 
-def advise(outcomes: Sequence[Outcome], verdict: Verdict, asked: Asked) -> list[Advice]:
+def advise(outcomes: Sequence[Outcome], verdict: Verdict, asked: Invocation) -> list[Advice]:
     """Commands for this verdict; each once, at most six."""
     found: dict[str, Advice] = {}
     for one in _all(outcomes, verdict, asked):
@@ -49,7 +49,7 @@ def advise(outcomes: Sequence[Outcome], verdict: Verdict, asked: Asked) -> list[
     return list(found.values())[:6]
 
 
-def _all(outcomes: Sequence[Outcome], verdict: Verdict, asked: Asked) -> Iterator[Advice]:
+def _all(outcomes: Sequence[Outcome], verdict: Verdict, asked: Invocation) -> Iterator[Advice]:
     first = outcomes[0]
     if first.lock is not None and first.lock.held:
         yield Advice(asked.line("info"), "a process holds this store: stop that one, do not start a second")
@@ -102,7 +102,7 @@ def _repairable(one: Outcome) -> bool:
     return one.start_segment is not None and bool(harmed or lost or damaged)
 
 
-def _about(one: Outcome, asked: Asked) -> Iterator[Advice]:
+def _about(one: Outcome, asked: Invocation) -> Iterator[Advice]:
     refusal, loss = one.refusal, one.loss
     if refusal is not None and refusal.path is not None and refusal.path.startswith("config/"):
         path = f"{asked.store.rstrip('/')}/{refusal.path}"
@@ -125,11 +125,11 @@ def _about(one: Outcome, asked: Asked) -> Iterator[Advice]:
         options = tuple(word for scenario in scenarios for word in ("--what-if", scenario))
         yield Advice(
             asked.line("doctor", *options, *release),
-            "whether building the queues anew would help; nothing is deleted by asking",
+            "whether rebuilding the queues would help; nothing is deleted by asking",
         )
 
 
-def _uncertain(outcomes: Sequence[Outcome], asked: Asked) -> Iterator[Advice]:
+def _uncertain(outcomes: Sequence[Outcome], asked: Invocation) -> Iterator[Advice]:
     release = ("--as-version", asked.release) if asked.release else ()
     if any(one.unread_by_choice for one in outcomes):
         yield Advice(asked.line("doctor", "--full", *release), "looks at everything, however long that takes")

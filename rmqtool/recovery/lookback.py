@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rmqtool.recovery.observed_start import ObservedStart
     from rmqtool.recovery.spans import Key
     from rmqtool.scan.options import ReadOptions
-    from rmqtool.scan.parallel import Lane
+    from rmqtool.scan.parallel import WorkerContext
     from rmqtool.store.files import StoreFile
 
 ALLOWANCE = 2 << 30
@@ -124,7 +124,7 @@ class LookBack:
 
 
 def _events(
-    one: MappedFile, reading: ReadOptions, lane: Lane
+    one: MappedFile, reading: ReadOptions, lane: WorkerContext
 ) -> Iterator[tuple[MappedFile, Records | Gap | RmqtoolError | None]]:
     """Records and gaps of a file; None behind the last, or the error that ended reading."""
     if one.file is None:

@@ -379,11 +379,11 @@ def wrong_entries(
         light = key[0].startswith(LMQ_PREFIX)
         known = whole and (start.settings.multi_dispatch or not light)
         inside, counted = _into_log(start, queue, seen, elsewhere) if known else (0, 0)
-        astray = max(inside - seen.matched, 0)
-        count = max(seen.wrong, astray)
+        misdirected = max(inside - seen.matched, 0)
+        count = max(seen.wrong, misdirected)
         if count:
             behind = max(seen.beyond - queue.appended, 0) if light else 0
-            own = max(seen.wrong, astray - counted) - seen.displaced
+            own = max(seen.wrong, misdirected - counted) - seen.displaced
             messages = max(own, seen.wrong + seen.missed + behind if light else 0)
             found.append(WrongEntries(*key, queue.files.directory, count, seen.first, messages))
     return tuple(found)

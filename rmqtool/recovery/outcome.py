@@ -89,7 +89,7 @@ class Outcome:
 
     starts: the process stays, None when that could not be found out in time. refusal: why not. stop_offset:
     where recovery ends. min and max_physical_offset: of the commit log after the load, -1 and 0 without
-    files. deletes: files that recovery removes and does not make anew. index_dropped: those of them that are
+    files. deletes: files that recovery removes and does not make again. index_dropped: those of them that are
     index files. confirm_offset: what the checkpoint will say, None where the release writes none. reput_from:
     where dispatching goes on. skipped: ranges that dispatching passes over for good. lags: what queues lack
     of the log before the start, where recovery reads it. not_looked_at: parts of the store that have a say

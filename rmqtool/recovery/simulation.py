@@ -68,10 +68,10 @@ def simulate(
 ) -> Outcome:
     """What a broker of `release` does when it starts on `store`, computed from what lies there.
 
-    lock: the state of the lock file instead of probing it. on_plan: told mode, start segment and bytes to
-    scan as soon as they are known, before the log is read. look_back: how much of the files before the start
-    segment is read, which decides about queue offsets given twice; all by default. Raises `UsageError` for an
-    unknown release and the reading errors of `rmqtool.errors`.
+    lock: the state of the lock file instead of probing it. on_plan: called with mode, start segment and
+    bytes to scan as soon as they are known, before the log is read. look_back: how much of the files before
+    the start segment is read, which decides about queue offsets given twice; all by default. Raises
+    `UsageError` for an unknown release and the reading errors of `rmqtool.errors`.
     """
     return StartSimulation(store, release, settings, reading, lock).run(on_plan, look_back)
 

@@ -93,7 +93,7 @@ def _is_ours(found: os.stat_result, path: str) -> bool:
 
 
 def with_derived_places(journal: Journal, *, follow_links: bool = False) -> Journal:
-    """The journal with every place derived anew and no set-uid and set-gid bits; they must be those in it.
+    """The journal with every place derived again and no set-uid and set-gid bits; they must be those in it.
 
     follow_links: links may lead out of the store, as they did when it was changed with `--follow-links`.
     Raises `UsageError` naming the first place that is another.

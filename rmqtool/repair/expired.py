@@ -34,7 +34,7 @@ class Keeper:
     """Writes older units into the built files, which stay what they are from the first record that exists on.
 
     A queue keeps them as far as they lie gaplessly in front of that record. Tags codes that are addresses in
-    extension files, which are built anew, become the codes that lie there. A queue of which no record exists
+    extension files, which are rebuilt, become the codes that lie there. A queue of which no record exists
     keeps its files.
     """
 

@@ -71,4 +71,4 @@ def bring_back(
         return None
     undo(plan_undo(directory, follow_links=follow_links), held, disk=disk)
     clear_backup(directory)
-    return "an apply was stopped here: it was put back and begins anew"
+    return "an apply was stopped here: it was put back and starts over"

@@ -92,8 +92,14 @@ def place_marker(disk: Disk, directory: str, journal: str | None, journal_id: st
     path = os.path.join(directory, NAME)
     what = "rmqtool is changing this store, or was stopped while it did. Do not start a broker on it."
     next_step = f"rmqtool undo {journal} --apply" if journal else "remove this unfinished copy"
-    told = {"schema": SCHEMA, "what": what, "next": next_step, "journal": journal, "journal_id": journal_id}
-    data = json.dumps(told, indent=1).encode() + b"\n"
+    reported = {
+        "schema": SCHEMA,
+        "what": what,
+        "next": next_step,
+        "journal": journal,
+        "journal_id": journal_id,
+    }
+    data = json.dumps(reported, indent=1).encode() + b"\n"
     with os.scandir(directory) as entries:  # DirEntry.is_file raises for a link to itself
         lengths = {entry.stat().st_size for entry in entries if os.path.isfile(entry)}
     while len(data) in lengths:  # a file of a segment's length would be taken for one

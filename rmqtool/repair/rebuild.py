@@ -1,4 +1,4 @@
-"""Planning `rebuild`: derived files anew from the log, against those that lie there.
+"""Planning `rebuild`: derived files again from the log, against those that lie there.
 
 What is built lies in a work directory until the plan is applied, so memory does not depend on the store.
 """
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from rmqtool.broker.file_rules import FileRules
-    from rmqtool.build.builder import Left
-    from rmqtool.build.log import Heard
+    from rmqtool.build.builder import SkippedRecords
+    from rmqtool.build.log import LogAnomalies
     from rmqtool.build.queues import BuiltQueue
     from rmqtool.repair.rebuild_files import Build
     from rmqtool.repair.rebuild_options import RebuildOptions
@@ -55,10 +55,10 @@ class Rebuilt:
     """
 
     planned: Planned
-    heard: Heard
+    anomalies: LogAnomalies
     records: int
     queues: Mapping[Key, BuiltQueue]
-    left_out: Left
+    left_out: SkippedRecords
     index_items: int
     elsewhere: int
     """records that state another physical offset than that where they lie"""
@@ -122,7 +122,7 @@ class _Rebuild:
             edits += self._removals(made.queues)
         return Rebuilt(
             self._planned(edits),
-            made.heard,
+            made.anomalies,
             made.records,
             made.queues,
             made.left,

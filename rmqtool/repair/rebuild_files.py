@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from rmqtool.broker.file_rules import FileRules
 from rmqtool.broker.index_files import IndexFiles
-from rmqtool.build.builder import Builder, Left, QueueBuilder
+from rmqtool.build.builder import Builder, QueueBuilder, SkippedRecords
 from rmqtool.build.files import DerivedFiles
-from rmqtool.build.log import Heard, build_log
+from rmqtool.build.log import LogAnomalies, build_log
 from rmqtool.repair.rebuild_options import WantedQueues
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.options import data_bytes
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 class Made:
     """What was built. elsewhere: records that state another physical offset. deleted: topics left out."""
 
-    heard: Heard = field(default_factory=Heard)
+    anomalies: LogAnomalies = field(default_factory=LogAnomalies)
     records: int = 0
     elsewhere: int = 0
     queues: dict[Key, BuiltQueue] = field(default_factory=dict)
-    left: Left = field(default_factory=Left)
+    left: SkippedRecords = field(default_factory=SkippedRecords)
     index_items: int = 0
     deleted: set[str] = field(default_factory=set)
 
@@ -54,9 +54,9 @@ def build_here(
     queues = QueueBuilder(rules, files, kernels, wanted)
     index = IndexFiles(rules, files, kernels, next_name) if "index" in what else None
     builder = Builder(queues if "cq" in what else None, index)
-    heard = build_log(store.segments, builder, kernels, how)
+    anomalies = build_log(store.segments, builder, kernels, how)
     return Made(
-        heard,
+        anomalies,
         builder.records,
         builder.elsewhere,
         queues.queues.built(),

@@ -10,7 +10,7 @@ from rmqtool.store.coverage import Incomplete, reason_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rmqtool.build.log import Heard, Span
+    from rmqtool.build.log import LogAnomalies, Span
     from rmqtool.repair.rebuild import Rebuilt
 
 _NAMED = 10
@@ -19,9 +19,9 @@ _NAMED = 10
 def summary_of(rebuilt: Rebuilt) -> dict[str, Any]:
     """Keys of the summary: counts, what was left out, and which bytes of the log gave no record."""
     built = rebuilt.queues
-    rows = list(_not_covered(rebuilt.heard))
+    rows = list(_not_covered(rebuilt.anomalies))
     reason = reason_of(rows)
-    told: dict[str, Any] = {
+    reported: dict[str, Any] = {
         "records": rebuilt.records,
         "queues": len(built),
         "units": sum(one.units for one in built.values()),
@@ -31,7 +31,7 @@ def summary_of(rebuilt: Rebuilt) -> dict[str, Any]:
         "kept_units": rebuilt.kept,
         "index_items": rebuilt.index_items,
         "unchanged_files": rebuilt.unchanged,
-        "bad_bodies": rebuilt.heard.bad_body_count,
+        "bad_bodies": rebuilt.anomalies.bad_body_count,
         "queues_without_records": [
             {"topic": topic, "queue_id": queue_id} for topic, queue_id in rebuilt.left
         ],
@@ -39,33 +39,33 @@ def summary_of(rebuilt: Rebuilt) -> dict[str, Any]:
         "complete": reason is None,
     }
     if reason is not None:
-        told |= {"incomplete_reason": reason.value, "not_covered": rows}
-    return told
+        reported |= {"incomplete_reason": reason.value, "not_covered": rows}
+    return reported
 
 
 def exit_code_of(rebuilt: Rebuilt) -> ExitCode:
     """3 when bytes could not be read, 1 when there was damage, whatever became of the plan."""
-    heard = rebuilt.heard
+    anomalies = rebuilt.anomalies
     codes = [ExitCode.OK]
-    if heard.unreadable:
+    if anomalies.unreadable:
         codes.append(ExitCode.INCOMPLETE)
-    if heard.gaps or heard.bad_body_count:
+    if anomalies.gaps or anomalies.bad_body_count:
         codes.append(ExitCode.DAMAGE)
     return worst(codes)
 
 
 def warnings_of(rebuilt: Rebuilt) -> Iterator[str]:
     """One line for each thing that the log has and the files have not, or not as it was."""
-    heard = rebuilt.heard
-    if heard.lost_bytes:
-        spans = [*heard.unreadable, *heard.gaps]
+    anomalies = rebuilt.anomalies
+    if anomalies.lost_bytes:
+        spans = [*anomalies.unreadable, *anomalies.gaps]
         where = ", ".join(f"{one.physical_offset} ({one.reason})" for one in spans[:_NAMED])
         more = f" and {len(spans) - _NAMED} more places" if len(spans) > _NAMED else ""
-        yield f"{heard.lost_bytes} bytes of the log gave no record, from offset {where}{more}"
-    if heard.bad_body_count:
-        offsets = ", ".join(str(one.physical_offset) for one in heard.bad_bodies[:_NAMED])
-        yield f"{heard.bad_body_count} records whose body fails its CRC were built like others: {offsets}"
-    for one in heard.tails:
+        yield f"{anomalies.lost_bytes} bytes of the log gave no record, from offset {where}{more}"
+    if anomalies.bad_body_count:
+        offsets = ", ".join(str(one.physical_offset) for one in anomalies.bad_bodies[:_NAMED])
+        yield f"{anomalies.bad_body_count} records whose body fails its CRC were built like others: {offsets}"
+    for one in anomalies.tails:
         yield f"{one.path}: {one.length} bytes behind the last record are {one.reason} and were not built"
     if rebuilt.elsewhere:
         yield f"{rebuilt.elsewhere} records state another offset; entries lead to where they lie"
@@ -95,8 +95,8 @@ def _queue_warnings(rebuilt: Rebuilt) -> Iterator[str]:
             yield f"{name}: {one.doubled} records got no entry, their queue offset was taken"
 
 
-def _not_covered(heard: Heard) -> Iterator[dict[str, Any]]:
-    for spans, reason in ((heard.unreadable, Incomplete.UNREADABLE), (heard.gaps, Incomplete.DAMAGE)):
+def _not_covered(anomalies: LogAnomalies) -> Iterator[dict[str, Any]]:
+    for spans, reason in ((anomalies.unreadable, Incomplete.UNREADABLE), (anomalies.gaps, Incomplete.DAMAGE)):
         for one in spans:
             yield _row(one, reason)
 

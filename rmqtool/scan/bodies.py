@@ -104,7 +104,7 @@ def stored_bodies(records: Records) -> list[memoryview]:
 
 
 def inflate(stored: memoryview, sys_flag: int, limit: int = PLAIN_LIMIT) -> tuple[Plain, bool]:
-    """(the body as the producer sent it, True); (None, True) where that cannot be told.
+    """(the body as the producer sent it, True); (None, True) where that cannot be known.
 
     (None, False) where it has more than `limit` bytes.
     """

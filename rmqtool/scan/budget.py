@@ -15,7 +15,7 @@ KEPT_BACK = 72 << 20
 
 
 class Budget:
-    """Bytes in flight. All members are used under `changed`, which is told of every change.
+    """Bytes in flight. All members are used under `changed`, which is reported of every change.
 
     limit: never exceeded, except by a single result that is larger, and then by that one alone. kept_back:
     how much of it is there for the worker that the reader waits for, so that those ahead cannot block it.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from formats.commitlog import transaction_of
 from formats.java import java_utf8_decode
 from formats.tags_code import tags_hash
-from rmqtool.scan.fields import ODD, Column, CrcState, Field, Issue, Lane, Stretch
+from rmqtool.scan.fields import ODD, Column, CrcState, Field, Issue, QueueKeyColumn, Stretch
 from rmqtool.scan.units import OK, UNIT, unit_states
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def rehash(lanes: Ints, count: int, table: Int32s) -> None:
     """See `kernels.dispatch.rehash`."""
     mask = len(table) - 1
-    for lane, home in enumerate(lanes[:count, Lane.HASH].tolist()):
+    for lane, home in enumerate(lanes[:count, QueueKeyColumn.HASH].tolist()):
         place = home & mask
         while table[place]:
             place = (place + 1) & mask
@@ -78,7 +78,10 @@ def _numbered(
             return None
         lane = int(counts[0])
         table[free] = lane + 1
-        lanes[lane, [Lane.QUEUE_ID, Lane.NAME, Lane.NAME_LENGTH, Lane.HASH]] = (
+        lanes[
+            lane,
+            [QueueKeyColumn.QUEUE_ID, QueueKeyColumn.NAME, QueueKeyColumn.NAME_LENGTH, QueueKeyColumn.HASH],
+        ] = (
             row[Field.QUEUE_ID],
             counts[1],
             len(topic),

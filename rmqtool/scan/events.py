@@ -113,7 +113,7 @@ def why_doubtful(records: int, cause: Doubt) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Doubtful:
-    """Records told before, from the first to behind the last, that are not what was written there."""
+    """Records reported before, from the first to behind the last, that are not what was written there."""
 
     position: int
     length: int

@@ -240,7 +240,7 @@ class Keys(IntEnum):
     EVERY_PUT = 6
 
 
-class Lane(IntEnum):
+class QueueKeyColumn(IntEnum):
     """Columns of the int64 table of topics and queues that records go to. NAME: where its bytes begin."""
 
     QUEUE_ID = 0

@@ -73,8 +73,8 @@ def cut_row(file: StoreFile, size: int, wanted: int) -> Row:
     """A file that ends early, or goes on behind its end."""
     at = min(size, wanted)
     place = {"path": file.shown, "position": at, "length": abs(size - wanted)}
-    told = {"reason": "short" if size < wanted else "excess", "expected": wanted, "found": size}
-    return {"type": "gap", **place, **told}
+    reported = {"reason": "short" if size < wanted else "excess", "expected": wanted, "found": size}
+    return {"type": "gap", **place, **reported}
 
 
 def short_row(file: StoreFile, wanted: int) -> Row:

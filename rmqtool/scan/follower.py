@@ -73,7 +73,7 @@ class LogFollower:
         try:
             return end_of_data(segment) if self.segments.is_active(segment) else segment.size
         except RmqtoolError:
-            return segment.size  # whoever reads it is told what is wrong
+            return segment.size  # whoever reads it is reported what is wrong
 
     def events(
         self,

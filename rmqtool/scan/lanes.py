@@ -12,7 +12,7 @@ from formats.java import java_utf8_decode
 from formats.properties import decode
 from formats.tags_code import SCHEDULE_TOPIC, tags_code_of
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import Column, Field, Issue, Lane, Stretch
+from rmqtool.scan.fields import Column, Field, Issue, QueueKeyColumn, Stretch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -131,7 +131,7 @@ class Lanes(LaneColumns):
         self._any_topic, self._delivery_times = any_topic, delivery_times
         self.decoded = False
         """some topic is not UTF-8, so that two lanes may have one key"""
-        self._lanes = np.empty((_FIRST_LANES, len(Lane)), np.int64)
+        self._lanes = np.empty((_FIRST_LANES, len(QueueKeyColumn)), np.int64)
         self._names = np.empty(_FIRST_NAMES, np.uint8)
         self._table = np.zeros(4 * _FIRST_LANES, np.int32)
         self.delayed: set[int] = set()
@@ -174,13 +174,13 @@ class Lanes(LaneColumns):
 
     def _name_new_lanes(self) -> None:
         for row in self._lanes[len(self.keys) : self._counts[0]].tolist():
-            start = row[Lane.NAME]
-            raw = self._names[start : start + row[Lane.NAME_LENGTH]].tobytes()
+            start = row[QueueKeyColumn.NAME]
+            raw = self._names[start : start + row[QueueKeyColumn.NAME_LENGTH]].tobytes()
             topic, ill = java_utf8_decode(raw)
             self.decoded |= ill
             if topic == SCHEDULE_TOPIC:
                 self.delayed.add(len(self.keys))
-            self.keys.append((topic, row[Lane.QUEUE_ID]))
+            self.keys.append((topic, row[QueueKeyColumn.QUEUE_ID]))
 
     def _grow(self) -> None:
         self._lanes = np.concatenate([self._lanes, np.empty_like(self._lanes)])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rmqtool.scan.events import Blank, Gap, Tail
     from rmqtool.scan.kernel_types import Kernels
-    from rmqtool.scan.parallel import Lane
+    from rmqtool.scan.parallel import WorkerContext
     from rmqtool.scan.segment import SegmentScan
     from rmqtool.store.patched import ZeroFilledSource
     from rmqtool.store.segments import Segment, SegmentSet
@@ -77,7 +77,7 @@ def scan_log(segments: SegmentSet, how: LogScan) -> Iterator[Piece]:
     ]
     kernels = choose_kernels(min(data_bytes(chosen), max(high - low, 0)))
 
-    def work(segment: Segment, lane: Lane) -> Iterator[Piece]:
+    def work(segment: Segment, lane: WorkerContext) -> Iterator[Piece]:
         within = max(low - segment.base, 0), high - segment.base
         return _scan_one(segment, how, kernels, lane, within, active=segments.is_active(segment))
 
@@ -88,7 +88,7 @@ def _scan_one(
     segment: Segment,
     how: LogScan,
     kernels: Kernels,
-    lane: Lane,
+    lane: WorkerContext,
     within: tuple[int, int],
     *,
     active: bool,
@@ -166,13 +166,13 @@ class _Batches:
     kernels: Kernels
     source: ZeroFilledSource
     scan: SegmentScan
-    lane: Lane
+    lane: WorkerContext
     odd: bool
 
     def of(self, records: Records, *, counted: bool = False) -> Iterator[Piece]:
         """The records that are wanted, some at a time, with the places of bad bodies among all of them.
 
-        counted: these bad bodies have been told.
+        counted: these bad bodies have been reported.
         """
         from rmqtool.scan.table import bad_bodies
 
@@ -195,10 +195,10 @@ class _Batches:
 
     def _spoiled(self, *, mapped: bool) -> bool:
         """Whether bytes of a run, and of all that follows in it, may be wrong; `mapped`: they are no copy."""
-        return self.source.spoiled() or (mapped and not self.source.zero_copy)
+        return self.source.had_fault() or (mapped and not self.source.zero_copy)
 
     def _all(self, records: Records, bad: Bad, *, mapped: bool) -> Generator[Piece, None, Bad]:
-        """Batches of all these records, the first one with `bad`; answers what of it is left to be told."""
+        """Batches of all these records, the first one with `bad`; returns what of it is left to report."""
         from rmqtool.scan.table import PLAIN_COLUMNS
 
         plain = not PLAIN_COLUMNS.isdisjoint(self.how.columns)
@@ -216,7 +216,7 @@ class _Batches:
 
     def _anew(self, records: Records) -> Iterator[Piece]:
         """Reads them again; from here on the source copies, so nothing is read three times."""
-        for event in self.scan.anew(records):
+        for event in self.scan.reread(records):
             if isinstance(event, Records):
                 yield from self.of(event, counted=True)
             else:

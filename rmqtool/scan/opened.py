@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rmqtool.errors import RmqtoolError
     from rmqtool.scan.kernel_types import Kernels
     from rmqtool.scan.options import ReadOptions
-    from rmqtool.scan.parallel import Lane
+    from rmqtool.scan.parallel import WorkerContext
     from rmqtool.store.bytes import ByteSource
     from rmqtool.store.files import StoreFile
     from rmqtool.store.segments import Segment
@@ -38,7 +38,7 @@ def opened(  # noqa: PLR0913 - all but two are options
     segment: Segment,
     options: ReadOptions,
     *,
-    lane: Lane = ALONE,
+    lane: WorkerContext = ALONE,
     kernels: Kernels | None = None,
     end: int | None = None,
     active: bool = True,
@@ -99,7 +99,7 @@ def scanned(
     base: int,
     options: ReadOptions,
     *,
-    lane: Lane = ALONE,
+    lane: WorkerContext = ALONE,
     checks: Check = Check.ALL,
     active: bool = False,
     false_blanks: bool = False,
@@ -120,7 +120,7 @@ def scanned(
         yield ScannedFile(source, scan)
 
 
-def handed_on(records: Records, source: ByteSource, lane: Lane) -> Records:
+def handed_on(records: Records, source: ByteSource, lane: WorkerContext) -> Records:
     """The run for another thread, which has room for it: its rows are overwritten when the scan goes on."""
     lane.take(records.rows.nbytes + copied_bytes(source, records))
     return Records(records.rows.copy(), records.window, records.origin)

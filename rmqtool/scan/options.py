@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.parallel import Lane
+from rmqtool.scan.parallel import WorkerContext
 from rmqtool.store.access import Access
 from rmqtool.store.live import is_live
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import Segment
 
-ALONE = Lane()
+ALONE = WorkerContext()
 """of work that has no other beside it"""
 
 
@@ -75,6 +75,6 @@ class ReadOptions:
         if self.advance is not None:
             self.advance(count)
 
-    def open(self, file: StoreFile, lane: Lane = ALONE) -> ByteSource:
+    def open(self, file: StoreFile, lane: WorkerContext = ALONE) -> ByteSource:
         """A file of the log, for the thread of this lane."""
         return file.open(replace(self.access, stop=lane.stop))

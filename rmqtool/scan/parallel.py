@@ -14,7 +14,7 @@ from rmqtool.scan.budget import MAX_WORKERS, Budget
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
-    Work = Callable[["Item", "Lane"], Iterable["Result"]]
+    Work = Callable[["Item", "WorkerContext"], Iterable["Result"]]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -35,7 +35,7 @@ _PATIENCE = 1.0
 """seconds that workers have to stop; one that hangs in a read of a dying disk is left behind"""
 
 
-class Lane:
+class WorkerContext:
     """What the work on one item shares with that on others. This one stands alone: nothing to wait for."""
 
     stop: Event | None = None
@@ -52,7 +52,7 @@ class _Done:
         self.error = error
 
 
-class _Worker(Lane, Generic[Result]):
+class _Worker(WorkerContext, Generic[Result]):
     """One thread's lane, and its results on the way to the reader."""
 
     def __init__(self, budget: Budget, stop: Event) -> None:
@@ -127,7 +127,7 @@ def in_order(
     """
     if jobs <= 1 or len(items) <= 1:
         for item in items:
-            yield from work(item, Lane())
+            yield from work(item, WorkerContext())
         return
     most = min(jobs, MAX_WORKERS)
     with _stopping(budget or Budget()) as start:
@@ -144,7 +144,7 @@ def in_order(
                     running += 1
             one = waiting.popleft()
             if isinstance(one, tuple):
-                yield from work(one[0], Lane())
+                yield from work(one[0], WorkerContext())
             else:
                 yield from one.results()
                 running -= 1
@@ -152,7 +152,7 @@ def in_order(
 
 @contextmanager
 def _stopping(budget: Budget) -> Iterator[Callable[[Item, Work[Item, Result]], _Worker[Result]]]:
-    """Gives what starts a thread on an item; in the end all of them are told to stop."""
+    """Gives what starts a thread on an item; in the end all of them are reported to stop."""
     stop = Event()
     threads: list[Thread] = []
 

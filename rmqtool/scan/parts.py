@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rmqtool.scan.bodies import Plain
-    from rmqtool.scan.parallel import Lane
+    from rmqtool.scan.parallel import WorkerContext
 
 BATCH_BYTES = 4 << 20
 """bytes of records in one part, and of their bodies as inflated; a single record may be larger"""
@@ -50,7 +50,7 @@ def cut(records: Records) -> Iterator[Records]:
         start = end
 
 
-def parts(records: Records, lane: Lane, *, plain: bool) -> Iterator[Part]:
+def parts(records: Records, lane: WorkerContext, *, plain: bool) -> Iterator[Part]:
     """A run cut by what it needs as columns, that memory taken from `lane` before it is used.
 
     plain: bodies are wanted as the producer sent them, each is decompressed once, here.
@@ -63,7 +63,7 @@ def parts(records: Records, lane: Lane, *, plain: bool) -> Iterator[Part]:
             yield Part(some)
 
 
-def _inflated(records: Records, lane: Lane) -> Iterator[Part]:
+def _inflated(records: Records, lane: WorkerContext) -> Iterator[Part]:
     """Only inflating tells how large a body is: in the room of a batch first, else alone, up to the limit."""
     from rmqtool.scan.bodies import PLAIN_LIMIT, inflate, stored_bodies
 

@@ -1,7 +1,7 @@
 """Events of a scan without the bytes that could not be read.
 
 A scan sees zeros there (`store.patched`), so that it frames and finds everything around them as ever. What
-touches them is then taken out of its events and told by name.
+touches them is then taken out of its events and reported by name.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Readable:
         return [one for one in bad if one.start < end and one.end > start]
 
     def _ranges(self, end: int) -> Iterator[Unreadable]:
-        """Ranges that begin before `end` and were not told yet."""
+        """Ranges that begin before `end` and were not reported yet."""
         for one in self._touching(self._done, end):
             start = max(one.start, self._done)
             self._done = one.end

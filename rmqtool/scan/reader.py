@@ -22,7 +22,7 @@ from rmqtool.errors import RmqtoolError, VanishedError
 from rmqtool.scan.events import End, Records
 from rmqtool.scan.fields import Check, Stop
 from rmqtool.scan.opened import before, behind, opened, unread
-from rmqtool.scan.parallel import Lane, in_order
+from rmqtool.scan.parallel import WorkerContext, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -148,7 +148,7 @@ class LogReader(Generic[Made]):
         return replace(self.options, access=replace(self.options.access, mode="pread"))
 
     def events(self) -> Iterator[tuple[Segment, Any]]:
-        """Everything in the segments: what `made` makes of runs of records, and `told` of other events.
+        """Everything in the segments: what `made` makes of runs of records, and `reported` of other events.
 
         What cannot be read of a segment is `Unreadable`, or the segment `Expired`.
         """
@@ -176,7 +176,7 @@ class LogReader(Generic[Made]):
             found += [_Part(parts, number) for number in range(count)]
         return found
 
-    def _read(self, part: _Part, lane: Lane) -> Iterator[_Progress]:
+    def _read(self, part: _Part, lane: WorkerContext) -> Iterator[_Progress]:
         """One part, for one thread."""
         parts, number = part
         start = parts.start(number)
@@ -189,7 +189,9 @@ class LogReader(Generic[Made]):
             yield _Progress(parts, start, now, event)
         yield _Progress(parts, start, now, None)
 
-    def _events(self, parts: _Parts, number: int, start: int, lane: Lane) -> Iterator[tuple[int, object]]:
+    def _events(
+        self, parts: _Parts, number: int, start: int, lane: WorkerContext
+    ) -> Iterator[tuple[int, object]]:
         """Where the part has come to, and what was read; at the end where it ends."""
         segment = parts.segment
         live = self.options.live

@@ -8,7 +8,7 @@ from formats.replay import END_SIZE, ENTRY_HEAD_SIZE, HEADER_SIZE
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, EntryStop, Status
-from rmqtool.scan.parallel import Lane
+from rmqtool.scan.parallel import WorkerContext
 from rmqtool.scan.parts import parts
 from rmqtool.scan.replay import ReplayEnd, ReplayStop, end_of, refuse_header
 from rmqtool.scan.windows import Windows
@@ -86,7 +86,7 @@ class ReplayScan:
         from rmqtool.scan.table import PLAIN_COLUMNS, to_batch
 
         plain = not PLAIN_COLUMNS.isdisjoint(columns)
-        for part in parts(run, Lane(), plain=plain):
+        for part in parts(run, WorkerContext(), plain=plain):
             yield to_batch(
                 part.records, base=None, path=path, kernels=self._kernels, columns=columns, plain=part.plain
             )

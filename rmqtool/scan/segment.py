@@ -47,7 +47,7 @@ class SegmentScan:
     goes on with that record: who asks for it decides which of the two is right. false_blanks: the same, but
     only where that record is no older than the last one in front; older ones are left of a log that was cut
     there and went on. moving: a broker may be writing, so what looks bad in the active segment is read again
-    before it is told (`moving.PATIENCE`). stop: once set, the scan ends with `Stopped`. step: bytes of a
+    before it is reported (`moving.PATIENCE`). stop: once set, the scan ends with `Stopped`. step: bytes of a
     search for the next record. until: position behind which nothing is read ahead.
     window_bytes: how much is read at once.
     """
@@ -101,8 +101,8 @@ class SegmentScan:
         for event in self._events():
             yield from self._readable.readable(event)
 
-    def anew(self, run: Records) -> Iterator[Event]:
-        """The run with its bytes read once more, after `ByteSource.spoiled`, less what cannot be read."""
+    def reread(self, run: Records) -> Iterator[Event]:
+        """The run with its bytes read once more, after `ByteSource.had_fault`, less what cannot be read."""
         start = int(run.rows[0, Field.POSITION])
         end = int(run.rows[-1, Field.POSITION] + run.rows[-1, Field.STORE_SIZE])
         window = self._source.window(start, end - start)
@@ -195,7 +195,7 @@ class SegmentScan:
                 rows,
                 self._status,
             )
-            if self._windows.spoiled():
+            if self._windows.had_fault():
                 continue
             count, at, stop, expected, found = self._status[: Status.FOUND + 1].tolist()
             if stop == Stop.NEED_MORE:
@@ -264,7 +264,7 @@ class SegmentScan:
             window, origin = self._windows.at(data, 1)
             window = window[: data - origin + self._step]
             at = origin + int(self._kernels.first_nonzero(window, data - origin))
-            if self._windows.spoiled():
+            if self._windows.had_fault():
                 continue
             if at < origin + window.size:
                 return at
@@ -328,7 +328,7 @@ class SegmentScan:
                 self._scratch,
                 self._status,
             )
-            if self._windows.spoiled():
+            if self._windows.had_fault():
                 continue
             hit, at, stop, expected, _ = self._status[: Status.FOUND + 1].tolist()
             if hit:

@@ -61,8 +61,8 @@ def read_lock(reader: FileAccess, file: StoreFile) -> Iterator[Units | Row]:
 
     state = probe(file.location)
     raw = read_whole(file, reader.access)
-    told = {"held": state.held, "pid": state.pid, "reason": state.reason}
-    yield {"type": "lock", "path": file.shown, "content_hex": raw[:64].hex(), **told}
+    reported = {"held": state.held, "pid": state.pid, "reason": state.reason}
+    yield {"type": "lock", "path": file.shown, "content_hex": raw[:64].hex(), **reported}
     if raw not in {b"", b"lock"}:
         yield undecodable(file, raw, "is neither empty nor the word lock")
 

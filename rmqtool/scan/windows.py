@@ -38,12 +38,12 @@ class Windows:
         self._mapped = False
 
     def forget(self) -> None:
-        """The next window is read anew, even where the last one would do."""
+        """The next window is read again, even where the last one would do."""
         self._window = None
 
-    def spoiled(self) -> bool:
-        """Whether the last window may be wrong (`ByteSource.spoiled`); the next one is read anew then."""
-        if not self._source.spoiled():
+    def had_fault(self) -> bool:
+        """Whether the last window may be wrong (`ByteSource.had_fault`); the next one is read again then."""
+        if not self._source.had_fault():
             return False
         self.forget()
         return True
@@ -56,7 +56,7 @@ class Windows:
         if self._stop is not None and self._stop.is_set():
             raise Stopped
         if self._mapped and not self._source.zero_copy:
-            self._window = None  # spoiled, as somebody else has been told
+            self._window = None  # spoiled, as somebody else has been reported
         if self._window is not None:
             end = self._origin + self._window.size
             inside = self._origin <= position and position + max(need, 1) <= end

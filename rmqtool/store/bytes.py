@@ -68,11 +68,11 @@ class ByteSource(Protocol):
         """Length in bytes at this moment."""
         ...
 
-    def spoiled(self) -> bool:
+    def had_fault(self) -> bool:
         """Whether windows handed out since the last question may show zeros in place of unreadable bytes.
 
-        Whoever has worked on a window asks this before the result counts. After True, told once, the source
-        copies (`zero_copy` is False): no window from before is good, ask again and repeat the work.
+        Whoever has worked on a window asks this before the result counts. After True, reported once, the
+        source copies (`zero_copy` is False): no window from before is good, ask again and repeat the work.
         """
         ...
 
@@ -117,8 +117,8 @@ class SourceBase:
         """See `ByteSource.size_now`."""
         return self._size
 
-    def spoiled(self) -> bool:
-        """See `ByteSource.spoiled`; a copy cannot change any more."""
+    def had_fault(self) -> bool:
+        """See `ByteSource.had_fault`; a copy cannot change any more."""
         return False
 
     @property

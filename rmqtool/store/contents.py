@@ -43,7 +43,7 @@ class Queue:
 class StoreContents:
     """A store, or the part of one that was asked for, as it was listed.
 
-    given: the argument. root: what paths are relative to. form: what the argument is, `how` says what told
+    given: the argument. root: what paths are relative to. form: what the argument is, `how` says what showed
     it. scope: path of the argument relative to root, "" for a whole store. files: every path that is no
     directory, sorted by root, then path. directories: every directory. config: settings given by the user,
     None when sizes are to be inferred. notes: remarks for people, one line each. at_rest: nobody can be

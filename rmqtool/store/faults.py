@@ -95,7 +95,7 @@ class Guard:
 def guard(start: int, length: int) -> Guard | None:
     """Enter the mapping of `length` bytes at address `start`; None when the table is full."""
     with _lock:
-        for slot in list(_owners):  # of a mapping that is gone, whose end has not been told yet
+        for slot in list(_owners):  # of a mapping that is gone, whose end has not been reported yet
             at = _place(slot)
             if _table[at + START] < start + length and start < _table[at + END]:
                 _release(slot)

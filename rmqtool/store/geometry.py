@@ -84,7 +84,7 @@ _SETTINGS = {
 class FileSize:
     """Length in bytes that files of one kind should have.
 
-    source: `given` (settings), `inferred` (from the files), `default` (no file told), `ambiguous` (files
+    source: `given` (settings), `inferred` (from the files), `default` (no file says), `ambiguous` (files
     disagree and no length is more frequent: `value` is the best guess, `candidates` are all). others:
     lengths of files that differ from `value`. detail: one line for people.
     """

@@ -96,7 +96,7 @@ def geometry_of(source: ByteSource, configured: tuple[int, int] | None = None) -
         default = DEFAULT_SLOTS, DEFAULT_ITEMS
         return _geometry(default, Source.DEFAULT, length, f"by the default length{misfit}")
     candidates = tuple(likely_pairs(length))
-    detail = f"slots and items cannot be told: no chain says, and the length {length} allows several{misfit}"
+    detail = f"slots and items cannot be known: no chain says, and the length {length} allows several{misfit}"
     if not candidates:
         detail = f"no index file has {length} bytes{misfit}"
     return IndexGeometry(None, None, Source.AMBIGUOUS, length, candidates, detail)

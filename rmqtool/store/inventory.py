@@ -65,7 +65,7 @@ class Walker:
     forced: FileKind | None = None
     scan: Callable[[str], AbstractContextManager[Iterable[os.DirEntry[str]]]] | None = None
     on_listed: Callable[[int], object] = int
-    """told the number of files found so far, now and then"""
+    """called with the number of files found so far, now and then"""
     _linked: set[_Identity] = field(default_factory=set)
     """directories that were entered by a link, or below one: links in them may lead to each other"""
 

@@ -47,8 +47,8 @@ class Store(StoreContents):
         path: store root, commitlog or DLedger directory, folder inside a store, or one file (also copied
         away). commitlog_roots: more directories with commit log files (multi-path store). config: sizes and
         switches; its own commit-log paths are used only when STORE is its `storePathRootDir`. as_kind: what
-        the file, or the files of the directory, are, against all evidence. on_listed: told now and then how
-        many files were found.
+        the file, or the files of the directory, are, against all evidence. on_listed: called now
+        and then with how many files were found.
 
         Raises `UsageError` (no such path, bad kind), `NotAStoreError`, `StoreIOError` (no permission).
         """

@@ -28,7 +28,7 @@ class MappedSource(FileSource):
     The length is asked again before each window, so that a file cut by somebody else gives a short window.
     Where bytes are touched that are gone by then, or lie on a bad block, they read as zeros (`store.faults`,
     once the compiled kernels are loaded; without them the process ends by SIGBUS, so `auto` does not map).
-    `spoiled` tells it, and from then on windows are read with `pread`.
+    `had_fault` tells it, and from then on windows are read with `pread`.
 
     Raises ValueError when the file is shorter than it was a moment ago, OSError when it cannot be mapped.
     """
@@ -56,8 +56,8 @@ class MappedSource(FileSource):
         """See `ByteSource.zero_copy`; False after the first fault."""
         return not self._copies
 
-    def spoiled(self) -> bool:
-        """See `ByteSource.spoiled`; in the page that a file ends in, what is cut is zeros without a fault."""
+    def had_fault(self) -> bool:
+        """See `ByteSource.had_fault`; in the last page of a file, what is cut is zeros without a fault."""
         if self._copies or self._guard is None:
             return False
         if not self._guard.faults and (self._descriptor < 0 or self.size_now() >= self._size):

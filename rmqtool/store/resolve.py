@@ -41,7 +41,7 @@ class Target:
 
     root: directory that printed paths are relative to. scope: components from there to STORE. parts: the
     place in a store that STORE stands for, equal to `scope` unless it was copied away. kind: for a single
-    file its kind, and for a numbered folder the kind of its files; `how` says what told it.
+    file its kind, and for a numbered folder the kind of its files; `how` says what showed it.
     """
 
     form: StoreForm

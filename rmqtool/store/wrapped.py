@@ -41,9 +41,9 @@ class WrappedSource:
         """See `ByteSource.size_now`."""
         return self._source.size_now()
 
-    def spoiled(self) -> bool:
-        """See `ByteSource.spoiled`."""
-        return self._source.spoiled()
+    def had_fault(self) -> bool:
+        """See `ByteSource.had_fault`."""
+        return self._source.had_fault()
 
     def next_data(self, offset: int) -> int | None:
         """See `ByteSource.next_data`."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.bench.measure import Ran
 
 RATE_TARGET = 100_000
-"""messages a second; told in the report, while the test holds the ratio"""
+"""messages a second; shown in the report, while the test holds the ratio"""
 
 RECODE_TARGET = 4.0
 """cost of a dumped message at most, in units of reading and writing its line with orjson"""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.bench.data import BenchLog
 
 RATE_TARGET = 300_000
-"""messages a second on one core; told in the report, while the test holds the ratio"""
+"""messages a second on one core; shown in the report, while the test holds the ratio"""
 COST_TARGET = 2.5
 """cost of an export at most, in units of writing its columns"""
 GROUP_BYTES = 64 << 20

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from fixtures.derived import write_derived
 from rmqtool.pipeline.arrow_map import map_in_arrow
-from rmqtool.pipeline.keys.asked import Asked, Join
+from rmqtool.pipeline.keys.key_request import Join, KeyRequest
 from rmqtool.pipeline.keys.query import KeySearch
 from rmqtool.pipeline.options import SourceOptions
 from rmqtool.pipeline.session import one_session, parallelism
@@ -83,7 +83,7 @@ def main(root: str, join: str, source: str, count: str) -> Run:
         session.range(1).count()
         began = time.perf_counter()
         search = KeySearch(session, SourceOptions((root,)), {root: Store.open(root)}, stack)
-        asked = Asked(source=KeySource(source), columns=("topic", "keys", "body"))
+        asked = KeyRequest(source=KeySource(source), columns=("topic", "keys", "body"))
         found = search.find(asked, keys(int(count)), Join(join))
         seconds = time.perf_counter() - began
         tasks = 4 * parallelism(session)

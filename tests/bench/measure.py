@@ -65,7 +65,7 @@ class Ran:
 
 
 def run_alone(*arguments: str | Path, one_core: bool = True, good: Collection[int] = (0,)) -> Ran:
-    """Run `rmqtool` with its output to the null device, all threads on one core unless told otherwise.
+    """Run `rmqtool` with its output to the null device, all threads on one core by default.
 
     good: exit codes that do not raise `CalledProcessError`.
     """

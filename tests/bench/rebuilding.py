@@ -1,4 +1,4 @@
-"""Queues and index built anew, against the broker's own store that finds none when it loads."""
+"""Queues and index rebuilt, against the broker's own store that finds none when it loads."""
 
 from __future__ import annotations
 
@@ -87,10 +87,10 @@ def _build(log: BenchLog, out: Path) -> float:
     kernels, rules, files = choose_kernels(), FileRules(), DerivedFiles(out)
     index = IndexFiles(rules, files, kernels, IndexNames().next_name)
     builder = Builder(QueueBuilder(rules, files, kernels), index)
-    heard = build_log(segments, builder, kernels, ReadOptions())
+    anomalies = build_log(segments, builder, kernels, ReadOptions())
     seconds = time.perf_counter() - began
     assert builder.records == log.facts.messages
-    assert not heard.lost_bytes and not heard.bad_body_count  # noqa: PT018 - one statement: nothing was wrong
+    assert not anomalies.lost_bytes and not anomalies.bad_body_count  # noqa: PT018 - one statement: nothing was wrong
     return seconds
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from rmqtool.broker.file_rules import FileRules
-    from rmqtool.build.log import Heard
+    from rmqtool.build.log import LogAnomalies
     from rmqtool.store.layout import Store
 
 DERIVED = ("consumequeue", "batchconsumequeue", "consumequeue_ext", "index")
@@ -32,7 +32,7 @@ def kernel_modules() -> list[ModuleType]:
 
 def build(
     store: Store, rules: FileRules, out: Path, kernels: ModuleType = kernels_python, jobs: int = 1
-) -> tuple[Builder, Heard]:
+) -> tuple[Builder, LogAnomalies]:
     """What a store's log gives for topics that are there, into the directory `out`, which is made."""
     out.mkdir()
     files = DerivedFiles(out)

@@ -107,15 +107,15 @@ def test_bad_blocks_of_the_log(
     left = records_outside(facts, wanted)
 
     found, summary = verified(root, jobs=jobs)
-    told = [one for one in found if one.code == "DIR-UNREADABLE"]
-    assert [(one.physical_offset, one.physical_offset + one.length) for one in told] == wanted
-    assert all("Input/output error" in one.message for one in told)
+    reported = [one for one in found if one.code == "DIR-UNREADABLE"]
+    assert [(one.physical_offset, one.physical_offset + one.length) for one in reported] == wanted
+    assert all("Input/output error" in one.message for one in reported)
     assert (summary["records"], summary["complete"]) == (len(left), False)
     assert summary["incomplete_reason"] == "unreadable"
     assert [(one["position"], one["length"]) for one in summary["not_covered"]] == [
         (start % SEGMENT, end - start) for start, end in wanted
     ]
-    others = [one for one in serious(found) if one not in told]
+    others = [one for one in serious(found) if one not in reported]
     assert {one.caused_by for one in others} <= {"DIR-UNREADABLE"}, others[:3]
 
     result = rmq("dump", root, "--format", "ndjson", "--body", "none", "--safe-io", "--jobs", jobs)
@@ -187,9 +187,9 @@ def test_a_bad_block_of_an_index_file(
     path = min((root / "index").iterdir())
     break_blocks(monkeypatch, {path: [block]})
     found, summary = verified(root, safe_io=True)
-    told = [one for one in found if one.code == "IDX-UNREADABLE"]
-    assert [(root / one.path, one.position, one.length) for one in told] == [(path, block * BLOCK, BLOCK)]
-    assert {one.caused_by for one in serious(found) if one not in told} <= {"IDX-UNREADABLE"}
+    reported = [one for one in found if one.code == "IDX-UNREADABLE"]
+    assert [(root / one.path, one.position, one.length) for one in reported] == [(path, block * BLOCK, BLOCK)]
+    assert {one.caused_by for one in serious(found) if one not in reported} <= {"IDX-UNREADABLE"}
     assert not summary["complete"]
     result = rmq("dump", path, "--format", "ndjson")
     assert result.exit_code == 3
@@ -205,9 +205,9 @@ def test_files_removed_after_they_were_listed(made: tuple[Path, logs.LogFacts], 
     path.unlink()
     run = Verification(store, ReadOptions.of(store))
     found = list(run.findings())
-    told = [one for one in found if one.code in {"DIR-UNREADABLE", "IDX-UNREADABLE"}]
-    assert [root / one.path for one in told] == [path]
-    assert {one.caused_by for one in serious(found) if one not in told} <= {
+    reported = [one for one in found if one.code in {"DIR-UNREADABLE", "IDX-UNREADABLE"}]
+    assert [root / one.path for one in reported] == [path]
+    assert {one.caused_by for one in serious(found) if one not in reported} <= {
         "DIR-UNREADABLE",
         "IDX-UNREADABLE",
     }
@@ -233,10 +233,14 @@ def test_a_segment_cut_in_mid_verification(
 
     monkeypatch.setattr(reader, "opened", opened_and_cut)
     found, summary = verified(root)
-    (told,) = [one for one in found if one.code == "DIR-UNREADABLE"]
-    assert (told.physical_offset, told.length, told.found) == (SEGMENT + 100_000, SEGMENT - 100_000, CUT)
+    (reported,) = [one for one in found if one.code == "DIR-UNREADABLE"]
+    assert (reported.physical_offset, reported.length, reported.found) == (
+        SEGMENT + 100_000,
+        SEGMENT - 100_000,
+        CUT,
+    )
     assert summary["records"] == len(records_outside(facts, [(SEGMENT + 100_000, 2 * SEGMENT)]))
-    assert {one.caused_by for one in serious(found) if one is not told} <= {"DIR-UNREADABLE"}
+    assert {one.caused_by for one in serious(found) if one is not reported} <= {"DIR-UNREADABLE"}
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -295,10 +299,10 @@ def test_a_run_that_was_spoiled_is_read_anew(tmp_path: Path) -> None:
         assert isinstance(run, Records)
         os.truncate(path, 1_000_000)
         assert run.window[2_000_000:2_000_100].tobytes() == bytes(100)
-        assert source.spoiled()
-        told = list(_plain(scan.anew(run)))
+        assert source.had_fault()
+        reported = list(_plain(scan.reread(run)))
         whole = 1_000_000 // facts.record_size
-        assert told[:3] == [
+        assert reported[:3] == [
             ("Records", whole),
             ("Gap", 1_000_000 - whole * facts.record_size),
             ("Unreadable", (4 << 20) - 1_000_000),
@@ -339,11 +343,11 @@ def test_other_levels_survive_the_same(
     queue = next((root / "consumequeue").rglob("0" * 20))
     break_blocks(monkeypatch, {last: [0, 9], queue: [2]})
     found, summary = verified(root, level=level, safe_io=True)
-    told = {(root / one.path, one.position, one.length) for one in found if one.code == "DIR-UNREADABLE"}
-    assert told == {(last, 0, BLOCK), (last, 9 * BLOCK, BLOCK), (queue, 2 * BLOCK, BLOCK)}
+    reported = {(root / one.path, one.position, one.length) for one in found if one.code == "DIR-UNREADABLE"}
+    assert reported == {(last, 0, BLOCK), (last, 9 * BLOCK, BLOCK), (queue, 2 * BLOCK, BLOCK)}
     assert {one.caused_by for one in serious(found)} <= {None, "DIR-UNREADABLE"}
     rows = {(root / row["path"], row["position"], row["length"]) for row in summary["not_covered"]}
-    assert (rows, summary["incomplete_reason"]) == (told, "unreadable")
+    assert (rows, summary["incomplete_reason"]) == (reported, "unreadable")
     if level is Level.DEEP:
         base = (SEGMENTS - 1) * SEGMENT
         lost = [(base, base + BLOCK), (base + 9 * BLOCK, base + 10 * BLOCK)]

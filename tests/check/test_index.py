@@ -298,8 +298,8 @@ def test_only_the_files_without_a_log(fresh_golden: Fresh) -> None:
     ],
 )
 def test_as_few_as_possible_are_astray(offsets: list[int], wrong: list[int]) -> None:
-    astray, order = ascending(np.array(offsets, np.int64))
-    assert np.flatnonzero(astray).tolist() == wrong
+    out_of_order, order = ascending(np.array(offsets, np.int64))
+    assert np.flatnonzero(out_of_order).tolist() == wrong
     assert (np.diff(order) >= 0).all()
 
 
@@ -316,9 +316,9 @@ def test_an_item_at_the_border_of_a_run_is_judged_as_any_other(
 
 
 def test_a_flood_of_findings_is_counted(fresh_golden: Fresh, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rmqtool.check import caps
+    from rmqtool.check import finding_limits
 
-    monkeypatch.setattr(caps, "MOST", 3)
+    monkeypatch.setattr(finding_limits, "MOST", 3)
     root = fresh_golden("v498-basic").path
     path = index_paths(root)[0]
     for number in range(10, 30):

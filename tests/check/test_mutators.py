@@ -36,14 +36,14 @@ def findings_of(root: Path, one: Mutator | None = None, jobs: int = 1) -> list[F
     return list(Verification(store, ReadOptions.of(store, jobs), level).findings())
 
 
-def told(one: Finding) -> str:
+def reported(one: Finding) -> str:
     place = f"{one.path} @{one.position}+{one.length} -> {one.physical_offset}"
     return f"{one.severity.value} {one.code} {place} | {one.message} <- {one.caused_by}"
 
 
 def test_the_healthy_store_has_no_finding(tmp_path: Path) -> None:
     healthy_store().write(tmp_path / "store")
-    assert [told(one) for one in findings_of(tmp_path / "store")] == []
+    assert [reported(one) for one in findings_of(tmp_path / "store")] == []
 
 
 @contextmanager
@@ -80,12 +80,12 @@ def test_damage_is_found_at_its_place_and_nothing_else(mutator: Mutator, tmp_pat
     with circumstances(mutator, store.root):
         found = findings_of(store.root, mutator)
     here = [one for one in found if at_its_place(one, mutator.code, place)]
-    assert len(here) == 1, "\n".join(["", str(place), *map(told, found)])
+    assert len(here) == 1, "\n".join(["", str(place), *map(reported, found)])
     beside = [one for one in found if one.severity.value != "note" and one is not here[0]]
     if mutator.several:
         beside = [one for one in beside if one.code not in (mutator.code, *mutator.several)]
     unrelated = [one for one in beside if one.caused_by is None and one.code != here[0].caused_by]
-    assert not unrelated, "\n".join(["", *map(told, found)])
+    assert not unrelated, "\n".join(["", *map(reported, found)])
 
 
 SIZES = [one for one in MUTATORS if one.code == "CQ-SIZE"]

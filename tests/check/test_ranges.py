@@ -63,5 +63,5 @@ def test_a_range_that_explains_nothing_hides_none_around_it() -> None:
         finding("CQ-SHIFT", **queue, position=60, length=100, queue_offset=3),
         finding("CQ-SHIFT", **queue, position=80, length=20, queue_offset=4),
     ]
-    told = [one.caused_by for one in causes.with_causes(passed)]
-    assert told == [None, None, "CL-MAGIC", None, "CQ-SIZE", "CQ-SIZE"]
+    reported = [one.caused_by for one in causes.with_causes(passed)]
+    assert reported == [None, None, "CL-MAGIC", None, "CQ-SIZE", "CQ-SIZE"]

@@ -216,13 +216,13 @@ def test_topic_table_against_disk(fresh_golden: Fresh) -> None:
     edit(root, "topics.json", change)
     found = state_of(root)
     assert all(one.severity is Severity.NOTE for one in found)
-    told = {(one.code, one.topic) for one in found}
+    reported = {(one.code, one.topic) for one in found}
     assert {
         ("CFG-NO-TOPIC", "TopicAuto"),
         ("CFG-WRITE-MORE", "TopicShrunk"),
         ("CFG-READ-MORE", "TopicReadOnly"),
         ("CFG-NO-QUEUE", None),
-    } <= told
+    } <= reported
 
 
 def test_nothing_is_said_about_queues_in_rocksdb(golden: Callable[[str], Golden]) -> None:

@@ -1,4 +1,4 @@
-"""The command `echo` of these tests: prints its parsed options, or fails in the way it is told to."""
+"""The command `echo` of these tests: prints its parsed options, or fails in the way it is reported to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How words on the command line are told apart."""
+"""How words on the command line are distinguished."""
 
 from __future__ import annotations
 

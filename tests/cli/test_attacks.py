@@ -73,12 +73,12 @@ def test_a_journal_names_files_elsewhere(
         path.write_bytes(bytes(path.stat().st_size))
     assert rmq(*apply(golden, "rebuild", "--in-place", "--backup", backup)).exit_code == 0
     path = backup / "journal.json"
-    told = json.loads(path.read_text())
-    for entry in told["entries"]:
+    reported = json.loads(path.read_text())
+    for entry in reported["entries"]:
         made = (golden.path / entry["path"]).read_bytes()  # as the undo expects to find it
         victim.write_bytes(made)
         victim.chmod(0o600)
-        path.write_text(json.dumps({**told, "entries": [_elsewhere(entry, victim)]}))
+        path.write_text(json.dumps({**reported, "entries": [_elsewhere(entry, victim)]}))
         rmq("undo", backup, "--apply")
         assert victim.exists(), entry
         assert (victim.read_bytes(), victim.stat().st_mode & 0o7777) == (made, 0o600), entry

@@ -222,8 +222,8 @@ def test_a_full_disk_half_way_leaves_marker_and_journal(change, root, tmp_path, 
 
 
 def test_every_command_says_that_an_apply_was_stopped(change, root, tmp_path):
-    told = {"schema": "rmqtool.marker/1", "journal": str(tmp_path / "j"), "journal_id": "1"}
-    (root / "commitlog" / "rmqtool-apply-in-progress").write_text(json.dumps(told))
+    reported = {"schema": "rmqtool.marker/1", "journal": str(tmp_path / "j"), "journal_id": "1"}
+    (root / "commitlog" / "rmqtool-apply-in-progress").write_text(json.dumps(reported))
     undo = f"rmqtool undo {tmp_path / 'j'}"
     for command in (["verify"], ["info"], ["dump"], ["checkpoint", "show"]):
         assert f"{undo} --apply puts it back" in rmq(*command, root).stderr, command
@@ -239,7 +239,7 @@ def test_the_same_command_again_completes_it(change, root, tmp_path, monkeypatch
     stopped_in_the_middle(change, root, tmp_path, monkeypatch)
     done = change(*in_place_args(tmp_path))
     assert done.exit_code == 0, done.stderr
-    assert "put back and begins anew" in done.stderr
+    assert "put back and starts over" in done.stderr
     assert find_marker(root) is None
     assert change().exit_code == 0
     assert rmq("undo", tmp_path / "backup", "--apply").exit_code == 0

@@ -112,11 +112,11 @@ def test_a_store_that_a_broker_refuses_has_no_proof(store):
     done = ask(store)
     assert (done.exit_code, "recover the store first" in done.stderr) == (1, True)
     done = rmq("checkpoint", "show", store.path, "--json")
-    (told,) = done.rows
+    (reported,) = done.rows
     assert done.exit_code == 1
-    assert "commitlog/stray" in told["refusal"]
-    assert (told["complete"], told["incomplete_reason"], told["proof"]) == (False, "damage", None)
-    assert told["fields"]["logics_msg_timestamp"]["stored"] > 0
+    assert "commitlog/stray" in reported["refusal"]
+    assert (reported["complete"], reported["incomplete_reason"], reported["proof"]) == (False, "damage", None)
+    assert reported["fields"]["logics_msg_timestamp"]["stored"] > 0
 
 
 def test_a_folder_with_segments_has_no_checkpoint_to_show(store):

@@ -91,7 +91,7 @@ PAGES = {
 
 @pytest.mark.parametrize("name", PAGES)
 def test_page(damaged: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Set RMQTOOL_UPDATE to write the pages anew, then read what has changed."""
+    """Set RMQTOOL_UPDATE to write the pages again, then read what has changed."""
     case_id, release, cures = PAGES[name]
     monkeypatch.setattr("rmqtool.broker.disk.room_of", lambda _: Room(100 << 30, 80 << 30, 20 << 30))
     path = damaged(case_id)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 HEALTHY = "v533-none-healthy-clean"
 
 
-def told(root: Path, *options: str) -> tuple[int, dict[str, Any], str]:
+def reported(root: Path, *options: str) -> tuple[int, dict[str, Any], str]:
     """Exit code, the document, and the headline as one line."""
     conf = root.parent / "broker.conf"
     if not conf.exists():
@@ -41,7 +41,7 @@ def told(root: Path, *options: str) -> tuple[int, dict[str, Any], str]:
 def test_damage_that_no_start_makes_worse(
     damaged: Callable[[str], Path], case_id: str, messages: int | None, size: range
 ) -> None:
-    exit_code, document, headline = told(damaged(case_id), "--as-version", "5.3.3")
+    exit_code, document, headline = reported(damaged(case_id), "--as-version", "5.3.3")
     assert (exit_code, document["verdict"], document["safe_to_start"]) == (1, "damaged", True)
     found = document["already_damaged"]
     assert found["bytes"] in size
@@ -54,14 +54,14 @@ def test_damage_that_no_start_makes_worse(
 def test_a_segment_of_zeros(damaged: Callable[[str], Path]) -> None:
     root = damaged(HEALTHY)
     (root / "commitlog/00000000000000131072").write_bytes(bytes(65536))
-    exit_code, document, headline = told(root, "--as-version", "5.3.3")
+    exit_code, document, headline = reported(root, "--as-version", "5.3.3")
     assert (exit_code, document["verdict"]) == (1, "damaged")
     assert document["already_damaged"]["bytes"] == 65536
     assert "64.0 KiB of the log" in headline
 
 
 def test_a_sound_store(damaged: Callable[[str], Path]) -> None:
-    exit_code, document, headline = told(damaged(HEALTHY), "--as-version", "5.3.3")
+    exit_code, document, headline = reported(damaged(HEALTHY), "--as-version", "5.3.3")
     assert (exit_code, document["verdict"], document["version_known"]) == (0, "safe", True)
     assert document["already_damaged"] == {"messages": 0, "bytes": 0, "paths": [], "config": []}
     assert headline == "Safe to start: nothing is lost, and no queue offset will be reused."
@@ -82,7 +82,7 @@ def test_an_empty_table_without_a_backup_is_a_loss(
     (root / "config").mkdir(exist_ok=True)
     (root / "config" / name).write_bytes(b"")
     (root / "config" / f"{name}.bak").unlink(missing_ok=True)
-    exit_code, document, headline = told(root, "--as-version", "5.3.3")
+    exit_code, document, headline = reported(root, "--as-version", "5.3.3")
     assert (exit_code, document["verdict"], document["safe_to_start"]) == (1, "unsafe", False)
     assert document["already_damaged"]["config"] == [f"config/{name}"]
     assert headline == f"DO NOT START: {words} would load as an empty table."
@@ -93,7 +93,7 @@ def test_tables_that_a_broker_writes_empty_are_no_loss(damaged: Callable[[str], 
     (root / "config").mkdir(exist_ok=True)
     (root / "config/consumerFilter.json").write_text("{}")
     (root / "config/consumerFilter.json.bak").write_bytes(b"")
-    assert told(root, "--as-version", "5.3.3")[1]["verdict"] == "safe"
+    assert reported(root, "--as-version", "5.3.3")[1]["verdict"] == "safe"
 
 
 @pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
@@ -101,7 +101,7 @@ def test_every_kind_of_loss_is_in_the_headline(damaged: Callable[[str], Path], r
     root = damaged("v533-record-body-middle-first-abort0")
     (root / "config").mkdir(exist_ok=True)
     (root / "config/consumerOffset.json").write_bytes(b"")
-    headline = told(root, "--as-version", release)[2]
+    headline = reported(root, "--as-version", release)[2]
     for words in ("intact messages", "queue offsets", "consumer offsets"):
         assert words in headline
 
@@ -111,7 +111,7 @@ def test_an_empty_commitlog_asks_for_the_disk(damaged: Callable[[str], Path], re
     root = damaged(HEALTHY)
     for segment in (root / "commitlog").iterdir():
         segment.unlink()
-    exit_code, document, headline = told(root, "--as-version", release)
+    exit_code, document, headline = reported(root, "--as-version", release)
     files = sum(path.is_file() for path in (root / "consumequeue").rglob("*"))
     assert (exit_code, document["verdict"]) == (1, "unsafe")
     assert headline == (
@@ -119,12 +119,12 @@ def test_an_empty_commitlog_asks_for_the_disk(damaged: Callable[[str], Path], re
         f"A start would delete all {files} consume queue files."
     )
     shutil.rmtree(root / "commitlog")
-    assert told(root, "--as-version", release)[2] == headline
+    assert reported(root, "--as-version", release)[2] == headline
 
 
 @pytest.mark.parametrize("release", ["9.9.9", "5.3.4"])
 def test_a_release_that_is_newer_than_all_known(damaged: Callable[[str], Path], release: str) -> None:
-    exit_code, document, headline = told(damaged(HEALTHY), "--as-version", release)
+    exit_code, document, headline = reported(damaged(HEALTHY), "--as-version", release)
     assert (exit_code, document["verdict"], document["safe_to_start"]) == (3, "uncertain", None)
     assert document["version_known"] is False
     assert headline.startswith(f"Not certain: release {release} is not known here")
@@ -134,7 +134,7 @@ def test_what_was_not_read_is_in_the_headline(
     damaged: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rmqtool.recovery.diagnosis.ALLOWANCE", 70_000)
-    exit_code, document, headline = told(damaged(HEALTHY), "--as-version", "5.3.3")
+    exit_code, document, headline = reported(damaged(HEALTHY), "--as-version", "5.3.3")
     assert (exit_code, document["verdict"]) == (3, "uncertain")
     assert f"not read: {document['not_looked_at'][0]}" in headline
 
@@ -151,7 +151,7 @@ def test_a_queue_that_leads_to_messages_of_another(
     damaged: Callable[[str], Path], case_id: str, queue: str
 ) -> None:
     release = {"v533": "5.3.3", "v498": "4.9.8"}[case_id[:4]]
-    exit_code, document, _ = told(damaged(case_id), "--as-version", release)
+    exit_code, document, _ = reported(damaged(case_id), "--as-version", release)
     assert (exit_code, document["verdict"]) == (1, "damaged")
     assert queue in document["already_damaged"]["paths"]
     assert document["already_damaged"]["messages"] > 0
@@ -160,7 +160,7 @@ def test_a_queue_that_leads_to_messages_of_another(
 def test_entries_are_held_against_older_segments_for_every_release(damaged: Callable[[str], Path]) -> None:
     root = damaged("v533-cq-wrong-queue-units-clean")
     releases = ["--what-if", "release 4.9.8", "--what-if", "delete-consumequeue"]
-    document = told(root, "--as-version", "5.3.3", *releases)[1]
+    document = reported(root, "--as-version", "5.3.3", *releases)[1]
     older, rebuilt = document["what_if"]
     assert older["already_damaged"] == document["already_damaged"]
     assert rebuilt["verdict"] == "safe"
@@ -181,5 +181,5 @@ def test_a_message_is_counted_once_as_a_record_and_as_what_its_entry_leads_to(
         store.patch(path, position + 28, (one.offset + 5).to_bytes(8, "big"))
     else:
         store.patch(path, store.read(path).index(b"TagA", position), bytes(4))
-    told = json.loads(rmq("doctor", store.root, "--full", "--json", "--as-version", "5.3.3").stdout)
-    assert told["already_damaged"]["messages"] == 1
+    reported = json.loads(rmq("doctor", store.root, "--full", "--json", "--as-version", "5.3.3").stdout)
+    assert reported["already_damaged"]["messages"] == 1

@@ -370,7 +370,7 @@ def test_as_another_kind(made: tuple[Path, HandmadeLog]) -> None:
 
 
 def test_undecoded_files(golden: Callable[[str], fixtures.Golden]) -> None:
-    """A single file of a kind of later issues: told, and exit 6."""
+    """A single file of a kind that is not decoded: a note, and exit 6."""
     opened = golden("v533-basic")
     wheel = next((path for path in opened.path.rglob("timerwheel") if path.is_file()), None)
     path = wheel or next(opened.path.rglob("timerlog/*"), None)

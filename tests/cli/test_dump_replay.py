@@ -74,9 +74,9 @@ def test_options_mean_what_they_mean_for_a_log(
 
 def test_a_limit_says_what_is_left(file: Path) -> None:
     result = rmq("dump", file, "--format", "ndjson", "--limit", 7)
-    told = result.rows[-1]
-    assert (result.exit_code, told["incomplete_reason"], told["messages"]) == (0, "limit", 7)
-    (left,) = told["not_covered"]
+    reported = result.rows[-1]
+    assert (result.exit_code, reported["incomplete_reason"], reported["messages"]) == (0, "limit", 7)
+    (left,) = reported["not_covered"]
     assert left["position"] + left["length"] == file.stat().st_size
 
 

@@ -97,16 +97,16 @@ def test_evidence_of_a_store(
         "recover physics file end, /data/store/commitlog/00000000009999999999 pos=12",
     )
     result = rmq("explain", *lines, "--store", path, "--format", "ndjson")
-    told = {row["id"]: row for row in result.of_type("cause")}
-    half = told["recovery.half-message"]
+    reported = {row["id"]: row for row in result.of_type("cause")}
+    half = reported["recovery.half-message"]
     assert f"queue offset {record['queueOffset']}" in half["evidence"][0]
     assert half["next"][0] == f"rmqtool show {path} {offset}"
-    (queue,) = told["queue.order-wrong"]["evidence"]
+    (queue,) = reported["queue.order-wrong"]["evidence"]
     assert queue.startswith(f"queue {record['topic']}/{record['queueId']}: offsets 0 to ")
-    assert told["queue.order-wrong"]["remarks"] == [
+    assert reported["queue.order-wrong"]["remarks"] == [
         "20 bytes are 1 slots: so many messages of the queue have no consume queue entry"
     ]
-    there, gone = told["recovery.file-end"]["evidence"]
+    there, gone = reported["recovery.file-end"]["evidence"]
     assert there.startswith("commitlog/00000000000000000000 is there: commitlog, ")
     assert gone == "commitlog/00000000009999999999 is not in the store now"
 

@@ -1,4 +1,4 @@
-"""`export`: every form has every message once, damage is told, nothing is overwritten."""
+"""`export`: every form has every message once, damage is reported, nothing is overwritten."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def export(store: Path, to: Path, *options: object) -> dict[str, Any]:
     """The summary document of an export that succeeds."""
     result = rmq("export", store, "--to", to, *options, "--json")
     assert result.exit_code == 0, result.stderr
-    told: dict[str, Any] = json.loads(result.stdout)
-    assert told["schema"] == "rmqtool.export/1"
-    return told
+    reported: dict[str, Any] = json.loads(result.stdout)
+    assert reported["schema"] == "rmqtool.export/1"
+    return reported
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
@@ -71,10 +71,10 @@ def test_parquet_is_what_java_answers(
     golden: Callable[[str], fixtures.Golden], tmp_path: Path, name: str
 ) -> None:
     opened = golden(name)
-    told = export(opened.path, tmp_path / "all.parquet")
+    reported = export(opened.path, tmp_path / "all.parquet")
     rows = table(tmp_path / "all.parquet")
     java = records(opened)
-    assert told["messages"] == len(rows) == len(java)
+    assert reported["messages"] == len(rows) == len(java)
     for row, record in zip(rows, java, strict=True):
         assert row["physical_offset"] == record["physicalOffset"]
         assert row["topic"] == record["topic"]
@@ -160,14 +160,14 @@ def test_whole_segments_outside_of_the_time_are_not_read(tmp_path: Path) -> None
     for number in range(60):
         log.put("T", b"x" * 100, store_timestamp=FIRST_TIME + number * hour)
     log.write(tmp_path / "commitlog")
-    told = export(tmp_path, tmp_path.parent / f"{tmp_path.name}.raw", "--from", FIRST_TIME + 50 * hour)
-    assert told["messages"] == 10
-    assert 0 < told["segments_skipped"] < len(log.segments)
+    reported = export(tmp_path, tmp_path.parent / f"{tmp_path.name}.raw", "--from", FIRST_TIME + 50 * hour)
+    assert reported["messages"] == 10
+    assert 0 < reported["segments_skipped"] < len(log.segments)
 
 
 def test_limit_is_no_failure(store: Path, tmp_path: Path) -> None:
-    told = export(store, tmp_path / "some.replay", "--limit", 5)
-    assert (told["messages"], told["complete"], told["incomplete_reason"]) == (5, False, "limit")
+    reported = export(store, tmp_path / "some.replay", "--limit", 5)
+    assert (reported["messages"], reported["complete"], reported["incomplete_reason"]) == (5, False, "limit")
     assert len(replayed(tmp_path / "some.replay")) == 5
 
 
@@ -196,9 +196,13 @@ def test_damage_in_the_scope_is_told(store: Path, log: HandmadeLog, tmp_path: Pa
     damage(store, log, 9, 0, 8)
     result = rmq("export", store, "--to", tmp_path / f"x.{form}", "--json")
     assert result.exit_code == 3
-    told = json.loads(result.stdout)
-    assert (told["messages"], told["complete"], told["incomplete_reason"]) == (59, False, "damage")
-    (row,) = told["not_covered"]
+    reported = json.loads(result.stdout)
+    assert (reported["messages"], reported["complete"], reported["incomplete_reason"]) == (
+        59,
+        False,
+        "damage",
+    )
+    (row,) = reported["not_covered"]
     placed = log.records[9]
     assert (row["physical_offset"], row["length"]) == (placed.physical_offset, len(placed.data))
 
@@ -212,8 +216,8 @@ def test_damage_elsewhere_is_none_of_the_question(store: Path, log: HandmadeLog,
 def test_a_damaged_body_is_exported_and_told(store: Path, log: HandmadeLog, tmp_path: Path) -> None:
     damage(store, log, 9, 100, 3)
     result = rmq("export", store, "--to", tmp_path / "x.parquet", "--json")
-    told = json.loads(result.stdout)
-    assert (result.exit_code, told["messages"], told["bad_crc"]) == (3, 60, 1)
+    reported = json.loads(result.stdout)
+    assert (result.exit_code, reported["messages"], reported["bad_crc"]) == (3, 60, 1)
     assert [row["crc"] for row in table(tmp_path / "x.parquet")].count("bad") == 1
 
 
@@ -225,9 +229,9 @@ def test_a_segment_that_is_not_there(store: Path, log: HandmadeLog, tmp_path: Pa
     else:
         second.write_bytes(b"")
     result = rmq("export", store, "--to", tmp_path / "x.parquet", "--json")
-    told = json.loads(result.stdout)
-    assert (result.exit_code, told["complete"]) == (3, False)
-    assert sum(row["length"] for row in told["not_covered"]) == SEGMENT
+    reported = json.loads(result.stdout)
+    assert (result.exit_code, reported["complete"]) == (3, False)
+    assert sum(row["length"] for row in reported["not_covered"]) == SEGMENT
 
 
 def test_nothing_is_overwritten(store: Path, tmp_path: Path) -> None:
@@ -338,13 +342,12 @@ def test_odd_topics_and_times_are_partitions_too(tmp_path: Path) -> None:
 def test_readers_may_skip_row_groups(store: Path, tmp_path: Path) -> None:
     export(store, tmp_path / "x.parquet")
     metadata = pq.read_metadata(tmp_path / "x.parquet")
-    told = {metadata.row_group(0).column(n).path_in_schema: metadata.row_group(0).column(n) for n in range(
-        metadata.num_columns
-    )}  # fmt: skip
-    assert told["store_timestamp"].statistics.min == FIRST_TIME + 1
-    assert (told["topic"].statistics.min, told["topic"].statistics.max) == ("Topic0", "Topic1")
-    assert told["topic"].has_dictionary_page
-    assert told["plain_body"].statistics is None
+    group = metadata.row_group(0)
+    columns = {group.column(n).path_in_schema: group.column(n) for n in range(metadata.num_columns)}
+    assert columns["store_timestamp"].statistics.min == FIRST_TIME + 1
+    assert (columns["topic"].statistics.min, columns["topic"].statistics.max) == ("Topic0", "Topic1")
+    assert columns["topic"].has_dictionary_page
+    assert columns["plain_body"].statistics is None
     (order,) = metadata.row_group(0).sorting_columns
     assert metadata.schema.names[order.column_index] == "physical_offset"
     assert json.loads(metadata.metadata[b"rmqtool.export"])["complete"] is True

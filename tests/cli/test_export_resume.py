@@ -84,8 +84,8 @@ def test_what_goes_on_equals_what_was_not_interrupted(
         with interrupted_scan(count):
             result = run(store, to, "--resume", *options)
         assert result.exit_code == 130, result.stderr
-        told = json.loads(result.stdout)
-        assert told["incomplete_reason"] == "interrupted"
+        reported = json.loads(result.stdout)
+        assert reported["incomplete_reason"] == "interrupted"
         assert not to.exists()
     result = run(store, to, "--resume", *options)
     assert result.exit_code == 0, result.stderr
@@ -111,8 +111,8 @@ def test_damage_before_the_interrupt_is_not_forgotten(
         with interrupted_scan(count):
             run(store, to, "--resume")
     result = run(store, to, "--resume")
-    told = json.loads(result.stdout)
-    assert (result.exit_code, told["not_covered"]) == (3, expected["not_covered"])
+    reported = json.loads(result.stdout)
+    assert (result.exit_code, reported["not_covered"]) == (3, expected["not_covered"])
     assert content(to) == content(whole)
 
 

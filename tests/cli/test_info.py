@@ -70,10 +70,10 @@ def broker_queues(expected):
     }
 
 
-def found_queues(told):
+def found_queues(reported):
     return {
         (one["topic"], one["queue_id"]): (one["min_offset"], one["max_offset"])
-        for one in told["queues"]
+        for one in reported["queues"]
         if one["kind"] != "consumequeue_ext"
     }
 
@@ -81,29 +81,29 @@ def found_queues(told):
 @pytest.mark.parametrize("name", CLEAN)
 def test_clean_stores_are_described_as_java_does(golden, name):
     store = golden(name)
-    told = info(store.path)
-    assert found_queues(told) == api_queues(store.expected)
-    assert told["commitlog"]["min_offset"] == store.expected["minPhyOffset"]
+    reported = info(store.path)
+    assert found_queues(reported) == api_queues(store.expected)
+    assert reported["commitlog"]["min_offset"] == store.expected["minPhyOffset"]
     records = store.expected["records"]
-    assert told["commitlog"]["end_offset"] == records[-1]["physicalOffset"] + records[-1]["storeSize"]
-    assert told["commitlog"]["first_store_timestamp"] == records[0]["storeTimestamp"]
-    assert told["commitlog"]["last_store_timestamp"] == records[-1]["storeTimestamp"]
-    for segment in told["segments"]:
+    assert reported["commitlog"]["end_offset"] == records[-1]["physicalOffset"] + records[-1]["storeSize"]
+    assert reported["commitlog"]["first_store_timestamp"] == records[0]["storeTimestamp"]
+    assert reported["commitlog"]["last_store_timestamp"] == records[-1]["storeTimestamp"]
+    for segment in reported["segments"]:
         low, high = segment["segment"], segment["segment"] + segment["size"]
         inside = [one for one in records if low <= one["physicalOffset"] < high]
         assert segment["first_physical_offset"] == inside[0]["physicalOffset"]
         assert segment["last_physical_offset"] == inside[-1]["physicalOffset"]
         assert segment["last_store_timestamp"] == inside[-1]["storeTimestamp"]
-    assert told["complete"] is True
-    assert told["unknown"] == []
+    assert reported["complete"] is True
+    assert reported["unknown"] == []
 
 
 @pytest.mark.parametrize("name", BROKERS)
 def test_stores_of_brokers_have_the_queues_that_clients_saw(golden, name):
     store = golden(name)
-    told = found_queues(info(store.path))
+    reported = found_queues(info(store.path))
     for place, span in broker_queues(store.expected).items():
-        assert told.get(place, (0, 0)) == span, place
+        assert reported.get(place, (0, 0)) == span, place
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_the_release_is_among_those_inferred(golden, name):
 
 def test_every_file_is_listed_with_its_size_and_blocks(golden):
     store = golden("b533-full")
-    told = info(store.path)
-    listed = {one["path"]: one for one in told["files"]}
+    reported = info(store.path)
+    listed = {one["path"]: one for one in reported["files"]}
     on_disk = {
         path.relative_to(store.path).as_posix(): path for path in store.path.rglob("*") if path.is_file()
     }
@@ -132,17 +132,17 @@ def test_every_file_is_listed_with_its_size_and_blocks(golden):
         assert listed[name]["size"] == facts.st_size
         assert listed[name]["disk_bytes"] == facts.st_blocks * 512
         assert listed[name]["kind"] != "unknown"
-    total = told["totals"][-1]
+    total = reported["totals"][-1]
     assert (total["kind"], total["files"]) == ("total", len(on_disk))
     assert total["bytes"] == sum(path.stat().st_size for path in on_disk.values())
-    assert sum(one["files"] for one in told["totals"][:-1]) == len(on_disk)
+    assert sum(one["files"] for one in reported["totals"][:-1]) == len(on_disk)
 
 
 def test_index_files_have_header_and_geometry(golden):
     store = golden("v498-basic")
-    told = info(store.path)["index"]
-    assert len(told) == len(store.expected["indexFiles"]) == 3
-    for one, expected in zip(told, store.expected["indexFiles"], strict=True):
+    reported = info(store.path)["index"]
+    assert len(reported) == len(store.expected["indexFiles"]) == 3
+    for one, expected in zip(reported, store.expected["indexFiles"], strict=True):
         assert (one["slots"], one["items"], one["geometry_source"]) == (100, 400, "inferred")
         assert one["begin_timestamp"] == expected["beginTimestamp"]
         assert one["end_physical_offset"] == expected["endPhyOffset"]
@@ -158,27 +158,27 @@ def test_settings_that_are_given_are_said_to_be_given(golden):
 
 
 def test_marks_and_texts(golden):
-    told = info(golden("b533-controller").path)
-    assert told["epoch"][0]["valid"] is True
-    assert told["epoch"][0]["entries"][0] == {"epoch": 1, "start_offset": 0}
-    assert told["broker_identity"][0]["cluster"] == "DefaultCluster"
-    assert told["lock"]["held"] is False
-    assert told["abort"] == {"exists": False, "pid": None}
-    config = {one["path"]: one for one in told["config"]}
+    reported = info(golden("b533-controller").path)
+    assert reported["epoch"][0]["valid"] is True
+    assert reported["epoch"][0]["entries"][0] == {"epoch": 1, "start_offset": 0}
+    assert reported["broker_identity"][0]["cluster"] == "DefaultCluster"
+    assert reported["lock"]["held"] is False
+    assert reported["abort"] == {"exists": False, "pid": None}
+    config = {one["path"]: one for one in reported["config"]}
     assert config["config/consumerOffset.json"]["state"] == "fastjson"
     assert config["config/topics.json"]["loads"] == "primary"
     unclean = info(golden("b533-unclean").path)
     assert unclean["abort"]["exists"] is True
     assert isinstance(unclean["abort"]["pid"], int)
     checkpoint = golden("v498-basic")
-    told = info(checkpoint.path)["checkpoint"]
-    assert told["logics_msg_timestamp"] == checkpoint.expected["records"][-1]["storeTimestamp"]
+    reported = info(checkpoint.path)["checkpoint"]
+    assert reported["logics_msg_timestamp"] == checkpoint.expected["records"][-1]["storeTimestamp"]
 
 
 def test_what_is_not_decoded_is_listed_and_said(golden):
-    told = info(golden("b533-rocksdb").path)
-    assert any("rocksdb" in one for one in told["not_looked_at"])
-    assert any(one["kind"] == "rocksdb" for one in told["files"])
+    reported = info(golden("b533-rocksdb").path)
+    assert any("rocksdb" in one for one in reported["not_looked_at"])
+    assert any(one["kind"] == "rocksdb" for one in reported["files"])
     dledger = info(golden("b533-dledger").path)
     assert any("dledger_data" in one for one in dledger["not_looked_at"])
     assert dledger["commitlog"]["segments"] == 0
@@ -206,11 +206,11 @@ def test_unknown_paths_holes_and_twins_are_told(fresh_golden, store_unchanged):
     shutil.copyfile(segments[0], store / "commitlog" / "0")
     result = rmq("info", store_unchanged(store), "--json")
     assert result.exit_code == 0
-    told = json.loads(result.stdout)
-    assert {one["path"] for one in told["unknown"]} == {"notes.txt", "elsewhere/"}
+    reported = json.loads(result.stdout)
+    assert {one["path"] for one in reported["unknown"]} == {"notes.txt", "elsewhere/"}
     assert "2 unknown files or directories" in result.stderr
-    assert told["commitlog"]["holes"] == [{"physical_offset": 32768, "length": 32768}]
-    assert told["commitlog"]["twins"] == [["commitlog/0", "commitlog/00000000000000000000"]]
+    assert reported["commitlog"]["holes"] == [{"physical_offset": 32768, "length": 32768}]
+    assert reported["commitlog"]["twins"] == [["commitlog/0", "commitlog/00000000000000000000"]]
 
 
 def test_several_roots(fresh_golden, tmp_path):
@@ -219,10 +219,10 @@ def test_several_roots(fresh_golden, tmp_path):
     other.mkdir()
     last = max((store / "commitlog").iterdir())
     last.rename(other / last.name)
-    told = info(store, "--commitlog", other)
-    assert [one["root"] for one in told["segments"]][-1] == 1
-    assert told["commitlog"]["roots"] == [0, 1]
-    assert told["commitlog"]["holes"] == []
+    reported = info(store, "--commitlog", other)
+    assert [one["root"] for one in reported["segments"]][-1] == 1
+    assert reported["commitlog"]["roots"] == [0, 1]
+    assert reported["commitlog"]["holes"] == []
 
 
 def test_a_live_store_is_said_to_be_live(fresh_golden):
@@ -270,9 +270,9 @@ def test_listing_forms(golden, store_unchanged):
 def test_a_commitlog_directory_and_a_single_file(golden):
     store = golden("v498-basic")
     records = store.expected["records"]
-    told = info(store.path / "commitlog")
-    assert told["form"] == "commitlog"
-    assert told["commitlog"]["last_store_timestamp"] == records[-1]["storeTimestamp"]
+    reported = info(store.path / "commitlog")
+    assert reported["form"] == "commitlog"
+    assert reported["commitlog"]["last_store_timestamp"] == records[-1]["storeTimestamp"]
     one = info(store.path / "commitlog" / "00000000000000032768")
     assert [segment["segment"] for segment in one["segments"]] == [32768]
 
@@ -316,11 +316,11 @@ def test_what_cannot_be_read_makes_it_incomplete(golden, monkeypatch):
     refuse(monkeypatch, "open", errno.EIO, lambda path, *_: any(one in path for one in lost))
     result = rmq("info", golden("v498-basic").path, "--json")
     assert result.exit_code == 3
-    told = json.loads(result.stdout)
-    assert (told["complete"], told["incomplete_reason"]) == (False, "unreadable")
-    assert "commitlog/00000000000000032768" in {one["path"] for one in told["not_covered"]}
-    assert found_queues(told)["TopicA", 0] == (None, None)
-    assert found_queues(told)["TopicA", 1] == (0, 14)
+    reported = json.loads(result.stdout)
+    assert (reported["complete"], reported["incomplete_reason"]) == (False, "unreadable")
+    assert "commitlog/00000000000000032768" in {one["path"] for one in reported["not_covered"]}
+    assert found_queues(reported)["TopicA", 0] == (None, None)
+    assert found_queues(reported)["TopicA", 1] == (0, 14)
     assert "warning: " in result.stderr
     assert "Traceback" not in result.stderr
 

@@ -44,16 +44,16 @@ def store(tmp_path: Path, log: HandmadeLog) -> Path:
 
 
 def summary(*args: object) -> dict[str, Any]:
-    told: dict[str, Any] = rmq("dump", *args, *NDJSON).rows[-1]
-    return told
+    reported: dict[str, Any] = rmq("dump", *args, *NDJSON).rows[-1]
+    return reported
 
 
 def test_the_rest_behind_a_limit(store: Path, log: HandmadeLog) -> None:
     cut = log.records[20].physical_offset
-    told = summary(store, "--limit", 20)
+    reported = summary(store, "--limit", 20)
     segment = cut // SEGMENT * SEGMENT
     whole = sum(path.stat().st_size for path in (store / "commitlog").iterdir())
-    (row,) = told["not_covered"]
+    (row,) = reported["not_covered"]
     assert row == {
         "path": f"commitlog/{segment:020d}",
         "position": cut - segment,
@@ -81,33 +81,33 @@ def test_a_sample_says_how_many_it_left_out(store: Path) -> None:
 
 @pytest.mark.parametrize("limit", [UNITS + 2, UNITS + 3])
 def test_a_limit_that_is_just_enough(store: Path, limit: int) -> None:
-    told = summary(store / "consumequeue", "--limit", limit)
-    assert told["complete"] is True
-    assert "not_covered" not in told
-    assert told["by_type"]["tail"] == 2
+    reported = summary(store / "consumequeue", "--limit", limit)
+    assert reported["complete"] is True
+    assert "not_covered" not in reported
+    assert reported["by_type"]["tail"] == 2
 
 
 @pytest.mark.parametrize("limit", [0, 1, UNITS, UNITS + 1])
 def test_units_behind_a_limit(store: Path, limit: int) -> None:
-    told = summary(store / "consumequeue", "--limit", limit)
-    (row,) = told["not_covered"]
+    reported = summary(store / "consumequeue", "--limit", limit)
+    (row,) = reported["not_covered"]
     queue, slot = (0, limit) if limit < UNITS else (1, limit - UNITS)
     assert (row["path"], row["position"]) == (f"consumequeue/TopicTest/{queue}/{0:020d}", 20 * slot)
     assert row["length"] == 200 * (2 - queue) - 20 * slot
     assert row.get("files", 1) == 2 - queue
-    assert told["incomplete_reason"] == "limit"
+    assert reported["incomplete_reason"] == "limit"
 
 
 @pytest.mark.parametrize("limit", [0, 3, 17, 500])
 def test_items_behind_a_limit(golden: Any, limit: int) -> None:
     index = golden("b533-full").path / "index"
     result = rmq("dump", index, *NDJSON, "--limit", limit)
-    told = result.rows[-1]
+    reported = result.rows[-1]
     counted = [row for row in result.rows[:-1] if row["type"] in {"index_item", "index_slot"}]
     assert len(counted) == min(limit, len(counted))
-    assert told["complete"] is (limit == 500)
+    assert reported["complete"] is (limit == 500)
     if limit != 500:
-        (row,) = told["not_covered"]
+        (row,) = reported["not_covered"]
         assert row["position"] > 0
 
 
@@ -142,9 +142,9 @@ def interrupt_after(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
 def test_the_rest_behind_an_interrupt(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupt_after(monkeypatch, 4)
     result = rmq("dump", store, *NDJSON)
-    told = result.rows[-1]
-    assert (result.exit_code, told["incomplete_reason"]) == (130, "interrupted")
-    (row,) = told["not_covered"]
+    reported = result.rows[-1]
+    assert (result.exit_code, reported["incomplete_reason"]) == (130, "interrupted")
+    (row,) = reported["not_covered"]
     last = result.rows[-2]
     assert row["reason"] == "interrupted"
     assert row["physical_offset"] == last["physical_offset"] + last.get("length", last.get("store_size"))
@@ -170,8 +170,8 @@ def test_an_interrupt_between_files(store: Path, monkeypatch: pytest.MonkeyPatch
         return usual(self, file)
 
     monkeypatch.setattr(FileReader, "read", read)
-    told = rmq("dump", store / "consumequeue", *NDJSON).rows[-1]
-    (row,) = told["not_covered"]
+    reported = rmq("dump", store / "consumequeue", *NDJSON).rows[-1]
+    (row,) = reported["not_covered"]
     assert (row["path"], row["position"], row["length"]) == (f"consumequeue/TopicTest/1/{0:020d}", 0, 200)
 
 
@@ -204,8 +204,8 @@ def test_what_is_no_file_is_neither_opened_nor_passed_over(store: Path, place: s
         for target in (store / place.partition("/")[0], *([store] if place == "commitlog" else [])):
             result = rmq("dump", target, *NDJSON)
             assert result.exit_code == 3, (target, result.stderr)
-            told = result.rows[-1]
-            (row,) = [one for one in told["not_covered"] if one["path"] == f"{place}/{0:020d}"]
+            reported = result.rows[-1]
+            (row,) = [one for one in reported["not_covered"] if one["path"] == f"{place}/{0:020d}"]
             assert row["reason"] == "unreadable"
             assert row["error"] in result.stderr
     finally:
@@ -229,12 +229,12 @@ def test_a_file_of_another_name_among_segments(store: Path) -> None:
 def test_a_folder_of_which_a_part_is_decoded(golden: Any) -> None:
     config = golden("b533-full").path / "config"
     result = rmq("dump", config, *NDJSON)
-    told = result.rows[-1]
+    reported = result.rows[-1]
     assert result.exit_code == 6
-    assert told["by_type"]["config"] > 1
-    assert (told["complete"], told["incomplete_reason"]) == (False, "unreadable")
+    assert reported["by_type"]["config"] > 1
+    assert (reported["complete"], reported["incomplete_reason"]) == (False, "unreadable")
     undecoded = {row["path"] for row in result.of_type("undecoded")}
-    assert {row["path"] for row in told["not_covered"]} == undecoded
+    assert {row["path"] for row in reported["not_covered"]} == undecoded
 
 
 def test_an_unknown_file_is_no_newer_format(store: Path) -> None:
@@ -257,18 +257,18 @@ def full(golden: Any, tmp_path: Path) -> Path:
 
 
 def test_show_of_a_sound_store_is_complete(full: Path) -> None:
-    code, told, _ = shown(full, 2488)
-    assert (code, told["complete"], "not_covered" in told) == (0, True, False)
-    assert told["unit"]["agrees"]
-    assert told["index_items"]
+    code, reported, _ = shown(full, 2488)
+    assert (code, reported["complete"], "not_covered" in reported) == (0, True, False)
+    assert reported["unit"]["agrees"]
+    assert reported["index_items"]
 
 
 @pytest.mark.parametrize("name", ["commitlog", "consumequeue", "index", "TopicTx"])
 def test_show_says_what_it_could_not_list(full: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     unlisted(monkeypatch, name)
-    code, told, error = shown(full, 2488)
-    assert (code, told["incomplete_reason"]) == (3, "unreadable")
-    (row,) = told["not_covered"]
+    code, reported, error = shown(full, 2488)
+    assert (code, reported["incomplete_reason"]) == (3, "unreadable")
+    (row,) = reported["not_covered"]
     assert row["path"].rpartition("/")[2] == name
     assert row["error"] == "Permission denied"
     assert error.count("Permission denied") == 1
@@ -285,10 +285,10 @@ def test_show_says_what_it_could_not_read(
     else:
         refuse(monkeypatch, "open", when=lambda name, *_: name == str(path))
     for target in (2488, "7F00000100002A9F00000000000009B8"):
-        code, told, error = shown(full, target)
+        code, reported, error = shown(full, target)
         assert code == 3, error
-        assert [row["path"] for row in told["not_covered"]] == [path.relative_to(full).as_posix()]
-        assert told["type"] == "message"
+        assert [row["path"] for row in reported["not_covered"]] == [path.relative_to(full).as_posix()]
+        assert reported["type"] == "message"
 
 
 def test_show_is_interrupted_while_it_searches(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,9 +299,9 @@ def test_show_is_interrupted_while_it_searches(store: Path, monkeypatch: pytest.
         yield
 
     monkeypatch.setattr(scan, "scan_log", interrupted)
-    code, told, _ = shown(store, "7F0000010BCC18B4AAC27C8E6D5A0000")
-    assert (code, told["incomplete_reason"], told["what"]) == (130, "interrupted", "nothing")
-    (row,) = told["not_covered"]
+    code, reported, _ = shown(store, "7F0000010BCC18B4AAC27C8E6D5A0000")
+    assert (code, reported["incomplete_reason"], reported["what"]) == (130, "interrupted", "nothing")
+    (row,) = reported["not_covered"]
     assert (row["position"], row["files"]) == (0, len(list((store / "commitlog").iterdir())))
 
 
@@ -329,8 +329,8 @@ def test_info_is_interrupted(full: Path, monkeypatch: pytest.MonkeyPatch, form: 
     result = rmq("info", full, "--format", form)
     assert result.exit_code == 130
     if form in {"json", "ndjson"}:
-        told = json.loads(result.stdout)
-        assert (told["complete"], told["incomplete_reason"]) == (False, "interrupted")
-        assert told["not_covered"][0]["files"] > 10
+        reported = json.loads(result.stdout)
+        assert (reported["complete"], reported["incomplete_reason"]) == (False, "interrupted")
+        assert reported["not_covered"][0]["files"] > 10
     else:
         assert "incomplete (interrupted)" in result.stderr

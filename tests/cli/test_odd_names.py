@@ -47,13 +47,13 @@ def test_units_of_a_topic_that_is_no_utf_8(store: Path) -> None:
 def test_a_topic_of_controls_is_the_same_in_info_and_dump(store: Path) -> None:
     hostile = HOSTILE.replace("/", "\u2215")
     dumped = {row.get("topic") for row in rmq("dump", store / "consumequeue", *NDJSON).of_type("unit")}
-    told = orjson.loads(rmq("info", store, "--json").stdout)
+    reported = orjson.loads(rmq("info", store, "--json").stdout)
     assert hostile in dumped
     for name in ("files", "queues", "topics"):
-        assert hostile in {row.get("topic") for row in told[name]}
-        assert RAW.hex() in {row.get("topic_hex") for row in told[name]}
+        assert hostile in {row.get("topic") for row in reported[name]}
+        assert RAW.hex() in {row.get("topic_hex") for row in reported[name]}
     assert {b"\xed\xa0\x80".hex(), RAW.hex()} == {
-        row["topic_hex"] for row in told["topics"] if row["topic"] is None
+        row["topic_hex"] for row in reported["topics"] if row["topic"] is None
     }
 
 

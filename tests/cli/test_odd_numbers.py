@@ -58,6 +58,6 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_no_number_ends_a_command(odd: Path, command: str) -> None:
     name, *options = command.split()
     options += ["Orders", "0", "3"] if name == "query-offset" else []
-    told = rmq(name, odd, *options)
-    assert told.exit_code in (0, 1, 3), told.stderr
-    assert "internal error" not in told.stderr
+    reported = rmq(name, odd, *options)
+    assert reported.exit_code in (0, 1, 3), reported.stderr
+    assert "internal error" not in reported.stderr

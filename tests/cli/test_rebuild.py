@@ -230,10 +230,19 @@ def test_damage_is_told_and_what_lies_behind_it_is_built(tmp_path: Path) -> None
     before = snapshot(tmp_path / "store")
     result = rmq("rebuild", tmp_path / "store", *given, "--output", tmp_path / "out", "--apply")
     assert result.exit_code == 1
-    told = summary(result)
-    assert (told["records"], told["units"], told["blank_units"], told["bad_bodies"]) == (19, 19, 1, 1)
-    assert (told["applied"], told["complete"], told["incomplete_reason"]) == (True, False, "damage")
-    assert [row["physical_offset"] for row in told["not_covered"]] == [lost.physical_offset]
+    reported = summary(result)
+    assert (reported["records"], reported["units"], reported["blank_units"], reported["bad_bodies"]) == (
+        19,
+        19,
+        1,
+        1,
+    )
+    assert (reported["applied"], reported["complete"], reported["incomplete_reason"]) == (
+        True,
+        False,
+        "damage",
+    )
+    assert [row["physical_offset"] for row in reported["not_covered"]] == [lost.physical_offset]
     assert str(bad.physical_offset) in result.stderr
     assert differences(before, snapshot(tmp_path / "store")) == []
 

@@ -45,12 +45,12 @@ def test_the_plan_is_printed_and_nothing_done(
     _, done = recover(BODY, "--json")
     assert tree(root) == before
     assert done.exit_code == 1
-    told = json.loads(done.stdout)
-    assert told["summary"]["schema"] == "rmqtool.recover/1"
-    assert told["summary"]["applied"] is False
-    assert told["summary"]["lost"]["messages"] == 1
-    assert told["summary"]["saved"]["messages"] > 1
-    [change] = [one for one in told["rows"] if one["why"] == "tombstone"]
+    reported = json.loads(done.stdout)
+    assert reported["summary"]["schema"] == "rmqtool.recover/1"
+    assert reported["summary"]["applied"] is False
+    assert reported["summary"]["lost"]["messages"] == 1
+    assert reported["summary"]["saved"]["messages"] > 1
+    [change] = [one for one in reported["rows"] if one["why"] == "tombstone"]
     [tombstone] = change["tombstones"]
     assert set(tombstone) == {"topic", "queue_id", "queue_offset", "count", "physical_offset", "length"}
 
@@ -174,9 +174,9 @@ def test_a_donor_gives_what_is_damaged_here(
     replica = damaged("v533-none-healthy-clean")
     _, done = recover(BODY, "--donor", replica, "--output", tmp_path / "out", "--apply", "--json")
     assert done.exit_code == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert "donor" in {one["why"] for one in told["rows"]}
-    assert told["summary"]["lost"]["messages"] == 0
+    reported = json.loads(done.stdout)
+    assert "donor" in {one["why"] for one in reported["rows"]}
+    assert reported["summary"]["lost"]["messages"] == 0
     assert strict.walk(tmp_path / "out") == strict.walk(replica)
 
 

@@ -243,16 +243,16 @@ def test_a_real_store(golden: Callable[[str], fixtures.Golden], name: str) -> No
     topics = " ".join(row["topic"] for row in rows)
     for what, hidden in secrets.items():
         wanted = {one for one in hidden if len(one) > 5 and one not in topics and not one.isdigit()}
-        told = [
+        reported = [
             rmq("dump", store, "--format", "ndjson", "--body", "auto", "--unwrap", "--redact", what).stdout
         ]
         for row in rows[:: max(len(rows) // 5, 1)]:
             target = row["physical_offset"]
-            told += [
+            reported += [
                 rmq("show", store, target, "--format", form, "--redact", what).stdout
                 for form in ("table", "ndjson")
             ]
-        for text in told:
+        for text in reported:
             assert [one for one in wanted if one in text] == []
 
 

@@ -47,10 +47,10 @@ def test_undeleted_segments_become_a_store(log: Path, tmp_path: Path) -> None:
     output = tmp_path / "new"
     result = rmq("salvage", log, "--output", output, "--json")
     assert (result.exit_code, result.stderr) == (0, "")
-    told = json.loads(result.stdout)
-    assert told["summary"]["schema"] == "rmqtool.salvage/1"
-    assert (told["summary"]["messages"], told["summary"]["complete"]) == (60, True)
-    store = next(row for row in told["rows"] if row["type"] == "store")
+    reported = json.loads(result.stdout)
+    assert reported["summary"]["schema"] == "rmqtool.salvage/1"
+    assert (reported["summary"]["messages"], reported["summary"]["complete"]) == (60, True)
+    store = next(row for row in reported["rows"] if row["type"] == "store")
     assert (store["segment_size"], store["first_offset"]) == (SEGMENT, 0)
     assert not differences(before, snapshot(log))
     assert sorted(os.listdir(output)) == [

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from fixtures.compound import make
-from rmqtool.output.talk import describe
+from rmqtool.output.console import describe
 from tests.helpers import rmq
 
 COMMANDS = {
@@ -56,10 +56,10 @@ def test_listings(damaged, name):
     table, ndjson = in_form(name, damaged), in_form(name, damaged, "--format", "ndjson")
     document = in_form(name, damaged, "--json")
     assert table.exit_code == ndjson.exit_code == document.exit_code
-    told = json.loads(document.stdout)
+    reported = json.loads(document.stdout)
     *rows, last = ndjson.rows
-    assert len(rows) == len(told["rows"])
-    summary = without_time(told["summary"])
+    assert len(rows) == len(reported["rows"])
+    summary = without_time(reported["summary"])
     assert without_time(last) == summary
     assert describe(summary) in re.sub(r", seconds [0-9.e-]+", "", table.stderr)
     assert all(f"{row['path']}: {row['error']}" in table.stderr for row in summary.get("not_covered", ())[:8]
@@ -74,11 +74,11 @@ def test_listings(damaged, name):
 def test_documents(damaged, name):
     page, document = in_form(name, damaged), in_form(name, damaged, "--json")
     assert page.exit_code == document.exit_code
-    told = json.loads(document.stdout)
+    reported = json.loads(document.stdout)
     if name == "doctor":
-        assert page.stdout.startswith(HEADLINES[told["verdict"]])
-        for one in (one for one in told["consequences"] if one["severity"] != "note"):
+        assert page.stdout.startswith(HEADLINES[reported["verdict"]])
+        for one in (one for one in reported["consequences"] if one["severity"] != "note"):
             assert one["code"] in page.stdout or "more, all of them with --json" in page.stdout
     elif name in ("recover", "rebuild"):
-        changes = told["summary"]["changes"]
+        changes = reported["summary"]["changes"]
         assert page.stdout.startswith(f"{changes:,} change" if changes else "Nothing to change")

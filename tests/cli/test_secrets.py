@@ -153,7 +153,7 @@ def test_no_command_shows_a_secret(
 
 
 def test_errors_show_none(store: Path, conf: Path, tmp_path: Path) -> None:
-    """What is wrong with settings and addresses is told without them."""
+    """What is wrong with settings and addresses is reported without them."""
     conf.write_text(f"secretKey={HUSH}\nmaxIndexNum=x secretKey={HUSH}\n")
     for words in (
         ["verify", store, "--store-config", conf],

@@ -79,9 +79,9 @@ def test_index_files_without_room_for_a_key(tmp_path: Path) -> None:
     healthy_store().write(root)
     conf.write_text("maxIndexNum=1\n")
     for command in ("rebuild", "recover"):
-        told = rmq(command, root, "--store-config", conf)
-        assert (told.exit_code, told.stderr.count("\n")) == (2, 1)
-        assert "maxIndexNum is 1" in told.stderr
+        reported = rmq(command, root, "--store-config", conf)
+        assert (reported.exit_code, reported.stderr.count("\n")) == (2, 1)
+        assert "maxIndexNum is 1" in reported.stderr
     shutil.rmtree(root / "index")
     (root / "index").mkdir()
     (root / "index/20240101000000000").write_bytes(bytes(64))

@@ -30,9 +30,9 @@ def show(store, target, *options):
 
 def document(store, target, *options):
     result = show(store, target, "--json", *options)
-    told = json.loads(result.stdout)
-    assert told["schema"] == "rmqtool.show/1"
-    return result.exit_code, told
+    reported = json.loads(result.stdout)
+    assert reported["schema"] == "rmqtool.show/1"
+    return result.exit_code, reported
 
 
 @pytest.mark.parametrize("name", STORES)
@@ -40,20 +40,20 @@ def test_columns_fields_and_bytes_are_those_of_java(golden, name, store_unchange
     found = golden(name)
     store_unchanged(found.path)
     for expected in found.expected["records"][::29]:
-        code, told = document(found.path, expected["physicalOffset"], "--body-sha256")
-        assert code == 0, told
-        assert told["what"] == "record"
-        assert record_differences(told, expected, found.release) == []
-        fields = told["fields"]
+        code, reported = document(found.path, expected["physicalOffset"], "--body-sha256")
+        assert code == 0, reported
+        assert reported["what"] == "record"
+        assert record_differences(reported, expected, found.release) == []
+        fields = reported["fields"]
         assert sum(one["length"] for one in fields) == expected["storeSize"]
-        assert fields[0]["position"] == told["position"]
+        assert fields[0]["position"] == reported["position"]
         values = {one["name"]: one["value"] for one in fields}
         assert values["queue_offset"] == expected["queueOffset"]
         assert values["topic"] == expected["topic"]
         assert values["body_crc"] == expected["bodyCRC"]
         raw = "".join(one["hex"] for one in fields)
-        log = found.path / "commitlog" / f"{told['segment']:020d}"
-        held = log.read_bytes()[told["position"] : told["position"] + expected["storeSize"]]
+        log = found.path / "commitlog" / f"{reported['segment']:020d}"
+        held = log.read_bytes()[reported["position"] : reported["position"] + expected["storeSize"]]
         assert bytes.fromhex(raw) == held
 
 
@@ -68,31 +68,33 @@ def test_all_forms_of_an_offset_lead_to_the_same_record(golden):
         f"{32768:020d}:{hex(offset - 32768)}",
         one["offsetMsgId"],
     ]
-    told = [document(found.path, form) for form in forms]
-    assert {(code, item["what"], item["physical_offset"]) for code, item in told} == {(0, "record", offset)}
+    reported = [document(found.path, form) for form in forms]
+    assert {(code, item["what"], item["physical_offset"]) for code, item in reported} == {
+        (0, "record", offset)
+    }
 
 
 def test_a_unique_id_is_decoded_and_found(golden):
     found = golden("b533-full")
     copies = [one for one in found.expected["messages"] if one["properties"].get("KEYS") == "retry-dead"]
     key = copies[0]["properties"]["UNIQ_KEY"]
-    code, told = document(found.path, key)
+    code, reported = document(found.path, key)
     assert code == 0
-    assert told["target"]["kind"] == "uniq_key"
-    assert told["matches"] == sorted(told["matches"])
-    assert {one["commitLogOffset"] for one in copies} <= set(told["matches"])
-    assert told["id"]["host"] == "fd00::2"
-    assert told["id"]["time_of_month"] == "day 21, 09:24:16.672"
-    assert "more with this id" in told["notes"][0]
+    assert reported["target"]["kind"] == "uniq_key"
+    assert reported["matches"] == sorted(reported["matches"])
+    assert {one["commitLogOffset"] for one in copies} <= set(reported["matches"])
+    assert reported["id"]["host"] == "fd00::2"
+    assert reported["id"]["time_of_month"] == "day 21, 09:24:16.672"
+    assert "more with this id" in reported["notes"][0]
 
 
 def test_the_host_of_an_id_is_reported_and_not_compared(golden):
     found = golden("v498-basic")
     one = found.expected["records"][5]
     foreign = "01020304" + one["offsetMsgId"][8:]
-    code, told = document(found.path, foreign.lower())
-    assert (code, told["physical_offset"]) == (0, one["physicalOffset"])
-    assert "1.2.3.4" in told["notes"][0]
+    code, reported = document(found.path, foreign.lower())
+    assert (code, reported["physical_offset"]) == (0, one["physicalOffset"])
+    assert "1.2.3.4" in reported["notes"][0]
 
 
 def test_unit_and_index_items_stand_beside_the_record(golden):
@@ -103,8 +105,8 @@ def test_unit_and_index_items_stand_beside_the_record(golden):
         for unit in queue["units"]
     }
     for expected in found.expected["records"][::31]:
-        _, told = document(found.path, expected["physicalOffset"])
-        unit = told["unit"]
+        _, reported = document(found.path, expected["physicalOffset"])
+        unit = reported["unit"]
         place = (
             unit["topic"],
             unit["queue_id"],
@@ -117,18 +119,18 @@ def test_unit_and_index_items_stand_beside_the_record(golden):
         assert unit["agrees"] is True
         keys = dict.fromkeys([expected["uniqKey"]] if expected["uniqKey"] else [])
         keys |= dict.fromkeys(key for key in (expected["keys"] or "").split(" ") if key)
-        assert dict.fromkeys(item["key"] for item in told["index_items"]) == keys
-        assert told["index_absent"] == []
+        assert dict.fromkeys(item["key"] for item in reported["index_items"]) == keys
+        assert reported["index_absent"] == []
 
 
 def test_batch_unit_and_the_messages_inside(golden):
     found = golden("v533-batchcq")
     batch = next(one for one in found.expected["records"] if one["properties"].get("INNER_NUM") == "30")
-    code, told = document(found.path, batch["physicalOffset"])
+    code, reported = document(found.path, batch["physicalOffset"])
     assert code == 0
-    assert told["unit"]["kind"] == "batchconsumequeue"
-    assert (told["unit"]["base_offset"], told["unit"]["batch_size"]) == (batch["queueOffset"], 30)
-    assert [one["queue_offset"] for one in told["inner_messages"]] == [
+    assert reported["unit"]["kind"] == "batchconsumequeue"
+    assert (reported["unit"]["base_offset"], reported["unit"]["batch_size"]) == (batch["queueOffset"], 30)
+    assert [one["queue_offset"] for one in reported["inner_messages"]] == [
         batch["queueOffset"] + number for number in range(30)
     ]
     page = show(found.path, batch["physicalOffset"]).stdout
@@ -139,10 +141,10 @@ def test_batch_unit_and_the_messages_inside(golden):
 def test_a_position_inside_shows_the_record_around_it(golden):
     found = golden("v498-basic")
     one = found.expected["records"][7]
-    code, told = document(found.path, one["physicalOffset"] + 11)
-    assert (code, told["what"], told["physical_offset"]) == (0, "inside", one["physicalOffset"])
-    assert told["asked_offset"] == one["physicalOffset"] + 11
-    assert "11 bytes inside the record" in told["headline"]
+    code, reported = document(found.path, one["physicalOffset"] + 11)
+    assert (code, reported["what"], reported["physical_offset"]) == (0, "inside", one["physicalOffset"])
+    assert reported["asked_offset"] == one["physicalOffset"] + 11
+    assert "11 bytes inside the record" in reported["headline"]
 
 
 def test_where_no_record_is(golden):
@@ -155,11 +157,11 @@ def test_where_no_record_is(golden):
         (last["physicalOffset"] + last["storeSize"], "zero"),
         (1 << 40, "no_file"),
     ):
-        code, told = document(found.path, target)
-        assert (code, told["what"]) == (1, what)
-        assert told["headline"].startswith(f"No record at offset {target}")
-    code, told = document(found.path, "0" * 31 + "7")
-    assert (code, told["what"]) == (1, "nothing")
+        code, reported = document(found.path, target)
+        assert (code, reported["what"]) == (1, what)
+        assert reported["headline"].startswith(f"No record at offset {target}")
+    code, reported = document(found.path, "0" * 31 + "7")
+    assert (code, reported["what"]) == (1, "nothing")
 
 
 def test_below_the_log_and_in_a_hole(golden, fresh_golden):
@@ -197,9 +199,9 @@ def test_a_bad_body_is_shown_and_told(tmp_path):
         data[start + 88] ^= 1
 
     store, starts = damaged_store(tmp_path, change)
-    code, told = document(store, starts[1])
-    assert (code, told["what"], told["crc"]) == (1, "record", "bad")
-    crc = next(one for one in told["fields"] if one["name"] == "body_crc")
+    code, reported = document(store, starts[1])
+    assert (code, reported["what"], reported["crc"]) == (1, "record", "bad")
+    crc = next(one for one in reported["fields"] if one["name"] == "body_crc")
     assert crc["meaning"].startswith("BAD: the body has ")
     assert document(store, starts[0])[0] == 0
 
@@ -209,12 +211,12 @@ def test_a_bad_frame_is_shown_as_far_as_it_makes_sense(tmp_path, store_unchanged
         data[start + 84 : start + 88] = b"\x00\x10\x00\x00"
 
     store, starts = damaged_store(tmp_path, change)
-    code, told = document(store_unchanged(store), starts[1])
-    assert (code, told["what"], told["reason"]) == (1, "damaged", "bad_body_length")
-    assert told["found"] == 1 << 20
-    assert told["expected"] < 200
-    assert [one["name"] for one in told["fields"]][-1] == "body_length"
-    assert (told["nearest_before"], told["nearest_after"]) == (starts[0], starts[2])
+    code, reported = document(store_unchanged(store), starts[1])
+    assert (code, reported["what"], reported["reason"]) == (1, "damaged", "bad_body_length")
+    assert reported["found"] == 1 << 20
+    assert reported["expected"] < 200
+    assert [one["name"] for one in reported["fields"]][-1] == "body_length"
+    assert (reported["nearest_before"], reported["nearest_after"]) == (starts[0], starts[2])
     page = show(store, starts[1])
     assert page.exit_code == 1
     assert "bad_body_length" in page.stdout
@@ -233,10 +235,10 @@ def test_a_unit_that_points_elsewhere_is_told(fresh_golden):
     at = one["queueOffset"] * 20
     data[at + 8 : at + 12] = (one["storeSize"] + 1).to_bytes(4, "big")
     path.write_bytes(data)
-    code, told = document(found.path, one["physicalOffset"])
+    code, reported = document(found.path, one["physicalOffset"])
     assert code == 1
-    assert told["unit"]["agrees"] is False
-    assert told["unit"]["differences"] == [
+    assert reported["unit"]["agrees"] is False
+    assert reported["unit"]["differences"] == [
         {"field": "size", "expected": one["storeSize"], "found": one["storeSize"] + 1}
     ]
     assert "DISAGREES" in show(found.path, one["physicalOffset"]).stdout
@@ -294,9 +296,9 @@ def test_redaction_hides_the_bytes_too(tmp_path, form):
 def test_bodies_as_asked(golden):
     found = golden("v498-compressed")
     one = next(item for item in found.expected["records"] if item["sysFlag"] & 1)
-    _, told = document(found.path, one["physicalOffset"], "--body-sha256", "--body", "hex")
-    assert len(told["body_hex"]) == 2 * one["plainLength"]
-    assert told["plain_body_sha256"] == one["plainSha256"]
+    _, reported = document(found.path, one["physicalOffset"], "--body-sha256", "--body", "hex")
+    assert len(reported["body_hex"]) == 2 * one["plainLength"]
+    assert reported["plain_body_sha256"] == one["plainSha256"]
     _, none = document(found.path, one["physicalOffset"], "--body", "none")
     assert next(item for item in none["fields"] if item["name"] == "body")["hex"] is None
     assert not any(name.startswith("body_utf8") for name in none)

@@ -370,9 +370,9 @@ def test_damage_in_what_was_read_is_told_once(store: Path, log: HandmadeLog) -> 
     damage(store, log, 5)
     sql = "select count(*) from messages a join messages b using (physical_offset)"
     result = rmq("sql", store, sql, "--format", "ndjson")
-    told = result.rows[-1]
-    assert (result.exit_code, told["complete"], told["incomplete_reason"]) == (3, False, "damage")
-    (row,) = told["not_covered"]
+    reported = result.rows[-1]
+    assert (result.exit_code, reported["complete"], reported["incomplete_reason"]) == (3, False, "damage")
+    (row,) = reported["not_covered"]
     assert row["physical_offset"] == log.records[5].physical_offset
 
 
@@ -441,10 +441,10 @@ def test_only_tables_that_are_read_make_an_answer_incomplete(tmp_path: Path) -> 
         "select count(*) from messages where false",
     )
     for statement in whole:
-        told = rmq("sql", tmp_path, statement, "--format", "ndjson")
-        assert (told.exit_code, told.rows[-1]["complete"]) == (0, True), statement
+        reported = rmq("sql", tmp_path, statement, "--format", "ndjson")
+        assert (reported.exit_code, reported.rows[-1]["complete"]) == (0, True), statement
     lacking = {"select topic from topics": "config/topics.json", "from messages limit 1": "commitlog/"}
     for statement, path in lacking.items():
-        told = rmq("sql", tmp_path, statement, "--format", "ndjson")
-        assert told.exit_code == 3, statement
-        assert told.rows[-1]["not_covered"][0]["path"].startswith(path)
+        reported = rmq("sql", tmp_path, statement, "--format", "ndjson")
+        assert reported.exit_code == 3, statement
+        assert reported.rows[-1]["not_covered"][0]["path"].startswith(path)

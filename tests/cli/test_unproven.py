@@ -22,8 +22,8 @@ BODY = "v533-record-body-middle-first-abort0"
 
 
 def summary(result: Any) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(result.stdout)["summary"]
-    return told
+    reported: dict[str, Any] = json.loads(result.stdout)["summary"]
+    return reported
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ def store(tmp_path: Path) -> HandmadeStore:
     return healthy_store().write(tmp_path / "store")
 
 
-def told(root: Path, *options: object) -> tuple[int, dict[str, Any]]:
+def reported(root: Path, *options: object) -> tuple[int, dict[str, Any]]:
     result = rmq("verify", root, *options, "--format", "ndjson")
     return result.exit_code, result.rows[-1]
 
@@ -34,7 +34,7 @@ def test_a_directory_that_cannot_be_listed(
     store: HandmadeStore, monkeypatch: pytest.MonkeyPatch, name: str, level: tuple[str, ...]
 ) -> None:
     unlisted(monkeypatch, name.rpartition("/")[2])
-    code, summary = told(store.root, *level)
+    code, summary = reported(store.root, *level)
     assert code == ExitCode.INCOMPLETE
     assert (summary["complete"], summary["incomplete_reason"]) == (False, "unreadable")
     assert [(row["path"], row["reason"]) for row in summary["not_covered"]] == [(name, "unreadable")]
@@ -55,14 +55,14 @@ def test_an_entry_that_is_no_plain_file(store: HandmadeStore, name: str) -> None
     path = store.root / name
     path.unlink(missing_ok=True)
     os.mkfifo(path)
-    code, summary = told(store.root)
+    code, summary = reported(store.root)
     assert code == ExitCode.INCOMPLETE
     assert {row["path"] for row in summary["not_covered"]} == {name}
 
 
 def test_a_checkpoint_that_cannot_be_read(store: HandmadeStore, monkeypatch: pytest.MonkeyPatch) -> None:
     refuse(monkeypatch, "open", when=lambda path, *_: path.endswith("/checkpoint"))
-    code, summary = told(store.root)
+    code, summary = reported(store.root)
     assert (code, [row["path"] for row in summary["not_covered"]]) == (ExitCode.INCOMPLETE, ["checkpoint"])
 
 
@@ -74,14 +74,14 @@ def test_dead_links_in_the_place_of_a_directory_and_in_a_further_root(
     more = tmp_path / "more"
     more.mkdir()
     (more / f"{40960:020d}").symlink_to("gone")
-    code, summary = told(store.root, "--commitlog", more)
+    code, summary = reported(store.root, "--commitlog", more)
     assert code == ExitCode.INCOMPLETE
     assert {row["path"] for row in summary["not_covered"]} == {"index", f"../more/{40960:020d}"}
 
 
 def test_a_strange_entry_elsewhere_is_no_part_of_the_store(store: HandmadeStore) -> None:
     os.mkfifo(store.root / "a-pipe-of-somebody")
-    code, summary = told(store.root)
+    code, summary = reported(store.root)
     assert (code, summary["complete"]) == (ExitCode.OK, True)
 
 
@@ -101,7 +101,7 @@ def test_an_interrupt_tells_the_rest(
 
     monkeypatch.setattr(verify, where, interrupted)
     other = healthy_store().write(tmp_path / "other").root
-    code, summary = told(store.root)
+    code, summary = reported(store.root)
     assert code == ExitCode.INTERRUPTED
     assert (summary["incomplete_reason"], summary["stopped_in"]) == ("interrupted", phase.name.lower())
     rows = summary["not_covered"]

@@ -203,7 +203,7 @@ def test_an_endless_line_is_cut(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "reported"),
     [
         ("696e4d73", "'inMs'"),
         ("e588a9e5", "'利'"),
@@ -213,9 +213,9 @@ def test_an_endless_line_is_cut(tmp_path: Path) -> None:
         ("1", "no text"),
     ],
 )
-def test_magic(code: str, told: str) -> None:
+def test_magic(code: str, reported: str) -> None:
     (line,) = magic({"magic": code})
-    assert told in line
+    assert reported in line
 
 
 def test_values_are_read_right() -> None:

@@ -75,16 +75,16 @@ def main(arguments: list[str]) -> int:
     named = () if options.whole else tuple(dict.fromkeys(test for one in chosen for test in one.caught_by))
     parallel = ("-n", "2", "--dist", "loadfile") if options.whole else ()
     with project_copy() as copy:
-        code, told = run_tests(copy, named, *parallel)
+        code, reported = run_tests(copy, named, *parallel)
         if code != PASSED:
-            print(f"without any fault the tests do not pass (pytest: {code})\n{told}")
+            print(f"without any fault the tests do not pass (pytest: {code})\n{reported}")
             return 1
         wrong = 0
         for one in chosen:
             start = time.monotonic()
             with seeded(one, copy):
-                code, told = run_tests(copy, () if options.whole else one.caught_by, *parallel)
-            word = {PASSED: "NOT CAUGHT", FAILED: "caught"}.get(code, f"NOT RUN (pytest: {code})\n{told}")
+                code, reported = run_tests(copy, () if options.whole else one.caught_by, *parallel)
+            word = {PASSED: "NOT CAUGHT", FAILED: "caught"}.get(code, f"NOT RUN (pytest: {code})\n{reported}")
             print(f"{one.name}: {word}, {time.monotonic() - start:.0f} s", flush=True)
             wrong += code != FAILED
     print(f"{len(chosen) - wrong} of {len(chosen)} faults are caught")

@@ -46,7 +46,7 @@ def test_a_fault_fits(fault: Fault) -> None:
     assert fault.applied(ROOT)
     assert fault.headers["Fault"]
     assert fault.caught_by
-    assert [told for test in fault.caught_by if (told := trouble(test))] == []
+    assert [reported for test in fault.caught_by if (reported := trouble(test))] == []
     assert set(fault.headers["Room"][0].split(", ")) <= ROOMS
     assert set(fault.headers.get("Command", ("",))[0].split(", ")) <= {*COMMANDS, ""}
 

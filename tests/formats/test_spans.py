@@ -1,4 +1,4 @@
-"""Places of fields, told by the schema itself."""
+"""Places of fields, as the schema itself reports them."""
 
 from __future__ import annotations
 

@@ -223,14 +223,14 @@ class Case:
                 self.broken.append("the store changed, and there is no journal")
             return
         if self.random.random() < 0.3:
-            told = journal.read_bytes()
-            journal.write_bytes(bent(self.random, told, self.random.choice((1, 2))))
+            reported = journal.read_bytes()
+            journal.write_bytes(bent(self.random, reported, self.random.choice((1, 2))))
             outside = self.place / "outside"
             outside.write_text("mine")
             self.ask("undo", backup, "--apply", form=form, error="is not what was saved there")
             if outside.read_text() != "mine" or not self.root.exists():
                 self.broken.append("undo wrote outside of the store")
-            journal.write_bytes(told)
+            journal.write_bytes(reported)
         undone = self.ask("undo", backup, "--apply", "--partial", form=form)
         after = tree(self.root, times=False)
         if undone.exit_code == 0 and after != before:
@@ -255,8 +255,8 @@ def troubles(result: Result, form: str, *, debug: bool = False) -> list[str]:
         found.append(f"no code for this: {result.stderr[-300:]}")
     if "Traceback" in result.stderr and not debug:
         found.append(f"a traceback: {result.stderr[-600:]}")
-    told = sum(one.startswith("rmqtool: ") for one in lines)
-    if result.exit_code in {2, 4} and told != 1 and not (debug and told):
+    reported = sum(one.startswith("rmqtool: ") for one in lines)
+    if result.exit_code in {2, 4} and reported != 1 and not (debug and reported):
         found.append(f"not one line for the error: {result.stderr[-300:]}")
     if UNSEEN.search(result.stderr):
         found.append(f"control characters on stderr: {result.stderr[-200:]!r}")

@@ -23,9 +23,9 @@ HOURS = float(os.environ.get("RMQTOOL_FUZZ_HOURS", "1"))
 FIRST = os.environ.get("RMQTOOL_FUZZ_FIRST", "1000000")
 
 
-def fuzz(told: Path, *words: object) -> None:
+def fuzz(reported: Path, *words: object) -> None:
     """Runs the seeds; what was printed is kept in a file, also when the process is ended."""
-    with told.open("w") as file:
+    with reported.open("w") as file:
         done = subprocess.run(
             [sys.executable, "-m", "tests.fuzz", *map(str, words)],
             env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"},
@@ -34,7 +34,7 @@ def fuzz(told: Path, *words: object) -> None:
             stderr=subprocess.STDOUT,
             check=False,
         )
-    lines = told.read_text("utf-8", "replace").splitlines()
+    lines = reported.read_text("utf-8", "replace").splitlines()
     broken = [line for line in lines if line.startswith("BROKEN")]
     assert (done.returncode, broken) == (0, []), "\n".join(lines[-40:])
 
@@ -42,7 +42,7 @@ def fuzz(told: Path, *words: object) -> None:
 @pytest.mark.parametrize("what", FAST)
 def test_nothing_breaks(what: str, tmp_path: Path) -> None:
     numba_kernels()
-    fuzz(tmp_path / "told", what, 1, FAST[what])
+    fuzz(tmp_path / "fuzz", what, 1, FAST[what])
 
 
 @pytest.mark.full
@@ -50,7 +50,7 @@ def test_nothing_breaks(what: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("what", LONG)
 def test_nothing_breaks_for_hours(what: str, tmp_path: Path) -> None:
     numba_kernels()
-    fuzz(tmp_path / "told", what, FIRST, 0, "--hours", HOURS)
+    fuzz(tmp_path / "fuzz", what, FIRST, 0, "--hours", HOURS)
 
 
 @pytest.mark.parametrize(

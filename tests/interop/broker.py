@@ -60,7 +60,7 @@ _LOG = """<configuration>
 """
 
 
-class Refused(Exception):  # noqa: N818 - the broker's answer, told apart by code
+class Refused(Exception):  # noqa: N818 - the broker's answer, distinguished by code
     """The broker answered with another code than 0."""
 
     def __init__(self, code: int, remark: str | None) -> None:

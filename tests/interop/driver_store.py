@@ -60,7 +60,7 @@ class Store:
     def open(
         self, root: str, start: bool, settings: dict[str, object], *, of_broker: bool = False
     ) -> dict[str, Any]:
-        """Make the store on ``root``, load it and, unless told otherwise, start it.
+        """Make the store on ``root``, load it and, by default, start it.
 
         of_broker: settings that a store does not have are those of a broker's other parts, and passed over;
         the topics are those of its configuration.

@@ -43,7 +43,7 @@ def built_by_both(
     The real store names an index file by the millisecond in which it makes it; two of one millisecond are one
     file, whose content nobody foresees. Then it builds once more.
     """
-    told = {name: str(value).lower() for name, value in settings.items()}
+    reported = {name: str(value).lower() for name, value in settings.items()}
     out = root.parent / "out"
     for _ in range(5):
         for name in ("consumequeue", "consumequeue_ext", "index", "checkpoint"):
@@ -52,7 +52,7 @@ def built_by_both(
         with java_store(root, **settings) as store:
             store.call("drain")
         shutil.rmtree(out, ignore_errors=True)
-        opened = Store.open(root, config=config_of(told))
+        opened = Store.open(root, config=config_of(reported))
         build(opened, rules_of(opened, release), out, kernel_modules()[-1])
         theirs, ours = files_of(root), files_of(out)
         if len(theirs) >= len(ours):

@@ -105,8 +105,8 @@ def test_damage_in_a_live_store_is_found(java_store: Callable[..., JavaStore], t
     with being_written(store):
         found = rmq_process("verify", root, "--format", "ndjson")
     assert found.exit_code == 1
-    told = {(row["code"], row["physical_offset"], row["position"]) for row in serious(found.rows)}
-    assert ("CL-CRC", offset, offset % SEGMENT) in told
+    reported = {(row["code"], row["physical_offset"], row["position"]) for row in serious(found.rows)}
+    assert ("CL-CRC", offset, offset % SEGMENT) in reported
     assert {row["code"] for row in serious(found.rows)} == {"CL-CRC", "CQ-HOLE", "X-GHOST"}
     assert {row["queue_offset"] for row in serious(found.rows) if row["code"] != "CL-CRC"} == {2}
 

@@ -76,9 +76,9 @@ def test_real_store_serves_everything(
 ) -> None:
     paths, size = sources(case, tmp_path)
     root = tmp_path / "out"
-    told = salvaged(paths, root, segment_size=size, config=config_of(SETTINGS))
-    messages = sum(one.written.messages for one in told.outcomes)
-    assert messages == told.records - told.by_source("duplicates").sum()
+    reported = salvaged(paths, root, segment_size=size, config=config_of(SETTINGS))
+    messages = sum(one.written.messages for one in reported.outcomes)
+    assert messages == reported.records - reported.by_source("duplicates").sum()
     queues = expected(root)
     segments = sorted(path.name for path in (root / "commitlog").iterdir())
     if crashed:
@@ -87,7 +87,7 @@ def test_real_store_serves_everything(
         assert java.loaded
         java.call("drain")
         assert sorted(path.name for path in (root / "commitlog").iterdir())[: len(segments)] == segments
-        assert java.call("bounds")["max"] == told.outcomes[0].written.end
+        assert java.call("bounds")["max"] == reported.outcomes[0].written.end
         served = {(one["topic"], one["queue"]): one for one in java.call("queues")}
         for (topic, queue_id), records in queues.items():
             assert (served[topic, queue_id]["min"], served[topic, queue_id]["max"]) == (

@@ -50,8 +50,8 @@ def caught_up(query: StreamingQuery, wanted: int) -> None:
     while True:
         assert query.isActive, query.exception()
         progress = query.lastProgress
-        told = None if progress is None else progress["sources"][0]["endOffset"]
-        ends = json.loads(told) if isinstance(told, str) else told or {}
+        reported = None if progress is None else progress["sources"][0]["endOffset"]
+        ends = json.loads(reported) if isinstance(reported, str) else reported or {}
         if any(end >= wanted for end in ends.values()):
             return
         assert time.monotonic() < until, progress

@@ -40,8 +40,8 @@ def test_a_store_that_refuses_starts_after_the_advice(
     name: str, tmp_path: Path, request: pytest.FixtureRequest, idle: dict[str, list[JavaProcess]]
 ) -> None:
     release = require(request.config, SCENARIOS[name].release)
-    root, conf, told = made(name, tmp_path)
-    assert told["advice"][0]["command"].split()[1] == "recover"
+    root, conf, reported = made(name, tmp_path)
+    assert reported["advice"][0]["command"].split()[1] == "recover"
     options = ("--store-config", conf, "--as-version", release)
     done = rmq("recover", root, *options, "--output", tmp_path / "out", "--apply")
     assert done.exit_code == 0, done.stderr

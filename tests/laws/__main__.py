@@ -74,9 +74,9 @@ def main() -> None:
     worker = Worker(given.java, given.store)
     for seed in range(given.first, given.first + given.count):
         begun = time.monotonic()
-        told, broken = worker.judge(seed)
+        reported, broken = worker.judge(seed)
         state = "BROKEN" if broken else "ok"
-        print(f"{seed} {state} {time.monotonic() - begun:.1f}s {told}", flush=True)
+        print(f"{seed} {state} {time.monotonic() - begun:.1f}s {reported}", flush=True)
         for text in broken:
             print(f"    {text}", flush=True)
     worker.close()

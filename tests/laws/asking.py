@@ -53,7 +53,7 @@ class Asked:
 
 @cache
 def recover_follows() -> bool:
-    """Whether `recover` leaves alone what lies behind links out of the store unless it is told otherwise."""
+    """Whether `recover` leaves alone what lies behind links out of the store without `--follow-links`."""
     return "--follow-links" in rmq("recover", "--help").stdout
 
 

@@ -156,23 +156,23 @@ def judge_with_java(asked: Asked, judges: dict[str, Judge]) -> None:
     if in_rocksdb(made):
         return  # the driver does not open these queues
     for release, judge in judges.items():
-        told = document(asked.ask("doctor", made.root, "--json", "--as-version", release))
+        reported = document(asked.ask("doctor", made.root, "--json", "--as-version", release))
         wrong = judge.start(copied(made.root, work / f"real-{release}"), made)
         shutil.rmtree(work / f"real-{release}")
-        by_config = "config" in str(told.get("refusal"))  # which only a whole broker reads
+        by_config = "config" in str(reported.get("refusal"))  # which only a whole broker reads
         if not by_config:
             same_as_broker(asked, judge)
-        if told.get("verdict") == "safe" and wrong:
+        if reported.get("verdict") == "safe" and wrong:
             asked.breaks("java-safe", f"{release}: {len(wrong)} not served, {wrong[0]}")
-        elif told.get("verdict") == "damaged":
-            counted = told["already_damaged"]["messages"]
+        elif reported.get("verdict") == "damaged":
+            counted = reported["already_damaged"]["messages"]
             if counted is not None and counted < len(wrong):
                 asked.breaks(
                     "java-damaged", f"{release}: {counted} counted, {len(wrong)} not served, {wrong[0]}"
                 )
         refused = wrong == ["does not load"] or (len(wrong) == 1 and wrong[0].startswith("open:"))
-        if told.get("starts") is False and not refused and not by_config:
-            asked.breaks("java-starts", f"{release}: starts, against {told.get('refusal')}")
+        if reported.get("starts") is False and not refused and not by_config:
+            asked.breaks("java-starts", f"{release}: starts, against {reported.get('refusal')}")
         if not kept.exists():
             continue
         healthy = document(asked.ask("doctor", made.pristine, "--json", "--as-version", release))
@@ -181,6 +181,6 @@ def judge_with_java(asked: Asked, judges: dict[str, Judge]) -> None:
             again = work / f"again-{release}-{how}"  # a JVM may write where the last one was
             wrong = judge.start(copied(kept, again), made, crashed=crashed)
             shutil.rmtree(again, ignore_errors=True)
-            told = document(asked.ask("doctor", kept, "--json", "--as-version", release)) if wrong else {}
-            if wrong and not refused_by_excluded(asked, told.get("refusal"), release):
+            reported = document(asked.ask("doctor", kept, "--json", "--as-version", release)) if wrong else {}
+            if wrong and not refused_by_excluded(asked, reported.get("refusal"), release):
                 asked.breaks("java-keep", f"{release} {how}: {len(wrong)} not served, {wrong[0]}")

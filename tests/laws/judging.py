@@ -99,7 +99,7 @@ def _verify(asked: Asked, true: Truth) -> set[tuple[str, str]]:
 
 def _nothing_hidden(asked: Asked, true: Truth, command: str, *, bodies: bool = True) -> None:
     """Exit 0 with lost records; `bodies`: the command looks into them, or says that it does not."""
-    unseen = frozenset() if bodies else true.spoiled
+    unseen = frozenset() if bodies else true.had_fault
     lost = [one for one in true.proven_lost if one.offset not in unseen]
     if lost:
         text = f"{command} exit 0, {len(lost)} lost, first {lost[0].offset} {lost[0].slot}"
@@ -111,7 +111,7 @@ def _doctor(asked: Asked, true: Truth) -> None:
     before = kept(made.root, made, dispatched=False)
     for release in RELEASES:
         result = asked.ask("doctor", made.root, "--json", "--as-version", release)
-        told = document(result)
+        reported = document(result)
         if result.exit_code == 0:
             _nothing_hidden(asked, true, f"doctor {release}")
             if tables := lost_tables(made):
@@ -123,16 +123,16 @@ def _doctor(asked: Asked, true: Truth) -> None:
             "recover", made.root, "--policy", "broker", "--as-version", release,
             "--output", target, "--apply",
         )  # fmt: skip
-        if not told.get("safe_to_start"):
+        if not reported.get("safe_to_start"):
             continue
         if not target.exists():
             if done.exit_code != 2:
                 text = f"{release}: broker policy exit {done.exit_code} {done.stderr[-200:]}"
                 asked.breaks("safe-serves", text)
             continue
-        verdict, wrong = told["verdict"], kept(target, made, dispatched=False)
+        verdict, wrong = reported["verdict"], kept(target, made, dispatched=False)
         if verdict == "damaged":  # what is not served now was not served before, and is counted
-            counted = told["already_damaged"]["messages"]
+            counted = reported["already_damaged"]["messages"]
             if wrong and counted is not None and counted < len(wrong):
                 text = f"{release}: {counted} counted, {len(wrong)} whole ones are not served: {wrong[0]}"
                 asked.breaks("already-damaged", text)
@@ -162,9 +162,9 @@ def _reading(asked: Asked, true: Truth) -> None:
             first = made.intact[min(left)]
             text = f"exit {done.exit_code}, {len(left)} left out, {min(left)} {first.slot}"
             asked.breaks("export-all", text)
-        told = document(stats).get("summary", {}).get("messages")
-        if stats.exit_code == 0 and told is not None and told < len(made.intact):
-            asked.breaks("stats-all", f"{told} of {len(made.intact)}")
+        reported = document(stats).get("summary", {}).get("messages")
+        if stats.exit_code == 0 and reported is not None and reported < len(made.intact):
+            asked.breaks("stats-all", f"{reported} of {len(made.intact)}")
     sql = asked.ask("sql", made.root, "select count(*) as n from messages", "--json")
     if sql.exit_code == 0:
         _nothing_hidden(asked, true, "sql")
@@ -292,15 +292,15 @@ def _keep(asked: Asked, codes: set[tuple[str, str]]) -> None:
 
 
 def _safe_as_before(asked: Asked, target: Path, release: str) -> None:
-    told = document(asked.ask("doctor", target, "--json", "--as-version", release))
-    if told.get("safe_to_start") and told.get("verdict", "safe") == "safe":
+    reported = document(asked.ask("doctor", target, "--json", "--as-version", release))
+    if reported.get("safe_to_start") and reported.get("verdict", "safe") == "safe":
         return
-    if refused_by_excluded(asked, told.get("refusal"), release):
+    if refused_by_excluded(asked, reported.get("refusal"), release):
         return
     healthy = document(asked.ask("doctor", asked.made.pristine, "--json", "--as-version", release))
     if healthy.get("verdict") == "safe":
-        grave = [one["code"] for one in told.get("consequences", []) if one["severity"] != "note"]
-        text = f"{release}: {told.get('verdict')} refusal {told.get('refusal')} {sorted(set(grave))}"
+        grave = [one["code"] for one in reported.get("consequences", []) if one["severity"] != "note"]
+        text = f"{release}: {reported.get('verdict')} refusal {reported.get('refusal')} {sorted(set(grave))}"
         asked.breaks("keep-safe", text)
 
 

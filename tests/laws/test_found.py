@@ -31,21 +31,21 @@ def test_a_pull_where_the_last_queue_file_begins_with_zeros(tmp_path: Path) -> N
     """Release 5 reads in front of the file's first unit, throws, and goes on with 0 as the minimum."""
     store = orders(tmp_path / "store")
     store.patch("consumequeue/Orders/0/00000000000000000400", 0, bytes(400))
-    told = rmq("query-offset", store.root, "Orders", 0, 3, "--json", "--as-version", "5.3.3")
-    assert told.exit_code == 0
-    assert '"min_offset":0,' in told.stdout
+    reported = rmq("query-offset", store.root, "Orders", 0, 3, "--json", "--as-version", "5.3.3")
+    assert reported.exit_code == 0
+    assert '"min_offset":0,' in reported.stdout
 
 
 def test_a_segment_that_is_a_copy_of_another_is_not_complete(tmp_path: Path) -> None:
-    """Its records are listed where they lie, and everybody who asks is told that others are missing."""
+    """Its records are listed where they lie, and everybody who asks is reported that others are missing."""
     store = orders(tmp_path / "store", 90)
     store.patch("commitlog/00000000000000004096", 0, store.read("commitlog/00000000000000000000"))
     assert rmq("export", store.root, "--to", tmp_path / "out.ndjson").exit_code == 3
     assert rmq("stats", store.root, "--json").exit_code == 3
-    told = rmq("sql", store.root, "select topic from messages", "--json")
-    assert told.exit_code == 3
-    assert '"incomplete_reason":"damage"' in told.stdout
-    assert "other physical offsets" in told.stdout
+    reported = rmq("sql", store.root, "select topic from messages", "--json")
+    assert reported.exit_code == 3
+    assert '"incomplete_reason":"damage"' in reported.stdout
+    assert "other physical offsets" in reported.stdout
     assert rmq("dump", store.root, "--format", "ndjson").exit_code == 1
 
 
@@ -53,9 +53,9 @@ def test_sql_tells_of_bodies_that_fail_their_crc(tmp_path: Path) -> None:
     store = orders(tmp_path / "store")
     path, position = store.segment(store.stored[7].offset)
     store.patch(path, position + 90, b"?")
-    told = rmq("sql", store.root, "select count(*) from messages", "--json")
-    assert told.exit_code == 3
-    assert "1 body fails its CRC" in told.stdout
+    reported = rmq("sql", store.root, "select count(*) from messages", "--json")
+    assert reported.exit_code == 3
+    assert "1 body fails its CRC" in reported.stdout
     assert '"not_looked_at":["bodies"]' in rmq("stats", store.root, "--json").stdout
 
 
@@ -76,9 +76,9 @@ def test_a_message_whose_keys_lie_in_two_index_files_one_of_them_lost(tmp_path: 
                 f"0A000001{store.stored.index(one):024X}",
                 *(f"k{store.stored.index(one) - 1}{s}" for s in "ab"),
             ):
-                told = rmq("query-key", store.root, "Orders", key, "--json")
-                assert told.exit_code == 0, (key, lost)
-                assert told.stdout.count('"type":"message"') == 1
+                reported = rmq("query-key", store.root, "Orders", key, "--json")
+                assert reported.exit_code == 0, (key, lost)
+                assert reported.stdout.count('"type":"message"') == 1
             store.add(lost, kept)
 
 
@@ -89,10 +89,10 @@ def test_queues_that_lead_behind_the_end_of_the_log(tmp_path: Path) -> None:
     path, position = store.segment(last[0].offset)
     store.patch(path, position, bytes(last[0].size + last[1].size))
     for command in (("stats",), ("sql", "select count(*) from messages")):
-        told = rmq(command[0], store.root, *command[1:], "--json")
-        assert told.exit_code == 3
-        assert f'"physical_offset":{last[0].offset},"length":{last[0].size + last[1].size}' in told.stdout
-        assert "the end of the log is lost" in told.stdout
+        reported = rmq(command[0], store.root, *command[1:], "--json")
+        assert reported.exit_code == 3
+        assert f'"physical_offset":{last[0].offset},"length":{last[0].size + last[1].size}' in reported.stdout
+        assert "the end of the log is lost" in reported.stdout
     assert rmq("export", store.root, "--to", tmp_path / "all.ndjson").exit_code == 3
     key = f"0A000001{store.stored.index(last[0]):024X}"
     assert rmq("query-key", store.root, "Orders", key, "--json").exit_code == 3
@@ -111,9 +111,9 @@ def with_false_blank(root: Path) -> HandmadeStore:
 
 def test_a_blank_over_a_record_hides_nothing(tmp_path: Path) -> None:
     store = with_false_blank(tmp_path / "store")
-    told = rmq("stats", store.root, "--json")
-    assert told.exit_code == 3
-    assert '"messages":89,' in told.stdout
+    reported = rmq("stats", store.root, "--json")
+    assert reported.exit_code == 3
+    assert '"messages":89,' in reported.stdout
     assert rmq("export", store.root, "--to", tmp_path / "out.ndjson").exit_code == 3
     assert (tmp_path / "out.ndjson").read_text().count('"type":"message"') == 89
     assert "CL-BLANK " in rmq("verify", store.root).stdout
@@ -136,17 +136,17 @@ def test_a_blank_with_older_records_behind_it_is_one(tmp_path: Path) -> None:
     store.patch(
         path, at, (4096 - at).to_bytes(4, "big") + blank[4:] + bytes(60) + bytes(old) + bytes(room - len(old))
     )
-    told = rmq("dump", path := store.root / path, "--format", "ndjson")
-    assert '"type":"gap"' not in told.stdout
-    assert told.stdout.count('"type":"blank"') == 1
+    reported = rmq("dump", path := store.root / path, "--format", "ndjson")
+    assert '"type":"gap"' not in reported.stdout
+    assert reported.stdout.count('"type":"blank"') == 1
 
 
 def test_a_queue_directory_whose_name_only_parses_as_a_number_is_none(tmp_path: Path) -> None:
     """Brokers parse `00` as 0 and then open `0`: a copy under that name adds nothing to queue 0."""
     store = orders(tmp_path / "store")
     shutil.copytree(store.root / "consumequeue/Orders/1", store.root / "consumequeue/Orders/00")
-    told = rmq("query-offset", store.root, "Orders", 0, 3, "--json")
-    assert f'"physical_offset":{store.of("Orders")[3].offset},' in told.stdout
+    reported = rmq("query-offset", store.root, "Orders", 0, 3, "--json")
+    assert f'"physical_offset":{store.of("Orders")[3].offset},' in reported.stdout
     assert "consumequeue/Orders/00" in rmq("verify", store.root).stdout
     assert rmq("recover", store.root, "--json").exit_code == 0
     assert rmq("doctor", store.root, "--json", "--as-version", "4.9.8").exit_code == 0
@@ -160,9 +160,9 @@ def test_what_lay_in_a_missing_segment_or_behind_the_lost_end_is_not_just_not_fo
         path.unlink()
     store.patch(*store.segment(last.offset), bytes(last.size))
     for one in (gone, last):
-        told = rmq("query-id", store.root, f"0A00000200002A9F{one.offset:016X}", "--json")
-        assert told.exit_code == 3
-        assert '"incomplete_reason":"damage"' in told.stdout
+        reported = rmq("query-id", store.root, f"0A00000200002A9F{one.offset:016X}", "--json")
+        assert reported.exit_code == 3
+        assert '"incomplete_reason":"damage"' in reported.stdout
     key = f"0A000001{store.stored.index(gone):024X}"
     assert rmq("query-key", store.root, "Orders", key, "--json").exit_code == 3
 
@@ -176,9 +176,9 @@ def test_a_query_that_meets_a_lost_message_or_a_bad_body_is_not_complete(tmp_pat
     store.patch(path, position + 90, b"?")
     store.patch(*store.segment(last.offset), bytes(last.size))
     for one in (gone, bad, last):
-        told = rmq("query-offset", store.root, "Orders", one.queue_id, one.queue_offset, "--json")
-        assert told.exit_code == 3, one
-        assert '"reason":"damage"' in told.stdout
+        reported = rmq("query-offset", store.root, "Orders", one.queue_id, one.queue_offset, "--json")
+        assert reported.exit_code == 3, one
+        assert '"reason":"damage"' in reported.stdout
     number = f"{store.stored.index(bad):024X}"
     assert rmq("query-key", store.root, "Orders", f"0A000001{number}", "--json").exit_code == 3
     assert rmq("query-id", store.root, f"0A00000200002A9F{bad.offset:016X}", "--json").exit_code == 3
@@ -188,11 +188,11 @@ def test_a_query_that_meets_a_lost_message_or_a_bad_body_is_not_complete(tmp_pat
 def test_what_a_second_start_finds_otherwise_speaks_against_no_plan(
     seed: int, release: str, tmp_path: Path
 ) -> None:
-    """60: an index file that each start makes anew as it was. 115: a queue that grows by one."""
+    """60: an index file that each start makes again as it was. 115: a queue that grows by one."""
     made = make(seed, tmp_path / "case")
     policy = ("--policy", "broker", "--as-version", release, "--store-config", made.conf)
-    told = rmq("recover", made.root, *policy, "--output", tmp_path / "out", "--apply")
-    assert "Not proven" not in told.stdout
+    reported = rmq("recover", made.root, *policy, "--output", tmp_path / "out", "--apply")
+    assert "Not proven" not in reported.stdout
     assert (tmp_path / "out").is_dir()
 
 
@@ -202,8 +202,8 @@ def test_a_table_that_only_its_backup_gives_is_made_whole(tmp_path: Path) -> Non
     store.add("config/consumerOffset.json", table[:20])
     store.add("config/consumerOffset.json.bak", table)
     store.add("config/delayOffset.json")
-    told = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
-    assert '"why":"config-from-backup"' in told.stdout
+    reported = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert '"why":"config-from-backup"' in reported.stdout
     assert (tmp_path / "out/config/consumerOffset.json").read_bytes() == table
     assert not (tmp_path / "out/config/delayOffset.json").exists()
     for release in ("4.9.8", "5.3.3"):
@@ -215,9 +215,9 @@ def test_a_pull_that_gives_messages_of_another_queue_is_told(tmp_path: Path) -> 
     store = orders(tmp_path / "store")
     path = store.queues["Orders", 0].place(0)[0]
     store.patch(path, 0, store.read(store.queues["Orders", 1].place(0)[0]))
-    told = rmq("query-offset", store.root, "Orders", 0, 3, "--json")
-    assert told.exit_code == 3
-    assert "lead to messages of other queues" in told.stdout
+    reported = rmq("query-offset", store.root, "Orders", 0, 3, "--json")
+    assert reported.exit_code == 3
+    assert "lead to messages of other queues" in reported.stdout
     assert rmq("query-offset", store.root, "Orders", 0, 25, "--json").exit_code == 0
 
 
@@ -231,9 +231,9 @@ def test_a_log_of_which_only_zeros_are_left(tmp_path: Path) -> None:
 def test_a_first_queue_file_without_bytes_is_damage_to_a_search_by_time(tmp_path: Path) -> None:
     store = orders(tmp_path / "store")
     store.resize(store.queues["Orders", 0].place(0)[0], 0)
-    told = rmq("query-time", store.root, "Orders", 0, store.of("Orders")[3].time, "--json")
-    assert told.exit_code == 3
-    assert "the file has 0 of 400 bytes" in told.stdout
+    reported = rmq("query-time", store.root, "Orders", 0, store.of("Orders")[3].time, "--json")
+    assert reported.exit_code == 3
+    assert "the file has 0 of 400 bytes" in reported.stdout
 
 
 def test_a_record_alone_in_its_queue_is_of_no_queue_whose_topic_has_another_length(tmp_path: Path) -> None:
@@ -249,8 +249,8 @@ def test_a_record_alone_in_its_queue_is_of_no_queue_whose_topic_has_another_leng
     store.patch(*store.segment(lost.offset), bytes(lost.size))
     files = [f"consumequeue/{topic}/0/{0:020d}" for topic in ("Orders", "ATopicWithALongName")]
     store.patch(files[1], 0, store.read(files[0]))
-    told = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
-    assert (tmp_path / "out").is_dir(), told.stderr
+    reported = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert (tmp_path / "out").is_dir(), reported.stderr
     shown = rmq("query-offset", tmp_path / "out", "ATopicWithALongName", 0, 0, "--json").stdout
     assert '"body_utf8":"the only one"' in shown
 
@@ -283,15 +283,15 @@ def test_a_search_by_time_in_units_of_another_queue_or_without_the_first_file(tm
     path = store.queues["Orders", 0].place(0)[0]
     kept, time = store.read(path), store.of("Orders")[3].time
     store.patch(path, 0, store.read(store.queues["Orders", 1].place(0)[0]))
-    told = rmq("query-time", store.root, "Orders", 0, time, "--json")
-    assert told.exit_code == 3
-    assert "lead to messages of other queues" in told.stdout
+    reported = rmq("query-time", store.root, "Orders", 0, time, "--json")
+    assert reported.exit_code == 3
+    assert "lead to messages of other queues" in reported.stdout
     store.patch(path, 0, kept)
     assert rmq("query-time", store.root, "Orders", 0, time, "--json").exit_code == 0
     store.remove(path)
-    told = rmq("query-time", store.root, "Orders", 0, time, "--json")
-    assert told.exit_code == 3
-    assert "without a consume queue entry, in front of its first" in told.stdout
+    reported = rmq("query-time", store.root, "Orders", 0, time, "--json")
+    assert reported.exit_code == 3
+    assert "without a consume queue entry, in front of its first" in reported.stdout
 
 
 def test_an_id_that_names_the_first_byte_of_a_filler(tmp_path: Path) -> None:
@@ -317,10 +317,10 @@ def test_a_key_that_the_index_knew_where_nothing_shows_damage(tmp_path: Path, da
         shutil.rmtree(store.root / "consumequeue")
     key = f"0A000001{store.stored.index(one):024X}"
     for asked in (("query-key", "Orders", key), ("query-id", key)):
-        told = rmq(asked[0], store.root, *asked[1:], "--json")
-        assert told.exit_code == 3
+        reported = rmq(asked[0], store.root, *asked[1:], "--json")
+        assert reported.exit_code == 3
         words = "the index knew a message" if damage == "filler" else "the end of the log is lost"
-        assert words in told.stdout
+        assert words in reported.stdout
 
 
 def test_an_item_that_leads_into_a_record_is_only_a_wrong_item(tmp_path: Path) -> None:
@@ -329,9 +329,9 @@ def test_an_item_that_leads_into_a_record_is_only_a_wrong_item(tmp_path: Path) -
     one = store.stored[7]
     for path, number in one.items:
         store.patch(path, store.index.position(number) + 4, (one.offset + 3).to_bytes(8, "big"))
-    told = rmq("query-key", store.root, "Orders", f"0A000001{7:024X}", "--json")
-    assert told.exit_code == 0
-    assert told.stdout.count('"type":"message"') == 1
+    reported = rmq("query-key", store.root, "Orders", f"0A000001{7:024X}", "--json")
+    assert reported.exit_code == 0
+    assert reported.stdout.count('"type":"message"') == 1
 
 
 def test_a_queue_that_begins_with_a_file_of_its_own_has_lost_none_in_front(tmp_path: Path) -> None:
@@ -341,8 +341,8 @@ def test_a_queue_that_begins_with_a_file_of_its_own_has_lost_none_in_front(tmp_p
     for _ in range(9):
         store.put("Late", b"body")
     store.write(tmp_path / "store")
-    told = rmq("query-offset", store.root, "Late", 0, 20, "-n", 9, "--json")
-    assert told.exit_code == 0, told.stdout
+    reported = rmq("query-offset", store.root, "Late", 0, 20, "-n", 9, "--json")
+    assert reported.exit_code == 0, reported.stdout
     assert rmq("query-time", store.root, "Late", 0, store.of("Late")[3].time, "--json").exit_code == 0
 
 
@@ -356,9 +356,9 @@ def test_a_start_that_cuts_a_light_queue_gives_its_offsets_again(tmp_path: Path,
     assert len(queue) > 1
     with queue[0].open("r+b") as file:
         file.write(b"\xff" * 20)
-    told = rmq("doctor", *ask)
-    assert '"verdict":"unsafe"' in told.stdout
-    assert "DR-OFFSETS-TWICE" in told.stdout
+    reported = rmq("doctor", *ask)
+    assert '"verdict":"unsafe"' in reported.stdout
+    assert "DR-OFFSETS-TWICE" in reported.stdout
 
 
 def test_units_of_expired_messages_stay_where_they_are_in_order(tmp_path: Path) -> None:
@@ -415,9 +415,9 @@ def test_a_record_with_zeros_among_its_properties_is_damage_to_who_lists_it(
         "ID": f"0A00000200002A9F{one.offset:016X}",
         "QUERY": "select topic from messages",
     }
-    told = rmq(*(words.get(word, word) for word in command.split()), "--json")
-    assert told.exit_code == 3, told.stdout
-    assert "a zero byte in topic or properties" in told.stdout
+    reported = rmq(*(words.get(word, word) for word in command.split()), "--json")
+    assert reported.exit_code == 3, reported.stdout
+    assert "a zero byte in topic or properties" in reported.stdout
     done = rmq("export", store.root, "--to", tmp_path / "out.ndjson", "--json")
     assert done.exit_code == 3
     assert "a zero byte in topic or properties" in done.stdout
@@ -430,9 +430,9 @@ def test_a_log_that_ends_in_a_record_without_a_unit_misses_none(tmp_path: Path) 
         store.put("Orders", b"body %d" % number)
     store.put("Orders", b"rolled back", sys_flag=ROLLBACK, queue_offset=0)
     store.write(tmp_path / "store")
-    told = rmq("doctor", store.root, "--json", "--as-version", "5.3.3")
-    assert told.exit_code == 0
-    assert '"verdict":"safe"' in told.stdout
+    reported = rmq("doctor", store.root, "--json", "--as-version", "5.3.3")
+    assert reported.exit_code == 0
+    assert '"verdict":"safe"' in reported.stdout
 
 
 def test_salvage_goes_where_links_lead_and_comes_back(tmp_path: Path) -> None:
@@ -440,8 +440,8 @@ def test_salvage_goes_where_links_lead_and_comes_back(tmp_path: Path) -> None:
     shutil.move(store.root / "commitlog", tmp_path / "disk2")
     (store.root / "commitlog").symlink_to(tmp_path / "disk2")
     (tmp_path / "disk2/again").symlink_to(store.root)
-    told = rmq("salvage", store.root, "--output", tmp_path / "out", "--json")
-    assert told.exit_code == 0, told.stderr
+    reported = rmq("salvage", store.root, "--output", tmp_path / "out", "--json")
+    assert reported.exit_code == 0, reported.stderr
     assert strict.carve(tmp_path / "out").keys() == {one.offset for one in store.stored}
 
 
@@ -450,9 +450,9 @@ def test_what_no_broker_writes_is_no_empty_table(text: bytes, tmp_path: Path) ->
     store = orders(tmp_path / "store")
     store.add("config/consumerOffset.json", text)
     for release in ("4.9.8", "5.3.3"):
-        told = rmq("doctor", store.root, "--json", "--as-version", release)
-        assert told.exit_code == 1
-        assert '"safe_to_start":false' in told.stdout
+        reported = rmq("doctor", store.root, "--json", "--as-version", release)
+        assert reported.exit_code == 1
+        assert '"safe_to_start":false' in reported.stdout
     store.add("config/consumerOffset.json", b"{}")
     assert rmq("doctor", store.root, "--as-version", "4.9.8").exit_code == 0
 
@@ -477,10 +477,10 @@ def test_an_end_of_the_log_that_only_the_index_knows(tmp_path: Path) -> None:
     store.patch(*store.segment(last.offset), bytes(last.size))
     store.patch(*(last.unit or ("", 0)), bytes(20))
     for release in ("4.9.8", "5.3.3"):
-        told = rmq("doctor", store.root, "--json", "--as-version", release)
-        assert told.exit_code == 1
-        assert '"verdict":"damaged"' in told.stdout
-        assert "DR-END-LOST" in told.stdout
+        reported = rmq("doctor", store.root, "--json", "--as-version", release)
+        assert reported.exit_code == 1
+        assert '"verdict":"damaged"' in reported.stdout
+        assert "DR-END-LOST" in reported.stdout
     rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
     assert rmq("doctor", tmp_path / "out", "--as-version", "5.3.3").exit_code == 0
 
@@ -505,8 +505,8 @@ def test_a_record_whose_topic_is_no_utf8_is_counted_once(tmp_path: Path) -> None
     record = store.read(path, at, store.stored[5].size)
     store.patch(path, at + record.index(b"Orders"), b"\xff\xfe")
     for release in ("4.9.8", "5.3.3"):
-        told = json.loads(rmq("doctor", store.root, "--json", "--as-version", release).stdout)
-        assert told["already_damaged"]["messages"] == 1
+        reported = json.loads(rmq("doctor", store.root, "--json", "--as-version", release).stdout)
+        assert reported["already_damaged"]["messages"] == 1
 
 
 def test_a_key_that_an_index_file_knows_whose_last_record_is_lost_too(tmp_path: Path) -> None:
@@ -517,21 +517,21 @@ def test_a_key_that_an_index_file_knows_whose_last_record_is_lost_too(tmp_path: 
     lost = next(one for one in store.stored if store.segment(one.offset)[0] == path)
     (store.root / path).unlink()
     unique = f"0A000001{store.stored.index(lost):024X}"
-    told = rmq("query-key", store.root, "Orders", unique, "--json")
-    assert told.exit_code == 3
-    summary = json.loads(told.stdout)["summary"]
+    reported = rmq("query-key", store.root, "Orders", unique, "--json")
+    assert reported.exit_code == 3
+    summary = json.loads(reported.stdout)["summary"]
     assert [one["physical_offset"] for one in summary["index_knew"]] == [lost.offset]
-    assert f"not found, but the index knew it: offset {lost.offset}" in told.stderr
+    assert f"not found, but the index knew it: offset {lost.offset}" in reported.stderr
 
 
 def test_a_queue_file_whose_name_is_no_place_of_one_is_damage_to_a_query(tmp_path: Path) -> None:
     store = orders(tmp_path / "store")
     path = store.root / store.queues["Orders", 0].place(0)[0]
     path.rename(path.with_name(f"{1:020d}"))
-    told = rmq("query-offset", store.root, "Orders", 0, 6, "--json")
-    assert told.exit_code == 3
-    assert "no multiple of the 400 bytes" in told.stdout
-    assert '"messages":0' not in told.stdout or "delivers messages" not in told.stdout
+    reported = rmq("query-offset", store.root, "Orders", 0, 6, "--json")
+    assert reported.exit_code == 3
+    assert "no multiple of the 400 bytes" in reported.stdout
+    assert '"messages":0' not in reported.stdout or "delivers messages" not in reported.stdout
 
 
 @pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
@@ -546,9 +546,9 @@ def test_messages_of_a_light_queue_behind_units_of_another_queue_are_counted(
     count = sum(one[0] == "consumequeue" and one[1] == "%LMQ%beta" for one in strict.entries(golden.path))
     shutil.copyfile(other, mine)
     ask = ("--json", "--as-version", release, "--store-config", golden.config_path)
-    told = json.loads(rmq("doctor", golden.path, *ask).stdout)
-    assert told["verdict"] == "damaged"
-    assert told["already_damaged"]["messages"] == count
+    reported = json.loads(rmq("doctor", golden.path, *ask).stdout)
+    assert reported["verdict"] == "damaged"
+    assert reported["already_damaged"]["messages"] == count
 
 
 def test_a_record_whose_topic_is_no_utf8_is_damage_to_who_asks_for_it(tmp_path: Path) -> None:
@@ -562,18 +562,18 @@ def test_a_record_whose_topic_is_no_utf8_is_damage_to_who_asks_for_it(tmp_path: 
         "stats STORE",
         f"export STORE --to {tmp_path / 'out.ndjson'}",
     ):
-        told = rmq(*command.replace("STORE", str(store.root)).split(), "--json")
-        assert told.exit_code == 3, command
-        assert "1 record torn" in told.stdout, command
-        assert "a topic that is no UTF-8" in told.stdout, command
+        reported = rmq(*command.replace("STORE", str(store.root)).split(), "--json")
+        assert reported.exit_code == 3, command
+        assert "1 record torn" in reported.stdout, command
+        assert "a topic that is no UTF-8" in reported.stdout, command
     for command in (
         "query-key STORE Orders k20",
         "query-offset STORE Orders 0 10",
         f"query-time STORE Orders 0 {one.time}",
     ):
-        told = rmq(*command.replace("STORE", str(store.root)).split(), "--json")
-        assert told.exit_code == 3, command
-        assert f'"physical_offset":{one.offset}' in told.stdout, command
+        reported = rmq(*command.replace("STORE", str(store.root)).split(), "--json")
+        assert reported.exit_code == 3, command
+        assert f'"physical_offset":{one.offset}' in reported.stdout, command
 
 
 def test_a_search_by_time_in_a_queue_file_with_the_name_of_a_later_one(tmp_path: Path) -> None:
@@ -583,9 +583,9 @@ def test_a_search_by_time_in_a_queue_file_with_the_name_of_a_later_one(tmp_path:
     time = store.of("Orders")[3].time
     assert rmq("query-time", store.root, "Orders", 0, time, "--json").exit_code == 0
     path.rename(path.with_name(f"{4000:020d}"))
-    told = rmq("query-time", store.root, "Orders", 0, time, "--json")
-    assert told.exit_code == 3
-    assert "lead to messages of other queue offsets" in told.stdout
+    reported = rmq("query-time", store.root, "Orders", 0, time, "--json")
+    assert reported.exit_code == 3
+    assert "lead to messages of other queue offsets" in reported.stdout
 
 
 @pytest.mark.parametrize("kind", ["prepared", "alone", "known"])
@@ -607,9 +607,9 @@ def test_a_topic_that_is_not_utf8_is_damage_to_everybody(tmp_path: Path, kind: s
     assert rmq("verify", store.root).exit_code == 1
     assert rmq("stats", store.root).exit_code == 3
     out = tmp_path / "out"
-    told = rmq("recover", store.root, "--output", out, "--apply", "--json")
-    assert told.exit_code == 0
-    assert f'"lost":{{"messages":{int(kind != "known")},' in told.stdout
+    reported = rmq("recover", store.root, "--output", out, "--apply", "--json")
+    assert reported.exit_code == 0
+    assert f'"lost":{{"messages":{int(kind != "known")},' in reported.stdout
     assert rmq("verify", out).exit_code == 0
     assert rmq("doctor", out).exit_code == 0
 
@@ -625,9 +625,9 @@ def test_a_queue_file_that_does_not_reach_its_first_entry(
         store.remove(f"commitlog/{0:020d}")
     path = store.root / "consumequeue/Orders/0"
     (path / f"{0:020d}").rename(path / f"{1:020d}")
-    told = json.loads(rmq("doctor", store.root, "--json", "--as-version", release).stdout)
-    assert told["verdict"] == "damaged"
-    assert told["already_damaged"]["messages"] == 1
+    reported = json.loads(rmq("doctor", store.root, "--json", "--as-version", release).stdout)
+    assert reported["verdict"] == "damaged"
+    assert reported["already_damaged"]["messages"] == 1
 
 
 @pytest.mark.parametrize(("release", "delayed"), [("4.9.0", True), ("4.9.8", False), ("5.3.3", True)])

@@ -26,9 +26,9 @@ def test_an_index_file_cut_inside_of_its_items_by_the_settings(tmp_path: Path) -
     store.resize(str(path), store.index.position(7) + 3)
     conf = tmp_path / "broker.conf"
     conf.write_text(f"maxHashSlotNum={store.index.slots}\nmaxIndexNum={store.index.capacity}\n")
-    told = rmq("query-key", store.root, "Orders", "k1", "--json", "--store-config", conf)
-    assert told.exit_code in (0, 3), told.stderr
-    assert told.stdout.count('"type":"message"') == 1
+    reported = rmq("query-key", store.root, "Orders", "k1", "--json", "--store-config", conf)
+    assert reported.exit_code in (0, 3), reported.stderr
+    assert reported.stdout.count('"type":"message"') == 1
 
 
 def test_a_directory_whose_name_is_no_topic_speaks_for_no_lost_message(tmp_path: Path) -> None:
@@ -52,9 +52,9 @@ def test_a_dump_of_a_record_whose_topic_is_no_text_is_one_of_damage(tmp_path: Pa
     path, position = store.segment(store.stored[9].offset)
     raw = store.read(path)
     store.patch(path, raw.index(store.stored[9].topic.encode(), position), b"\xff")
-    told = rmq("dump", store.root, "--format", "ndjson")
-    assert told.exit_code == 1
-    assert '"torn":1' in told.stdout.splitlines()[-1]
+    reported = rmq("dump", store.root, "--format", "ndjson")
+    assert reported.exit_code == 1
+    assert '"torn":1' in reported.stdout.splitlines()[-1]
 
 
 def test_a_light_queue_under_a_number_of_no_record_is_foreign(tmp_path: Path) -> None:
@@ -63,9 +63,9 @@ def test_a_light_queue_under_a_number_of_no_record_is_foreign(tmp_path: Path) ->
     light = golden.path / "consumequeue/%LMQ%one"
     shutil.copytree(light / "0", light / "44")
     conf = ("--store-config", golden.config_path)
-    told = rmq("verify", golden.path, "--json", *conf)
-    assert told.exit_code == 1
-    assert "CQ-FOREIGN" in told.stdout
+    reported = rmq("verify", golden.path, "--json", *conf)
+    assert reported.exit_code == 1
+    assert "CQ-FOREIGN" in reported.stdout
     done = rmq("recover", golden.path, "--output", tmp_path / "out", "--apply", *conf)
     assert (tmp_path / "out").is_dir(), done.stderr
     assert not list((tmp_path / "out/consumequeue/%LMQ%one/44").glob("*"))
@@ -91,9 +91,9 @@ def test_a_place_that_a_used_and_an_unused_index_file_know_counts_once(tmp_path:
     conf = tmp_path / "broker.conf"
     conf.write_text(f"maxHashSlotNum={store.index.slots}\nmaxIndexNum={store.index.capacity}\n")
     asked = ("--keys-file", keys, "--json", "--store-config", conf)
-    told = json.loads(rmq("query-key", store.root, "Orders", *asked).stdout)["summary"]
-    assert unused in told["index_files_not_used"]
-    assert told["index_items_without_record"] == 1
+    reported = json.loads(rmq("query-key", store.root, "Orders", *asked).stdout)["summary"]
+    assert unused in reported["index_files_not_used"]
+    assert reported["index_items_without_record"] == 1
 
 
 def test_a_topic_table_that_nobody_can_read_beside_batch_queues(tmp_path: Path) -> None:
@@ -101,8 +101,8 @@ def test_a_topic_table_that_nobody_can_read_beside_batch_queues(tmp_path: Path) 
     store = healthy_store().write(tmp_path / "store")
     store.add("config/topics.json", b"[" * 60)
     rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--as-version", "5.3.3")
-    told = json.loads(rmq("doctor", tmp_path / "out", "--json", "--as-version", "5.3.3").stdout)
-    assert told["verdict"] == "safe"
+    reported = json.loads(rmq("doctor", tmp_path / "out", "--json", "--as-version", "5.3.3").stdout)
+    assert reported["verdict"] == "safe"
     assert "Batches" in (tmp_path / "out/config/topics.json").read_text()
 
 
@@ -128,8 +128,8 @@ def test_a_table_that_one_release_loads_and_another_refuses(tmp_path: Path, entr
     store.add("config/delayOffset.json.bak", store.read("config/delayOffset.json"))
     rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--as-version", "4.9.8")
     for release in ("4.9.8", "5.3.3"):
-        told = json.loads(rmq("doctor", tmp_path / "out", "--json", "--as-version", release).stdout)
-        assert told["verdict"] == "safe", told["consequences"]
+        reported = json.loads(rmq("doctor", tmp_path / "out", "--json", "--as-version", release).stdout)
+        assert reported["verdict"] == "safe", reported["consequences"]
     table = tmp_path / "out/config/delayOffset.json"
     assert not entries or json.loads(table.read_text())["offsetTable"] == {"3": 5}
 
@@ -155,8 +155,8 @@ def test_a_database_that_is_moved_out_leaves_queue_files(tmp_path: Path, said: b
     assert any((tmp_path / "out/consumequeue/Orders").glob("*/*")) != said
     assert json.loads(rmq("recover", tmp_path / "out", *given).stdout)["summary"]["changes"] == 0
     for release in () if said else ("4.9.8", "5.3.3"):
-        told = json.loads(rmq("doctor", tmp_path / "out", *given, "--as-version", release).stdout)
-        assert told["verdict"] == "safe"
+        reported = json.loads(rmq("doctor", tmp_path / "out", *given, "--as-version", release).stdout)
+        assert reported["verdict"] == "safe"
 
 
 @pytest.mark.parametrize("lost", [b"dead", None])

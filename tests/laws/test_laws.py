@@ -46,8 +46,8 @@ def judges(
 
 @pytest.mark.parametrize("seed", FAST)
 def test_the_laws_hold(seed: int) -> None:
-    told, broken = judged(seed)
-    assert broken == [], told
+    reported, broken = judged(seed)
+    assert broken == [], reported
 
 
 @pytest.mark.interop
@@ -55,5 +55,5 @@ def test_the_laws_hold(seed: int) -> None:
     "seed", [*WITH_JAVA, *(pytest.param(one, marks=pytest.mark.full) for one in (*FURTHER, *every_seed()))]
 )
 def test_the_real_stores_agree(seed: int, judges: dict[str, Judge]) -> None:
-    told, broken = judged(seed, judges)
-    assert broken == [], told
+    reported, broken = judged(seed, judges)
+    assert broken == [], reported

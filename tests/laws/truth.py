@@ -29,7 +29,7 @@ _DELAYED = "SCHEDULE_TOPIC_XXXX"
 class Truth:
     """`proven_lost`: records of which something left in the store shows that they were there.
 
-    `spoiled`: offsets of those of them of which only the body is wrong, or its CRC. `undispatched`: whole
+    `had_fault`: offsets of those of them of which only the body is wrong, or its CRC. `undispatched`: whole
     records without their unit although a later record has its own. `units`: those that lie there.
     """
 
@@ -158,8 +158,8 @@ def lost_tables(made: Compound) -> list[str]:
     for path in sorted((made.pristine / "config").glob("*.json")):
         here = made.root / "config" / path.name
         texts = [_table(one) for one in (here, here.with_name(path.name + ".bak"))]
-        told = here.exists() or here.with_name(path.name + ".bak").exists()
-        if told and all(one is None for one in texts) and _holds(_table(path)):
+        reported = here.exists() or here.with_name(path.name + ".bak").exists()
+        if reported and all(one is None for one in texts) and _holds(_table(path)):
             found.append(path.name)
     return found
 

@@ -42,13 +42,13 @@ def message(number: int) -> Message:
 def life(root: Path, settings: dict[str, Any], first: int) -> dict[int, int]:
     """All ways to put and what else writes, on a disk that may fail; queue offsets of what is safe."""
     safe: dict[int, int] = {}
-    told: dict[int, int] = {}
+    reported: dict[int, int] = {}
 
     def note(numbers: Iterable[int], acks: Iterable[Ack]) -> None:
         for number, ack in zip(numbers, acks, strict=True):
             assert (ack.physical_offset >= 0) == (ack.status in NEVER), ack
             if ack.status is PutStatus.PUT_OK:
-                told[number] = ack.queue_offset
+                reported[number] = ack.queue_offset
 
     with suppress(RmqtoolError):
         store = open_small(root, **settings)
@@ -60,13 +60,13 @@ def life(root: Path, settings: dict[str, Any], first: int) -> dict[int, int]:
             numbers = range(first + 30, first + 34)
             note(numbers, [one.result(30) for one in [store.put_async(message(one)) for one in numbers]])
             if settings.get("flushDiskType") == "SYNC_FLUSH" or store.flush():
-                safe |= told
+                safe |= reported
             for act in (lambda: store.topics.set("Made"), lambda: store.get("T0", 0, 0), store.expire):
                 with suppress(RmqtoolError):
                     act()
         finally:
             store.close()
-        safe |= told
+        safe |= reported
     return safe
 
 

@@ -88,15 +88,15 @@ def acknowledged(store: MessageStore, chance: random.Random, first: int) -> Iter
 
 def write(root: Path, pipe: int, seed: int, release: str, first: int, more: dict[str, Any]) -> None:
     """In a child: opens the store, puts, and tells every acknowledgement, until it is killed."""
-    settings, told = SETTINGS[seed % len(SETTINGS)] | more, b""
+    settings, reported = SETTINGS[seed % len(SETTINGS)] | more, b""
     pooled = "transientStorePoolEnable" in settings
     with open_small(root, release, **settings) as store:
         for number, ack in acknowledged(store, random.Random(seed), first):
             if ack.status.value == "PUT_OK":
-                told += b"%d %d\n" % (number, ack.queue_offset)
-            if not pooled or (len(told) > 200 and store.flush()):  # what is in memory only may be lost
-                os.write(pipe, told)
-                told = b""
+                reported += b"%d %d\n" % (number, ack.queue_offset)
+            if not pooled or (len(reported) > 200 and store.flush()):  # what is in memory only may be lost
+                os.write(pipe, reported)
+                reported = b""
 
 
 def killed(root: Path, seed: int, release: str, first: int, **more: Any) -> dict[int, int]:
@@ -107,22 +107,22 @@ def killed(root: Path, seed: int, release: str, first: int, **more: Any) -> dict
     )
     child.start()
     os.close(writing)
-    told, until = b"", None
+    reported, until = b"", None
     while until is None or time.monotonic() < until:
         left = 60.0 if until is None else max(until - time.monotonic(), 0)
         if select.select([reading], [], [], left)[0]:
             part = os.read(reading, 1 << 16)
             assert part, "the writer ended by itself"
-            told += part
+            reported += part
         if until is None:
             until = time.monotonic() + random.Random(seed).random() * LONGEST
     assert child.pid is not None
     os.kill(child.pid, signal.SIGKILL)
     child.join()
     while part := os.read(reading, 1 << 16):
-        told += part
+        reported += part
     os.close(reading)
-    lines = told[: told.rfind(b"\n") + 1].decode().splitlines()
+    lines = reported[: reported.rfind(b"\n") + 1].decode().splitlines()
     return {int(number): int(offset) for number, offset in map(str.split, lines)}
 
 

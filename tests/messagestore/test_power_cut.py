@@ -165,7 +165,7 @@ def test_what_was_acknowledged_survives_a_power_cut(
 
 @pytest.mark.parametrize("by_broker", [False, True], ids=["", "and a broker after it"])
 def test_nothing_comes_back_that_a_power_cut_left_behind_a_hole(tmp_path: Path, by_broker: bool) -> None:
-    """A new record ends where an old one begins; by that, a recovery would find what nobody was told of."""
+    """A new record ends where an old one begins; by that, recovery would find what was never acknowledged."""
     root, copy = tmp_path / "store", tmp_path / "copy"
     settings = PAGES | {"flushIntervalCommitLog": 60_000}
     with MessageStore.open(root, create=True, config=settings, clock=lambda: 1_000) as store:

@@ -95,7 +95,7 @@ def looked(low: Any, high: Any, percent: int = 10, hour: int = 4, **needs: Any) 
 
 
 def started(low: Any, high: Any, attribute: str) -> Effect:
-    """The start of the store is told; what follows is tested with the rules of a start."""
+    """The start of the store is reported; what follows is tested with the rules of a start."""
     return answers(low, high, lambda store: getattr(store._start.settings, attribute), [low, high])
 
 

@@ -29,15 +29,20 @@ def test_puts_and_gets_are_counted(tmp_path: Path) -> None:
         store.put(Message("T", b"refused", queue_id=99))
         found = store.get("T", 0, ack.queue_offset)
         store.get("T", 0, 2)
-        told = store.stats()
+        reported = store.stats()
         store.flush()
-        assert (told.put.messages, told.get.messages, told.get.hit, told.get.miss) == (22, 2, 1, 1)
-        assert told.get.bytes == sum(len(one.raw) for one in found.messages)
-        assert told.put.per_second > 0
-        assert told.put.latency_ms is not None
-        assert 0 < told.put.latency_ms.p50 <= told.put.latency_ms.p99 <= told.put.latency_ms.max
-        assert told.dispatch_behind_bytes == store.stats().flush_behind_bytes == 0
-        assert 0 < told.disk_ratio <= 1
+        assert (reported.put.messages, reported.get.messages, reported.get.hit, reported.get.miss) == (
+            22,
+            2,
+            1,
+            1,
+        )
+        assert reported.get.bytes == sum(len(one.raw) for one in found.messages)
+        assert reported.put.per_second > 0
+        assert reported.put.latency_ms is not None
+        assert 0 < reported.put.latency_ms.p50 <= reported.put.latency_ms.p99 <= reported.put.latency_ms.max
+        assert reported.dispatch_behind_bytes == store.stats().flush_behind_bytes == 0
+        assert 0 < reported.disk_ratio <= 1
 
 
 def test_others_see_what_the_writer_publishes(tmp_path: Path) -> None:
@@ -48,16 +53,20 @@ def test_others_see_what_the_writer_publishes(tmp_path: Path) -> None:
         with Folder.open(str(root)) as folder:
             publish(folder, store.stats())
         assert stat.S_IMODE(os.stat(root / STATUS_FILE).st_mode) == 0o640
-        told = json.loads(rmq("store", "status", root, "--json").stdout)
-        assert (told["writer"], told["put"]["messages"]) == (True, 20)
-        assert told["put"]["latency_ms"]["p99"] > 0
+        reported = json.loads(rmq("store", "status", root, "--json").stdout)
+        assert (reported["writer"], reported["put"]["messages"]) == (True, 20)
+        assert reported["put"]["latency_ms"]["p99"] > 0
         assert rmq("verify", root, "--quick").exit_code == 0
         shutil.copy(root / STATUS_FILE, tmp_path)
     assert not (root / STATUS_FILE).exists()
     shutil.copy(tmp_path / STATUS_FILE, root)  # of a writer that was killed
-    told = json.loads(rmq("store", "status", root, "--json").stdout)
-    assert (told["writer"], told["put"]["messages"], told["flush_behind_bytes"]) == (False, None, None)
-    assert (told["dispatch_behind_bytes"], told["disk_ratio"] > 0) == (0, True)
+    reported = json.loads(rmq("store", "status", root, "--json").stdout)
+    assert (reported["writer"], reported["put"]["messages"], reported["flush_behind_bytes"]) == (
+        False,
+        None,
+        None,
+    )
+    assert (reported["dispatch_behind_bytes"], reported["disk_ratio"] > 0) == (0, True)
     page = rmq("store", "status", root)
     assert (page.exit_code, "No writer" in page.stdout) == (0, True)
 
@@ -88,5 +97,5 @@ def test_rates_are_those_of_the_last_seconds() -> None:
     statistics.put(1000, 0)
     for _ in range(11):
         statistics.tick()
-    told = statistics.now()
-    assert (told.put.messages, told.put.per_second, told.put.latency_ms) == (1000, 0.0, None)
+    reported = statistics.now()
+    assert (reported.put.messages, reported.put.per_second, reported.put.latency_ms) == (1000, 0.0, None)

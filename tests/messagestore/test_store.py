@@ -648,7 +648,7 @@ def test_a_slave_takes_no_messages_and_answers_gets(tmp_path: Path) -> None:
 
 
 def test_a_segment_in_use_is_not_taken_for_one_that_was_made_ahead(tmp_path: Path) -> None:
-    """The thread that makes segments looks while the log is not told yet that the next one is in use."""
+    """The thread that makes segments looks while the log is not reported yet that the next one is in use."""
     (tmp_path / "commitlog").mkdir()
     log = LogFiles(open_places(tmp_path, config_of({})), MappedFiles(4096, "commitlog"))
     segments = [tmp_path / "commitlog" / f"{number * 4096:020}" for number in range(4)]

@@ -1,4 +1,4 @@
-"""CSV: one line a row, None and "" told apart."""
+"""CSV: one line a row, None and "" distinguished."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rmqtool.output.text import safe
 
 
 def written(rows: list[dict], columns: list[str], **how: bool) -> tuple[str, list[dict]]:
-    sink, told = io.BytesIO(), []
-    with CsvRows(ByteOut(sink), "x/1", columns, told.append, **how) as listing:
+    sink, reported = io.BytesIO(), []
+    with CsvRows(ByteOut(sink), "x/1", columns, reported.append, **how) as listing:
         listing.write_rows(rows)
         listing.finish({"complete": True})
-    return sink.getvalue().decode(), told
+    return sink.getvalue().decode(), reported
 
 
 def test_cells() -> None:
@@ -32,11 +32,11 @@ def test_cells() -> None:
         "g": -7,
         "h": "l\n\x1b",
     }
-    text, told = written([row, {"unknown": 1}], list("abcdefgh"))
+    text, reported = written([row, {"unknown": 1}], list("abcdefgh"))
     assert text == (
         'a,b,c,d,e,f,g,h\r\n,"","x,""y""",true,"[""k"",""ü""]","{""n"":""v""}",-7,l\\n\\x1b\r\n,,,,,,,\r\n'
     )
-    assert told == [{"schema": "x/1", "complete": True}]
+    assert reported == [{"schema": "x/1", "complete": True}]
 
 
 def test_header_without_rows() -> None:

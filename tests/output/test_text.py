@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rmqtool.output.console import Console, describe
 from rmqtool.output.hexview import HexField, hex_lines, plain_hex_lines
 from rmqtool.output.look import Look, cells, crop, fit
 from rmqtool.output.page import Page
 from rmqtool.output.stream import ByteOut
 from rmqtool.output.tablerows import Column, TableRows
-from rmqtool.output.talk import Talk, describe
 from rmqtool.output.text import color_enabled, safe
 from rmqtool.output.times import zone_of
 
@@ -194,9 +194,9 @@ def test_plain_hex() -> None:
 
 
 def test_talk_is_on_stderr_and_quiet_keeps_warnings(capsys: pytest.CaptureFixture[str]) -> None:
-    Talk().note(f"a {HOSTILE}")
-    Talk().closing(DONE)
-    silent = Talk(quiet=True)
+    Console().note(f"a {HOSTILE}")
+    Console().closing(DONE)
+    silent = Console(quiet=True)
     silent.note("b")
     silent.closing(DONE)
     silent.warn("c")
@@ -219,15 +219,17 @@ def test_describe_counts() -> None:
         "topic": "T", "queue_id": 0, "messages": 0, "keys_not_found": 1, "bytes": 1, "entries": 1, "gaps": 0,
         "missing": 1, "end_offset": 0, "complete": True,
     }  # fmt: skip
-    told = "topic T, queue 0, 0 messages, 1 key not found, 1 byte, 1 entry, 1 missing, end offset 0; complete"
-    assert describe(summary) == told
+    reported = (
+        "topic T, queue 0, 0 messages, 1 key not found, 1 byte, 1 entry, 1 missing, end offset 0; complete"
+    )
+    assert describe(summary) == reported
 
 
 def test_what_is_not_covered_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
-    talk = Talk()
-    talk.warn("a: gone")
+    console = Console()
+    console.warn("a: gone")
     rows = [{"path": "a", "error": "gone"}, *({"path": f"b{n}", "error": "bad"} for n in range(10))]
-    talk.closing({"rows": 1, "complete": False, "incomplete_reason": "damage", "not_covered": rows})
+    console.closing({"rows": 1, "complete": False, "incomplete_reason": "damage", "not_covered": rows})
     lines = capsys.readouterr().err.splitlines()
     assert lines[:2] == ["warning: a: gone", "warning: not covered: b0: bad"]
     assert lines[-2:] == [
@@ -242,8 +244,8 @@ def test_describe_what_an_interrupt_left() -> None:
         {"path": "index", "reason": "interrupted"},
     ]
     summary = {"complete": False, "incomplete_reason": "interrupted", "not_covered": left}
-    told = "incomplete (interrupted), left: commitlog/0 from 5 on, 1,000 bytes, left: index"
-    assert describe(summary) == told
+    reported = "incomplete (interrupted), left: commitlog/0 from 5 on, 1,000 bytes, left: index"
+    assert describe(summary) == reported
 
 
 def test_describe_severities() -> None:

@@ -33,9 +33,9 @@ def main(master: str, store: str, place: str) -> None:
     stream = rmq("pipeline", "stream", store, "--to", f"{place}/lake", "--once", "--json")
     written = spark.read.parquet(f"{place}/lake").count()
     spark.stop()
-    told = {"results": results, "findings": len(verdict.findings), "records": verdict.summary["records"]}
-    told |= {"count": count, "written": written, "stream": [stream.exit_code, stream.stderr]}
-    sys.stdout.write(json.dumps(told | {"keys": keys}) + "\n")
+    reported = {"results": results, "findings": len(verdict.findings), "records": verdict.summary["records"]}
+    reported |= {"count": count, "written": written, "stream": [stream.exit_code, stream.stderr]}
+    sys.stdout.write(json.dumps(reported | {"keys": keys}) + "\n")
 
 
 if __name__ == "__main__":

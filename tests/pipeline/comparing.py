@@ -1,4 +1,4 @@
-"""Answers of jobs held against those of local commands, over many stores: all that differs is told."""
+"""Answers of jobs held against those of local commands, over many stores: all that differs is reported."""
 
 from __future__ import annotations
 

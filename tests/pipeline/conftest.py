@@ -65,8 +65,8 @@ def spark(events: Path) -> Iterator[SparkSession]:
         for name, value in QUICK_JAVA.items():
             patched.setenv(name, value)
         # two attempts instead of four: what dies each time is given up sooner, what dies once is not
-        told = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": events.as_uri()}
-        session = make_session("local[2,2]", SETTINGS | told)
+        reported = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": events.as_uri()}
+        session = make_session("local[2,2]", SETTINGS | reported)
     session.dataSource.register(RocketMQSource)
     yield session
     session.stop()

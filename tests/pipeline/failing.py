@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceReader, InputPartition
     from pyspark.sql.types import StructType
 
-    from rmqtool.pipeline.keys.asked import Unit
+    from rmqtool.pipeline.keys.key_request import Unit
 
 
 def work(item: str) -> str:

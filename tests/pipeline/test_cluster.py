@@ -41,14 +41,14 @@ def test_local_cluster(goldens: dict[str, Path], tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    told = json.loads(done.stdout.splitlines()[-1])
+    reported = json.loads(done.stdout.splitlines()[-1])
     local = rmq("verify", store, "--format", "ndjson").rows
-    assert told["results"] == ["X", f"executor:{marker}".upper(), "Y"]
+    assert reported["results"] == ["X", f"executor:{marker}".upper(), "Y"]
     assert marker.exists()
-    assert (told["findings"], told["records"]) == (len(local) - 1, local[-1]["records"])
-    assert told["count"] == told["written"] == local[-1]["records"]
-    assert told["stream"][0] == 0, told["stream"]
-    for (join, source), text in zip(JOINS, told["keys"], strict=True):
+    assert (reported["findings"], reported["records"]) == (len(local) - 1, local[-1]["records"])
+    assert reported["count"] == reported["written"] == local[-1]["records"]
+    assert reported["stream"][0] == 0, reported["stream"]
+    for (join, source), text in zip(JOINS, reported["keys"], strict=True):
         *found, _ = map(json.loads, text.splitlines())
         options = ("--keys-file", file, "--source", source, "--format", "ndjson")
         *expected, _ = rmq("query-key", store, "-", *options).rows

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-Told = tuple[list[dict[str, Any]], dict[str, Any]]
+PlanSummary = tuple[list[dict[str, Any]], dict[str, Any]]
 TASKS = 3
 NAMES = ("key", "topic", "messages", "physical_offsets", "copies")
 SUMS = ("duplicate_keys", "duplicate_messages", "copies_explained")
 
 
-def locally(store: Store, wanted: MessageFilter, *, by_key: bool) -> Told:
+def locally(store: Store, wanted: MessageFilter, *, by_key: bool) -> PlanSummary:
     found = LogStatistics(store, wanted, (), ReadOptions(), repeated=Repeated(by_key))
     found.read()
     rows = list(found.duplicates())
@@ -40,7 +40,7 @@ def locally(store: Store, wanted: MessageFilter, *, by_key: bool) -> Told:
     return rows, {name: summary[name] for name in SUMS}
 
 
-def dealt_out(store: Store, wanted: MessageFilter, *, by_key: bool, size: int) -> Told:
+def dealt_out(store: Store, wanted: MessageFilter, *, by_key: bool, size: int) -> PlanSummary:
     """What tasks find, in the places of Spark: parts of about `size`, three tasks that judge."""
     piles: dict[int, list[tuple[int, bytes]]] = {}
     for part in log_parts(store, size):
@@ -51,10 +51,10 @@ def dealt_out(store: Store, wanted: MessageFilter, *, by_key: bool, size: int) -
     for number in range(TASKS):
         *found, last = judge_keys(piles.get(number, []), SimpleNamespace(value=store.segments))
         rows += [dict(zip(NAMES, row, strict=False)) for row in found]
-        told = json.loads(last[-1])
-        sums["duplicate_keys"] += told["keys"]
-        sums["duplicate_messages"] += told["messages"]
-        for kind, count in told["explained"].items():
+        reported = json.loads(last[-1])
+        sums["duplicate_keys"] += reported["keys"]
+        sums["duplicate_messages"] += reported["messages"]
+        for kind, count in reported["explained"].items():
             sums["copies_explained"][kind] = sums["copies_explained"].get(kind, 0) + count
     return sorted(rows, key=lambda row: (row["key"], row["topic"] or "")), sums
 

@@ -87,14 +87,14 @@ def keys_file(every: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Pa
 def test_query_key(spark: SparkSession, every: list[Path], keys_file: Path, source: str) -> None:
     options = ("--keys-file", keys_file, "--source", source, "--format", "ndjson")
     done = rmq("pipeline", "query-key", *decoded(every), *options, *CUT)
-    rows, told = test_jobs.by_store(done)
+    rows, reported = test_jobs.by_store(done)
     codes, differences = set(), Differences()
     for store in decoded(every):
         local = rmq("query-key", store, "-", *options)
         *expected, whole = local.rows
         expected.sort(key=lambda row: row["physical_offset"])
         differences.compare(store, "rows", rows.get(str(store), []), expected)
-        part = told[str(store)]
+        part = reported[str(store)]
         for name in OF_KEYS:
             differences.compare(store, name, part.get(name), whole.get(name))
         for name in ("index_files", "not_covered"):

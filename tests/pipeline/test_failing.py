@@ -189,7 +189,7 @@ def test_query_key_and_sql_go_on_without_a_store_whose_tasks_die(
     monkeypatch.setattr("rmqtool.pipeline.keys.broadcast.KeyTask", DyingKeys)
     monkeypatch.setattr("rmqtool.pipeline.sql.RocketMQSource", DyingSource)
     stores = [goldens["v533-batchcq"], goldens[DYING]]
-    told = []
+    reported = []
     try:
         for words in (
             ("query-key", *stores, "--key", "key-1", "--source", "index"),
@@ -197,15 +197,15 @@ def test_query_key_and_sql_go_on_without_a_store_whose_tasks_die(
         ):
             done = rmq("pipeline", *words, "--format", "ndjson", "--part-size", "0")
             assert done.exit_code == 3, done.stderr
-            told.append(done.rows)
+            reported.append(done.rows)
     finally:
         spark.dataSource.register(source.RocketMQSource)
-    for rows in told:
+    for rows in reported:
         assert rows[-1]["complete"] is False
         assert {row["store"] for row in rows[-1]["not_covered"] if row["reason"] == "unreadable"} == {
             str(stores[1])
         }
-    assert [row["store"] for row in told[1][:-1]] == [str(stores[0])]
+    assert [row["store"] for row in reported[1][:-1]] == [str(stores[0])]
 
 
 def test_interrupted_verify_names_the_stores_that_it_did_not_reach(

@@ -90,8 +90,8 @@ def test_export_ndjson(spark: SparkSession, stores: list[Path], tmp_path: Path) 
 def same_lines(every: list[Path], tmp_path: Path, cut: tuple[str, ...] = SMALL) -> None:
     to = tmp_path / "out"
     done = rmq("pipeline", "export", *every, "--to", to, "--format", "ndjson", *cut)
-    told = json.loads((to / "_rmqtool-export.json").read_text())
-    parts = {part["store"]: part for part in told["stores"]}
+    reported = json.loads((to / "_rmqtool-export.json").read_text())
+    parts = {part["store"]: part for part in reported["stores"]}
     folders = {json_store(folder): folder for folder in to.iterdir() if folder.is_dir()}
     codes, differences = set(), Differences()
     for number, store in enumerate(every):

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import fixtures
-from rmqtool.pipeline.keys.asked import Asked
 from rmqtool.pipeline.keys.fetching import ByStore, FetchHits, fetch
+from rmqtool.pipeline.keys.key_request import KeyRequest
 from rmqtool.pipeline.keys.query import BROADCAST_MOST
 from rmqtool.pipeline.options import SourceOptions
 from rmqtool.scan.picked import Missing, pick
@@ -38,14 +38,14 @@ def same(stores: Sequence[Path], file: Path, *options: object, topic: str | None
     done = rmq("pipeline", "query-key", *stores, *in_topic, *given, *SMALL, "--join", join)
     *rows, summary = done.rows
     assert summary["join"] == join
-    told = {part["store"]: part for part in summary["stores"]}
+    reported = {part["store"]: part for part in summary["stores"]}
     codes = []
     for store in stores:
         local = rmq("query-key", store, topic or "-", *given)
         *expected, whole = local.rows
         mine = [without(row, "store") for row in rows if row["store"] == str(store)]
         assert mine == sorted(expected, key=lambda row: row["physical_offset"]), store
-        part = told[str(store)]
+        part = reported[str(store)]
         names = set(whole) - {"schema", "type", "seconds", "not_found"}
         assert names == set(part) - {"store"}, store
         for name in sorted(names):
@@ -185,7 +185,7 @@ def test_a_record_that_is_gone_when_it_is_fetched_is_named(
     store = fresh_golden("v498-basic").path
     options = SourceOptions((str(store),))
     path, rows = str(store), pa.record_batch({"store": [0], "physical_offset": [7], "matched_keys": [["a"]]})
-    asked = SimpleNamespace(value=Asked(columns=("topic",)))
+    asked = SimpleNamespace(value=KeyRequest(columns=("topic",)))
     task = ByStore((path,), options, FetchHits(asked))
     note, row = (batch.to_pylist()[0] for batch in task([rows]))
     assert json.loads(note["note"])["not_covered"][0]["physical_offset"] == 7

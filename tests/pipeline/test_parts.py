@@ -149,7 +149,7 @@ def test_old_records_behind_a_filler_in_the_middle(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("more", [0, 30])
 def test_old_records_behind_the_end(tmp_path: Path, more: int) -> None:
-    """Behind what a broker wrote anew, with and without zeros between, and with damage in front."""
+    """Behind what a broker wrote again, with and without zeros between, and with damage in front."""
     log = HandmadeLog(segment_size=65536)
     for _ in range(60):
         log.put("New", bytes(100))

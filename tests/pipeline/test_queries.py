@@ -202,9 +202,9 @@ def test_sql_over_damage_says_so(spark: SparkSession, damaged_stores: dict[str, 
     for store in stores:
         local = rmq("sql", store, "select count(body) from messages", "--format", "ndjson").rows[-1]
         lacking += [row | {"store": str(store)} for row in local.get("not_covered", ())]
-    told = done.rows[-1].get("not_covered", [])
+    reported = done.rows[-1].get("not_covered", [])
     key = str
-    assert sorted(told, key=key) == sorted(lacking, key=key)
+    assert sorted(reported, key=key) == sorted(lacking, key=key)
     assert done.exit_code == (3 if lacking else 0)
 
 

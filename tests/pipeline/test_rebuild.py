@@ -54,9 +54,9 @@ def compare(stores: Iterable[Path], place: Path, *options: str) -> None:
         codes.add(one.exit_code)
         made = tree(folders[str(store)]) if str(store) in folders else {}
         differences.compare(store, "files", made, tree(local))
-        told: dict[str, Any] = one.rows[-1]
+        reported: dict[str, Any] = one.rows[-1]
         part = parts[str(store)]
-        summaries = [{name: one.get(name) for name in TOLD} for one in (part, told)]
+        summaries = [{name: one.get(name) for name in TOLD} for one in (part, reported)]
         differences.compare(store, "summary", *summaries)
     differences.none()
     assert done.exit_code == (3 if 3 in codes else max(codes))

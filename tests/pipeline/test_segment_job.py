@@ -92,7 +92,7 @@ def test_on_spark(spark: SparkSession, goldens: dict[str, Path], damaged_stores:
 
 
 @pytest.mark.parametrize(
-    ("told", "kind"),
+    ("reported", "kind"),
     [
         ("Python worker exited unexpectedly (crashed)", Anew),
         ("Traceback (most recent call last):\nrmqtool.errors.VanishedError: s: no such file", Anew),
@@ -101,17 +101,17 @@ def test_on_spark(spark: SparkSession, goldens: dict[str, Path], damaged_stores:
     ],
 )
 def test_a_defect_is_no_reason_to_read_a_store_again(
-    goldens: dict[str, Path], told: str, kind: type[Anew | Lost]
+    goldens: dict[str, Path], reported: str, kind: type[Anew | Lost]
 ) -> None:
     class Fails:
         """A session whose job ends with this error."""
 
         @property
         def sparkContext(self) -> Any:  # noqa: N802 - Spark's name
-            raise PySparkException(told)
+            raise PySparkException(reported)
 
     path = str(goldens["v498-basic"])
     session: Any = Fails()
     found = SegmentJob(session, path, SourceOptions((path,)), Level.DEFAULT).run()
     assert type(found) is kind
-    assert found == (Lost("a defect") if kind is Lost else Anew(first_line(PySparkException(told))))
+    assert found == (Lost("a defect") if kind is Lost else Anew(first_line(PySparkException(reported))))

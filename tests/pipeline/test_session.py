@@ -76,15 +76,15 @@ def here(item: str) -> tuple[str, bool, str]:
 
 
 def test_workers_import_nothing_from_the_current_directory(spark: SparkSession) -> None:
-    ((_, (told,)),) = run_each(spark, {"a": ["worker"]}, here)
-    assert told == ("worker", True, "1")
+    ((_, (reported,)),) = run_each(spark, {"a": ["worker"]}, here)
+    assert reported == ("worker", True, "1")
 
 
 def test_a_local_session_is_reached_by_nobody_else(spark: SparkSession) -> None:
     """Java makes objects of what comes in at Spark's ports."""
-    told = spark.sparkContext.getConf()
-    assert told.get("spark.driver.host") == told.get("spark.driver.bindAddress") == "127.0.0.1"
-    assert told.get("spark.authenticate") == "true"
+    reported = spark.sparkContext.getConf()
+    assert reported.get("spark.driver.host") == reported.get("spark.driver.bindAddress") == "127.0.0.1"
+    assert reported.get("spark.authenticate") == "true"
 
 
 def test_no_spark_is_started_from_the_current_directory(tmp_path: Path) -> None:
@@ -157,18 +157,18 @@ def parent(item: str) -> str:
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="there is no /proc here")
 def test_workers_come_from_our_daemon(spark: SparkSession) -> None:
-    ((_, (told,)),) = run_each(spark, {"a": ["forked from "]}, parent)
-    assert str(told).split()[-2:] == ["rmqtool.pipeline.daemon", "pyspark.worker"]
+    ((_, (reported,)),) = run_each(spark, {"a": ["forked from "]}, parent)
+    assert str(reported).split()[-2:] == ["rmqtool.pipeline.daemon", "pyspark.worker"]
 
 
 @pytest.mark.parametrize(
-    ("error", "told"), [(EOFError(), False), (ConnectionResetError(), False), (ValueError(), True)]
+    ("error", "reported"), [(EOFError(), False), (ConnectionResetError(), False), (ValueError(), True)]
 )
 def test_a_java_that_was_killed_leaves_no_stack_of_the_thread_that_counts(
-    spark: SparkSession, capsys: pytest.CaptureFixture[str], error: Exception, told: bool
+    spark: SparkSession, capsys: pytest.CaptureFixture[str], error: Exception, reported: bool
 ) -> None:
     try:
         raise error
     except type(error):
         spark.sparkContext._accumulatorServer.handle_error(None, ("127.0.0.1", 1))
-    assert ("Traceback" in capsys.readouterr().err) is told
+    assert ("Traceback" in capsys.readouterr().err) is reported

@@ -53,10 +53,10 @@ def test_goes_on_and_names_what_expired(
         shutil.move(segment(root, number), aside)
     first = stream(root, "--to", to, "--partition", "topic,day", "--max-bytes", "40000")
     assert first.exit_code == 0, first.stderr
-    told = json.loads(first.stdout)
+    reported = json.loads(first.stdout)
     head = [one for one in every if one < 2 * SEGMENT]
-    assert (told["messages"], told["complete"]) == (len(head), True)
-    assert told["batches"] == 2
+    assert (reported["messages"], reported["complete"]) == (len(head), True)
+    assert reported["batches"] == 2
     assert written(spark, to) == head
     assert any(path.name.startswith("day=") for path in to.glob("topic=TopicA/*"))
     # the segment that comes next is gone before it was read
@@ -68,9 +68,9 @@ def test_goes_on_and_names_what_expired(
     assert failed.stderr.count("\n") == 1
     assert written(spark, to) == head
     skipped = stream(root, "--to", to, "--partition", "topic,day", "--expired", "skip")
-    told = json.loads(skipped.stdout)
-    assert (skipped.exit_code, told["complete"]) == (3, False)
-    assert gone in told["not_covered"][0]["error"]
+    reported = json.loads(skipped.stdout)
+    assert (skipped.exit_code, reported["complete"]) == (3, False)
+    assert gone in reported["not_covered"][0]["error"]
     assert written(spark, to) == [one for one in every if not 2 * SEGMENT <= one < 3 * SEGMENT]
     for other in (("--partition", "topic"), ("--format", "ndjson", "--partition", "topic,day")):
         refused = rmq("pipeline", "stream", "--once", root, "--to", to, *other)

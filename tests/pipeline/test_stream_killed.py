@@ -30,7 +30,7 @@ def streaming(store: GrowingStore, to: Path) -> AbstractContextManager[Process]:
 
 
 def after_batches(process: Process, number: int) -> None:
-    """Waits until so many batches are told of."""
+    """Waits until so many batches are reported of."""
     assert process.stderr is not None
     for line in process.stderr:
         if line.startswith(f"batch {number}:"):
@@ -42,10 +42,10 @@ def ended(process: Process) -> dict[str, Any]:
     """The summary of a stream that was asked to end, which says nothing else."""
     out, error = process.communicate(timeout=120)
     assert process.returncode == 130, error
-    told: dict[str, Any] = json.loads(out)
-    assert (told["complete"], told["incomplete_reason"]) == (False, "interrupted")
+    reported: dict[str, Any] = json.loads(out)
+    assert (reported["complete"], reported["incomplete_reason"]) == (False, "interrupted")
     assert all(line.startswith("batch ") for line in error.splitlines()), error
-    return told
+    return reported
 
 
 def is_whole(spark: SparkSession, store: GrowingStore, to: Path) -> None:

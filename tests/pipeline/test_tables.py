@@ -75,10 +75,10 @@ def test_the_schema_is_the_documented_one(tmp_path: Path) -> None:
         "list&lt;string&gt;": "array<string>", "map&lt;string, string&gt;": "map<string,string>",
     }  # fmt: skip
     struct = struct_of(chosen_schema("messages", TABLES["messages"].names))
-    told = {field.name: field.dataType.simpleString() for field in struct}
-    assert {told.pop(name) for name in TIMES} == {"timestamp"}
-    assert told == {name: spark_types[kind] for name, kind in documented().items()}
-    assert list(told) == list(COLUMNS)
+    reported = {field.name: field.dataType.simpleString() for field in struct}
+    assert {reported.pop(name) for name in TIMES} == {"timestamp"}
+    assert reported == {name: spark_types[kind] for name, kind in documented().items()}
+    assert list(reported) == list(COLUMNS)
     assert "body" in default_columns("messages")
     assert "record" not in default_columns("messages")
 
@@ -89,12 +89,12 @@ def test_several_stores_by_list_pattern_and_address(spark: SparkSession, tmp_pat
     stores = [str(tmp_path / name / "store") for name in ("a", "b c", "d")]
     read = spark.read.format("rocketmq").option("columns", "store")
 
-    def told(*paths: str) -> dict[str, int]:
+    def reported(*paths: str) -> dict[str, int]:
         return {row.store: row["count"] for row in read.load(list(paths)).groupBy("store").count().collect()}
 
-    assert told(f"{tmp_path}/*/store") == dict.fromkeys(stores, 12)
+    assert reported(f"{tmp_path}/*/store") == dict.fromkeys(stores, 12)
     addresses = [f"file://{stores[1].replace(' ', '%20')}", f"file:{stores[0]}", stores[0]]
-    assert told(*addresses) == dict.fromkeys(stores[:2], 12)
+    assert reported(*addresses) == dict.fromkeys(stores[:2], 12)
     assert spark.read.format("rocketmq").option("path", stores[2]).load().count() == 12
     for words in (("verify",), ("stats",), ("sql", "select count(*) from messages")):
         mine, same = (
@@ -206,20 +206,20 @@ from pyspark.sql import SparkSession
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 spark.sparkContext.setLogLevel("OFF")
 key, path = "spark.sql.python.filterPushdown.enabled", sys.argv[1]
-told = {}
+reported = {}
 
 def count(name, **options):
     read = spark.read.format("rocketmq").options(**options).schema("topic string, queue_id int")
-    told[name] = read.load(path).where("topic = 'TopicA'").count()
+    reported[name] = read.load(path).where("topic = 'TopicA'").count()
 
 count("without pushdown")
 count("by options", topic="TopicA")
 spark.conf.set(key, "true")
 count("with pushdown and option", pushdown="true")
 count("with pushdown and no option")
-told["whole"] = spark.read.format("rocketmq").load(path).count()
-told["pandas"] = "pandas" in sys.modules
-print(json.dumps(told))
+reported["whole"] = spark.read.format("rocketmq").load(path).count()
+reported["pandas"] = "pandas" in sys.modules
+print(json.dumps(reported))
 """
 
 
@@ -246,13 +246,13 @@ def test_sessions_of_others(goldens: dict[str, Path], tmp_path: Path) -> None:
         env=own, capture_output=True, text=True, check=False, cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
-    told = json.loads(done.stdout)
+    reported = json.loads(done.stdout)
     store = open_store(goldens["v498-basic"])
     topics = [t for batch in scan(store, columns=["topic"]) for t in batch["topic"].to_pylist()]
-    assert told.pop("whole") == len(topics)
-    assert told.pop("pandas") is False
-    assert set(told.values()) == {topics.count("TopicA")}
-    assert len(told) == 4
+    assert reported.pop("whole") == len(topics)
+    assert reported.pop("pandas") is False
+    assert set(reported.values()) == {topics.count("TopicA")}
+    assert len(reported) == 4
 
 
 def test_a_schema_that_is_not_ours_is_refused() -> None:

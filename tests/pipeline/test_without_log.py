@@ -29,9 +29,9 @@ def test_what_is_lacking_is_told(
     done = rmq("pipeline", name, root, *words, "--format", "ndjson")
     local = rmq(name, root, *words, "--format", "ndjson")
     assert (done.exit_code, local.exit_code) == (3, 3), done.stderr
-    told = [{key: value for key, value in row.items() if key != "store"} for row in lacking(done.rows)]
-    assert told == lacking(local.rows)
-    assert told
+    reported = [{key: value for key, value in row.items() if key != "store"} for row in lacking(done.rows)]
+    assert reported == lacking(local.rows)
+    assert reported
 
 
 def lacking(rows: list[dict[str, object]]) -> list[dict[str, object]]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "reported"),
     [
         ("java.io.IOException: Cannot run program \"./env/python\": error=13, Permission denied\n\tat java",
          "./env/python: Permission denied"),
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
         ("StoreIOError: /data: Permission denied", None),
     ],
 )  # fmt: skip
-def test_workers_that_cannot_run_are_told_from_tasks_that_fail(said: str, told: str | None) -> None:
+def test_workers_that_cannot_run_are_told_from_tasks_that_fail(said: str, reported: str | None) -> None:
     error = RuntimeError(said)
-    if told is None:
+    if reported is None:
         refuse_workers(error)
         return
     with pytest.raises(UsageError) as refused:
         refuse_workers(error)
-    assert str(refused.value).endswith(f": {told}")
+    assert str(refused.value).endswith(f": {reported}")
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_all_messages_follow_past_the_limits_of_one_pull(golden, name):
 
 
 def test_the_filter_report_tells_where_each_message_passes(golden):
-    """Every record of the queue is listed; the hash of a unit and the tag itself are told apart."""
+    """Every record of the queue is listed; the hash of a unit and the tag itself are distinguished."""
     found = golden("v533-cqext")
     store, rules = Store.open(found.path), rules_of(found)
     tags = {one["physicalOffset"]: one["tags"] for one in found.expected["records"]}
@@ -55,13 +55,13 @@ def test_the_filter_report_tells_where_each_message_passes(golden):
         query = OffsetQuery(
             store, view, rules, Question("TopicExt", 0, 0), Subscription.of("TagA"), report=True
         )
-        told = []
+        reported = []
         for batch, more in query.batches(1000, ("physical_offset",)):
             rows = zip(batch["physical_offset"].to_pylist(), *more.values(), strict=True)
-            told += [(offset, broker, consumer) for offset, _, broker, consumer in rows]
+            reported += [(offset, broker, consumer) for offset, _, broker, consumer in rows]
         summary = query.summary()
     units = {(one["topic"], one["queue"]): one["units"] for one in found.expected["cqUnits"]}
     wanted = [unit[1] for unit in units["TopicExt", 0]]
-    assert told == [(offset, tags[offset] == "TagA", tags[offset] == "TagA") for offset in wanted]
-    assert {True, False} == {broker for _, broker, _ in told}
+    assert reported == [(offset, tags[offset] == "TagA", tags[offset] == "TagA") for offset in wanted]
+    assert {True, False} == {broker for _, broker, _ in reported}
     assert summary["complete"]

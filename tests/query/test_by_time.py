@@ -83,5 +83,9 @@ def test_no_time_is_taken_from_damage(tmp_path: Path) -> None:
     store = healthy_store().write(tmp_path)
     lost = store.of("Orders")[20]
     store.patch(*store.segment(lost.offset), bytes(64))
-    told = rmq("query-time", tmp_path, "Orders", 0, lost.time, "--format", "ndjson")
-    assert (told.exit_code, told.rows[-1]["unknown_times"], told.rows[-1]["queue_offset"]) == (3, 1, 21)
+    reported = rmq("query-time", tmp_path, "Orders", 0, lost.time, "--format", "ndjson")
+    assert (reported.exit_code, reported.rows[-1]["unknown_times"], reported.rows[-1]["queue_offset"]) == (
+        3,
+        1,
+        21,
+    )

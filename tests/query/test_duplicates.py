@@ -1,4 +1,4 @@
-"""What is there twice: told apart from batches and from the copies of a broker, in bounded memory."""
+"""What is there twice: distinguished from batches and from the copies of a broker, in bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Segments that a filter cannot concern are not scanned, by no command, and what is told of them is true."""
+"""Segments that a filter cannot concern are not scanned, by no command, and what is said of them is true."""
 
 from __future__ import annotations
 

@@ -240,7 +240,7 @@ def test_empty_logs(tmp_path):
 
 
 def test_growth_is_followed_across_segments(tmp_path, monkeypatch):
-    """Record by record, with pauses in front of each: a half written one is not told before it is whole."""
+    """Record by record, with pauses in front of each: a half written one is shown once it is whole."""
     log, _ = handmade(tmp_path, 10)
     directory = tmp_path / "commitlog"
     steps = []

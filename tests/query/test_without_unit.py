@@ -40,9 +40,9 @@ def files(store: HandmadeStore) -> list[Path]:
 
 
 def ask(command: str, store: HandmadeStore, value: object, code: int, *more: str) -> dict[str, Any]:
-    told = rmq(command, store.root, "Orders", 0, value, "--json", *more)
-    assert told.exit_code == code, told.stdout
-    summary: dict[str, Any] = json.loads(told.stdout)["summary"]
+    reported = rmq(command, store.root, "Orders", 0, value, "--json", *more)
+    assert reported.exit_code == code, reported.stdout
+    summary: dict[str, Any] = json.loads(reported.stdout)["summary"]
     return summary
 
 

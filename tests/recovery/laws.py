@@ -45,8 +45,8 @@ def paths(outcome: Outcome, *codes: str) -> set[str]:
 def _files(outcome: Outcome, case: DamageCase) -> Iterator[str]:
     """Files of the log and the index that were deleted, each under a code that says why."""
     seen = set(case.result.get("filesAfterLoad", {}).get("deleted", ()))
-    told = paths(outcome, "DR-SEGMENTS-DELETED", "DR-LOOKAHEAD-DELETED", "DR-EMPTY-FILE-DELETED")
-    log = {path for path in told if path.startswith("commitlog/")}
+    reported = paths(outcome, "DR-SEGMENTS-DELETED", "DR-LOOKAHEAD-DELETED", "DR-EMPTY-FILE-DELETED")
+    log = {path for path in reported if path.startswith("commitlog/")}
     if log != {path for path in seen if path.startswith("commitlog/")}:
         yield "deleted files of the log"
     if paths(outcome, "DR-INDEX-DROPPED") != {path for path in seen if path.startswith("index/")}:

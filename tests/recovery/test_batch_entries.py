@@ -28,9 +28,9 @@ def store(tmp_path: Path) -> HandmadeStore:
 
 
 def doctor(store: HandmadeStore) -> tuple[str, dict[str, int], int]:
-    told = json.loads(rmq("doctor", store.root, "--as-version", "5.3.3", "--json").stdout)
-    codes = {one["code"]: one.get("count") for one in told["consequences"] if one["severity"] != "note"}
-    return told["verdict"], codes, told["already_damaged"]["messages"]
+    reported = json.loads(rmq("doctor", store.root, "--as-version", "5.3.3", "--json").stdout)
+    codes = {one["code"]: one.get("count") for one in reported["consequences"] if one["severity"] != "note"}
+    return reported["verdict"], codes, reported["already_damaged"]["messages"]
 
 
 def test_entries_that_lead_to_their_records(store: HandmadeStore) -> None:
@@ -62,5 +62,5 @@ def test_a_middle_file_that_is_gone(store: HandmadeStore) -> None:
     verdict, codes, _ = doctor(store)
     assert verdict == "unsafe"
     assert set(codes) == {"DR-NOT-REBUILT"}
-    told = json.loads(rmq("doctor", store.root, "--as-version", "5.3.3", "--json").stdout)
-    assert f"{lost} messages" in str(told["consequences"])
+    reported = json.loads(rmq("doctor", store.root, "--as-version", "5.3.3", "--json").stdout)
+    assert f"{lost} messages" in str(reported["consequences"])

@@ -39,16 +39,16 @@ def of(golden: Golden) -> Outcome:
 
 def bounds(golden: Golden) -> dict[tuple[str, int], tuple[int, int]]:
     """What the release said about each queue that has or had messages."""
-    told: Any = golden.expected["queues"]
+    reported: Any = golden.expected["queues"]
     found: dict[tuple[str, int], tuple[int, int]]
-    if isinstance(told, dict):
+    if isinstance(reported, dict):
         found = {
             (topic, int(queue)): (value["min"], value["max"])
-            for topic, queues in told.items()
+            for topic, queues in reported.items()
             for queue, value in queues.items()
         }
     else:
-        found = {(one["topic"], one["queue"]): (one["min"], one["max"]) for one in told}
+        found = {(one["topic"], one["queue"]): (one["min"], one["max"]) for one in reported}
     return {key: value for key, value in found.items() if value[1]}
 
 

@@ -64,11 +64,11 @@ def test_releases_in_between_rebuild_nothing_after_a_clean_stop(tmp_path: Path, 
 
 
 def test_the_plan_comes_before_the_log_is_read(tmp_path: Path) -> None:
-    told: list[StartPlan] = []
+    reported: list[StartPlan] = []
     store = Store.open(write(tmp_path, filled(60)), config=config_of({"mappedFileSizeCommitLog": SEGMENT}))
-    outcome = simulate(store, "5.3.1", on_plan=told.append)
+    outcome = simulate(store, "5.3.1", on_plan=reported.append)
     files = len(store.segments)
-    assert told == [StartPlan(outcome.mode, (files - 3) * SEGMENT, 3 * SEGMENT, -1)]
+    assert reported == [StartPlan(outcome.mode, (files - 3) * SEGMENT, 3 * SEGMENT, -1)]
 
 
 @pytest.mark.parametrize(("later", "files"), [(0, 2), (-1, 1), (1, 2)])

@@ -167,13 +167,13 @@ def test_a_second_start_finds_what_the_first_left(damaged: Callable[[str], Path]
 def test_what_the_first_of_two_starts_did_is_told_once(damaged: Callable[[str], Path]) -> None:
     store, release = opened(damaged, "v533-record-body-middle-first-abort0")
     once, twice = simulate(store, release), outcome_of(store, release, "start-twice")
-    told = [one.code for one in twice.consequences]
-    assert {one.code for one in once.consequences if one.severity is Severity.ERROR} <= set(told)
-    assert told.count("DR-MESSAGES-LOST") == 1
+    reported = [one.code for one in twice.consequences]
+    assert {one.code for one in once.consequences if one.severity is Severity.ERROR} <= set(reported)
+    assert reported.count("DR-MESSAGES-LOST") == 1
     assert twice.loss is not None
     lost = next(one for one in twice.consequences if one.code == "DR-MESSAGES-LOST")
     assert lost.facts["messages"] == twice.loss.messages
-    assert "DR-ABNORMAL" not in told
+    assert "DR-ABNORMAL" not in reported
 
 
 def test_every_start_that_looks_back_tells_the_same(damaged: Callable[[str], Path]) -> None:

@@ -1,4 +1,4 @@
-"""What a plan says about sizes of files that nothing told it."""
+"""What a plan says about sizes of files that nothing gave it."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ class Quick(Disk):
 
 def compared(case: DamageCase) -> bool:
     """Not where there is no place for a marker: commitlog is a file."""
-    told = case.result.get("filesAfterLoad") is not None
-    return told and not case.facts.get("lockHeld") and case.variant != "commitlog-is-file"
+    reported = case.result.get("filesAfterLoad") is not None
+    return reported and not case.facts.get("lockHeld") and case.variant != "commitlog-is-file"
 
 
 def planned_for(store: Store, case: DamageCase):

@@ -160,22 +160,22 @@ def made(name: str, place: Path) -> tuple[Path, Path, dict[str, Any]]:
 
 def asked(root: Path, conf: Path, release: str) -> dict[str, Any]:
     done = rmq("doctor", root, "--store-config", conf, "--as-version", release, "--json")
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    reported: dict[str, Any] = json.loads(done.stdout)
+    return reported
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_first_advice_leads_to_a_store_that_starts(name: str, tmp_path: Path) -> None:
-    _, conf, told = made(name, tmp_path)
-    assert told["starts"] is False
-    words = shlex.split(told["advice"][0]["command"])[1:]
-    if told["refusal"]["code"] in ("multi-dispatch", "dispatch-stuck"):
+    _, conf, reported = made(name, tmp_path)
+    assert reported["starts"] is False
+    words = shlex.split(reported["advice"][0]["command"])[1:]
+    if reported["refusal"]["code"] in ("multi-dispatch", "dispatch-stuck"):
         tried = json.loads(rmq(*words, "--json").stdout)
         assert tried["what_if"][0]["starts"] is True
         conf.write_text(conf.read_text() + "enableMultiDispatch=false\n")
         assert asked(tmp_path / "store", conf, SCENARIOS[name].release)["starts"] is True
         return
-    assert words[0] == "recover", told["advice"]
+    assert words[0] == "recover", reported["advice"]
     done = rmq(*words, "--output", tmp_path / "out", "--apply")
     assert done.exit_code == 0, (done.stderr, done.stdout)
     after = asked(tmp_path / "out", conf, SCENARIOS[name].release)
@@ -186,8 +186,8 @@ def test_every_refusal_is_walked(tmp_path: Path) -> None:
     seen: set[str] = set()
     for number, name in enumerate(SCENARIOS):
         (tmp_path / str(number)).mkdir()
-        told = made(name, tmp_path / str(number))[2]
-        seen |= {one["code"] for one in told["consequences"]}
+        reported = made(name, tmp_path / str(number))[2]
+        seen |= {one["code"] for one in reported["consequences"]}
     assert {code for code in CATALOGUE if code.startswith("DR-REFUSE-")} <= seen
 
 
@@ -197,20 +197,23 @@ def test_a_held_store_is_let_go(tmp_path: Path) -> None:
     conf = tmp_path / "broker.conf"
     conf.write_text("".join(f"{key}={value}\n" for key, value in SIZES.items()))
     with hold(root):
-        told = asked(root, conf, "5.3.3")
-        assert (told["refusal"]["code"], "stop that one" in told["advice"][0]["why"]) == ("lock-held", True)
-        assert not any(" recover " in one["command"] for one in told["advice"])
+        reported = asked(root, conf, "5.3.3")
+        assert (reported["refusal"]["code"], "stop that one" in reported["advice"][0]["why"]) == (
+            "lock-held",
+            True,
+        )
+        assert not any(" recover " in one["command"] for one in reported["advice"])
     assert asked(root, conf, "5.3.3")["starts"] is True
 
 
 def test_what_is_left_of_a_table_is_told(tmp_path: Path) -> None:
     root, conf, _ = made("config", tmp_path)
     done = rmq("recover", root, "--store-config", conf, "--as-version", "5.3.3", "--json")
-    told = json.loads(done.stdout)
-    [change] = told["rows"]
+    reported = json.loads(done.stdout)
+    [change] = reported["rows"]
     assert (change["path"], change["entries"]) == ("config/topics.json", 1)
     assert "must be made again" in change["message"]
-    assert change["message"] in told["summary"]["notes"]
+    assert change["message"] in reported["summary"]["notes"]
 
 
 def test_what_is_behind_a_link_stays(tmp_path: Path) -> None:

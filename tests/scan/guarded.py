@@ -18,7 +18,17 @@ from formats.crc_trailer import reserve, seal
 from formats.primitives import offset_of
 from formats.replay import entry
 from rmqtool.scan.ahead.signatures import flat
-from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Column, Field, Keys, Lane, Queue, Stretch
+from rmqtool.scan.fields import (
+    ROW_WIDTH,
+    STATUS_WIDTH,
+    Check,
+    Column,
+    Field,
+    Keys,
+    Queue,
+    QueueKeyColumn,
+    Stretch,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -146,7 +156,7 @@ def _run_on_rows(buffer: np.ndarray, rows: np.ndarray, kernels: Any) -> None:
     keys, owners = np.zeros(200, np.int32), np.zeros(200, np.int32)
     kernels.hashes.key_hashes(buffer, 0, rows, 0, keys, owners)
     kernels.building.feeds_further_queues(buffer, 0, rows)
-    known = np.zeros((8, len(Lane)), np.int64), np.zeros(4096, np.uint8), np.zeros(32, np.int32)
+    known = np.zeros((8, len(QueueKeyColumn)), np.int64), np.zeros(4096, np.uint8), np.zeros(32, np.int32)
     columns = np.zeros((len(Column), 64), np.int64)
     kernels.dispatch.place(buffer, 0, rows, 0, 0, known, np.zeros(3, np.int64), columns)
     columns, newest = np.zeros((len(Stretch), 64), np.int64), np.zeros(8, np.int64)

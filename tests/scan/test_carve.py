@@ -41,7 +41,7 @@ def carved(
     """Rows of all records, read through windows of at least so many bytes (0: one window)."""
     whole = np.frombuffer(data, np.uint8)
     rows, status = np.zeros((room, ROW_WIDTH), np.int64), np.zeros(STATUS_WIDTH, np.int64)
-    at, follows, need, told = 0, -1, 0, []
+    at, follows, need, reported = 0, -1, 0, []
     border = len(data) if border is None else border
     while at < border:
         origin = at if window else 0
@@ -49,11 +49,11 @@ def carved(
         before = at
         module.carve(part, at - origin, border - origin, origin, len(data), LONGEST, follows, rows, status)
         count, at, stop, wanted, follows = status.tolist()
-        told += rows[:count][:, COMPARED].tolist()
+        reported += rows[:count][:, COMPARED].tolist()
         need = wanted if stop == Stop.NEED_MORE else 0
         if at == before and not count and not need:
             break
-    return told
+    return reported
 
 
 @pytest.mark.parametrize("module", MODULES, ids=["python", "compiled"])

@@ -51,12 +51,12 @@ def run_of(records: list[Any]) -> Records:
 
 
 def expected(records: list[Any]) -> list[tuple[Any, ...]]:
-    told = []
+    reported = []
     for number, (topic, queue_id, slot, tags, flag, issues) in enumerate(records):
         if flag not in (4, 12) and not issues:
             code = tags_hash(java_utf8_decode(tags)[0])
-            told.append(((topic, queue_id), slot, BASE + number * 100, 100, code))
-    return told
+            reported.append(((topic, queue_id), slot, BASE + number * 100, 100, code))
+    return reported
 
 
 def lanes_of(module: ModuleType, records: list[Any], room: int) -> list[tuple[Any, ...]]:

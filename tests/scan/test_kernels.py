@@ -190,14 +190,14 @@ def test_message_ids(both: Both, effort: int) -> None:
         widths = np.array([20 if wide else 8 for _, wide, _ in ids], np.int64)
         places = np.array([at for at, _, _ in ids], np.int64)
         offsets = np.array([offset for _, _, offset in ids], np.int64)
-        told = [
+        reported = [
             data[at : at + width].hex() + offset.to_bytes(8, "big", signed=True).hex()
             for at, width, offset in zip(places.tolist(), widths.tolist(), offsets.tolist(), strict=True)
         ]
         for kernels in both:
-            out = np.zeros(sum(map(len, told)), np.uint8)
+            out = np.zeros(sum(map(len, reported)), np.uint8)
             kernels.message_ids(array(data), places, widths, offsets, out)
-            assert out.tobytes().decode() == "".join(told).upper()
+            assert out.tobytes().decode() == "".join(reported).upper()
 
     ids = st.lists(st.tuples(st.integers(0, 44), st.booleans(), st.integers(-(1 << 63), (1 << 63) - 1)))
     check_property(prop, st.binary(min_size=64, max_size=64), ids, examples=50 * effort)

@@ -1,4 +1,4 @@
-"""The end of a log that is being written: what is half written is read again, what is damaged is told."""
+"""The end of a log that is being written: what is half written is read again, what is damaged is reported."""
 
 from __future__ import annotations
 

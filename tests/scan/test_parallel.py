@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rmqtool.scan.budget import MAX_WORKERS, Budget
-from rmqtool.scan.parallel import Lane, in_order
+from rmqtool.scan.parallel import WorkerContext, in_order
 from rmqtool.scan.windows import Windows
 from rmqtool.store.bytes import MemorySource
 from rmqtool.store.throttle import RateLimit
@@ -30,7 +30,7 @@ def no_thread_is_left() -> Iterator[None]:
 @pytest.mark.parametrize("jobs", JOBS)
 @pytest.mark.parametrize("count", [0, 1, 2, 20])
 def test_results_come_in_order(jobs: int, count: int) -> None:
-    def work(item: int, lane: Lane) -> Iterator[tuple[int, int]]:
+    def work(item: int, lane: WorkerContext) -> Iterator[tuple[int, int]]:
         time.sleep(0.002 * (count - item) / max(count, 1))
         for number in range(item % 7):
             yield item, number
@@ -41,7 +41,7 @@ def test_results_come_in_order(jobs: int, count: int) -> None:
 
 @pytest.mark.parametrize("jobs", JOBS)
 def test_an_error_stands_in_its_place(jobs: int) -> None:
-    def work(item: int, lane: Lane) -> Iterator[int]:
+    def work(item: int, lane: WorkerContext) -> Iterator[int]:
         yield item
         if item == 3:
             raise KeyError(item)
@@ -57,7 +57,7 @@ def test_an_error_stands_in_its_place(jobs: int) -> None:
 def test_closing_early_stops_the_workers(jobs: int) -> None:
     started = []
 
-    def work(item: int, lane: Lane) -> Iterator[int]:
+    def work(item: int, lane: WorkerContext) -> Iterator[int]:
         started.append(item)
         yield from range(100_000)
 
@@ -71,7 +71,7 @@ def test_closing_early_stops_the_workers(jobs: int) -> None:
 def test_nothing_is_started_far_ahead(jobs: int) -> None:
     started = []
 
-    def work(item: int, lane: Lane) -> Iterator[int]:
+    def work(item: int, lane: WorkerContext) -> Iterator[int]:
         started.append(item)
         yield item
 
@@ -86,7 +86,7 @@ def test_nothing_is_started_far_ahead(jobs: int) -> None:
 def test_a_worker_waits_for_its_reader() -> None:
     made = []
 
-    def work(item: int, lane: Lane) -> Iterator[int]:
+    def work(item: int, lane: WorkerContext) -> Iterator[int]:
         for number in range(1000):
             made.append(item)
             yield number
@@ -101,7 +101,7 @@ def test_a_worker_waits_for_its_reader() -> None:
 def test_work_is_done_side_by_side() -> None:
     both = threading.Barrier(2, timeout=20)
 
-    def work(item: int, lane: Lane) -> Iterator[int]:
+    def work(item: int, lane: WorkerContext) -> Iterator[int]:
         both.wait()
         yield item
 
@@ -111,7 +111,7 @@ def test_work_is_done_side_by_side() -> None:
 def test_a_worker_s_own_cleanup_runs() -> None:
     closed = []
 
-    def work(item: int, lane: Lane) -> Iterator[int]:
+    def work(item: int, lane: WorkerContext) -> Iterator[int]:
         try:
             yield from range(1000)
         finally:
@@ -144,7 +144,7 @@ class Watched(Budget):
 @pytest.mark.parametrize("jobs", [2, 4, 50])
 @pytest.mark.parametrize("pause", [0.0, 0.004])
 def test_bytes_in_flight_stay_within_the_budget(jobs: int, pause: float) -> None:
-    def work(item: int, lane: Lane) -> Iterator[tuple[int, int]]:
+    def work(item: int, lane: WorkerContext) -> Iterator[tuple[int, int]]:
         for number in range(25):
             size = 1 + (item * 31 + number * 17) % 40
             lane.take(size)
@@ -164,7 +164,7 @@ def test_bytes_in_flight_stay_within_the_budget(jobs: int, pause: float) -> None
 def test_a_slow_reader_holds_the_workers_back() -> None:
     made = []
 
-    def work(item: int, lane: Lane) -> Iterator[int]:
+    def work(item: int, lane: WorkerContext) -> Iterator[int]:
         for _ in range(100):
             lane.take(10)
             made.append(item)
@@ -184,7 +184,7 @@ def test_a_slow_reader_holds_the_workers_back() -> None:
 def test_a_result_larger_than_the_budget_comes_alone() -> None:
     sizes = {0: 5, 1: 500, 2: 5, 3: 700, 4: 5}
 
-    def work(item: int, lane: Lane) -> Iterator[int]:
+    def work(item: int, lane: WorkerContext) -> Iterator[int]:
         lane.take(sizes[item])
         yield item
 
@@ -197,7 +197,7 @@ def test_several_takes_belong_to_one_result() -> None:
     seen = []
     budget = Watched(100, 50)
 
-    def work(item: int, lane: Lane) -> Iterator[int]:
+    def work(item: int, lane: WorkerContext) -> Iterator[int]:
         lane.take(3)
         lane.take(4)
         yield item
@@ -214,7 +214,7 @@ def test_several_takes_belong_to_one_result() -> None:
 def test_no_more_threads_than_memory_is_for() -> None:
     most = 0
 
-    def work(item: int, lane: Lane) -> Iterator[int]:
+    def work(item: int, lane: WorkerContext) -> Iterator[int]:
         nonlocal most
         most = max(most, threading.active_count())
         time.sleep(0.01)
@@ -232,12 +232,12 @@ def test_no_more_threads_than_memory_is_for() -> None:
 def test_workers_stop_at_once(jobs: int) -> None:
     limit = RateLimit(1)
 
-    def throttled(item: int, lane: Lane) -> Iterator[int]:
+    def throttled(item: int, lane: WorkerContext) -> Iterator[int]:
         if item:
             limit.take(1000, lane.stop)
         yield item
 
-    def starved(item: int, lane: Lane) -> Iterator[int]:
+    def starved(item: int, lane: WorkerContext) -> Iterator[int]:
         lane.take(1000 if item else 1)
         yield item
 
@@ -253,7 +253,7 @@ def test_a_worker_that_yields_nothing_stops_too() -> None:
     """Megabytes of garbage between two looks at the next window."""
     source = MemorySource(bytes(range(1, 255)) * 10_000)
 
-    def work(item: int, lane: Lane) -> Iterator[int]:
+    def work(item: int, lane: WorkerContext) -> Iterator[int]:
         if not item:
             yield item
         while True:
@@ -270,7 +270,7 @@ def test_a_worker_that_yields_nothing_stops_too() -> None:
 def test_one_that_hangs_is_left_behind() -> None:
     release, before = threading.Event(), threading.active_count()
 
-    def work(item: int, lane: Lane) -> Iterator[int]:
+    def work(item: int, lane: WorkerContext) -> Iterator[int]:
         if item:
             release.wait()
         yield item

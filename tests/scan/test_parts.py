@@ -17,7 +17,7 @@ from rmqtool.scan.bodies import PLAIN_LIMIT
 from rmqtool.scan.budget import KEPT_BACK, LIMIT
 from rmqtool.scan.events import Records
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field
-from rmqtool.scan.parallel import Lane
+from rmqtool.scan.parallel import WorkerContext
 from rmqtool.scan.parts import BATCH_BYTES, cut, parts
 from rmqtool.scan.table import to_batch
 
@@ -33,7 +33,7 @@ COMPRESS: dict[int, Callable[[bytes], bytes]] = {
 }
 
 
-class Asked(Lane):
+class Asked(WorkerContext):
     """Notes what is taken from it."""
 
     def __init__(self) -> None:

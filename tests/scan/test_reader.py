@@ -46,17 +46,17 @@ class Run(NamedTuple):
 def read(root: Path, **options: Any) -> tuple[list[Any], int]:
     """All records one by one, and all other events; and how many bytes were said to be done."""
     done: list[int] = []
-    told: list[Any] = []
+    reported: list[Any] = []
     how = ReadOptions(jobs=options.pop("jobs", 1), advance=done.append)
     segments = Store.open(root).segments
     reader = LogReader(
         segments, how, kernels_python, lambda one: partial(Run.of, one), false_blanks=True, **options
     )
     for segment, event in reader.events():
-        told += (
+        reported += (
             [(segment.base, row) for row in event.rows] if isinstance(event, Run) else [(segment.base, event)]
         )
-    return told, sum(done)
+    return reported, sum(done)
 
 
 def flips(data: bytearray, chance: np.random.Generator) -> None:

@@ -126,8 +126,8 @@ def test_kernels_agree_on_any_bytes(both: Both, effort: int) -> None:
         for kernels in both:
             rows, status = np.zeros((5, ROW_WIDTH), np.int64), np.full(STATUS_WIDTH, -9, np.int64)
             kernels.walk_entries(array(data), 0, 64, 64 + len(data) + behind, int(checks), rows, status)
-            told = [meaning(row, checks) for row in rows[: status[0]]]
-            answers.append((status.tolist(), told))
+            reported = [meaning(row, checks) for row in rows[: status[0]]]
+            answers.append((status.tolist(), reported))
         assert answers[0] == answers[1]
 
     pieces = st.lists(

@@ -1,4 +1,4 @@
-"""A segment from its first byte to its last: everything is told once, and nothing that is whole gets lost."""
+"""A segment from its first byte to its last: each thing is reported once, nothing whole gets lost."""
 
 from __future__ import annotations
 

@@ -53,8 +53,8 @@ def test_many_threads_survive_a_cut_and_see_zeros(file: Path) -> None:
         for thread in threads:
             thread.join()
         assert sum(sums) == LEFT
-        assert source.spoiled()
-        assert not source.spoiled(), "told once: from then on windows are copies"
+        assert source.had_fault()
+        assert not source.had_fault(), "reported once: from then on windows are copies"
         assert not source.zero_copy
         assert source.window(0, SIZE).tobytes() == b"\x01" * LEFT
 
@@ -63,10 +63,10 @@ def test_a_cut_within_the_last_page_is_told(file: Path) -> None:
     """The rest of the page that a file ends in is zeros to a mapping, without a fault."""
     with open_source(file) as source:
         window = source.window(SIZE - 10, 10)
-        assert not source.spoiled()
+        assert not source.had_fault()
         os.truncate(file, SIZE - 5)
         assert bytes(window) == b"\x01" * 5 + bytes(5)
-        assert source.spoiled()
+        assert source.had_fault()
         assert source.window(SIZE - 10, 10).tobytes() == b"\x01" * 5
 
 
@@ -75,7 +75,7 @@ def test_in_a_kernel(file: Path) -> None:
         window = source.window(0, SIZE)
         os.truncate(file, 0)
         assert compiled_kernels().first_nonzero(window, 0) == SIZE
-        assert source.spoiled()
+        assert source.had_fault()
         assert source.window(0, 10).size == 0
 
 
@@ -87,8 +87,8 @@ def test_one_file_does_not_spoil_another(file: Path, tmp_path: Path) -> None:
         os.truncate(file, 0)
         assert not window.any()
         assert (whole.window(0, SIZE) == 2).all()
-        assert not whole.spoiled()
-        assert cut.spoiled()
+        assert not whole.had_fault()
+        assert cut.had_fault()
 
 
 def test_a_window_that_outlives_its_source_is_guarded(file: Path) -> None:

@@ -54,7 +54,7 @@ ENTRIES = (
         "CFG-OFFSET-BEYOND",
         Severity.WARNING,
         "{part}: the offset {found} lies beyond the queue, which ends at {expected}",
-        "consumers wait or start anew; was the queue cut?",
+        "consumers wait or start over; was the queue cut?",
     ),
     Code(
         "CFG-OFFSET-QUEUE",
@@ -102,7 +102,7 @@ ENTRIES = (
         "CFG-UNREACHABLE",
         Severity.NOTE,
         "{found} messages of {topic}, stored {first_timestamp} to {last_timestamp}, lie in a queue that "
-        "consumers are not told of (readQueueNums {expected})",
+        "consumers are not reported of (readQueueNums {expected})",
         "raise readQueueNums to reach them",
     ),
     Code(

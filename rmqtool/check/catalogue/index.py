@@ -21,7 +21,7 @@ ENTRIES = (
         "IDX-BEHIND",
         Severity.WARNING,
         "the index ends before the log does: the keys of {found} records are not in it",
-        "queries by key do not find them; rmqtool rebuild STORE --what index builds it anew",
+        "queries by key do not find them; rmqtool rebuild STORE --what index rebuilds it",
     ),
     Code(
         "IDX-BEYOND-LOG",
@@ -88,7 +88,7 @@ ENTRIES = (
         "IDX-MISSING",
         Severity.WARNING,
         "keys of {found} records are not in the index",
-        "queries by key do not find them; rmqtool rebuild STORE --what index builds it anew",
+        "queries by key do not find them; rmqtool rebuild STORE --what index rebuilds it",
     ),
     Code(
         "IDX-MORE",
@@ -112,7 +112,7 @@ ENTRIES = (
         "IDX-SLOT",
         Severity.ERROR,
         "the slot holds {found}, the newest item of its chain is {expected}",
-        "keys of this slot are not found; rmqtool rebuild STORE --what index builds it anew",
+        "keys of this slot are not found; rmqtool rebuild STORE --what index rebuilds it",
     ),
     Code(
         "IDX-TIME",

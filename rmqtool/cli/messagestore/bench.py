@@ -108,7 +108,7 @@ def command(
             rows.finish(cut_short({"figures": done}, Incomplete.INTERRUPTED, reason))
             return ExitCode.INTERRUPTED
         for name, why in left_out.items():
-            context.talk.note(f"{name} is left out: {why}")
+            context.console.note(f"{name} is left out: {why}")
         rows.finish({"figures": done, "left_out": left_out, "complete": True})
     return ExitCode.OK
 

@@ -66,7 +66,7 @@ class _Warnings(logging.Handler):
         self._context = context
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._context.talk.warn(record.getMessage())
+        self._context.console.warn(record.getMessage())
 
 
 def open_engine(

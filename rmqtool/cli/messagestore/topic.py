@@ -118,5 +118,5 @@ def _answer(context: Context, name: str, topic: TopicConfig | None, state: str) 
         out.write_rows(rows)
         out.finish({"topics": len(rows), "complete": True})
     if topic is None:
-        context.talk.note(f"there is no topic {name}")
+        context.console.note(f"there is no topic {name}")
     return ExitCode.OK if topic is not None else ExitCode.DAMAGE

@@ -67,7 +67,7 @@ def command(
     Rows are those of export, in one file or more for each part of a log; files of NDJSON put behind each
     other in the order of their names are the lines of export. With several stores each has a directory
     store=…. The directory gets its name when all of it is written, with the summary beside the files; what a
-    killed run left is written anew. Exit code 3 says that bytes in the range asked for were damaged or could
+    killed run left is written again. Exit code 3 says that bytes in the range asked for were damaged or could
     not be read.
     """
     from rmqtool.cli.pipeline.spark import (
@@ -99,13 +99,15 @@ def command(
         except BaseException:
             job.discard()
             raise
-    told: dict[str, Any] = {"path": str(Path(to)), "format": form.format} | with_left_out(summary, options)
+    reported: dict[str, Any] = {"path": str(Path(to)), "format": form.format} | with_left_out(
+        summary, options
+    )
     if context.format == "json":
         from rmqtool.output.export.run import SCHEMA
 
-        context.document(SCHEMA, told)
+        context.document(SCHEMA, reported)
     else:
-        context.talk.closing(told)
+        context.console.closing(reported)
     return code_with_left_out(job.exit_code(), options)
 
 
@@ -149,4 +151,4 @@ def _missing(
 
 def _say(context: Context, one: StoreExported) -> None:
     state = "" if one.summary["complete"] else f", incomplete ({one.summary['incomplete_reason']})"
-    context.talk.note(f"{one.store}: {one.summary['messages']:,} messages{state}")
+    context.console.note(f"{one.store}: {one.summary['messages']:,} messages{state}")

@@ -102,7 +102,7 @@ def command(
     options = source_options(stores, spark, chosen, cut)
     options, every, unread = opened_logs(context, options)
     with spark.session(context) as session, ExitStack() as stack:
-        from rmqtool.pipeline.keys.asked import Asked, Join
+        from rmqtool.pipeline.keys.key_request import Join, KeyRequest
         from rmqtool.pipeline.keys.query import KeySearch
         from rmqtool.pipeline.local_rows import local_batches
 
@@ -111,7 +111,7 @@ def command(
             shown["matched_keys"] = None
         with RecordOut(context, SCHEMA, bodies, shown) as out:
             search = KeySearch(session, options, every, stack, unread, named=not bodies.redacted)
-            asked = Asked(key_topic, chosen, KeySource(source), out.columns)
+            asked = KeyRequest(key_topic, chosen, KeySource(source), out.columns)
             found = search.find(asked, keys, Join(join))
             for batch in local_batches(found.records):
                 out.write(batch.select(list(out.columns)), {name: batch[name].to_pylist() for name in shown})
@@ -128,10 +128,10 @@ def _summary(found: KeysFound, listed: int, *, hide: bool) -> dict[str, Any]:
         del missing["not_found"]
     parts: list[dict[str, Any]] = [{"store": path} | one for path, one in found.stores.items()]
     rows = [row | {"store": part["store"]} for part in parts for row in part.get("not_covered", ())]
-    told: dict[str, Any] = {"messages": listed, "join": found.join.value}
+    reported: dict[str, Any] = {"messages": listed, "join": found.join.value}
     if any("kept_back" in part for part in parts):
-        told["kept_back"] = sum(part["kept_back"] for part in parts)
-    return told | missing | {"stores": parts} | coverage(rows)
+        reported["kept_back"] = sum(part["kept_back"] for part in parts)
+    return reported | missing | {"stores": parts} | coverage(rows)
 
 
 def _keys(given: list[str] | None, keys_file: str | None) -> Iterator[str]:

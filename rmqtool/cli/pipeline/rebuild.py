@@ -1,4 +1,4 @@
-"""`rmqtool pipeline rebuild`: derived files of many stores anew."""
+"""`rmqtool pipeline rebuild`: derived files of many stores again."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def command(
     """Rebuild consume queues and index of many stores, on Spark.
 
     The files are those that rebuild --output writes, byte for byte. With several stores each has a directory
-    store=…. The directory gets its name when all of it is written; what a killed run left is built anew. A
+    store=…. The directory gets its name when all of it is written; what a killed run left is rebuilt. A
     store whose tasks die each time that they are tried is named in the summary and not built. Exit code 1
     says that a log is damaged, 3 that bytes could not be read or a store was not built.
     """
@@ -91,7 +91,7 @@ def command(
     if context.format == "json":
         context.document(SCHEMA, summary)
     else:
-        context.talk.closing(summary)
+        context.console.closing(summary)
     return code_with_left_out(job.exit_code(), source)
 
 
@@ -99,9 +99,11 @@ def _say(context: Context, one: StoreRebuilt) -> None:
     from rmqtool.repair.rebuild_report import warnings_of
 
     if one.rebuilt is None:
-        context.talk.warn(f"{one.store}: not built, {one.lost[0]['error']}")
+        context.console.warn(f"{one.store}: not built, {one.lost[0]['error']}")
         return
-    told = one.summary()
-    context.talk.note(f"{one.store}: {told['queues']:,} queues, {told['index_items']:,} index items")
+    reported = one.summary()
+    context.console.note(
+        f"{one.store}: {reported['queues']:,} queues, {reported['index_items']:,} index items"
+    )
     for line in warnings_of(one.rebuilt):
-        context.talk.warn(f"{one.store}: {line}")
+        context.console.warn(f"{one.store}: {line}")

@@ -101,7 +101,7 @@ class SparkOptions:
             with one_session(self.master, self.settings, light=light) as session:
                 address = session.sparkContext.uiWebUrl
                 if address is not None:
-                    context.talk.note(f"Spark shows its work at {address}")
+                    context.console.note(f"Spark shows its work at {address}")
                 yield session
         finally:
             os.umask(before)
@@ -192,12 +192,12 @@ def opened(context: Context, options: SourceOptions) -> tuple[SourceOptions, dic
             if path not in options.matched:
                 raise
             left_out.append(unreadable(".", str(error)) | {"store": path})
-            context.talk.warn(f"{path}: left out: {error}")
+            context.console.warn(f"{path}: left out: {error}")
     if not stores:
         raise UsageError("nothing that the patterns match is a store")
     for path, store in stores.items():
         for note in store.notes:
-            context.talk.note(f"{path}: {note}")
+            context.console.note(f"{path}: {note}")
     return replace(options, paths=tuple(stores), left_out=tuple(left_out)), stores
 
 

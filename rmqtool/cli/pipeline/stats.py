@@ -99,7 +99,7 @@ def command(
             done.append((path, found))
             of_store = {"store": path} if several else {}
             listed += [row | of_store for row in listed_rows(every[path], found, names, retention=retention)]
-            context.talk.note(f"{path}: {found.summary()['messages']:,} messages")
+            context.console.note(f"{path}: {found.summary()['messages']:,} messages")
         write_rows(context, SCHEMA, listed, _duplicates(done), lambda: with_left_out(_summary(done), options))
     lacking = [row for _, found in done for row in found.not_covered]
     return listing_code([*lacking, *options.left_out])

@@ -155,12 +155,12 @@ def command(
     with spark.session(context, readers=readers) as session:
         run = StreamRun(session, sources.paths, asked, form, missing)
         for messages in run.run():
-            context.talk.note(f"batch {run.batches}: {messages:,} messages, {run.messages:,} in all")
-    told = {"path": to, "format": form.format} | run.summary()
+            context.console.note(f"batch {run.batches}: {messages:,} messages, {run.messages:,} in all")
+    reported = {"path": to, "format": form.format} | run.summary()
     if context.format == "json":
-        context.document(SCHEMA, told)
+        context.document(SCHEMA, reported)
     else:
-        context.talk.closing(told)
+        context.console.closing(reported)
     return listing_code(run.not_covered)
 
 

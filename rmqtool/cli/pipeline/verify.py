@@ -97,9 +97,9 @@ def _say(context: Context, store: str, summary: dict[str, Any]) -> None:
     """One line for a store that is finished."""
     counts = ", ".join(f"{name} {count}" for name, count in summary["by_severity"].items() if count)
     state = "" if summary["complete"] else f", incomplete ({summary['incomplete_reason']})"
-    context.talk.note(f"{store}: {counts or 'no finding'}{state}")
+    context.console.note(f"{store}: {counts or 'no finding'}{state}")
     if "read_again" in summary:
-        context.talk.note(f"{store}: read a second time, as a whole: {summary['read_again']}")
+        context.console.note(f"{store}: read a second time, as a whole: {summary['read_again']}")
     for row in summary.get("not_covered", ()):
         if "error" in row:
-            context.talk.warn(f"{store}: {row['path']}: {row['error']}")
+            context.console.warn(f"{store}: {row['path']}: {row['error']}")

@@ -15,7 +15,7 @@ ENTRIES = (
             "skipped or repeated."
         ),
         look=(
-            "The status and the offsets in the line; was the queue cut or built anew, the offset copied "
+            "The status and the offsets in the line; was the queue cut or rebuilt, the offset copied "
             "from elsewhere?"
         ),
         next=("info STORE", "verify STORE"),

@@ -92,8 +92,7 @@ ENTRIES = (
             "before its start, the queue does not exist, or its file could not be read."
         ),
         look=(
-            "The offset of the group against the bounds of the queue; was the queue cut, deleted or "
-            "built anew?"
+            "The offset of the group against the bounds of the queue; was the queue cut, deleted or rebuilt?"
         ),
         next=("info STORE", "verify STORE"),
         incidents=("F15", "F18", "F35"),

@@ -36,7 +36,7 @@ ENTRIES = (
             "A group asked for an offset outside the queue and was sent elsewhere. A new offset of 0 or "
             "the minimum repeats messages, the maximum skips them."
         ),
-        look="The offset of the group against the bounds of the queue; was the queue cut or built anew?",
+        look="The offset of the group against the bounds of the queue; was the queue cut or rebuilt?",
         next=("info STORE", "verify STORE"),
         incidents=("F18", "F35"),
         source=("DefaultPullMessageResultHandler#handle", "PullMessageProcessor#processRequest"),

@@ -257,7 +257,7 @@ ENTRIES = (
         ),
         look=(
             "Is the right disk mounted there? If the commit log turns up again, the queues must be "
-            "built anew from it."
+            "rebuilt from it."
         ),
         next=("info STORE",),
         incidents=("F32",),

@@ -67,7 +67,7 @@ ENTRIES = (
         ),
         meaning=(
             "One side heard nothing from the other for haHousekeepingInterval (20 s); the connection is "
-            "closed and made anew."
+            "closed and made again."
         ),
         look="The network, pauses of either side.",
         source=("DefaultHAConnection#run", "DefaultHAClient#run"),
@@ -83,7 +83,7 @@ ENTRIES = (
             "HAClient, processReadEvent read socket exception",
             "Process read result failed",
         ),
-        meaning="The connection between master and slave ended; it is made anew.",
+        meaning="The connection between master and slave ended; it is made again.",
         look=(
             "The log of the other side at that time. When it comes back every few seconds, look for "
             "'master pushed offset'."

@@ -41,7 +41,7 @@ ENTRIES = (
         ),
         meaning=(
             "RocksDB refused an operation. 'IOError' and 'NoSpace' come from the disk; after them the "
-            "database only reads until it is opened anew."
+            "database only reads until it is opened again."
         ),
         look="Space and the kernel's log.",
         next=("info STORE",),
@@ -57,7 +57,7 @@ ENTRIES = (
             "reload rocksdb Failed. {path}",
             "reload rocksdb OK. {path}",
         ),
-        meaning="After an error the database is closed and opened anew.",
+        meaning="After an error the database is closed and opened again.",
         look="Whether it says OK at last.",
         incidents=("F24",),
         source=("AbstractRocksDBStorage#scheduleReloadRocksdb",),

@@ -1,4 +1,4 @@
-"""Stop: what a broker says that is told to end."""
+"""Stop: what a broker says that is asked to end."""
 
 from __future__ import annotations
 

@@ -238,7 +238,7 @@ class ExportRun:
     def summary(self, left: Incomplete | None = None) -> Row:
         """What was exported. left: why the rest was not, where it was not."""
         done = self._done
-        told: Row = {
+        reported: Row = {
             "messages": done.messages,
             "bytes": done.bytes,
             "first_offset": done.first_offset,
@@ -248,12 +248,12 @@ class ExportRun:
             "segments_skipped": self._scope.skipped,
         }
         if done.left_out:
-            told["not_covered_left_out"] = done.left_out
+            reported["not_covered_left_out"] = done.left_out
         rows = [*self._missing, *done.not_covered]
         if left is not None:
             wanted = [one for one in self._segments if self._scope.in_offsets(one)]
             rows += rest_of_log(wanted, done.offset or 0, left, end=self._wanted.offset_to)
-        return told | coverage(rows)
+        return reported | coverage(rows)
 
     def exit_code(self) -> ExitCode:
         """Of an export that came to its end."""

@@ -100,7 +100,7 @@ class StreamFile:
 
     def close(self) -> None:
         """Leaves the file as it is."""
-        with suppress(StoreIOError):  # the error that ended the export has been told
+        with suppress(StoreIOError):  # the error that ended the export has been reported
             self._stream.close()
 
 

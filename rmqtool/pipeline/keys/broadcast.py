@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rmqtool.pipeline.keys.asked import PROBES, Asked, Unit, hits_schema
+from rmqtool.pipeline.keys.key_request import PROBES, KeyRequest, Unit, hits_schema
 from rmqtool.pipeline.keys.running import Made
 from rmqtool.pipeline.keys.sums import StoreSums, scan, take
 from rmqtool.pipeline.keys.tasks import KeyTask, PlanTask
@@ -23,7 +23,7 @@ def broadcast_join(
     session: SparkSession,
     options: SourceOptions,
     stores: Mapping[str, Store],
-    asked: Asked,
+    asked: KeyRequest,
     sums: Mapping[str, StoreSums],
 ) -> list[Made]:
     """Tables of `hits_schema`: by the indexes, and from the logs. sums: added to."""
@@ -43,7 +43,7 @@ def plan_scan(
     session: SparkSession,
     options: SourceOptions,
     stores: Iterable[str],
-    asked: Asked,
+    asked: KeyRequest,
     sums: Mapping[str, StoreSums],
 ) -> None:
     """Finds what is to be read of stores whose index is not asked."""

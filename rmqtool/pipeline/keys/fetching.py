@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from rmqtool.errors import RmqtoolError
-from rmqtool.pipeline.keys.asked import noted
+from rmqtool.pipeline.keys.key_request import noted
 from rmqtool.pipeline.opening import open_any
 from rmqtool.query.select_found import FoundFilter
 from rmqtool.scan.events import Records
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.pipeline.keys.asked import Asked
+    from rmqtool.pipeline.keys.key_request import KeyRequest
     from rmqtool.pipeline.options import SourceOptions
     from rmqtool.store.layout import Store
     from rmqtool.store.segments import SegmentSet
@@ -77,7 +77,9 @@ def _scanned(segments: SegmentSet, offsets: Ints, columns: Sequence[str]) -> Ite
             yield piece.content
 
 
-def hits(store: Store, path: str, offsets: Ints, keys: pa.Array, asked: Asked) -> Iterator[pa.RecordBatch]:
+def hits(
+    store: Store, path: str, offsets: Ints, keys: pa.Array, asked: KeyRequest
+) -> Iterator[pa.RecordBatch]:
     """Records at `offsets` with their wanted `keys` as `hits_schema` has them; notes of those not there."""
     judge = FoundFilter(asked.chosen)
     own = tuple(name for name in asked.columns if name != "store")

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rmqtool.errors import RmqtoolError
-from rmqtool.pipeline.keys.asked import Kind, noted
 from rmqtool.pipeline.keys.fetching import fetch
+from rmqtool.pipeline.keys.key_request import Kind, noted
 from rmqtool.pipeline.keys.tasks import answered, candidates
 from rmqtool.pipeline.opening import open_any
 from rmqtool.pipeline.runner import Lost
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.pipeline.keys.asked import Asked, ItemUnit, Unit
+    from rmqtool.pipeline.keys.key_request import ItemUnit, KeyRequest, Unit
     from rmqtool.pipeline.options import SourceOptions
     from rmqtool.query.key_sieve import KeySieve
     from rmqtool.store.layout import Store
@@ -87,9 +87,11 @@ class ScanTask(Probing):
 
     def _of(self, unit: Unit) -> Iterator[pa.RecordBatch]:
         sieve: KeySieve = self.sieve.value
-        told: Row = {"not_covered": []}
+        reported: Row = {"not_covered": []}
         place = {"store": unit.number, "segment": unit.key[1], "unit": unit.place}
-        found = candidates(unit, sieve, self.asked.value.window, (*COMPARED, "issues"), told["not_covered"])
+        found = candidates(
+            unit, sieve, self.asked.value.window, (*COMPARED, "issues"), reported["not_covered"]
+        )
         for _, batch in found:
             keys = _Keys.of(batch, blank=False)
             for topic, some in keys.by_topic():
@@ -98,7 +100,7 @@ class ScanTask(Probing):
             undecoded = (batch["issues"].to_numpy() & int(Issue.PROPERTIES_UTF8)) != 0
             if undecoded.any():
                 yield _rows(keys.offsets[undecoded], Kind.RECORD, **place)
-        yield noted(unit.about(told))
+        yield noted(unit.about(reported))
 
 
 @dataclass(frozen=True)
@@ -110,13 +112,13 @@ class CompareItems(Probing):
     def __call__(self, store: Store, path: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """A row for each, and one for each code of its keys that may be wanted."""
         sieve: KeySieve = self.sieve.value
-        asked: Asked = self.asked.value
+        asked: KeyRequest = self.asked.value
         place = {"store": self.numbers[path]}
         topics = index_topics(store, sieve.topic)
         first = store.segments.first_offset
         for made in fetch(store.segments, rows["physical_offset"].to_numpy(), COMPARED):
             if isinstance(made, Missing):
-                kind = Kind.ASTRAY if made.physical_offset >= first else Kind.MISSING
+                kind = Kind.MISDIRECTED if made.physical_offset >= first else Kind.MISSING
                 yield _rows(np.array([made.physical_offset]), kind, **place)
                 continue
             keys = _Keys.of(made, blank=True)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.pipeline.keys.asked import Asked, Join
 from rmqtool.pipeline.keys.broadcast import broadcast_join
+from rmqtool.pipeline.keys.key_request import Join, KeyRequest
 from rmqtool.pipeline.keys.shuffle import ShuffleJoin
 from rmqtool.pipeline.keys.sums import StoreSums
 from rmqtool.pipeline.keys.table import KeyTable
@@ -71,7 +71,7 @@ class KeySearch:
     unread: Mapping[str, list[Row]] = field(default_factory=dict)
     named: bool = True
 
-    def find(self, asked: Asked, keys: Iterable[str], join: Join = Join.AUTO) -> KeysFound:
+    def find(self, asked: KeyRequest, keys: Iterable[str], join: Join = Join.AUTO) -> KeysFound:
         """Looks up the keys in all stores. What cannot be read is in the summaries of `stores`."""
         left = iter(keys)
         if join is Join.BROADCAST:
@@ -81,9 +81,9 @@ class KeySearch:
             return self._broadcast(asked, tuple(dict.fromkeys(first)))
         return self._shuffled(asked, chain(first, left))
 
-    def _broadcast(self, asked: Asked, keys: tuple[str, ...]) -> KeysFound:
+    def _broadcast(self, asked: KeyRequest, keys: tuple[str, ...]) -> KeysFound:
         sums = {path: StoreSums() for path in self.stores}
-        asked = Asked(asked.topic, asked.chosen, asked.source, asked.columns, keys)
+        asked = KeyRequest(asked.topic, asked.chosen, asked.source, asked.columns, keys)
         made = broadcast_join(self.session, self.options, self.stores, asked, sums)
         rows = _each_once(made)
         found = self._answer(asked, rows, sums, KeysFound(_listed(rows, asked), Join.BROADCAST, len(keys)))
@@ -92,7 +92,7 @@ class KeySearch:
         found.lacking = list(islice((key for key in keys if key not in known), _NAMED))
         return found
 
-    def _shuffled(self, asked: Asked, keys: Iterable[str]) -> KeysFound:
+    def _shuffled(self, asked: KeyRequest, keys: Iterable[str]) -> KeysFound:
         from pyspark import StorageLevel
         from pyspark.sql import functions as f
 
@@ -114,7 +114,7 @@ class KeySearch:
         return found
 
     def _answer(
-        self, asked: Asked, rows: DataFrame, sums: Mapping[str, StoreSums], found: KeysFound
+        self, asked: KeyRequest, rows: DataFrame, sums: Mapping[str, StoreSums], found: KeysFound
     ) -> KeysFound:
         """Adds the summaries of the stores."""
         from pyspark.sql import functions as f
@@ -150,6 +150,6 @@ def _keys_of(rows: DataFrame) -> DataFrame:
     return rows.select(f.explode("matched_keys").alias("key"))
 
 
-def _listed(rows: DataFrame, asked: Asked) -> DataFrame:
+def _listed(rows: DataFrame, asked: KeyRequest) -> DataFrame:
     columns = list(dict.fromkeys(("store", *asked.columns, "matched_keys")))
     return rows.where("kept").orderBy("store", "physical_offset").select(columns)

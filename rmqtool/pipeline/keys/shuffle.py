@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from formats.index import Item
 from formats.primitives import sizeof
-from rmqtool.pipeline.keys.asked import PROBES, Asked, Bucket, ItemUnit, Kind, Unit, hits_schema
 from rmqtool.pipeline.keys.broadcast import plan_scan
 from rmqtool.pipeline.keys.fetching import ByStore, FetchHits
+from rmqtool.pipeline.keys.key_request import PROBES, Bucket, ItemUnit, KeyRequest, Kind, Unit, hits_schema
 from rmqtool.pipeline.keys.probing import CompareItems, ItemTask, ScanTask
 from rmqtool.pipeline.keys.running import Made
 from rmqtool.pipeline.keys.sums import StoreSums, scan, take
@@ -48,7 +48,7 @@ class ShuffleJoin:
     session: SparkSession
     options: SourceOptions
     stores: Mapping[str, Store]
-    asked: Asked
+    asked: KeyRequest
     table: KeyTable
     wanted: DataFrame
     keys: int
@@ -136,10 +136,14 @@ class ShuffleJoin:
         take(self.sums, picked.notes)
         settled = self._settled(picked.rows, "store", "physical_offset")
         self._count(settled if self._lost is None else _once(settled, self._lost))
-        astray = settled.where(
-            (f.col("kind") == Kind.ASTRAY) | (f.col("kind") < Kind.MISSING) & ~f.col("hit")
+        misdirected = settled.where(
+            (f.col("kind") == Kind.MISDIRECTED) | (f.col("kind") < Kind.MISSING) & ~f.col("hit")
         ).select("store", "physical_offset")
-        wrong = found.join(astray, ["store", "physical_offset"]).groupBy("file").agg(f.min("physical_offset"))
+        wrong = (
+            found.join(misdirected, ["store", "physical_offset"])
+            .groupBy("file")
+            .agg(f.min("physical_offset"))
+        )
         errors = {names[file]: error for file, error in broken.items()}
         for file, offset in wrong.collect():
             errors.setdefault(names[file], f"an item leads to {offset}, where its key is not")
@@ -187,10 +191,10 @@ class ShuffleJoin:
         from pyspark.sql import functions as f
 
         absent = f.col("kind") >= Kind.MISSING
-        astray = f.col("kind") == Kind.ASTRAY
+        misdirected = f.col("kind") == Kind.MISDIRECTED
         compared = f.col("kind") < Kind.BEYOND
         foreign = compared & (f.size("matched_keys") == 0)
-        sums = [f.count_if(one) for one in (compared, foreign, absent, astray)]
+        sums = [f.count_if(one) for one in (compared, foreign, absent, misdirected)]
         for number, *counts in settled.groupBy("store").agg(*sums).collect():
             names = ("candidates", "collisions", "missing", "missing_inside")
             self.sums[self._paths[number]].add(dict(zip(names, counts, strict=True)))
@@ -200,7 +204,7 @@ class ShuffleJoin:
         for number, kind, offset in first.select("store", "kind", "physical_offset").collect():
             found = self.sums[self._paths[number]]
             found.without_record.add(offset)
-            if kind == Kind.ASTRAY:
+            if kind == Kind.MISDIRECTED:
                 found.inside.add(offset)
 
     def _fetched(self, settled: Sequence[DataFrame]) -> Made:

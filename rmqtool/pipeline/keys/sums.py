@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.pipeline.keys.asked import Unit
+from rmqtool.pipeline.keys.key_request import Unit
 from rmqtool.pipeline.parts import log_parts
 from rmqtool.query.by_key import KeySource, items_without_record
 from rmqtool.query.key_query import places_known
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from rmqtool.pipeline.keys.asked import Asked
+    from rmqtool.pipeline.keys.key_request import KeyRequest
     from rmqtool.pipeline.keys.running import Made
     from rmqtool.pipeline.options import SourceOptions
     from rmqtool.store.layout import Store
@@ -59,7 +59,7 @@ class StoreSums:
         self.rest += [(low, high) for low, high in note.get("rest", ())]
         self.not_covered += note.get("not_covered", ())
 
-    def summary(self, store: Store, asked: Asked, unread: list[Row]) -> Row:
+    def summary(self, store: Store, asked: KeyRequest, unread: list[Row]) -> Row:
         """What `KeyQuery.summary` says of where the answer comes from."""
         scanned = [] if asked.source is KeySource.INDEX else self.rest
         row: Row = {

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from rmqtool.errors import RmqtoolError
-from rmqtool.pipeline.keys.asked import noted
 from rmqtool.pipeline.keys.fetching import hits
+from rmqtool.pipeline.keys.key_request import noted
 from rmqtool.pipeline.opening import open_any
 from rmqtool.pipeline.runner import Lost
 from rmqtool.query.by_key import KeySource, find_keys, index_topics, matching
@@ -23,7 +23,7 @@ from rmqtool.scan.options import ReadOptions
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rmqtool.pipeline.keys.asked import Asked, Unit
+    from rmqtool.pipeline.keys.key_request import KeyRequest, Unit
     from rmqtool.pipeline.options import SourceOptions
     from rmqtool.query.key_scan import Hashed
     from rmqtool.store.layout import Store
@@ -43,7 +43,7 @@ class KeyTask:
         yield from answered(unit, self._by_index(unit) if unit.part is None else self._by_scan(unit))
 
     def _by_index(self, unit: Unit) -> Iterator[pa.RecordBatch]:
-        asked: Asked = self.asked.value
+        asked: KeyRequest = self.asked.value
         store = open_any(unit.store, config=self.options.config)
         reading = ReadOptions.of(store)
         answer = find_keys(store, asked.wanted, window=asked.window, source=KeySource.INDEX, reading=reading)
@@ -51,7 +51,7 @@ class KeyTask:
         yield from _hits(store, unit, matches, asked)
         places = sorted({one.physical_offset for one in answer.missing})
         inside = [one for one in places if one >= store.segments.first_offset]
-        told: Row = {
+        reported: Row = {
             "candidates": answer.candidates,
             "collisions": answer.collisions,
             "missing": len(answer.missing),
@@ -63,17 +63,17 @@ class KeyTask:
             "topics": answer.topics,
             "rest": answer.rest,
         }
-        yield noted(unit.about(told))
+        yield noted(unit.about(reported))
 
     def _by_scan(self, unit: Unit) -> Iterator[pa.RecordBatch]:
-        asked: Asked = self.asked.value
-        told: Row = {"candidates": 0, "collisions": 0, "not_covered": []}
-        for store, batch in candidates(unit, asked.wanted, asked.window, COMPARED, told["not_covered"]):
+        asked: KeyRequest = self.asked.value
+        reported: Row = {"candidates": 0, "collisions": 0, "not_covered": []}
+        for store, batch in candidates(unit, asked.wanted, asked.window, COMPARED, reported["not_covered"]):
             found = dict(matching(batch, asked.wanted, asked.window))
-            told["candidates"] += batch.num_rows
-            told["collisions"] += batch.num_rows - len(found)
+            reported["candidates"] += batch.num_rows
+            reported["collisions"] += batch.num_rows - len(found)
             yield from _hits(store, unit, found, asked)
-        yield noted(unit.about(told))
+        yield noted(unit.about(reported))
 
 
 @dataclass(frozen=True)
@@ -91,13 +91,13 @@ class PlanTask:
     def _of(self, unit: Unit) -> Iterator[pa.RecordBatch]:
         store = open_any(unit.store, config=self.options.config)
         low, high = log_span(store)
-        told: Row = {"low": low, "high": high, "rest": [[low, high]] if low < high else []}
+        reported: Row = {"low": low, "high": high, "rest": [[low, high]] if low < high else []}
         if self.index:
             covered = coverage(store, high, {})
-            told["topics"] = len(index_topics(store, self.asked.value.topic))
-            told["not_used"] = covered.setbacks
-            told["files"] = [[one.file.path, *one.range] for one in covered.files]
-        yield noted(unit.about(told))
+            reported["topics"] = len(index_topics(store, self.asked.value.topic))
+            reported["not_used"] = covered.setbacks
+            reported["files"] = [[one.file.path, *one.range] for one in covered.files]
+        yield noted(unit.about(reported))
 
 
 def answered(unit: Unit, made: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -130,7 +130,7 @@ def candidates(
 
 
 def _hits(
-    store: Store, unit: Unit, matches: dict[int, frozenset[str]], asked: Asked
+    store: Store, unit: Unit, matches: dict[int, frozenset[str]], asked: KeyRequest
 ) -> Iterator[pa.RecordBatch]:
     offsets = sorted(matches)
     keys = pa.array([sorted(matches[one]) for one in offsets], pa.list_(pa.string()))

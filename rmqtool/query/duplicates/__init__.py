@@ -1,1 +1,1 @@
-"""Messages that are there more than once, told apart from copies that brokers make and from batches."""
+"""Messages that are there more than once, distinguished from copies that brokers make and from batches."""

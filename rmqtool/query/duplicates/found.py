@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class Twice:
-    """By UNIQ_KEY, or with `by_key` by the wanted elements of KEYS; `told` has the sums afterwards."""
+    """By UNIQ_KEY, or with `by_key` by the wanted elements of KEYS; `reported` has the sums afterwards."""
 
     def __init__(self, segments: SegmentSet, wanted: WantedKeys, *, by_key: bool) -> None:
         self._segments = segments
         self._wanted = wanted
         self._by_key = by_key
-        self.told = Duplicates(BatchWalk(segments))
+        self.reported = Duplicates(BatchWalk(segments))
         self.of_offset: dict[int, list[str]] = {}
         """physical offset → the keys that it shares with others"""
 
@@ -36,7 +36,7 @@ class Twice:
         return pa.array(self._wanted.keys, pa.string())
 
     def among(self, offsets: Sequence[int]) -> list[int]:
-        """Those that are there more than once, ascending; what cannot be read is told by who lists it."""
+        """Those that are there more than once, ascending; what cannot be read is reported by who lists it."""
         parts = [
             keyed(part, by_key=self._by_key)
             for part in pick(self._segments, offsets, COLUMNS)
@@ -45,7 +45,7 @@ class Twice:
         table = pa.concat_tables(parts) if parts else None
         if table is not None and self._by_key:
             table = table.filter(pc.is_in(table["key"], self._keys))
-        for row in self.told.rows(table):
+        for row in self.reported.rows(table):
             for offset in row["physical_offsets"]:
                 self.of_offset.setdefault(offset, []).append(row["key"])
         return sorted(self.of_offset)

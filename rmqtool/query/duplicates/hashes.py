@@ -56,7 +56,7 @@ def keys_of(batch: pa.RecordBatch, *, by_key: bool) -> tuple[pa.StringArray, npt
 class Room:
     """What one pass holds.
 
-    hashes: that are remembered, 128 MB unless told otherwise, and twice as much while they are sorted. bytes:
+    hashes: that are remembered, 128 MB by default, and twice as much while they are sorted. bytes:
     of records that are judged together, about a million; those of one key are never parted.
     """
 
@@ -77,7 +77,7 @@ class Share:
 
     @property
     def divisible(self) -> bool:
-        """Whether halving it may still help: many records with one key are not told apart by any share."""
+        """Whether halving it may still help: many records with one key are not distinguished by any share."""
         return self.parts < _MOST_SHARES
 
     def halves(self) -> tuple[Share, Share]:

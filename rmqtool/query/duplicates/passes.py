@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 
-def judged(first: Repeated, again: Callable[[Repeated | Suspects], None], told: Duplicates) -> Iterator[Row]:
+def judged(
+    first: Repeated, again: Callable[[Repeated | Suspects], None], reported: Duplicates
+) -> Iterator[Row]:
     """The rows of `Duplicates`, in order of the keys as long as these fit into one pass.
 
     first: has been given all records once. again: gives them to another taker. A share of the keys at a
@@ -28,7 +30,7 @@ def judged(first: Repeated, again: Callable[[Repeated | Suspects], None], told: 
         while shares:
             suspects = Suspects(hashes, repeated.by_key, shares.pop(), room=repeated.room)
             again(suspects)
-            yield from told.rows(suspects.table())
+            yield from reported.rows(suspects.table())
             shares += suspects.left
         if not repeated.left:
             return

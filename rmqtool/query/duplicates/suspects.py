@@ -20,7 +20,7 @@ _FACTS = (
     "uniq_key", "sys_flag",
 )  # fmt: skip
 COLUMNS = (*_FACTS, "keys")
-"""columns of the record table by which duplicates are told"""
+"""columns of the record table by which duplicates are reported"""
 
 
 def keyed(batch: pa.RecordBatch, *, by_key: bool) -> pa.Table:

@@ -36,7 +36,7 @@ class Duplicates:
     """Judges tables of `suspects`; a key must be whole in one table.
 
     explained: records that are no duplicates although they share a key: kind of copy → number. keys,
-    messages: how many duplicates were told.
+    messages: how many duplicates were reported.
     """
 
     walk: BatchWalk

@@ -74,8 +74,8 @@ def _kind(statement: Any) -> str:
 def _parsed(duckdb: Any, database: Any, query: str) -> list[Any] | None:
     """A query as DuckDB parses it; None where it does not tell (PIVOT), or it is too deep for Python."""
     try:
-        ((told,),) = database.execute("select json_serialize_sql(?)", [query]).fetchall()
-        found = json.loads(told)
+        ((reported,),) = database.execute("select json_serialize_sql(?)", [query]).fetchall()
+        found = json.loads(reported)
     except (duckdb.Error, RecursionError):
         return None
     statements: list[Any] | None = found.get("statements")

@@ -1,7 +1,7 @@
-"""Tables that are read anew by every scan, of the columns and parts that a query asks for.
+"""Tables that are read again by every scan, of the columns and parts that a query asks for.
 
-A `RecordBatchReader` could be read only once, and what merely offers an Arrow stream is told neither columns
-nor conditions; a dataset with its own `scanner` is told both.
+A `RecordBatchReader` could be read only once, and what merely offers an Arrow stream is reported neither
+columns nor conditions; a dataset with its own `scanner` is reported both.
 """
 
 from __future__ import annotations

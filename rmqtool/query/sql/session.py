@@ -147,5 +147,5 @@ class SqlSession:
 
 def _one_line(message: str) -> str:
     """The complaint without the copy of the statement that points at a place in it."""
-    told = message.split("\n\nLINE ", maxsplit=1)[0]
-    return " ".join(told.split())
+    reported = message.split("\n\nLINE ", maxsplit=1)[0]
+    return " ".join(reported.split())

@@ -60,7 +60,7 @@ class LogStatistics:
     not_covered: list[Row] = field(default_factory=list)
     _reached: int = 0
     _left: int | None = None
-    told: Duplicates | None = None
+    reported: Duplicates | None = None
     """sums of the duplicates, once they are known"""
 
     def __post_init__(self) -> None:
@@ -88,9 +88,9 @@ class LogStatistics:
         repeated = self.repeated
         if repeated is None or any(row["reason"] == Incomplete.INTERRUPTED for row in self.not_covered):
             return
-        self.told = Duplicates(BatchWalk(self.store.segments))
+        self.reported = Duplicates(BatchWalk(self.store.segments))
         try:
-            yield from judged(repeated, self._again, self.told)
+            yield from judged(repeated, self._again, self.reported)
         except KeyboardInterrupt:
             self._stop(Incomplete.INTERRUPTED)
 
@@ -103,7 +103,7 @@ class LogStatistics:
         }
         internal = [row for row in topics if is_internal(row["topic"])]
         segments = list(self.store.segments)
-        told: Row = {
+        reported: Row = {
             **total,
             "topics": len(topics),
             "internal_messages": sum(row["messages"] for row in internal),
@@ -114,13 +114,13 @@ class LogStatistics:
             "log_bytes": sum(one.size for one in segments),
             "disk_bytes": sum(one.file.disk_bytes for one in segments),
         }
-        if self.told is not None:
-            told |= self.told.summary()
+        if self.reported is not None:
+            reported |= self.reported.summary()
         if self.scope.skipped:
-            told["segments_skipped"] = self.scope.skipped
+            reported["segments_skipped"] = self.scope.skipped
         if self.plain:
-            told["plain_bytes"] = sum(row["plain_bytes"] or 0 for row in topics)
-        return told | {"not_looked_at": list(_NOT_LOOKED_AT)} | coverage(self.not_covered)
+            reported["plain_bytes"] = sum(row["plain_bytes"] or 0 for row in topics)
+        return reported | {"not_looked_at": list(_NOT_LOOKED_AT)} | coverage(self.not_covered)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The messages that count, by themselves."""
@@ -128,7 +128,7 @@ class LogStatistics:
         return self._batches(tuple(needed), replace(self.reading, advance=None))
 
     def _again(self, taker: Repeated | Suspects) -> None:
-        """The same messages once more; what is damaged has been told."""
+        """The same messages once more; what is damaged has been reported."""
         known, self.not_covered = self.not_covered, []
         self._left = self.wanted.limit
         try:

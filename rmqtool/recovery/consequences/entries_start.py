@@ -245,7 +245,7 @@ TABLES = (
         "DR-OFFSETS-UNKNOWN",
         N,
         "there is a topic table, but no {path} and no .bak of it, which a broker writes every few seconds: "
-        "consumer groups have no offsets here and begin anew where their clients say",
+        "consumer groups have no offsets here and start over where their clients say",
         "put consumerOffset.json back, from a slave or a copy, before the first start writes an empty one",
     ),
 )

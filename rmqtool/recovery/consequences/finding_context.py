@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FindingContext:
-    """start: the start that was gone through, as far as it came. outcome: what is told of it already.
+    """start: the start that was gone through, as far as it came. outcome: what is reported of it already.
 
     passed_over: messages behind fillers. gaps: (path, offset, length) of damage in files that recovery does
     not read. wrong: entries that do not lead to their message. wrong_tags: those that do, with other tags.

@@ -82,7 +82,7 @@ def _is_empty_object(parsed: ParsedConfig) -> bool:
 
 
 def _entries(data: dict[str, object] | None) -> int | None:
-    """How many entries a table has, None when it cannot be told."""
+    """How many entries a table has, None when it cannot be known."""
     if data is None:
         return None
     return sum(len(held) for name, held in data.items() if isinstance(held, dict) and name != "dataVersion")

@@ -173,7 +173,7 @@ def _checkpoint(store: Store) -> Iterator[Edit]:
 
 
 def _is_there(store: Store, edit: Edit) -> bool:
-    """Whether a new file is the one that it replaces: an unclean stop makes the index anew each time."""
+    """Whether a new file is the one that it replaces: an unclean stop makes the index again each time."""
     file = store.file(edit.change.path)
     if edit.change.action is not Action.PUT or edit.content is None or file is None:
         return False

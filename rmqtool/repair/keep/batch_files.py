@@ -154,7 +154,7 @@ class _One:
                 return
 
     def _start(self, older: int) -> int:
-        """Where the queue begins: as it lies there, as far as that can be told."""
+        """Where the queue begins: as it lies there, as far as that can be known."""
         if not self.files:
             return 0
         low = next(iter(self.files)) // self.mender.size * self.mender.whole

@@ -76,20 +76,20 @@ def by_units(store: Store, survey: Survey, room: Room) -> Ahead:
     try:
         for key, queue in queues_there(store, files):
             runs = [] if key in survey.runs or queue.batch else survey.light.get(key, [])
-            told = _stated_ahead(queue, runs) if runs and queue.files else []
-            if told:
-                stated[key] = runs, told
-            if blank := _blank(told, runs, room):
+            reported = _stated_ahead(queue, runs) if runs and queue.files else []
+            if reported:
+                stated[key] = runs, reported
+            if blank := _blank(reported, runs, room):
                 found.blank[key] = blank
-            ahead = _ahead(told, runs, room)
+            ahead = _ahead(reported, runs, room)
             if ahead is not None and any(ahead):
                 found.by_queue[key] = [one.start for one in runs], ahead
                 survey.light[key] = [_moved(one, -by) for one, by in zip(runs, ahead, strict=True)]
     finally:
         files.close()
     begins = bool(survey.segments) and survey.segments[0].base == 0
-    for key, (runs, told) in stated.items():
-        if (offset := _unproven(told, runs, room, begins=begins)) is not None:
+    for key, (runs, reported) in stated.items():
+        if (offset := _unproven(reported, runs, room, begins=begins)) is not None:
             found.unproven[key] = offset
     return found
 
@@ -98,16 +98,16 @@ def _moved(run: Run, by: int) -> Run:
     return replace(run, first=run.first + by, last=run.last + by)
 
 
-def _blank(told: Sequence[int | None], runs: Sequence[Run], room: Room) -> dict[int, int]:
+def _blank(reported: Sequence[int | None], runs: Sequence[Run], room: Room) -> dict[int, int]:
     """Positions between units of neighbouring runs for which the log has no room, by the run behind them."""
     return {
         b.start: b.first - a.last - 1
-        for (a, b), (left, right) in zip(pairwise(runs), pairwise(told), strict=True)
+        for (a, b), (left, right) in zip(pairwise(runs), pairwise(reported), strict=True)
         if left is not None and left == right and b.first > a.last + 1 and not room.between(a.end, b.start)
     }
 
 
-def _unproven(told: Sequence[int | None], runs: Sequence[Run], room: Room, *, begins: bool) -> int | None:
+def _unproven(reported: Sequence[int | None], runs: Sequence[Run], room: Room, *, begins: bool) -> int | None:
     """Of `Ahead.unproven`. begins: the log has its first byte."""
     ends = [(0, -1) if begins else (run.start, run.first - 1) for run in runs[:1]]
     ends += [(run.end, run.last) for run in runs[:-1]]
@@ -117,25 +117,25 @@ def _unproven(told: Sequence[int | None], runs: Sequence[Run], room: Room, *, be
     ]
     if False not in skips:
         return None
-    behind = max((number for number, by in enumerate(told) if by is not None), default=-1)
+    behind = max((number for number, by in enumerate(reported) if by is not None), default=-1)
     return next(
         (run.start for number, run in enumerate(runs) if number > behind and skips[number]),
         None,
     )
 
 
-def _ahead(told: Sequence[int | None], runs: Sequence[Run], room: Room) -> list[int] | None:
+def _ahead(reported: Sequence[int | None], runs: Sequence[Run], room: Room) -> list[int] | None:
     """By how much each run states more; None where units say nothing, or nothing that can be."""
-    known = next((number for number, by in enumerate(told) if by is not None), None)
+    known = next((number for number, by in enumerate(reported) if by is not None), None)
     if known is None:
         return None
     # offsets that no hole has room for were taken by records without a unit
     steps = [0 if room.between(a.end, b.start) else b.first - a.last - 1 for a, b in pairwise(runs)]
-    ahead = [by or 0 for by in told]
+    ahead = [by or 0 for by in reported]
     for number in range(known - 1, -1, -1):
         ahead[number] = ahead[number + 1] - steps[number]
     for number in range(known + 1, len(runs)):
-        if told[number] is None:
+        if reported[number] is None:
             ahead[number] = ahead[number - 1] + steps[number - 1]
     moved = [_moved(run, -by) for run, by in zip(runs, ahead, strict=True)]
     if min(ahead) < 0 or moved[0].first < 0 or any(a.last >= b.first for a, b in pairwise(moved)):
@@ -146,20 +146,20 @@ def _ahead(told: Sequence[int | None], runs: Sequence[Run], room: Room) -> list[
 def _stated_ahead(queue: QueueUnits, runs: Sequence[Run]) -> list[int | None]:
     """What the units of each run's first and last record say, if they agree as far as they are there."""
     slots = _slots(queue, runs)
-    told: list[int | None] = []
+    reported: list[int | None] = []
     absent: list[tuple[int, int]] = []
     for number, run in enumerate(runs):
         ends = {run.start: run.first, run.last_start: run.last}
         ways = {stated - slots[at] for at, stated in ends.items() if at in slots}
-        told.append(ways.pop() if len(ways) == 1 else None)
-        if (by := told[-1]) is not None:
+        reported.append(ways.pop() if len(ways) == 1 else None)
+        if (by := reported[-1]) is not None:
             absent += [(number, stated - by) for at, stated in ends.items() if at not in slots]
     if absent:
         there = queue.gather(np.array([slot for _, slot in absent], np.int64))[0] >= 0
         for (number, _), others in zip(absent, there.tolist(), strict=True):
             if others:
-                told[number] = None
-    return told
+                reported[number] = None
+    return reported
 
 
 def _slots(queue: QueueUnits, runs: Sequence[Run]) -> dict[int, int]:

@@ -104,7 +104,7 @@ class DerivedRepair:
     advance: Callable[[int], object] | None = None
 
     def repair(self) -> Derived:
-        """Builds queues and compares, checks the index and builds it anew where it is not right."""
+        """Builds queues and compares, checks the index and rebuilds it where it is not right."""
         store = self.store
         rules = replace(rules_of(store, self.release), extension=False)
         made = Derived()
@@ -163,7 +163,7 @@ class DerivedRepair:
         return not wrong and not odd
 
     def _index(self, store: Store, rules: FileRules) -> Iterator[Edit]:
-        """The whole index anew; the names of the files that are replaced are kept."""
+        """The whole index again; the names of the files that are replaced are kept."""
         place = Path(self.work) / "index-files"
         place.mkdir()
         files = DerivedFiles(place, flat=True)
@@ -193,7 +193,7 @@ class DerivedRepair:
             yield Edit(change, FromFile(os.fspath(built), 0, size, movable=True))
         for file in store.index_files():
             if file.path not in files.times and file.regular:
-                message = f"{file.shown}: what it would hold is in the files built anew"
+                message = f"{file.shown}: what it would hold is in the files rebuilt"
                 yield Edit(Change(action=Action.REMOVE, path=file.shown, why="index", message=message))
 
 
@@ -218,7 +218,7 @@ class _Placed:
 
 
 def _wanted(store: Store) -> Callable[[str, int], bool]:
-    """Queues of topics that were deleted are not made anew."""
+    """Queues of topics that were deleted are not made again."""
     kinds = FileKind.CONSUMEQUEUE, FileKind.BATCHCONSUMEQUEUE
     there = {(one.topic, one.queue_id) for kind in kinds for one in store.queues(kind)}
     return lambda topic, queue_id: is_somebodys(store.topics, topic) or (topic, queue_id) in there

@@ -1,4 +1,4 @@
-"""The commit log repaired: for every segment the bytes that change, and what is told about them."""
+"""The commit log repaired: for every segment the bytes that change, and what is reported about them."""
 
 from __future__ import annotations
 
@@ -134,10 +134,10 @@ class LogRepair:
                 own = _credible(loose, solid)
                 headers[number] = own
                 extents = {(one.start, one.end) for one in own}
-                for told in (units, further):
-                    told[number] = [
+                for reported in (units, further):
+                    reported[number] = [
                         one
-                        for one in told.get(number, ())
+                        for one in reported.get(number, ())
                         if one.start < solid or (one.start, one.end) in extents
                     ]
             foreign = foreign_queues(self.store, survey, order, log)

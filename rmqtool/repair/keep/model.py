@@ -44,7 +44,7 @@ class Header:
     """Fixed fields of what may be a record, and as much of the rest as can be read.
 
     framed: its lengths add up. sound: its body has the CRC that it states. own_place: the stored physical
-    offset is where it lies. topic, properties: raw bytes; None where they cannot be told.
+    offset is where it lies. topic, properties: raw bytes; None where they cannot be known.
     """
 
     size: int

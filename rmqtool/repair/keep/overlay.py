@@ -135,8 +135,8 @@ class OverlaySource:
         """See `ByteSource.size_now`."""
         return self.size
 
-    def spoiled(self) -> bool:
-        """See `ByteSource.spoiled`; windows are copies, made again where that shows zeros."""
+    def had_fault(self) -> bool:
+        """See `ByteSource.had_fault`; windows are copies, made again where that shows zeros."""
         return False
 
     def next_data(self, offset: int) -> int | None:
@@ -173,7 +173,7 @@ class OverlaySource:
         while True:
             below = source.window(offset, buffer.size)
             buffer[: below.size] = below
-            if not source.spoiled():
+            if not source.had_fault():
                 return
 
     def close(self) -> None:

@@ -29,7 +29,7 @@ _MOST_PLACES = 4096
 """places that records of one file may state before the rare ones are forgotten"""
 
 _MOST_MISSING = 10_000
-"""segments that are missing between others and made anew; a name or a record can claim any number of them"""
+"""segments that are missing between others and made again; a name or a record can claim any number of them"""
 
 
 @dataclass(frozen=True, slots=True)

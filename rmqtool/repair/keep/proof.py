@@ -132,7 +132,7 @@ def _by_neighbours(
             if offset >= 0:
                 states[slot] = offset in edges[slot]
     for frame, side in zip(frames, sides, strict=True):
-        told = {states[slot] for slot in side if slot in states}
-        if told:
+        reported = {states[slot] for slot in side if slot in states}
+        if reported:
             # where only one side is right the file lost a unit between, and nobody can say where
-            frame.trust = Trust.REFUTED if False in told else Trust.PROVEN
+            frame.trust = Trust.REFUTED if False in reported else Trust.PROVEN

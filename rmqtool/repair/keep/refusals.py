@@ -45,8 +45,8 @@ _SLOT = np.dtype([("time", ">i8"), ("first", ">i8"), ("last", ">i8"), ("count", 
 _LOST = {
     "topics.json": "topics that are not in it must be made again, their messages stay",
     "subscriptionGroup.json": "groups that are not in it begin with the default settings",
-    "consumerOffset.json": "groups that are not in it begin anew, and may skip messages or get them twice",
-    "lmqConsumerOffset.json": "groups that are not in it begin anew, and may skip messages or get them twice",
+    "consumerOffset.json": "groups that are not in it start over, and may skip messages or get them twice",
+    "lmqConsumerOffset.json": "groups that are not in it start over, and may skip messages or get them twice",
     "delayOffset.json": "levels that are not in it begin with the oldest delayed message: what was delivered "
     "already is delivered again",
     "consumerFilter.json": "filters that are not in it are made again when their consumers come back",

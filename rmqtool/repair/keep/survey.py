@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from rmqtool.repair.keep.placing import PlacedSegment
     from rmqtool.scan.events import Event
     from rmqtool.scan.kernel_types import Kernels
-    from rmqtool.scan.parallel import Lane
+    from rmqtool.scan.parallel import WorkerContext
     from rmqtool.store.access import OpenMode
     from rmqtool.store.patched import BadRange
 
@@ -66,7 +66,7 @@ class Surveyor:
     """Make it, call `read` once.
 
     rules: whose records may take several positions, or positions in several queues. jobs: threads that read
-    segments ahead. advance: told how many bytes are done.
+    segments ahead. advance: called with how many bytes are done.
     """
 
     kernels: Kernels
@@ -114,7 +114,7 @@ class Surveyor:
         return self._survey
 
     def _events(
-        self, last: PlacedSegment | None, placed: PlacedSegment, lane: Lane
+        self, last: PlacedSegment | None, placed: PlacedSegment, lane: WorkerContext
     ) -> Iterator[tuple[PlacedSegment, Event | _Finished]]:
         """What a segment holds, for one thread. last: of the log."""
         if placed.file is None and not placed.given:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rmqtool.scan.options import ReadOptions
     from rmqtool.store.layout import Store
 
-_TOLD = 100
+_LISTED = 100
 """problems that a plan lists"""
 _VERIFIED = "the result was verified: it has no error that the store does not have"
 _STARTED = "a start of {} was simulated on the result: it does no harm that it would not have done before"
@@ -75,8 +75,8 @@ def check_broker(store: Store, planned: Planned, reading: ReadOptions) -> Checke
 
 
 def _checked(by: tuple[str, ...], problems: Iterator[str]) -> Checked:
-    told = tuple(islice(problems, _TOLD))
-    return Checked(by=by, problems=told, more=sum(1 for _ in problems))
+    reported = tuple(islice(problems, _LISTED))
+    return Checked(by=by, problems=reported, more=sum(1 for _ in problems))
 
 
 def _of_keep(store: Store, planned: Planned, reading: ReadOptions) -> Iterator[str]:
@@ -163,7 +163,7 @@ def _of_broker(store: Store, planned: Planned, reading: ReadOptions) -> Iterator
     after = _start(store, store_with(store, planned.edits), planned, reading)
     put = {one.path for one in planned.plan.changes if one.action is Action.PUT}
     removed = {one.path for one in planned.plan.changes if one.action is Action.REMOVE} - put
-    # an unclean stop makes the index anew at each start
+    # an unclean stop makes the index again at each start
     deleted = {path for path in after.deletes if not path.startswith("index/")}
     # … so that a file of it may come back as it was, which is no change
     gone = {path for path in before.deletes if path in removed or not path.startswith("index/")}

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rmqtool.check.doubtful import RecordsAt, expected_slot
 from rmqtool.check.queue_files import OpenFiles, QueueUnits
+from rmqtool.check.unmatched_units import RecordsAt, expected_slot
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan.multi import LMQ_PREFIX
 from rmqtool.scan.units import UNIT

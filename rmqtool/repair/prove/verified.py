@@ -43,7 +43,7 @@ class Errors:
 
     listed: dict[tuple[object, ...], tuple[str | None, str]] = field(default_factory=dict)
     by_code: dict[str, int] = field(default_factory=dict)
-    spoiled: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    damaged: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
     def add(self, one: Finding) -> None:
         """Takes one finding of any severity."""
@@ -52,7 +52,7 @@ class Errors:
         directory, _, name = (one.path or "").rpartition("/")
         if name.isdecimal():  # what was found may go on in the next file
             start = int(name) + (one.position or 0)
-            self.spoiled.setdefault(directory, []).append((start, start + max(one.length or 0, 1)))
+            self.damaged.setdefault(directory, []).append((start, start + max(one.length or 0, 1)))
         if one.severity is not Severity.ERROR:
             return
         self.by_code[one.code] = self.by_code.get(one.code, 0) + 1
@@ -63,7 +63,7 @@ class Errors:
     def spoils(self, file: StoreFile) -> bool:
         """Whether something was found in a queue file."""
         begin = file.base_offset or 0
-        found = self.spoiled.get(file.shown.rpartition("/")[0], ())
+        found = self.damaged.get(file.shown.rpartition("/")[0], ())
         return any(start < begin + file.size and begin < end for start, end in found)
 
     def beyond(self, before: Errors) -> list[tuple[str | None, str]]:
@@ -71,8 +71,8 @@ class Errors:
         more = {code for code, count in self.by_code.items() if count > before.by_code.get(code, 0)}
         full = len(before.listed) >= _MOST
         return [
-            told
-            for about, told in self.listed.items()
+            reported
+            for about, reported in self.listed.items()
             if about not in before.listed and (about[0] in more or not full)
         ]
 
@@ -83,7 +83,7 @@ def _counted(one: Finding) -> bool:
 
 
 def errors_of(store: Store, reading: ReadOptions, kernels: Kernels, see: See | None = None) -> Errors:
-    """All that `verify` finds wrong in a store at rest. see: told every record of its log, in order."""
+    """All that `verify` finds wrong in a store at rest. see: called with each record of its log, in order."""
     store = replace(store, at_rest=True)
     found = Errors()
     reading = replace(reading, live=False)

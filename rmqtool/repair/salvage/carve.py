@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rmqtool.repair.salvage.sources import Source
-    from rmqtool.scan.parallel import Lane
+    from rmqtool.scan.parallel import WorkerContext
     from rmqtool.store.access import OpenMode
     from rmqtool.store.patched import BadRange
 
@@ -93,7 +93,7 @@ class Carver:
             return carved
         return next(self._work(_Range(one.source, reached, max(one.end, reached)), None))
 
-    def _work(self, one: _Range, lane: Lane | None) -> Iterator[_Carved]:
+    def _work(self, one: _Range, lane: WorkerContext | None) -> Iterator[_Carved]:
         stop = None if lane is None else lane.stop
         advance = None if lane is None else self._advance
         with RecordReader(self._files[one.source], self._how, stop) as reader:

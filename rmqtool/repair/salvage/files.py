@@ -59,7 +59,7 @@ class Files:
         self._open.move_to_end(source)
         while True:
             taken = opened.window(position, length).copy()
-            if opened.spoiled():
+            if opened.had_fault():
                 continue
             end = position + length
             for bad in opened.unreadable:

@@ -75,14 +75,14 @@ def none_moved() -> Ints:
 def moved_rows(batch: Records, source: int, lanes: Ints, hosts: Ints, why: Ints) -> Ints:
     """Rows of `Moved` for a whole batch; lanes, hosts and `why` by row."""
     rows = batch.rows
-    told = np.empty((len(rows), len(Moved)), np.int64)
-    told[:, Moved.SOURCE] = source
-    told[:, Moved.POSITION] = rows[:, Field.POSITION]
-    told[:, Moved.SIZE] = rows[:, Field.STORE_SIZE]
-    told[:, Moved.OFFSET] = rows[:, Field.STORED_PHYSICAL_OFFSET]
-    told[:, Moved.QUEUE_OFFSET] = rows[:, Field.QUEUE_OFFSET]
-    told[:, Moved.LANE] = lanes
-    told[:, Moved.TIME] = rows[:, Field.STORE_TIMESTAMP]
-    told[:, Moved.WHY] = why
-    told[:, Moved.HOST] = hosts
-    return told
+    reported = np.empty((len(rows), len(Moved)), np.int64)
+    reported[:, Moved.SOURCE] = source
+    reported[:, Moved.POSITION] = rows[:, Field.POSITION]
+    reported[:, Moved.SIZE] = rows[:, Field.STORE_SIZE]
+    reported[:, Moved.OFFSET] = rows[:, Field.STORED_PHYSICAL_OFFSET]
+    reported[:, Moved.QUEUE_OFFSET] = rows[:, Field.QUEUE_OFFSET]
+    reported[:, Moved.LANE] = lanes
+    reported[:, Moved.TIME] = rows[:, Field.STORE_TIMESTAMP]
+    reported[:, Moved.WHY] = why
+    reported[:, Moved.HOST] = hosts
+    return reported

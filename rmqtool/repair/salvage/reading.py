@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rmqtool.store.access import OpenMode
 
 LONGEST = 64 << 20
-"""bytes of the largest record that is looked for; brokers take 4 MiB unless told otherwise"""
+"""bytes of the largest record that is looked for; brokers take 4 MiB by default"""
 
 BATCH_ROWS = 32_768
 """records at once: 7 MiB of rows"""
@@ -65,7 +65,7 @@ class RecordReader:
                 break
             window, origin = self._windows.at(self.at, need)
             stop, wanted, new, count = self._call(window, origin, min(end, self.at + STEP), follows)
-            if self._windows.spoiled():
+            if self._windows.had_fault():
                 continue
             self.at, follows = new[0], new[1]
             need = wanted if stop == Stop.NEED_MORE else 0

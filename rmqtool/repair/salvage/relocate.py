@@ -26,7 +26,7 @@ def has_trailer(record: bytes) -> bool:
 def relocated(record: bytes, physical_offset: int, queue_offset: int) -> bytes:
     """The record for this place in log and queue.
 
-    The CRC of a `__CRC32#` property is made anew, and `INNER_BASE` of an inner batch follows the queue
+    The CRC of a `__CRC32#` property is made again, and `INNER_BASE` of an inner batch follows the queue
     offset, which may change the length.
     """
     sealed = has_trailer(record)

@@ -20,9 +20,9 @@ SCHEMA = "rmqtool.salvage/1"
 Row = dict[str, Any]
 
 
-def source_rows(told: Salvaged) -> list[Row]:
+def source_rows(reported: Salvaged) -> list[Row]:
     """One for each file that was read."""
-    kinds = [told.by_source(kind).tolist() for kind in ("found", "duplicates", "moved", "unplaced")]
+    kinds = [reported.by_source(kind).tolist() for kind in ("found", "duplicates", "moved", "unplaced")]
     return [
         {
             "type": "source",
@@ -34,13 +34,13 @@ def source_rows(told: Salvaged) -> list[Row]:
             "unplaced": unplaced,
             "unreadable_bytes": sum(one.length for one in file.bad),
         }
-        for file, found, twice, moved, unplaced in zip(told.sources.files, *kinds, strict=True)
+        for file, found, twice, moved, unplaced in zip(reported.sources.files, *kinds, strict=True)
     ]
 
 
-def store_rows(told: Salvaged, output: str) -> list[Row]:
+def store_rows(reported: Salvaged, output: str) -> list[Row]:
     """One for each store that was written."""
-    return [_store(one, os.path.join(output, one.name) if one.name else output) for one in told.outcomes]
+    return [_store(one, os.path.join(output, one.name) if one.name else output) for one in reported.outcomes]
 
 
 def _store(one: Outcome, path: str) -> Row:
@@ -67,41 +67,41 @@ def _store(one: Outcome, path: str) -> Row:
     return row
 
 
-def summary(told: Salvaged) -> Row:
+def summary(reported: Salvaged) -> Row:
     """Sums over all sources and stores."""
-    files = told.sources.files
+    files = reported.sources.files
     return {
         "sources": len(files),
         "bytes": sum(file.size for file in files),
-        "records": told.records,
-        "record_bytes": int(told.found.runs[:, Run.LENGTH].sum()),
-        "duplicates": int(told.by_source("duplicates").sum()),
-        "messages": sum(one.written.messages for one in told.outcomes),
-        "moved": int(told.by_source("moved").sum()),
-        "unplaced": int(told.by_source("unplaced").sum()),
-        "moved_because": told.reasons(),
-        "tombstones": sum(one.written.tombstones for one in told.outcomes),
-        "stores": len(told.outcomes),
-        **coverage(told.not_covered()),
+        "records": reported.records,
+        "record_bytes": int(reported.found.runs[:, Run.LENGTH].sum()),
+        "duplicates": int(reported.by_source("duplicates").sum()),
+        "messages": sum(one.written.messages for one in reported.outcomes),
+        "moved": int(reported.by_source("moved").sum()),
+        "unplaced": int(reported.by_source("unplaced").sum()),
+        "moved_because": reported.reasons(),
+        "tombstones": sum(one.written.tombstones for one in reported.outcomes),
+        "stores": len(reported.outcomes),
+        **coverage(reported.not_covered()),
     }
 
 
-def exit_code(told: Salvaged) -> ExitCode:
+def exit_code(reported: Salvaged) -> ExitCode:
     """0 all records at their places, 1 some moved or unplaced or there are none, 3 unreadable parts."""
     codes = [ExitCode.OK]
-    if not told.records or told.by_source("moved").any() or told.by_source("unplaced").any():
+    if not reported.records or reported.by_source("moved").any() or reported.by_source("unplaced").any():
         codes.append(ExitCode.DAMAGE)
-    if told.not_covered():
+    if reported.not_covered():
         codes.append(ExitCode.INCOMPLETE)
     return worst(codes)
 
 
-def write_report(told: Salvaged, directory: str, output: str) -> None:
+def write_report(reported: Salvaged, directory: str, output: str) -> None:
     """The same as a document beside the store, which also says who made the directory."""
     document = {
         "schema": SCHEMA,
-        "rows": [*source_rows(told), *store_rows(told, output)],
-        "summary": summary(told),
+        "rows": [*source_rows(reported), *store_rows(reported, output)],
+        "summary": summary(reported),
     }
     try:
         with open(os.path.join(directory, REPORT), "w", encoding="ascii") as stream:

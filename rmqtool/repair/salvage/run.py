@@ -104,13 +104,13 @@ class Salvaged:
 
     def reasons(self) -> dict[str, int]:
         """How many records moved, by reason."""
-        told: dict[str, int] = {}
+        reported: dict[str, int] = {}
         for one in self.outcomes:
             values, counts = np.unique(one.laid.moved[:, Moved.WHY], return_counts=True)
             for why, count in zip(values.tolist(), counts.tolist(), strict=True):
                 word = WORDS[Why(why)]
-                told[word] = told.get(word, 0) + count
-        return told
+                reported[word] = reported.get(word, 0) + count
+        return reported
 
     def not_covered(self) -> list[dict[str, Any]]:
         """Rows of what could not be read."""
@@ -124,16 +124,16 @@ class Salvaged:
 
 def carve(sources: Sources, options: SalvageOptions) -> Salvaged:
     """Finds every valid record; nothing is written."""
-    told = Salvaged(sources)
-    search(told, options)
-    return told
+    reported = Salvaged(sources)
+    search(reported, options)
+    return reported
 
 
-def search(told: Salvaged, options: SalvageOptions) -> None:
-    """Fills `told.found`."""
-    files = told.sources.files
-    carver = Carver(files, told.names, jobs=options.jobs, how=options.how, advance=options.advance)
-    told.found = carver.run()
+def search(reported: Salvaged, options: SalvageOptions) -> None:
+    """Fills `reported.found`."""
+    files = reported.sources.files
+    carver = Carver(files, reported.names, jobs=options.jobs, how=options.how, advance=options.advance)
+    reported.found = carver.run()
 
 
 def write(salvaged: Salvaged, output: str, options: SalvageOptions) -> None:

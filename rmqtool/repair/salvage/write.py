@@ -64,38 +64,38 @@ def write_log(
 
     Raises `StoreIOError`.
     """
-    told = Written()
+    reported = Written()
     size = arranged.size
     with LogWriter(directory, size) as log:
-        for offset, data, time, placeholder in _standing(arranged, files, fill, told):
+        for offset, data, time, placeholder in _standing(arranged, files, fill, reported):
             log.put(offset, data, time)
-            told.filled_bytes += len(data) if placeholder else 0
-        appender = Appender(arranged.found, told.end, size, files, fill)
-        lines = _appended(appender.all(moved), log, files, told)
+            reported.filled_bytes += len(data) if placeholder else 0
+        appender = Appender(arranged.found, reported.end, size, files, fill)
+        lines = _appended(appender.all(moved), log, files, reported)
         if len(moved):
             write_mapping(os.path.join(root, MAPPING), lines, lambda: _refused(appender, files))
-        told.end, told.refused, told.segments = appender.at, appender.refused, log.segments
-    return told
+        reported.end, reported.refused, reported.segments = appender.at, appender.refused, log.segments
+    return reported
 
 
 def _standing(
-    arranged: Arrangement, files: Files, fill: Placeholders, told: Written
+    arranged: Arrangement, files: Files, fill: Placeholders, reported: Written
 ) -> Iterator[tuple[int, bytes | memoryview, int, bool]]:
     """(physical offset, bytes, store time, is a placeholder) of all that stays, in the order of the log."""
     gaps = iter(arranged.gaps)
     gap = next(gaps, None)
     if len(arranged.found.runs):
         first = int(arranged.found.runs[0, Run.OFFSET])
-        told.first = first - first % arranged.size
+        reported.first = first - first % arranged.size
     for run in arranged.found.runs:
         while gap is not None and gap.end <= run[Run.OFFSET]:
-            told.tombstones += sum(one.count for one in gap.allotted)
+            reported.tombstones += sum(one.count for one in gap.allotted)
             for offset, record in fill.in_gap(gap):
                 yield offset, record, gap.time, True
-                told.end = offset + len(record)
-                told.fillers += 1
+                reported.end = offset + len(record)
+                reported.fillers += 1
             if gap.rolls:
-                at = max(told.end, gap.start)
+                at = max(reported.end, gap.start)
                 yield at, blank(gap.end - at), gap.time, False
             gap = next(gaps, None)
         offset, source, position = (int(run[column]) for column in (Run.OFFSET, Run.SOURCE, Run.POSITION))
@@ -103,25 +103,25 @@ def _standing(
         for start in range(0, length, CHUNK):
             data = files.bytes_at(source, position + start, min(CHUNK, length - start))
             yield offset + start, data.data, int(run[Run.LAST_TIME]), False
-        told.end = offset + length
-        told.messages += int(run[Run.COUNT])
-        told.last_time = int(run[Run.LAST_TIME])
-    told.fillers -= told.tombstones
+        reported.end = offset + length
+        reported.messages += int(run[Run.COUNT])
+        reported.last_time = int(run[Run.LAST_TIME])
+    reported.fillers -= reported.tombstones
 
 
 def _appended(
-    found: Iterator[Appended], log: LogWriter, files: Files, told: Written
+    found: Iterator[Appended], log: LogWriter, files: Files, reported: Written
 ) -> Iterator[dict[str, Any]]:
     """Writes what moves; a line of the mapping file for each record."""
     for one in found:
         log.put(one.physical_offset, one.data, one.time)
         if one.placeholder:
-            told.tombstones += 1
-            told.filled_bytes += len(one.data)
+            reported.tombstones += 1
+            reported.filled_bytes += len(one.data)
         if one.row is not None:
-            told.moved += 1
-            told.messages += 1
-            told.last_time = max(told.last_time, one.time)
+            reported.moved += 1
+            reported.messages += 1
+            reported.last_time = max(reported.last_time, one.time)
             yield mapping_line(one.row, files, (one.physical_offset, one.queue_offset))
 
 

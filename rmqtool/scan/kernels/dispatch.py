@@ -6,7 +6,7 @@ import numpy as np
 
 from formats.consumequeue import PRE_BLANK_SIZE, Unit
 from formats.primitives import offset_of, sizeof
-from rmqtool.scan.fields import Column, Field, Lane, Stretch
+from rmqtool.scan.fields import Column, Field, QueueKeyColumn, Stretch
 from rmqtool.scan.kernels.compiler import kernel
 from rmqtool.scan.kernels.constants import (
     CRC_BAD,
@@ -43,10 +43,10 @@ TIME = int(Column.TIME)
 LAST_SLOT = int(Stretch.LAST_SLOT)
 LAST_OFFSET = int(Stretch.LAST_OFFSET)
 
-QUEUE = int(Lane.QUEUE_ID)
-NAME = int(Lane.NAME)
-NAME_LENGTH = int(Lane.NAME_LENGTH)
-HASH = int(Lane.HASH)
+QUEUE = int(QueueKeyColumn.QUEUE_ID)
+NAME = int(QueueKeyColumn.NAME)
+NAME_LENGTH = int(QueueKeyColumn.NAME_LENGTH)
+HASH = int(QueueKeyColumn.HASH)
 
 PREPARED = 1
 ROLLBACK = 3
@@ -117,9 +117,9 @@ def _lane_of(topic, length, queue_id, lanes, names, table, counts):
 def place(buf, origin, rows, start, segment_base, known, counts, columns):
     """Columns (`fields.Column`) of the records from row `start` on that want a unit.
 
-    known: lanes, names, table. A lane (`fields.Lane`) is a topic and queue number; a new one goes to
-    `lanes`, its topic to `names`. counts: lanes, bytes of names, filled columns; carried from call to call.
-    Returns the next row, which is in front of the last where one of the arrays has no more room.
+    known: lanes, names, table. A lane (`fields.QueueKeyColumn`) is a topic and queue number; a new one goes
+    to `lanes`, its topic to `names`. counts: lanes, bytes of names, filled columns; carried from call to
+    call. Returns the next row, which is in front of the last where one of the arrays has no more room.
     """
     lanes, names, table = known
     base = buf.ctypes.data - origin

@@ -128,8 +128,8 @@ class RemoteTree:
 
     def _add(self, names: list[str], facts: dict[str, Any], number: int) -> None:
         here = self._directory(names[:-1], number)
-        told = _Facts(stat.S_IFREG, number, int(facts.get("size") or 0), _nanoseconds(facts))
-        here.below[names[-1]] = _Entry(names[-1], f"{here.path}/{names[-1]}", told)
+        reported = _Facts(stat.S_IFREG, number, int(facts.get("size") or 0), _nanoseconds(facts))
+        here.below[names[-1]] = _Entry(names[-1], f"{here.path}/{names[-1]}", reported)
         known_files.put(f"{here.path}/{names[-1]}", facts)
 
     @property

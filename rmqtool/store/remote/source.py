@@ -70,8 +70,8 @@ class RemoteSource(SourceBase):
 
     def __init__(self, system: Any, address: str, facts: dict[str, Any], name: str) -> None:
         super().__init__(name, int(facts["size"] or 0))
-        told = next((facts[one] for one in _VERSIONS if facts.get(one)), "")
-        self._version = f"{told} {self._size}"
+        reported = next((facts[one] for one in _VERSIONS if facts.get(one)), "")
+        self._version = f"{reported} {self._size}"
         self._facts = facts
         self._system = system
         self._address = address

@@ -69,8 +69,8 @@ def recovered(store: HandmadeStore, place: Path) -> Path:
     conf = place / "broker.conf"
     conf.write_text("".join(f"{name}={str(value).lower()}\n" for name, value in SETTINGS.items()))
     given = ("--store-config", conf, "--json")
-    told = rmq("recover", store.root, "--output", place / "out", "--apply", *given)
-    assert told.exit_code == 0, told.stderr
+    reported = rmq("recover", store.root, "--output", place / "out", "--apply", *given)
+    assert reported.exit_code == 0, reported.stderr
     assert json.loads(rmq("recover", place / "out", *given).stdout)["summary"]["changes"] == 0
     return place / "out"
 
@@ -190,14 +190,14 @@ def test_places_that_nothing_tells_are_said(tmp_path: Path, left: bool) -> None:
     conf = tmp_path / "broker.conf"
     conf.write_text("".join(f"{name}={str(value).lower()}\n" for name, value in SETTINGS.items()))
     given = ("--output", tmp_path / "out", "--store-config", conf, "--apply")
-    told = rmq("recover", store.root, *given, "--json")
+    reported = rmq("recover", store.root, *given, "--json")
     end = store.of("Orders")[34].offset
     carved = strict.carve(store.root).items()
     behind = [at for at, one in carved if at > end and B in one.properties.get("INNER_MULTI_DISPATCH", "")]
     row = {"topic": B, "queue_id": 0, "physical_offset": behind[0], "messages": len(behind)}
-    assert json.loads(told.stdout)["summary"]["unproven_offsets"] == ([] if left else [row])
+    assert json.loads(reported.stdout)["summary"]["unproven_offsets"] == ([] if left else [row])
     assert (tmp_path / "out").is_dir()
-    assert told.exit_code == (0 if left else 1)
+    assert reported.exit_code == (0 if left else 1)
     page = rmq("recover", store.root, "--store-config", conf).stdout
     assert (f"Queue offsets of {len(behind)} messages are not proven" in page) != left
     again = rmq("recover", tmp_path / "out", "--store-config", conf, "--json")

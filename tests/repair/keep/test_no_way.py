@@ -24,9 +24,9 @@ def test_zeros_inside_of_a_value_are_no_damage_to_any_command(value: str, tmp_pa
     assert rmq("recover", store.root, "--json").exit_code == 0
     assert '"changes":0' in rmq("recover", store.root, "--json").stdout
     assert rmq("doctor", store.root, "--as-version", "5.3.3").exit_code == 0
-    told = rmq("verify", store.root, "--format", "ndjson")
-    codes = [json.loads(line).get("code") for line in told.stdout.splitlines()]
-    assert (told.exit_code, "CL-NUL-VALUE" in codes) == (0, True)
+    reported = rmq("verify", store.root, "--format", "ndjson")
+    codes = [json.loads(line).get("code") for line in reported.stdout.splitlines()]
+    assert (reported.exit_code, "CL-NUL-VALUE" in codes) == (0, True)
 
 
 @pytest.mark.parametrize("value", ["a" + "\0" * 8 + "b", "\0b", "a\0"])
@@ -53,7 +53,7 @@ def test_bytes_in_front_of_the_first_record_of_a_segment(count: int, tmp_path: P
     data = encode_message("T", bytes(one.size - count - least), **facts)  # type: ignore[arg-type]
     store.patch(store.segment(one.offset)[0], 0, b"\x77" * count + data)
     for more in ((), ("--output", tmp_path / "out", "--apply")):
-        told = rmq("recover", store.root, *more)
-        assert told.exit_code == 1
-        assert f"no record fits into the {count} bytes at offset {one.offset} of the log" in told.stderr
+        reported = rmq("recover", store.root, *more)
+        assert reported.exit_code == 1
+        assert f"no record fits into the {count} bytes at offset {one.offset} of the log" in reported.stderr
     assert not (tmp_path / "out").exists()

@@ -31,9 +31,9 @@ def test_three_readings_are_counted(tmp_path: Path) -> None:
     case = damage_case("v533-record-body-first-last-abort0")
     store = Store.open(apply_case(case, tmp_path / "store"), config=config_of(dict(case.settings)))
     (tmp_path / "work").mkdir()
-    limit, told = Counted(), []
+    limit, reported = Counted(), []
     access = Access("pread", limit=cast("Any", limit))
-    keep(store, KeepOptions("5.3.3", access=access, jobs=2, advance=told.append), str(tmp_path / "work"))
+    keep(store, KeepOptions("5.3.3", access=access, jobs=2, advance=reported.append), str(tmp_path / "work"))
     size = sum(one.size for one in store.segments)
-    assert sum(told) > 2 * size
-    assert limit.taken > sum(told)
+    assert sum(reported) > 2 * size
+    assert limit.taken > sum(reported)

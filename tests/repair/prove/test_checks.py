@@ -168,7 +168,7 @@ def test_records_that_are_not_as_they_were_are_those_that_a_slow_reader_misses(
     )
     errors_of(after, ReadOptions(), kernels_python, comparison.see)
     comparison.close()
-    told = {one.physical_offset for one in comparison.changed}
+    reported = {one.physical_offset for one in comparison.changed}
     was = strict.carve(root)
     for edit in edits:
         place = root / edit.change.path
@@ -178,7 +178,7 @@ def test_records_that_are_not_as_they_were_are_those_that_a_slow_reader_misses(
         data[start : start + edit.content.size] = edit.content.read(0, edit.content.size)
         place.write_bytes(data)
     now = strict.carve(root)
-    assert told == {at for at, one in was.items() if at not in now or now[at].raw != one.raw}
+    assert reported == {at for at, one in was.items() if at not in now or now[at].raw != one.raw}
 
 
 def test_a_record_that_lies_may_be_put_right(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_a_rebuild_is_verified(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_that_costs_messages_is_told(tmp_path: Path) -> None:
-    """After a crash 4.9.8 dispatches anew from where the checkpoint says that queues are whole."""
+    """After a crash 4.9.8 dispatches again from where the checkpoint says that queues are whole."""
     store = opened("v498-cq-all-deleted-abort0", tmp_path / "store")
     proof = prove(store, "4.9.8", settings_of(store), reading_for(store))
     safe = plan_checkpoint(store, "4.9.8", {}, proof, {})

@@ -35,15 +35,15 @@ def seen(store: Store) -> dict[str, tuple[str, int, bytes]]:
 
 def compare(store: Store, edits: list[Edit], target: Path) -> None:
     after = store_with(store, edits)
-    told = seen(after), {one.path for one in after.directories}
+    reported = seen(after), {one.path for one in after.directories}
     planned = plan_of(store, edits)
     apply_to_copy(store, planned, prepare_copy(store, planned, str(target)))
     copied = Store.open(target)
     made = {one.path for one in copied.files} - {one.path for one in store.files}
     now = seen(copied)
     for path in made:  # a new file has the time of its writing where the plan gives none
-        now[path] = now[path][0], told[0][path][1], now[path][2]
-    assert told == (now, {one.path for one in copied.directories})
+        now[path] = now[path][0], reported[0][path][1], now[path][2]
+    assert reported == (now, {one.path for one in copied.directories})
 
 
 def test_one_of_every_action(root: Path, tmp_path: Path) -> None:

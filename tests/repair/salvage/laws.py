@@ -18,11 +18,11 @@ def salvaged(paths: list[Path], output: Path, **options: Any) -> Salvaged:
     """A salvage without the command line."""
     sources = collect([str(path) for path in paths])
     chosen = SalvageOptions("5.3.3", **options)
-    told = carve(sources, chosen)
-    if told.records:
+    reported = carve(sources, chosen)
+    if reported.records:
         with Target(str(output), force=False) as part:
-            write(told, part, chosen)
-    return told
+            write(reported, part, chosen)
+    return reported
 
 
 def log_of(root: Path) -> list[Any]:

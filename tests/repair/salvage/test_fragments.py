@@ -138,18 +138,18 @@ def test_every_whole_record_comes_back(
     files, whole, maybe = torn(log, cuts)
     with tempfile.TemporaryDirectory(dir=MEMORY) as place:
         output = Path(place) / "out"
-        told = salvaged(write_all(Path(place), files), output, segment_size=size)
+        reported = salvaged(write_all(Path(place), files), output, segment_size=size)
         if not (whole or maybe):
-            assert not told.records
+            assert not reported.records
             assert not output.exists()
             return
-        if not told.records:
+        if not reported.records:
             assert not whole
             return
         records = check_store(output, expected(log, whole), often(expected(log, maybe), len(cuts)))
         if size:  # with the right size of segments everything has room where it was
             places = {record.physical_offset for record in records if not is_placeholder(record)}
-            moved = int(told.by_source("moved").sum())
+            moved = int(reported.by_source("moved").sum())
             # where a piece has a record whole and another one with a wrong end, one of the two has to move
             assert moved == 0 or whole & maybe
             assert whole <= places
@@ -175,11 +175,11 @@ def test_two_logs_that_claim_the_same_offsets(
         return
     with tempfile.TemporaryDirectory(dir=MEMORY) as place:
         output = Path(place) / "out"
-        told = salvaged(write_all(Path(place), [*files, *files_two]), output, segment_size=SEGMENT)
+        reported = salvaged(write_all(Path(place), [*files, *files_two]), output, segment_size=SEGMENT)
         real = [record for record in log_of(output) if not is_placeholder(record)]
         assert set(both) <= {key_of(record) for record in real} <= set(both | perhaps)
-        assert told.by_source("unplaced").sum() == 0
-        assert told.records == len(real) + told.by_source("duplicates").sum()
+        assert reported.by_source("unplaced").sum() == 0
+        assert reported.records == len(real) + reported.by_source("duplicates").sum()
 
 
 def test_records_of_one_shape_are_no_copies_of_each_other(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_records_of_one_shape_are_no_copies_of_each_other(tmp_path: Path) -> Non
         for number in range(5):
             log.put("A", text[:4] + bytes([number]))
         images.append(image_of(log))
-    told = salvaged(write_all(tmp_path, [*images, images[0]]), tmp_path / "out", segment_size=SEGMENT)
+    reported = salvaged(write_all(tmp_path, [*images, images[0]]), tmp_path / "out", segment_size=SEGMENT)
     bodies = sorted(one.body for one in log_of(tmp_path / "out") if not is_placeholder(one))
     assert bodies == sorted(text + bytes([number]) for text in (b"mine", b"your") for number in range(5))
-    assert told.by_source("duplicates").sum() == 5
+    assert reported.by_source("duplicates").sum() == 5

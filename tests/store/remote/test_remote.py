@@ -41,7 +41,7 @@ def far() -> Iterator[Callable[[Path], str]]:
         memory.rm(name, recursive=True)
 
 
-def told(store: Any) -> list[dict[str, Any]]:
+def reported(store: Any) -> list[dict[str, Any]]:
     return [one.row() for one in Verification(store, ReadOptions.of(store)).findings()]
 
 
@@ -54,7 +54,7 @@ def test_a_store_far_away_is_the_store(
     facts = lambda one: (one.path, one.kind, one.size, one.base_offset, one.topic, one.queue_id)  # noqa: E731
     assert list(map(facts, store.files)) == list(map(facts, near.files))
     assert store.topics == near.topics
-    assert told(store) == told(near)
+    assert reported(store) == reported(near)
     batches = [list(scan(one, columns=("physical_offset", "body"))) for one in (store, near)]
     rows = [[row for batch in some for row in batch.to_pylist()] for some in batches]
     assert rows[0] == rows[1]
@@ -64,7 +64,7 @@ def test_damage_far_away(damaged: Callable[[Any], Path], far: Callable[[Path], s
     for case in list(fixtures.damage_cases())[::100]:
         root = damaged(case)
         if all(any(one.iterdir()) for one in root.rglob("*") if one.is_dir()):  # there are no empty ones
-            assert told(open_remote_store(far(root))) == told(open_store(root)), case.id
+            assert reported(open_remote_store(far(root))) == reported(open_store(root)), case.id
 
 
 def test_a_commit_log_alone(golden: Callable[[str], fixtures.Golden], far: Callable[[Path], str]) -> None:
@@ -126,7 +126,7 @@ def test_a_store_whose_segment_is_replaced_is_not_complete(
     store = open_remote_store(address)
     first = store.segments[0].file
     fsspec.filesystem("memory").pipe_file(f"{address}/{first.path}", b"x" * 100)
-    findings = told(store)
+    findings = reported(store)
     assert any("replaced" in one["message"] and one["path"] == first.path for one in findings), findings
 
 
@@ -219,8 +219,8 @@ def test_keys_that_are_no_paths_are_named_and_not_read(bucket: tuple[dict[str, b
     named = {key for key in STRANGE if any(note.startswith(f"{key}: ") for note in store.notes)}
     assert named == set(STRANGE)
     assert [one.base for one in store.segments] == [one.base for one in near.segments]
-    rows = told(store)
-    known = {(row["code"], row["path"]) for row in told(near)}
+    rows = reported(store)
+    known = {(row["code"], row["path"]) for row in reported(near)}
     new = {row["path"] for row in rows if (row["code"], row["path"]) not in known}
     assert new >= {one.shown for one in store.files if one.path in {*STRANGE, *ODD} and one.path[0] == "c"}
     assert {key for key in Bucket.read if not key.startswith("a/store/")} == set()
@@ -243,8 +243,10 @@ def test_a_password_in_an_address_is_not_shown() -> None:
             ask("s3://AKIA:hush@b/store")
         assert "hush" not in str(found.value)
         assert "s3://***@b/store" in str(found.value)
-    told = refused("s3://b/store", OSError("no connection to http://anna:hush@127.0.0.1:9/, secretKey=hush"))
-    assert str(told) == "s3://b/store: no connection to http://***@127.0.0.1:9/, secretKey=***"
+    reported = refused(
+        "s3://b/store", OSError("no connection to http://anna:hush@127.0.0.1:9/, secretKey=hush")
+    )
+    assert str(reported) == "s3://b/store: no connection to http://***@127.0.0.1:9/, secretKey=***"
 
 
 def test_nothing_of_this_machine_is_taken_for_what_lies_far_away(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Bools = npt.NDArray[np.bool_]
 
 
-class Leftover:
+class UnmatchedItems:
     """Items of a run that are at no record, by hash; a record that lacks a key may claim one."""
 
     def __init__(self, pieces: Sequence[Items], hashes: Int32s, places: Bools) -> None:

@@ -88,7 +88,7 @@ def _time(queue: QueueUnits, number: int, records: RecordsAt, first: bool) -> in
         for offset in offsets if first else reversed(offsets):
             try:
                 record = records.get(offset)
-            except RmqtoolError:  # told when the log was read
+            except RmqtoolError:  # reported when the log was read
                 continue
             if record is not None:
                 return record.store_timestamp

@@ -23,7 +23,7 @@ _WORDS = {
 }
 
 
-class Talk:
+class Console:
     """Notes, warnings and closing summaries; one line each, controls escaped.
 
     `quiet` keeps all but warnings back. `before_write` runs before a line (the progress bar leaves the
@@ -70,11 +70,11 @@ class Talk:
 def describe(summary: Mapping[str, Any]) -> str:
     """A summary as one line: its plain values that are not zero, then whether it is complete."""
     parts = [_part(name, value) for name, value in summary.items() if name not in _LEFT_OUT]
-    told = ", ".join(part for part in parts if part)
+    reported = ", ".join(part for part in parts if part)
     state = "complete" if summary["complete"] else f"incomplete ({summary['incomplete_reason']})"
     rows = [row for row in summary.get("not_covered", ()) if "error" not in row]
     left = "".join(map(_left, rows[:_MOST])) + (f", and {len(rows) - _MOST:,} more" * (len(rows) > _MOST))
-    return f"{told}; {state}{left}" if told else state + left
+    return f"{reported}; {state}{left}" if reported else state + left
 
 
 def _left(row: Mapping[str, Any]) -> str:

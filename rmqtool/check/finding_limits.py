@@ -19,7 +19,7 @@ MOST = 4096
 _RANKS = (Severity.NOTE, Severity.WARNING, Severity.ERROR)
 
 
-class Caps:
+class FindingLimit:
     """Lets the first `MOST` of each path and code pass; `closing` tells of the others by `more_code`."""
 
     def __init__(self, more_code: str) -> None:
@@ -51,17 +51,17 @@ class Caps:
                 )
 
 
-def capped(findings: Iterable[Finding]) -> Iterator[Finding]:
+def limited(findings: Iterable[Finding]) -> Iterator[Finding]:
     """The same findings about the log and its queues, those beyond the bound counted at the end.
 
     A segment in the place of another, or a queue directory under another name, is wrong in every record and
     unit; so may be notes about properties, in a store that is right. (The index has bounds of its own.)
     """
-    queues = Caps("CQ-MORE")
-    caps = {"CL": Caps("CL-MORE"), "CQ": queues, "BCQ": queues}
+    queues = FindingLimit("CQ-MORE")
+    limits = {"CL": FindingLimit("CL-MORE"), "CQ": queues, "BCQ": queues}
     for one in findings:
-        own = caps.get(one.code.partition("-")[0])
+        own = limits.get(one.code.partition("-")[0])
         if own is None or own.passes(one):
             yield one
-    yield from caps["CL"].closing()
+    yield from limits["CL"].closing()
     yield from queues.closing()

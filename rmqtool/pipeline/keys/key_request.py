@@ -33,7 +33,7 @@ class Join(StrEnum):
 
 
 @dataclass(frozen=True)
-class Asked:
+class KeyRequest:
     """What is looked for. topic: the keys are meant in it alone, None in all. chosen: which messages count.
 
     columns: of the record table. keys: all of them in a broadcast join, else none.
@@ -78,9 +78,9 @@ class Unit:
         row = unreadable(".", lost.error) if self.part is None else lost_part(self.part, lost)
         return self.about({"lost": True, "not_covered": [row]})
 
-    def about(self, told: Row) -> Row:
+    def about(self, reported: Row) -> Row:
         """A note: what a task says of its work."""
-        return {"store": self.store, "segment": self.key[1], **told}
+        return {"store": self.store, "segment": self.key[1], **reported}
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class ItemUnit:
     end: int
 
     def lost(self, lost: Lost) -> Row:
-        """The file is not used; what it would have told is read from the log."""
+        """The file is not used; what it would have answered is read from the log."""
         return {"store": self.store, "file": self.file, "path": self.path, "error": lost.error}
 
 
@@ -147,11 +147,11 @@ class Kind:
     """was read, and lies outside of the window"""
     MISSING = 3
     """is not there, and lies in front of the log"""
-    ASTRAY = 4
+    MISDIRECTED = 4
     """is not there although the log reaches so far back"""
 
 
-def hits_schema(asked: Asked) -> pa.Schema:
+def hits_schema(asked: KeyRequest) -> pa.Schema:
     """Records with wanted keys. kept: they pass the filters, else their columns are null.
 
     note: what a task says of its work, as JSON, in rows that are no records.

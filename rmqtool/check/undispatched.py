@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rmqtool.check.cross import CrossCheck
-    from rmqtool.check.doubtful import RecordsAt
     from rmqtool.check.findings import Finding
     from rmqtool.check.queue_files import QueueUnits
+    from rmqtool.check.unmatched_units import RecordsAt
     from rmqtool.check.unplaced import Behind, Unplaced
 
 
@@ -29,7 +29,7 @@ class Circumstances:
     """topics that the topic table knows"""
 
 
-def ghosts(check: CrossCheck, around: Circumstances) -> Iterator[Finding]:
+def undispatched(check: CrossCheck, around: Circumstances) -> Iterator[Finding]:
     """Records without a unit at their slot, as runs of neighbouring queue offsets."""
     if not (check.queues or check.batches or around.topics):
         yield from _no_queues(check)
@@ -64,7 +64,7 @@ def misplaced(check: CrossCheck, records: RecordsAt) -> Iterator[Finding]:
     for one in check.numbers.misplaced():
         try:
             record = records.get(one.physical_offset)
-        except RmqtoolError:  # told when the log was read
+        except RmqtoolError:  # reported when the log was read
             continue
         if record is None or INNER_BASE in record.properties:  # takes more than one queue offset
             continue
