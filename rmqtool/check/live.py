@@ -51,7 +51,7 @@ def settled(run: Records, segment_base: int, until: int | None, *, border: int =
     return Records(run.rows[:count], run.window, run.origin)
 
 
-def listed_anew(store: Store) -> Store:
+def relisted(store: Store) -> Store:
     """The same store with the files that it has now: all that the border speaks of are among them."""
     return Store.open(store.given, commitlog_roots=store.roots[1:], config=store.config)
 

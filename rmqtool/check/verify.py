@@ -18,7 +18,7 @@ from rmqtool.check.index import IndexCheck
 from rmqtool.check.index import LogRange as IndexedLog
 from rmqtool.check.layout import blocked_topics, check_layout
 from rmqtool.check.levels import NOT_LOOKED_AT, Level, Phase
-from rmqtool.check.live import border, confirmed, listed_anew
+from rmqtool.check.live import border, confirmed, relisted
 from rmqtool.check.log import blank_findings, gap_finding, tail_finding
 from rmqtool.check.log_reading import CheckedLog, Filler
 from rmqtool.check.lost import lost_end
@@ -102,7 +102,7 @@ class Verification:
         try:
             if self.live:
                 self.compared_until = border(self.store, files)
-                self.store = listed_anew(self.store)
+                self.store = relisted(self.store)
             store, until = self.store, self.compared_until
             kernels = choose_kernels(data_bytes(store.segments))
             with FileReader(store, replace(self.access, mode="pread")) as reader:
@@ -135,7 +135,7 @@ class Verification:
         if not self.live:
             return check(self.store)
         stores = iter((self.store,))
-        return confirmed(lambda: check(next(stores, None) or listed_anew(self.store)))
+        return confirmed(lambda: check(next(stores, None) or relisted(self.store)))
 
     def _all_state(self, queues: Sequence[QueueUnits], files: OpenFiles) -> Iterator[Finding]:
         records = RecordsAt(self.store.segments, files)

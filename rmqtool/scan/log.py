@@ -186,7 +186,7 @@ class _Batches:
             for some in cut(records):
                 kept = self.how.choose(some, self.segment.base, self.segment.file.shown)
                 if self._spoiled(mapped=mapped):
-                    yield from self._anew(some)
+                    yield from self._reread(some)
                 elif len(kept.rows):
                     bad = yield from self._all(kept, bad, mapped=mapped)
         if bad is not None:
@@ -205,7 +205,7 @@ class _Batches:
         for part in parts(records, self.lane, plain=plain):
             batch = self._batch(part)
             if self._spoiled(mapped=mapped):
-                yield from self._anew(part.records)
+                yield from self._reread(part.records)
                 continue
             yield Piece(self.segment, batch, bad)
             bad = None
@@ -214,7 +214,7 @@ class _Batches:
             yield from _doubts(self.segment, records, Doubt.TORN)
         return bad
 
-    def _anew(self, records: Records) -> Iterator[Piece]:
+    def _reread(self, records: Records) -> Iterator[Piece]:
         """Reads them again; from here on the source copies, so nothing is read three times."""
         for event in self.scan.reread(records):
             if isinstance(event, Records):

@@ -359,7 +359,7 @@ def test_a_segment_that_expires_after_the_listing(made: tuple[Path, logs.LogFact
     root, _ = made
     for live in (True, False):
         with held(root) if live else nullcontext(), pytest.MonkeyPatch.context() as patched:
-            patched.setattr(verify, "listed_anew", lambda store: store)
+            patched.setattr(verify, "relisted", lambda store: store)
             store = Store.open(root)
             segment = root / "commitlog" / f"{0:020d}"
             content = segment.read_bytes()
