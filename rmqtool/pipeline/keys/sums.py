@@ -10,7 +10,9 @@ from rmqtool.pipeline.keys.key_request import Unit
 from rmqtool.pipeline.parts import log_parts
 from rmqtool.query.by_key import KeySource, items_without_record
 from rmqtool.query.key_query import places_known
+from rmqtool.query.lost_end import lost_end
 from rmqtool.query.lost_place import LOOKED_AT, where_items_lead
+from rmqtool.query.message_filter import MessageFilter
 from rmqtool.scan.picked import Missing, pick
 from rmqtool.store.coverage import Incomplete, coverage, holes_in, rest_of_log
 
@@ -83,6 +85,8 @@ class StoreSums:
             lost = [one for one in found if isinstance(one, Missing)]
             rows += items_without_record(lost, self.missing_inside)
         else:
+            low, high = asked.window
+            rows += lost_end(store, MessageFilter(store_from=low, store_to=high))
             rows += where_items_lead(store.segments, self.inside)
         own = sorted(self.not_covered, key=lambda row: row.get("physical_offset", -1))
         return row | coverage([*rows, *_each_once(own)])
