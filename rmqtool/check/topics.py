@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from formats.java import java_utf8_encode
 from formats.tags_code import SCHEDULE_TOPIC
 from rmqtool.check.config_files import check_table
 from rmqtool.check.findings import Severity, finding
@@ -54,7 +55,15 @@ def odd_topics(store: Store) -> frozenset[bytes]:
     A record alone does not make a topic: there is a queue of it, or it stands in the topic table.
     """
     names = (name for name in _on_disk(store).keys() | store.topics.keys() if not may_be_topic(name))
-    return frozenset(name.encode("utf-8", "surrogateescape") for name in names)
+    return frozenset(map(_stored, names))
+
+
+def _stored(name: str) -> bytes:
+    """A name as records have it: bytes of a directory's name, else what Java makes of one of a table."""
+    try:
+        return name.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return java_utf8_encode(name)
 
 
 Times = Callable[[str, int], tuple[int, int] | None]

@@ -34,7 +34,8 @@ def made_by_broker(topic: bytes) -> bool:
 
 def may_be_topic(name: str) -> bool:
     """Whether a topic can have this name, but for its length."""
-    topic = name.encode("utf-8", "surrogateescape")
-    if bool(topic) and set(topic) <= set(TOPIC_CHARACTERS):
-        return True
-    return not any("\udc80" <= character <= "\udcff" for character in name) and made_by_broker(topic)
+    try:
+        topic = name.encode()
+    except UnicodeEncodeError:  # bytes of a file name that are no UTF-8, or half a character in a table
+        return False
+    return bool(topic) and (set(topic) <= set(TOPIC_CHARACTERS) or made_by_broker(topic))

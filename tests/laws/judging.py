@@ -99,7 +99,7 @@ def _verify(asked: Asked, true: Truth) -> set[tuple[str, str]]:
 
 def _nothing_hidden(asked: Asked, true: Truth, command: str, *, bodies: bool = True) -> None:
     """Exit 0 with lost records; `bodies`: the command looks into them, or says that it does not."""
-    unseen = frozenset() if bodies else true.had_fault
+    unseen = frozenset() if bodies else true.damaged
     lost = [one for one in true.proven_lost if one.offset not in unseen]
     if lost:
         text = f"{command} exit 0, {len(lost)} lost, first {lost[0].offset} {lost[0].slot}"

@@ -29,12 +29,12 @@ _DELAYED = "SCHEDULE_TOPIC_XXXX"
 class Truth:
     """`proven_lost`: records of which something left in the store shows that they were there.
 
-    `had_fault`: offsets of those of them of which only the body is wrong, or its CRC. `undispatched`: whole
+    `damaged`: offsets of those of them of which only the body is wrong, or its CRC. `undispatched`: whole
     records without their unit although a later record has its own. `units`: those that lie there.
     """
 
     proven_lost: tuple[Record, ...]
-    spoiled: frozenset[int]
+    damaged: frozenset[int]
     undispatched: tuple[Record, ...]
     units: dict[tuple[str, int, int], tuple[int, int]]
 
@@ -60,8 +60,8 @@ def truth(made: Compound) -> Truth:
         for one in plain
         if one.offset < newest and units.get(one.slot) != (one.offset, one.size) and has_queue(made, one)
     ]
-    spoiled = frozenset(one.offset for one in lost if _only_body(one, made))
-    return Truth(tuple(lost), spoiled, tuple(missing), units)
+    damaged = frozenset(one.offset for one in lost if _only_body(one, made))
+    return Truth(tuple(lost), damaged, tuple(missing), units)
 
 
 def _only_body(one: Record, made: Compound) -> bool:

@@ -85,8 +85,8 @@ class StoreSums:
             lost = [one for one in found if isinstance(one, Missing)]
             rows += items_without_record(lost, self.missing_inside)
         else:
-            low, high = asked.window
-            rows += lost_end(store, MessageFilter(store_from=low, store_to=high))
+            first, last = asked.window
+            rows += lost_end(store, MessageFilter(store_from=first, store_to=last))
             rows += where_items_lead(store.segments, self.inside)
         own = sorted(self.not_covered, key=lambda row: row.get("physical_offset", -1))
         return row | coverage([*rows, *_each_once(own)])
