@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
     Ints = npt.NDArray[np.int64]
@@ -22,12 +24,14 @@ if TYPE_CHECKING:
 class AppendedUnits:
     """Units `[low, high)` of a file, by number in the file, that the start appended.
 
-    exact: (number, offset, size) arrays of those that are kept, later ones over earlier ones.
+    exact: (number, offset, size) arrays of those that are kept, later ones over earlier ones. behind: such
+    arrays of those that a truncation took away: their bytes stay in the file.
     """
 
     low: int
     high: int
     exact: list[tuple[Ints, Ints, Ints]] = field(default_factory=list)
+    behind: list[tuple[Ints, Ints, Ints]] = field(default_factory=list)
 
     def add(self, first: int, count: int) -> None:
         """Units were appended at `first`."""
@@ -42,8 +46,14 @@ class AppendedUnits:
     def cut(self, end: int) -> None:
         """Units from `end` on are no longer data."""
         self.low, self.high = min(self.low, end), min(self.high, end)
-        kept = [(numbers < end, numbers, offsets, sizes) for numbers, offsets, sizes in self.exact]
-        self.exact = [(n[m], o[m], s[m]) for m, n, o, s in kept if m.any()]
+        parts = [(numbers < end, numbers, offsets, sizes) for numbers, offsets, sizes in self.exact]
+        self.exact = [(n[m], o[m], s[m]) for m, n, o, s in parts if m.any()]
+        self.behind += [(n[~m], o[~m], s[~m]) for m, n, o, s in parts if not m.all()]
+
+    def written(self) -> Iterator[tuple[Ints, Ints, Ints]]:
+        """(number, offset, size) arrays of what is kept of all that was written, in this order."""
+        yield from self.behind
+        yield from self.exact
 
     def lay(self, first: int, offsets: Ints, sizes: Ints, ordinary: int) -> None:
         """Puts the appended units over columns that begin at unit `first`.

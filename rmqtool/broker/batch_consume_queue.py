@@ -45,6 +45,7 @@ class BatchConsumeQueue(QueueState):
         self.max_offset = 0
         self._keep_units = keep_units
         self._fresh: dict[MappedFile, Units] = {}
+        self._written: dict[MappedFile, npt.NDArray[np.bool_]] = {}
 
     def destroy(self) -> None:
         """The log has no files."""
@@ -98,6 +99,10 @@ class BatchConsumeQueue(QueueState):
         """Bytes of a file once the start is through."""
         return self._whole_file(one).tobytes().ljust(self.files.size, b"\0")
 
+    def written_to(self, one: MappedFile) -> npt.NDArray[np.intp]:
+        """Numbers of the units that the start wrote to a file, those too that truncation took away again."""
+        return np.flatnonzero(self._written.get(one, np.zeros(0, np.bool_)))
+
     def append(self, run: QueueRecords, lost: int = 0) -> None:
         """`#putBatchMessagePositionInfo` for each record that lies behind the last one known.
 
@@ -121,6 +126,8 @@ class BatchConsumeQueue(QueueState):
                 whole = self._whole_file(file)
                 whole[number : number + len(part)] = part
                 self._fresh[file] = whole
+                written = self._written.setdefault(file, np.zeros(self._whole, np.bool_))
+                written[number : number + len(part)] = True
             done += len(part)
             self.files.write(file, part.tobytes(), int(times[done - 1]))
             if file.first_in_queue and self.min_offset == -1:

@@ -61,7 +61,7 @@ def _content(queue: AnyQueue, one: MappedFile) -> bytes:
             raw = source.window(0, units.nbytes)
         whole = len(raw) // UNIT.itemsize
         units[:whole] = raw[: whole * UNIT.itemsize].view(UNIT)
-    for numbers, offsets, sizes in one.appended.exact if one.appended is not None else ():
+    for numbers, offsets, sizes in one.appended.written() if one.appended is not None else ():
         units["physical_offset"][numbers], units["size"][numbers] = offsets, sizes
         units["tags_code"][numbers] = 0
     return units.tobytes()

@@ -96,9 +96,14 @@ def extra_rows(
                 continue
             records.append(index)
             names.append(name)
-            ids.append(0 if lmq and name.startswith(LMQ_PREFIX) else own)
+            ids.append(own if takes_number(name, lmq=lmq) else 0)
             slots.append(slot)
     return _rows(records, names, ids, slots, unlisted, stuck)
+
+
+def takes_number(name: str, *, lmq: bool) -> bool:
+    """Whether a further queue has the queue id of its records and not 0. lmq: `enableLmq`."""
+    return not (lmq and name.startswith(LMQ_PREFIX))
 
 
 def is_exempt(topic: str, rule: MultiDispatch) -> bool:

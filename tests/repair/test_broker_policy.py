@@ -7,11 +7,14 @@ which contain the broker's clock, and a checkpoint that a background thread of t
 from __future__ import annotations
 
 import hashlib
+import shutil
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from fixtures import damage_case, damage_cases
+from fixtures.stores import HandmadeStore
 from rmqtool.broker.settings import settings_of
 from rmqtool.errors import UsageError
 from rmqtool.recovery.simulation import reading_for
@@ -21,15 +24,18 @@ from rmqtool.repair.in_place import apply_in_place
 from rmqtool.repair.plan import Action
 from rmqtool.repair.to_copy import apply_to_copy, prepare_copy
 from rmqtool.repair.undo import plan_undo, undo
+from rmqtool.scan.units import BATCH_UNIT, UNIT
+from rmqtool.store.config import config_of
 from rmqtool.store.holding import hold
 from rmqtool.store.layout import Store
 from tests.recovery.corpus import damaged_store
 from tests.repair.smallstore import tree
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-    from fixtures import DamageCase
+    from fixtures import DamageCase, Golden
 
 RELEASES = ("4.9.8", "5.3.3")
 CLASSES = sorted({case.cls for case in damage_cases()})
@@ -150,3 +156,47 @@ def test_stores_that_are_not_modelled_are_refused(golden) -> None:
     store = Store.open(found.path)
     with pytest.raises(UsageError, match="RocksDB queues"):
         plan_broker_policy(store, "5.3.3", settings_of(store), reading_for(store), {})
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_units_that_truncation_takes_away_again_stay_as_bytes(tmp_path: Path, release: str) -> None:
+    """Law seed 13716: recovery appends units, then cuts the queue in front of one that leads too far."""
+    made = HandmadeStore()
+    for topic in ("Orders", "Other"):
+        for _ in range(12):
+            made.put(topic, b"body")
+    made.write(tmp_path / "store")
+    made.add("abort")
+    paths = [f"consumequeue/{topic}/0/{0:020d}" for topic in ("Orders", "Other")]
+    wanted = bytearray(made.read(paths[0]))
+    for path, number in zip(paths, (3, 11), strict=True):
+        made.patch(path, number * 20, (1 << 40).to_bytes(8, "big"))
+    wanted[60:68] = (1 << 40).to_bytes(8, "big")
+    made.patch(paths[0], 8 * 20, bytes(4 * 20))
+    store = Store.open(made.root)
+    planned = plan_broker_policy(store, release, settings_of(store), reading_for(store), {})
+    out = str(tmp_path / "out")
+    apply_to_copy(store, planned, prepare_copy(store, planned, out), disk=Quick())
+    assert (tmp_path / "out" / paths[0]).read_bytes() == wanted
+
+
+def test_nor_do_those_of_a_batch_queue_go(golden: Callable[[str], Golden], tmp_path: Path) -> None:
+    """As 5.3.3 leaves it, which was measured."""
+    found = golden("v533-batchcq")
+    root = tmp_path / "store"
+    shutil.copytree(found.path, root)
+    (root / "abort").touch()
+    path = "batchconsumequeue/TopicBCQ/0/00000000000000001840"
+    wanted = np.fromfile(root / path, BATCH_UNIT)
+    wanted["physical_offset"][1] = 1 << 40
+    damaged = wanted.copy()
+    damaged[17:] = np.zeros(1, BATCH_UNIT)
+    damaged.tofile(root / path)
+    plain = next((root / "consumequeue/TopicPlain/0").iterdir())
+    units = np.fromfile(plain, UNIT)
+    units["physical_offset"][np.flatnonzero(units["size"])[-1]] = 1 << 40
+    units.tofile(plain)
+    store = Store.open(root, config=config_of(dict(found.expected["storeConfig"])))
+    planned = plan_broker_policy(store, "5.3.3", settings_of(store), reading_for(store), {})
+    apply_to_copy(store, planned, prepare_copy(store, planned, str(tmp_path / "out")), disk=Quick())
+    assert (tmp_path / "out" / path).read_bytes() == wanted.tobytes()

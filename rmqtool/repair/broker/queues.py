@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 
 def queue_edits(start: Start, watcher: Watcher) -> Iterator[Edit]:
-    """Units that recovery appends to queues, in files that exist or are new."""
+    """Units that recovery appends to queues, in files that exist or are new.
+
+    Those that truncation takes away again leave their bytes (`ConsumeQueue#truncateDirtyLogicFiles`).
+    """
     for _, queue in sorted(start.queues.items()):
         for one in queue.files.files:
             if isinstance(queue, BatchConsumeQueue):
@@ -38,7 +41,7 @@ def queue_edits(start: Start, watcher: Watcher) -> Iterator[Edit]:
 
 
 def _plain_file(queue: ConsumeQueue, one: MappedFile, watcher: Watcher) -> Iterator[Edit]:
-    parts = one.appended.exact if one.appended is not None else []
+    parts = list(one.appended.written()) if one.appended is not None else []
     if not parts and one.file is not None:
         return
     timestamp = None
@@ -46,42 +49,40 @@ def _plain_file(queue: ConsumeQueue, one: MappedFile, watcher: Watcher) -> Itera
     if parts:
         low = min(int(numbers.min()) for numbers, _, _ in parts)
         high = max(int(numbers.max()) for numbers, _, _ in parts) + 1
-        units = np.zeros(high - low, UNIT)
+        units = _on_disk(one, high, UNIT)[low:]
+        fresh = np.zeros(len(units), np.bool_)
         for numbers, offsets, sizes in parts:
             units["physical_offset"][numbers - low], units["size"][numbers - low] = offsets, sizes
+            fresh[numbers - low] = True
         codes, times = watcher.codes_and_times(units["physical_offset"].astype(np.int64))
-        units["tags_code"] = np.where(units["size"] == (1 << 31) - 1, 0, codes)
+        units["tags_code"][fresh] = np.where(units["size"] == (1 << 31) - 1, 0, codes)[fresh]
         timestamp = int(times[-1])
     yield from _laid(one, low, units, queue.files.size, timestamp)
 
 
 def _batch_file(queue: BatchConsumeQueue, one: MappedFile, watcher: Watcher) -> Iterator[Edit]:
-    if not queue.appended and one.file is not None:
-        return
-    raw = queue.content_of(one)
-    units = np.frombuffer(raw[: one.wrote], BATCH_UNIT).copy()
-    before = _on_disk(one, len(units) * BATCH_UNIT.itemsize)
-    same = np.zeros(len(units), np.bool_)
-    known = np.frombuffer(before, BATCH_UNIT)
-    same[: len(known)] = (known["physical_offset"] == units["physical_offset"][: len(known)]) & (
-        known["size"] > 0
-    )
-    fresh = np.flatnonzero(~same)
+    fresh = queue.written_to(one)
     if not fresh.size and one.file is not None:
         return
+    low, high = (int(fresh[0]), int(fresh[-1]) + 1) if fresh.size else (0, 0)
+    units = np.frombuffer(queue.content_of(one), BATCH_UNIT, high)[low:].copy()
+    fresh -= low
     codes, times = watcher.codes_and_times(units["physical_offset"].astype(np.int64))
     units["tags_code"][fresh], units["store_timestamp"][fresh] = codes[fresh], times[fresh]
     units["compacted_offset"][fresh] = COMPACTED_OFFSET
-    low = int(fresh[0]) if fresh.size else 0
     timestamp = int(times[-1]) if len(times) else None
-    yield from _laid(one, low, units[low:], queue.files.size, timestamp)
+    yield from _laid(one, low, units, queue.files.size, timestamp)
 
 
-def _on_disk(one: MappedFile, length: int) -> bytes:
-    if one.file is None:
-        return b""
-    with one.file.open("pread") as source:
-        return source.window(0, length).tobytes()
+def _on_disk(one: MappedFile, count: int, dtype: np.dtype[Any]) -> Units:
+    """The first units of a file, zeros where it has no bytes."""
+    units = np.zeros(count, dtype)
+    if one.file is not None:
+        with one.file.open("pread") as source:
+            raw = source.window(0, units.nbytes)
+        whole = len(raw) // dtype.itemsize
+        units[:whole] = raw[: whole * dtype.itemsize].view(dtype)
+    return units
 
 
 def _laid(one: MappedFile, low: int, units: Units, size: int, timestamp: int | None) -> Iterator[Edit]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -40,7 +41,7 @@ class Cell:
     """A part of a hole between claimed frames. frames: what may have been records in it.
 
     placed: queue positions that it takes, in order. room: bytes that are left beside them. single: it is the
-    place of one record, as a unit of a further queue tells.
+    place of one record, as a unit of a further queue tells. number: the queue id that this record has.
     """
 
     hole: Hole
@@ -50,6 +51,7 @@ class Cell:
     placed: list[Placed] = field(default_factory=list)
     room: int = 0
     single: bool = False
+    number: int | None = None
 
     @property
     def length(self) -> int:
@@ -81,7 +83,8 @@ def cells_of(hole: Hole, frames: Sequence[Frame], end: int, *, apart: bool = Tru
         if frame.start > at:
             yield _cell(hole, at, frame.start, loose)
         if alone:
-            yield replace(_cell(hole, frame.start, frame.end, [frame]), single=True)
+            cell = _cell(hole, frame.start, frame.end, [frame])
+            yield replace(cell, single=True, number=frame.number)
         at, loose = frame.end, []
     if stop > at:
         yield _cell(hole, at, stop, loose)
@@ -124,7 +127,7 @@ def allocate(claims: Claims, cells: Sequence[Cell], batches: Collection[str]) ->
     and a record in front of blank units would be out of its order. Cells with a broken record to spare come
     first; where that leaves positions without room, all go as far to the front as they can, those first that
     have to end first. Either way the last ones go where units of further queues lead, whose positions then
-    have a record again.
+    have a record again; where such a queue has the number of its records, only positions of that number do.
     """
     gaps = [gap for key in sorted(claims.open) for gap in claims.open[key]]
     without = _allocated(gaps, cells, batches)
@@ -150,83 +153,129 @@ def _allocated(
 
 
 class _Allotment:
-    """Room that cells have, those with a broken record to spare in front; close: all alike.
-
-    singles: numbers of the free cells that are the place of one record.
-    """
+    """Room that cells have: those for queues of any number by None, the others by their number."""
 
     def __init__(self, cells: Sequence[Cell], *, close: bool) -> None:
-        self._cells = cells
-        self._starts = [cell.start for cell in cells]
+        grouped: dict[int | None, list[Cell]] = defaultdict(list)
+        for cell in cells:
+            grouped[cell.number].append(cell)
         self._kinds = (_any,) if close else (_spare, _any)
-        self._rooms = [
-            {trailer: FirstFit(self._in(trailer, kind)) for trailer in (False, True)} for kind in self._kinds
-        ]
-        self._singles = [number for number, cell in enumerate(cells) if cell.single]
-
-    def _in(self, trailer: bool, kind: Callable[[Cell], bool]) -> list[int]:
-        return [cell.room if cell.hole.trailer is trailer and kind(cell) else _NONE for cell in self._cells]
+        self._groups = {number: _Group(some, self._kinds) for number, some in grouped.items()}
 
     def put(self, gap: Missing, most: int) -> Missing | None:
         """Cells for the positions of a gap, `most` in one record; those from the first without room on."""
-        low, taken = gap.low, list[int]()
+        numbers = dict.fromkeys((None, gap.key[1]))
+        groups = [self._groups[number] for number in numbers if number in self._groups]
+        low, taken = gap.low, list[_Found]()
         for slot in range(gap.first, gap.last + 1, most):
             count = min(gap.last + 1 - slot, most)
             batch_size = count if most > 1 else None
             place = Place(gap.key[0], gap.key[1], slot, 0, LONGEST_TIME, batch_size=batch_size)
             needs = smallest(place), smallest(place, crc_trailer=True)
             records = -(-(gap.last + 1 - slot) // most)
-            number = self._cell_for(needs, bisect_left(self._starts, low), gap.high, records)
-            if number is None and gap.first == 0:
+            found = self._cell_for(groups, needs, low, gap.high, records)
+            if found is None and gap.first == 0:
                 for one in reversed(taken):
-                    self._give_back(one)
+                    one.group.give_back(one.place)
                 return gap
-            if number is None:
+            if found is None:
                 return type(gap)(gap.key, slot, gap.last, low, gap.high)
-            cell = self._cells[number]
-            self._take(number, Placed(gap.key, slot, needs[cell.hole.trailer], count))
-            taken.append(number)
+            cell = found.group.cells[found.place]
+            found.group.take(found.place, Placed(gap.key, slot, needs[cell.hole.trailer], count))
+            taken.append(found)
             low = cell.start
         return None
 
-    def _take(self, number: int, placed: Placed) -> None:
-        cell = self._cells[number]
-        if cell.single:
-            del self._singles[bisect_left(self._singles, number)]
-        cell.placed.append(placed)
-        cell.room -= placed.need
-        self._changed(number, cell)
-
-    def _give_back(self, number: int) -> None:
-        cell = self._cells[number]
-        if cell.single:
-            insort(self._singles, number)
-        cell.room += cell.placed.pop().need
-        self._changed(number, cell)
-
-    def _changed(self, number: int, cell: Cell) -> None:
-        full = cell.single and bool(cell.placed)
-        for kind, rooms in zip(self._kinds, self._rooms, strict=True):
-            rooms[cell.hole.trailer].put(number, cell.room if kind(cell) and not full else _NONE)
-
-    def _cell_for(self, needs: tuple[int, int], first: int, high: int, records: int) -> int | None:
+    def _cell_for(
+        self, groups: Sequence[_Group], needs: tuple[int, int], low: int, high: int, records: int
+    ) -> _Found | None:
         """The first cell of those that come first, else of the others.
 
         needs: bytes without and with a `__CRC32#` property. records: how many there are to place, this one
         and those behind it.
         """
-        single = bisect_left(self._singles, first)
-        within = bisect_left(self._singles, bisect_left(self._starts, high)) - single
-        if 0 < records <= within:
-            number = self._singles[single]
-            if self._cells[number].room >= needs[self._cells[number].hole.trailer]:
-                return number
-        for rooms in self._rooms:
-            found = [rooms[trailer].first(first, needs[trailer]) for trailer in (False, True)]
-            number = min((one for one in found if one is not None), default=len(self._cells))
-            if number < len(self._cells) and self._starts[number] < high:
-                return number
+        singles = [group.singles(low, high) for group in groups]
+        single = min((one for _, one in singles if one is not None), key=_start, default=None)
+        if single is not None and records <= sum(count for count, _ in singles):
+            cell = single.group.cells[single.place]
+            if cell.room >= needs[cell.hole.trailer]:
+                return single
+        for kind in range(len(self._kinds)):
+            candidates = [found for group in groups if (found := group.first(kind, needs, low)) is not None]
+            first = min(candidates, key=_start, default=None)
+            if first is not None and first.start < high:
+                return first
         return None
+
+
+class _Found(NamedTuple):
+    """A cell of a group, by its place in it, and where it starts."""
+
+    start: int
+    group: _Group
+    place: int
+
+
+def _start(found: _Found) -> int:
+    return found.start
+
+
+class _Group:
+    """Cells that are open to the same queues, in order, by kind: those of the first kind go in front.
+
+    Free ones that are the place of one record are known besides.
+    """
+
+    def __init__(self, cells: Sequence[Cell], kinds: Sequence[Callable[[Cell], bool]]) -> None:
+        self.cells = cells
+        self._kinds = kinds
+        self._starts = [cell.start for cell in cells]
+        self._rooms = [
+            {trailer: FirstFit(self._in(trailer, kind)) for trailer in (False, True)} for kind in kinds
+        ]
+        self._singles = [index for index, cell in enumerate(cells) if cell.single]
+
+    def _in(self, trailer: bool, kind: Callable[[Cell], bool]) -> list[int]:
+        return [cell.room if cell.hole.trailer is trailer and kind(cell) else _NONE for cell in self.cells]
+
+    def singles(self, low: int, high: int) -> tuple[int, _Found | None]:
+        """How many free places of one record start in [low, high), and the first one."""
+        first = bisect_left(self._singles, bisect_left(self._starts, low))
+        count = bisect_left(self._singles, bisect_left(self._starts, high)) - first
+        if count <= 0:
+            return 0, None
+        index = self._singles[first]
+        return count, _Found(self._starts[index], self, index)
+
+    def first(self, kind: int, needs: tuple[int, int], low: int) -> _Found | None:
+        """The first cell of a kind that starts at `low` or behind and has room; needs as in `_cell_for`."""
+        at = bisect_left(self._starts, low)
+        rooms = self._rooms[kind]
+        found = [rooms[trailer].first(at, needs[trailer]) for trailer in (False, True)]
+        index = min((one for one in found if one is not None), default=None)
+        return None if index is None else _Found(self._starts[index], self, index)
+
+    def take(self, index: int, placed: Placed) -> None:
+        """Positions into a cell."""
+        cell = self.cells[index]
+        if cell.single:
+            del self._singles[bisect_left(self._singles, index)]
+        cell.placed.append(placed)
+        cell.room -= placed.need
+        self._changed(index, cell)
+
+    def give_back(self, index: int) -> None:
+        """The last positions of a cell out of it."""
+        cell = self.cells[index]
+        if cell.single:
+            insort(self._singles, index)
+        cell.room += cell.placed.pop().need
+        self._changed(index, cell)
+
+    def _changed(self, index: int, cell: Cell) -> None:
+        full = cell.single and bool(cell.placed)
+        for kind, rooms in zip(self._kinds, self._rooms, strict=True):
+            rooms[cell.hole.trailer].put(index, cell.room if kind(cell) and not full else _NONE)
 
 
 def _any(cell: Cell) -> bool:

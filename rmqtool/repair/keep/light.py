@@ -15,7 +15,7 @@ from formats.java import java_parse_int, java_split
 from rmqtool.repair.keep.counted import Ahead
 from rmqtool.repair.keep.light_gaps import Further, Gaps, OpenGaps
 from rmqtool.repair.keep.order import light_missing
-from rmqtool.scan.multi import LMQ_PREFIX, MultiDispatch, is_exempt
+from rmqtool.scan.multi import MultiDispatch, is_exempt, takes_number
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -76,7 +76,8 @@ class MultiDispatchPositions:
         """
         if self._rule is MultiDispatch.NONE or is_exempt(topic, self._rule):
             return []
-        known = self._pointed.get(start, {})
+        pointed = self._pointed.get(start, {})
+        known = {one: None for one in pointed if one.key[1] == self._queue_id(one.key[0], queue_id)}
         stated = self.stated(queue_id, own)
         self._count(stated, start, known)
         stated = [self._moved(one, start, -1) for one in stated]
@@ -130,7 +131,7 @@ class MultiDispatchPositions:
         ]
 
     def _queue_id(self, name: str, own: int) -> int:
-        return 0 if self._lmq and name.startswith(LMQ_PREFIX) else own
+        return own if takes_number(name, lmq=self._lmq) else 0
 
     def _free(self, one: Further, start: int) -> bool:
         """Whether nobody else has the position, and the order of the queue stays that of the log."""

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from rmqtool.scan.multi import LMQ_PREFIX
+from rmqtool.scan.multi import takes_number
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -127,11 +127,10 @@ class OpenGaps:
     def _put(self, gap: Gap) -> None:
         """Among those of its number; light queues with LMQ's prefix take records of all numbers."""
         name, number = gap.missing.key
-        if self._lmq and name.startswith(LMQ_PREFIX):
-            if number == 0:
-                self._open[None].append(gap)
-        else:
+        if takes_number(name, lmq=self._lmq):
             self._open[number].append(gap)
+        elif number == 0:
+            self._open[None].append(gap)
 
     def _next(self, gap: Gap) -> int:
         """Positions ascend in the order of the log; one that was passed over stays blank."""

@@ -17,7 +17,7 @@ from rmqtool.repair.keep.frames import frames_by_header, frames_by_unit
 from rmqtool.repair.keep.headers import SMALLEST_RECORD
 from rmqtool.repair.keep.light import MultiDispatchPositions
 from rmqtool.repair.keep.logbytes import LogBytes
-from rmqtool.repair.keep.model import Hole
+from rmqtool.repair.keep.model import Frame, Hole
 from rmqtool.repair.keep.order import Room, order_of, singleton_runs
 from rmqtool.repair.keep.overlay import OverlaySource, Patch, Zeros
 from rmqtool.repair.keep.proof import foreign_queues, weigh
@@ -26,6 +26,7 @@ from rmqtool.repair.keep.stale import cut_stale, loosen
 from rmqtool.repair.keep.survey import Surveyor
 from rmqtool.repair.keep.tiles import Tiles
 from rmqtool.scan.events import TailContent
+from rmqtool.scan.multi import takes_number
 from rmqtool.scan.segment import SegmentScan
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.patched import ZeroFilledSource
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from rmqtool.broker.file_rules import FileRules
     from rmqtool.repair.keep.cells import Cell
     from rmqtool.repair.keep.donor import DonorRange
-    from rmqtool.repair.keep.model import Frame, QueueKey, Survey
+    from rmqtool.repair.keep.model import QueueKey, Survey
     from rmqtool.repair.keep.order import Missing
     from rmqtool.repair.keep.placing import PlacedSegment, Placing
     from rmqtool.repair.keep.slot_assignment import Claims
@@ -143,7 +144,8 @@ class LogRepair:
             foreign = foreign_queues(self.store, survey, order, log)
             weigh(self.store, survey, order, [one for some in units.values() for one in some], foreign)
             known = [key for key in _keys(self.store) if not survey.is_light(key) and key not in foreign]
-            claims = SlotAssigner(survey, order, known).claims(headers, units, further)
+            places = {number: _places(some, lmq=self.rules.lmq) for number, some in further.items()}
+            claims = SlotAssigner(survey, order, known).claims(headers, units, places)
             end = self._end(survey, claims, solid)
             made = RepairedLog(
                 [placed for placed in survey.segments if placed.base < end],
@@ -356,6 +358,22 @@ def _parted(
             light = one.key is not None and survey.is_light(one.key)
             (further if light else own)[number].append(one)
     return own, further
+
+
+def _places(further: Sequence[Frame], *, lmq: bool) -> list[Frame]:
+    """Where units of further queues say that records were, once an extent; a number that all state holds.
+
+    lmq: `enableLmq`.
+    """
+    numbers: dict[tuple[int, int], set[int]] = {}
+    for one in further:
+        stated = numbers.setdefault((one.start, one.end), set())
+        if one.key is not None and takes_number(one.key[0], lmq=lmq):
+            stated.add(one.key[1])
+    return [
+        Frame(start, end, further=True, number=min(stated) if len(stated) == 1 else None)
+        for (start, end), stated in numbers.items()
+    ]
 
 
 def _keys(store: Store) -> list[QueueKey]:

@@ -98,6 +98,8 @@ class Frame:
     """a whole record that is out of place, not a broken one"""
     further: bool = False
     """a unit of a further queue tells it, none of its own queue"""
+    number: int | None = None
+    """queue id of what was there, as further queues tell that take the number of their records"""
 
     @property
     def length(self) -> int:

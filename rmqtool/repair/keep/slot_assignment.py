@@ -51,17 +51,16 @@ class SlotAssigner:
         self,
         headers: dict[int, list[Frame]],
         units: dict[int, list[Frame]],
-        further: dict[int, list[Frame]],
+        places: dict[int, list[Frame]],
     ) -> Claims:
         """Frames by header and by unit, by hole, as one list without overlap.
 
-        further: those that units of further queues tell. They say where a record was, not whose.
+        places: those that units of further queues tell. They say where a record was, not whose.
         """
         made = Claims()
         for number in range(len(self._survey.holes)):
             pointed = [one for one in units.get(number, ()) if self._takes_unit(one)]
-            places = [Frame(one.start, one.end, further=True) for one in further.get(number, ())]
-            made.frames[number] = self._merged(headers.get(number, []), pointed, places)
+            made.frames[number] = self._merged(headers.get(number, []), pointed, places.get(number, []))
         for frames in made.frames.values():
             for frame in frames:
                 self._claim(frame)
@@ -72,13 +71,13 @@ class SlotAssigner:
         self._find_open(made)
         return made
 
-    def _merged(self, headers: list[Frame], units: list[Frame], further: list[Frame]) -> list[Frame]:
+    def _merged(self, headers: list[Frame], units: list[Frame], places: list[Frame]) -> list[Frame]:
         """Units win over headers, proven ones over others; a header of the same extent goes with its unit."""
         by_extent = {(one.start, one.end): one for one in headers}
         chosen: list[Frame] = []
         for trust in Trust:
             chosen = _beside(chosen, [one for one in units if one.trust is trust])
-        chosen = _beside(chosen, further)
+        chosen = _beside(chosen, places)
         for unit in chosen:
             same = by_extent.get((unit.start, unit.end))
             if same is not None:

@@ -179,3 +179,22 @@ def spoil(path: Path, how: str) -> None:
         data = bytearray(path.read_bytes())
         data[300:420] = bytes(byte ^ 0x55 for byte in data[300:420])
         path.write_bytes(data)
+
+
+def test_a_place_that_a_plain_further_queue_tells_is_for_a_queue_of_its_number(
+    case: Callable[[str], Case],
+) -> None:
+    """Law seed 13590: such a queue has the queue id of its records."""
+    one = case("v498-lmq")
+    at, lost = next(
+        (at, r) for at, r in one.log.items() if at > 9000 and "plainq" in r.properties.get(NAMES, "")
+    )
+    before = max(start for start in one.log if start < at)
+    assert (one.log[before].topic, one.log[before].queue_id) < (lost.topic, lost.queue_id)
+    one.overwrite(before, bytes(one.log[before].size + lost.size))
+    for path in (one.root / "consumequeue").glob("[!p]*/*/*"):
+        path.write_bytes(bytes(path.stat().st_size))
+    one.repair()
+    now = strict.walk(one.repaired)[0][at]
+    assert (now.topic, now.queue_id, now.queue_offset) == (lost.topic, lost.queue_id, lost.queue_offset)
+    one.places_stay("consumequeue/plainq", UNIT)
