@@ -2,7 +2,8 @@
 
 The CRC covers the body alone, so a record may be whole and name a wrong topic, queue or queue offset. Its own
 unit vouches for it; another unit that points at it, another intact record at its queue offset, or neighbours
-in its queue that lie on the other side of it in the log, speak against it. Where nothing does, it is intact.
+in its queue that lie on the other side of it in the log, speak against it. So does a queue that misses it
+where it lies, if it is alone in its own. Where nothing does, it is intact.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     Slot = tuple[str, int, int]
 
 _PART = 1 << 20
+_STEPS = (*range(1, 64), *(1 << power for power in range(6, 40)))
+"""how far from a place the next intact record of its queue is looked for, in queue offsets"""
 _TYPE = int(SysFlag.TRANSACTION_MASK)
 _WITHOUT_UNIT = (int(SysFlag.PREPARED), int(SysFlag.ROLLBACK))
 """`CommitLogDispatcherBuildConsumeQueue#dispatch` passes over them"""
@@ -49,7 +52,7 @@ class Evidence:
     def intact(self) -> Iterator[Record]:
         """Those that the plan should have left alone."""
         for one in self.changed:
-            slot = one.topic, one.queue_id, one.queue_offset
+            slot = _slot(one)
             units = self._pointing.get(one.physical_offset, ())
             if one.sys_flag & _TYPE in _WITHOUT_UNIT and self._only_type(one):
                 continue
@@ -68,17 +71,43 @@ class Evidence:
 
     def _only_type(self, one: Record) -> bool:
         """It has a place in its queue now, and nothing but its type of transaction said that it has none."""
-        if self._unit((one.topic, one.queue_id, one.queue_offset)) != one.physical_offset:
+        if self._unit(_slot(one)) != one.physical_offset:
             return False
         now = record_at(self.result, one.physical_offset, self.kernels, self.access)
         return now is not None and replace(now, sys_flag=one.sys_flag) == one
 
     def _put_right(self, one: Record) -> bool:
-        """Alone in its queue, and the result has its body under another topic, queue or queue offset."""
+        """Alone in its queue, and the result has its body where a queue missed it, in one part otherwise."""
         if any(self._neighbour(one, step) is not None for step in (-1, 1)):
             return False
         now = record_at(self.result, one.physical_offset, self.kernels, self.access)
-        return now is not None and (now.size, now.body) == (one.size, one.body)
+        return now is not None and (now.size, now.body) == (one.size, one.body) and self._missed(one, now)
+
+    def _missed(self, one: Record, now: Record) -> bool:
+        """Whether intact records around a place tell that it is the record's, and not the one that it states.
+
+        They lie on both sides of it, or on one and nothing takes the place that the record states.
+        """
+        parts = zip(_slot(one), _slot(now), strict=True)
+        if (other := sum(was != then for was, then in parts)) != 1:
+            return not other
+        before, behind = (self._nearest(now, way) for way in (-1, 1))
+        if (before is not None and before > now.physical_offset) or (
+            behind is not None and behind < now.physical_offset
+        ):
+            return False
+        if before is None or behind is None:
+            return before is not behind and self._unit(_slot(one)) is None
+        return True
+
+    def _nearest(self, one: Record, way: int) -> int | None:
+        """Physical offset of an intact record of its queue on one side, the nearest or one not far away."""
+        for step in _STEPS:
+            if way * step + one.queue_offset < 0:
+                return self._neighbour(one, -one.queue_offset) if one.queue_offset else None
+            if (found := self._neighbour(one, way * step)) is not None:
+                return found
+        return None
 
     def _neighbour(self, one: Record, step: int) -> int | None:
         """Physical offset of another intact record of the source that has this place in the queue."""
@@ -87,7 +116,7 @@ class Evidence:
         if place is None or place == one.physical_offset or place in self._suspects:
             return None
         found = record_at(self.source, place, self.kernels, self.access)
-        if found is None or (found.topic, found.queue_id, found.queue_offset) != slot:
+        if found is None or _slot(found) != slot:
             return None
         return place
 
@@ -133,6 +162,10 @@ class Evidence:
                         key = queue.topic, queue.queue_id, slot
                         found.setdefault(place, []).append(key)
         return found
+
+
+def _slot(one: Record) -> Slot:
+    return one.topic, one.queue_id, one.queue_offset
 
 
 def _units_at(file: StoreFile, wanted: np.ndarray) -> Iterator[tuple[int, int, int]]:

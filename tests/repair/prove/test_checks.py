@@ -194,6 +194,59 @@ def test_a_record_that_lies_may_be_put_right(tmp_path: Path) -> None:
     assert not [*Evidence(store, after, comparison.changed, kernels_python, Access("pread")).intact()]
 
 
+@pytest.mark.parametrize(
+    ("number", "stated", "moved"), [(3, 3, True), (5, 5, True), (3, 4, False), (3, 0, False), (0, 0, True)]
+)
+def test_a_record_that_is_alone_in_its_queue_is_moved_where_another_one_missed_it(
+    tmp_path: Path, number: int, stated: int, moved: bool
+) -> None:
+    """It states queue 0, the plan has it in queue 1, and no entry is left that speaks for either."""
+    made = HandmadeStore()
+    for _ in range(6):
+        made.put("T", b"body", queue_id=1)
+    made.write(tmp_path / "store")
+    alone, queue = made.stored[number], f"consumequeue/T/1/{0:020d}"
+    path, at = made.segment(alone.offset)
+    fields, units = made.read(path, at + 12, 16), made.read(queue, 0, 6 * 20)
+    made.patch(path, at + 12, struct.pack(">i", 0) + fields[4:8] + struct.pack(">q", stated))
+    made.patch(queue, 0, bytes(len(units)))
+    store = Store.open(made.root)
+    edits = [write(path, at + 12, fields), write(queue, 0, units)]
+    assert refused(store, edits) == ([] if moved else [alone.offset])
+
+
+def test_nor_is_it_where_something_else_takes_its_place(tmp_path: Path) -> None:
+    """Seed 13399: the queue that misses its first message has a hole for it."""
+    made = HandmadeStore()
+    alone, lost, last = (made.put("T", b"body", queue_id=queue_id) for queue_id in (0, 1, 1))
+    made.write(tmp_path / "store")
+    path, at = made.segment(alone.offset)
+    _, hole = made.segment(lost.offset)
+    moved, into = made.read(path, at, alone.size), made.read(path, hole, lost.size)
+    made.patch(path, hole, bytes(lost.size))
+    queues = [f"consumequeue/T/{queue_id}/{0:020d}" for queue_id in (0, 1)]
+    units = [struct.pack(">qiq", one.offset, one.size, 0) for one in (lost, alone, last)]
+    for queue in queues:
+        made.patch(queue, 0, bytes(2 * 20))
+    store = Store.open(made.root)
+    edits = [
+        write(path, at, moved[:12] + into[12:16] + moved[16:]),
+        write(path, hole, into[:12] + moved[12:16] + into[16:]),
+        write(queues[0], 0, units[0]),
+        write(queues[1], 0, units[1] + units[2]),
+    ]
+    assert refused(store, edits) == [alone.offset]
+
+
+def refused(store: Store, edits: list[Edit]) -> list[int]:
+    """Physical offsets of the intact records that a plan moves."""
+    comparison = Comparison(store, store_with(store, edits), edits, kernels_python, Access("pread"))
+    errors_of(comparison.result, ReadOptions(), kernels_python, comparison.see)
+    comparison.close()
+    evidence = Evidence(store, comparison.result, comparison.changed, kernels_python, Access("pread"))
+    return [one.physical_offset for one in evidence.intact()]
+
+
 def test_files_as_a_broker_leaves_them(store: Store) -> None:
     planned = plan_broker_policy(store, "5.3.3", settings_of(store), reading_for(store), {})
     assert planned.edits
