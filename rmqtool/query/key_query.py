@@ -11,7 +11,7 @@ from rmqtool.query.lost_place import LOOKED_AT, known_place
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.select_found import passing
 from rmqtool.scan.picked import Damaged, Missing, pick
-from rmqtool.store.coverage import Incomplete, coverage
+from rmqtool.store.coverage import Incomplete, coverage, each_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -134,4 +134,4 @@ class KeyQuery:
         left_out = len(self.kept) - len(self.offsets)
         if left_out:
             rows.append({"path": "commitlog", "messages": left_out, "reason": Incomplete.LIMIT})
-        return [*rows, *map(Missing.row, self.missing), *map(Damaged.row, self.damaged)]
+        return each_once([*rows, *map(Missing.row, self.missing), *map(Damaged.row, self.damaged)])

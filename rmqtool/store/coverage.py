@@ -8,6 +8,7 @@ is the sum. `reason` is one of `Incomplete`; `error` has the system's words.
 
 from __future__ import annotations
 
+import json
 import os
 from bisect import bisect_right
 from enum import StrEnum
@@ -36,6 +37,11 @@ def reason_of(not_covered: Iterable[Row]) -> Incomplete | None:
     """The `incomplete_reason` of a summary with these rows, None when it is complete."""
     given = {row["reason"] for row in not_covered}
     return next((one for one in Incomplete if one in given), None)
+
+
+def each_once(rows: Iterable[Row]) -> list[Row]:
+    """Rows that several readers found, in the order of the first of each."""
+    return list({json.dumps(row, sort_keys=True): row for row in rows}.values())
 
 
 def unreadable(path: str, error: str, position: int | None = None, length: int | None = None) -> Row:

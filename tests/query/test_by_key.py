@@ -17,6 +17,7 @@ from rmqtool.query.index_lookup import open_index
 from rmqtool.query.wanted_keys import WantedKeys
 from rmqtool.scan.options import ReadOptions
 from rmqtool.store.layout import Store
+from tests.helpers import rmq
 from tests.query.serving import NAMES
 from tests.tiers import kind_of, sampled
 
@@ -368,3 +369,12 @@ def test_an_interrupt_keeps_what_was_found(golden, monkeypatch):
     answer = find_keys(store, WantedKeys([key], topic), source=KeySource.SCAN, reading=reading)
     assert [row["reason"] for row in answer.not_covered] == ["interrupted"]
     assert set(answer.matches) < set(order(found, key, topic))
+
+
+def test_a_torn_record_that_is_listed_is_said_once(damaged) -> None:
+    """The scan says so, and whoever lists it."""
+    root = damaged("v533-block-swap-512-last-clean")
+    result = rmq("query-key", root, "PayTopic", "k1204", "--source", "scan", "--format", "ndjson")
+    message, summary = result.rows
+    found = [row for row in summary["not_covered"] if row["physical_offset"] == message["physical_offset"]]
+    assert len(found) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from rmqtool.query.lost_end import lost_end
 from rmqtool.query.lost_place import LOOKED_AT, where_items_lead
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.scan.picked import Missing, pick
-from rmqtool.store.coverage import Incomplete, coverage, holes_in, rest_of_log
+from rmqtool.store.coverage import Incomplete, coverage, each_once, holes_in, rest_of_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -89,11 +88,7 @@ class StoreSums:
             rows += lost_end(store, MessageFilter(store_from=first, store_to=last))
             rows += where_items_lead(store.segments, self.inside)
         own = sorted(self.not_covered, key=lambda row: row.get("physical_offset", -1))
-        return row | coverage([*rows, *_each_once(own)])
-
-
-def _each_once(rows: list[Row]) -> list[Row]:
-    return list({json.dumps(row, sort_keys=True): row for row in rows}.values())
+        return row | coverage([*rows, *each_once(own)])
 
 
 def take(sums: Mapping[str, StoreSums], notes: list[Row]) -> None:
