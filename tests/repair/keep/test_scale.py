@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import time
 import tracemalloc
@@ -113,18 +114,23 @@ def test_a_plan_takes_time_as_there_are_holes_and_queues(tmp_path: Path, grows: 
     assert large < 8 * max(small, 0.1)
 
 
-def test_a_plan_takes_memory_as_there_are_holes(tmp_path: Path) -> None:
-    """Some kilobytes each, as docs/security.md says."""
-    most = []
-    for rounds in (100, 900):
-        many = Many(1, 1, rounds)
+def peak(place: Path, rounds: int) -> int:
+    """Bytes that a plan takes at most: the least of three, as windows may wait for the garbage collector."""
+    found = []
+    for number in range(3):
+        gc.collect()
         tracemalloc.start()
         try:
-            seconds(tmp_path / str(rounds), many, 2)
-            most.append(tracemalloc.get_traced_memory()[1])
+            seconds(place / f"{rounds}-{number}", Many(1, 1, rounds), 2)
+            found.append(tracemalloc.get_traced_memory()[1])
         finally:
             tracemalloc.stop()
-    assert (most[1] - most[0]) / 400 < 12_000
+    return min(found)
+
+
+def test_a_plan_takes_memory_as_there_are_holes(tmp_path: Path) -> None:
+    """Some kilobytes each, as docs/security.md says."""
+    assert (peak(tmp_path, 900) - peak(tmp_path, 100)) / 400 < 12_000
 
 
 @pytest.mark.parametrize("claimed", [1 << 40, 1 << 62])
