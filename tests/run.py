@@ -220,7 +220,7 @@ def main() -> None:
             "--fast": ("Checks for whoever edits, about 2 minutes", fast),
             "--full": ("All that other runs leave out, resumed", lambda: full(rest)),
             "--explore": ("Property tests with a random seed", lambda: explore(rest)),
-            None: ("All that a change must pass, about 13 minutes on two cores", usual),
+            None: ("All that a change must pass, about 10 minutes on two cores", usual),
         }
         about, steps = chosen[mode]
         announce(about, steps())
