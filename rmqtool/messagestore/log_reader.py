@@ -10,12 +10,14 @@ import numpy as np
 
 from formats.commitlog import HEADERS, MESSAGE_MAGIC_CODES, is_v6
 from formats.primitives import offset_of
+from rmqtool.broker.get_message import Run
 from rmqtool.errors import VanishedError
 from rmqtool.messagestore.held_files import HeldFiles, cut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
+    from rmqtool.broker.get_message import Delivered
     from rmqtool.broker.mapped_files import MappedFile, MappedFiles
     from rmqtool.store.bytes import Window
 
@@ -114,15 +116,25 @@ class LogReader:
         files = map(self._file, {one // size * size for one in places})
         return self._held.settled(work, [one.path for one in files if one is not None])
 
-    def copies(self, places: Iterable[tuple[int, int]]) -> list[bytes]:
+    def copies(self, delivered: Sequence[Delivered]) -> list[bytes]:
         """The bytes of `records`. Raises as `read`."""
-        wanted = list(places)
-        return self.settled(
-            lambda: [bytes(one) for one in self.records(wanted)], [place for place, _ in wanted]
-        )
+        places = delivered.offsets[:1] if isinstance(delivered, Run) else [one[1] for one in delivered]
+        return self.settled(lambda: list(map(bytes, self.records(delivered))), places)
 
-    def records(self, places: Iterable[tuple[int, int]]) -> list[memoryview]:
-        """Those bytes (physical offset, size) that are there as a whole, nothing copied. Raises as `read`."""
+    def records(self, delivered: Sequence[Delivered]) -> list[memoryview]:
+        """The records that are there as a whole, nothing copied. Raises as `read`."""
+        if not isinstance(delivered, Run):
+            return self._each([one[1:3] for one in delivered])
+        base, window = self._around(delivered.offsets[0], delivered.sizes[0])
+        data = window.data
+        found = [
+            data[at - base : at - base + size]
+            for at, size in zip(delivered.offsets, delivered.sizes, strict=True)
+        ]
+        whole = base == delivered.base and sum(map(len, found)) == sum(delivered.sizes)
+        return found if whole else self._each(delivered.places)
+
+    def _each(self, places: Iterable[tuple[int, int]]) -> list[memoryview]:
         found: list[memoryview] = []
         begin = end = 0
         data = memoryview(b"")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from rmqtool.broker.get_message import Passes, PullLimits
+    from rmqtool.broker.get_message import Delivered, Passes, PullLimits
     from rmqtool.broker.offset_by_time import Boundary
     from rmqtool.broker.start import AnyQueue, Key
     from rmqtool.broker.traits import Traits
@@ -91,9 +91,9 @@ class Reader:
         offset: int,
         limit: int,
         wanted: Subscription | None,
-        read: Callable[[Sequence[tuple[int, int]]], list[Data]],
+        read: Callable[[Sequence[Delivered]], list[Data]],
     ) -> tuple[Pull, list[Data]]:
-        """One pull as a broker answers it, and its records, which `read` makes of their places."""
+        """One pull as a broker answers it, and its records, which `read` makes of what is delivered."""
         view = self.queue(topic, queue_id)
         if view is None:  # a broker makes the queue (`ConsumeQueueStore#findOrCreateConsumeQueue`)
             return Pull(GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0), []
@@ -101,7 +101,7 @@ class Reader:
             floor = view.min_offset
             try:
                 answer = pull(view, offset, limit, self._passes(wanted), self._limits)
-                return answer, read([one[1:3] for one in answer.delivered])
+                return answer, read(answer.delivered)
             except StoreIOError:
                 if view.min_offset == floor:
                     raise
