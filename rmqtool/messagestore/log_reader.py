@@ -149,8 +149,16 @@ class LogReader:
                 self.read(at, size)  # which tells why, but for a file that has expired
         return found
 
+    def data_around(self, physical_offset: int, size: int) -> tuple[int, memoryview]:
+        """The data of the file that has some bytes, or they alone where it is not mapped, and where that begins.
+
+        Raises as `read`.
+        """
+        begin, window = self._around(physical_offset, size)
+        return begin, window[: max(self.extent(physical_offset)[1] - begin, 0)].data
+
     def _around(self, physical_offset: int, size: int) -> tuple[int, Window]:
-        """The file that has some bytes, or they alone where it is not mapped, and where that begins."""
+        """As `data_around`, with what lies behind the data."""
         file = self._file(physical_offset)
         if file is not None:
             with suppress(VanishedError):
@@ -164,13 +172,7 @@ class LogReader:
 
         Raises as `read`.
         """
-        head = self.copy(physical_offset, _MOST)
-        if len(head) < _HEAD.size:
-            return None
-        size, magic = _HEAD.unpack_from(head)
-        if magic not in MESSAGE_MAGIC_CODES or size < _HEAD.size or not self.holds(physical_offset, size):
-            return None
-        return head[:size] if size <= len(head) else self.copy(physical_offset, size)
+        return self.settled(lambda: RecordCursor(self).record(physical_offset), (physical_offset,))
 
     def store_timestamp(self, physical_offset: int, size: int) -> int:
         """Store time of a record (ms), -1 where a broker says so too (`CommitLog#pickupStoreTimestamp`)."""
@@ -189,3 +191,26 @@ class LogReader:
     def close(self) -> None:
         """Lets go of all segments; windows stay good."""
         self._held.close()
+
+
+class RecordCursor:
+    """Looks at one record after the other, for work that is `settled`: the segment used last is at hand."""
+
+    def __init__(self, log: LogReader) -> None:
+        self._log, self._begin, self._data = log, 0, memoryview(b"")
+
+    def record(self, physical_offset: int) -> bytes | None:
+        """See `LogReader.record`."""
+        at = physical_offset - self._begin
+        if not 0 <= at <= len(self._data) - _HEAD.size:
+            self._begin, self._data = self._log.data_around(physical_offset, _MOST)
+            at = physical_offset - self._begin
+            if len(self._data) - at < _HEAD.size:
+                return None
+        size, magic = _HEAD.unpack_from(self._data, at)
+        if magic not in MESSAGE_MAGIC_CODES or size < _HEAD.size:
+            return None
+        if at + size <= len(self._data):
+            return bytes(self._data[at : at + size])
+        # it goes on behind what is at hand, or was written since
+        return self._log.copy(physical_offset, size) if self._log.holds(physical_offset, size) else None

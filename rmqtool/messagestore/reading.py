@@ -230,14 +230,16 @@ class Reader:
         first = int(offsets[0])
         position, base = first % size, first - first % size
         window = self._log.read(first, end - first)
-        at, status = 0, np.zeros(STATUS_WIDTH, np.int64)
+        at, status, wanted = 0, np.zeros(STATUS_WIDTH, np.int64), offsets - base
         while at < len(window):
             rows = np.empty((_ROWS, ROW_WIDTH), np.int64)
             self._kernels.walk(window, at, position, size, base, int(Check.ALL), rows, status)
             count, reached = status[: Status.POSITION + 1].tolist()
             if not count:
                 return
-            wanted = np.isin(rows[:count, Field.POSITION], offsets - base)
-            if wanted.any():
-                yield Records(rows[:count][wanted], window, position), base, self._log.path_of(base)
+            # both ascend, which asks for less than `isin`
+            found = np.searchsorted(rows[:count, Field.POSITION], wanted)
+            found = found[(found < count) & (rows[np.minimum(found, count - 1), Field.POSITION] == wanted)]
+            if len(found):
+                yield Records(rows[found], window, position), base, self._log.path_of(base)
             at = reached - position
