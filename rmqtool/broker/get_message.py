@@ -133,7 +133,9 @@ class Run(Sequence[Delivered]):
 
     __slots__ = ("_units", "base", "offsets", "queue_offset", "sizes")
 
-    def __init__(self, queue_offset: int, units: Units, offsets: list[int], sizes: list[int], base: int):
+    def __init__(
+        self, queue_offset: int, units: Units, offsets: list[int], sizes: list[int], base: int
+    ) -> None:
         self.queue_offset, self._units = queue_offset, units
         self.offsets, self.sizes, self.base = offsets, sizes, base
 

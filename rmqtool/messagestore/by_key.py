@@ -164,7 +164,13 @@ class KeyReader:
         return self._log.settled(lambda: self._newest_of(places, names, topic, limit, begin, end))
 
     def _newest_of(
-        self, places: list[tuple[int, int]], names: list[str], topic: str, limit: int, begin: int, end: int | None
+        self,
+        places: list[tuple[int, int]],
+        names: list[str],
+        topic: str,
+        limit: int,
+        begin: int,
+        end: int | None,
     ) -> dict[str, list[StoredMessage]]:
         found: dict[str, list[StoredMessage]] = {key: [] for key in names}
         cursor = RecordCursor(self._log)

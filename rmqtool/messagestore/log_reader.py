@@ -150,7 +150,7 @@ class LogReader:
         return found
 
     def data_around(self, physical_offset: int, size: int) -> tuple[int, memoryview]:
-        """The data of the file that has some bytes, or they alone where it is not mapped, and where that begins.
+        """Where the file begins that has some bytes, and its data; they alone where it is not mapped.
 
         Raises as `read`.
         """

@@ -15,7 +15,7 @@ from rmqtool.messagestore.messages import GetResult, RawResult, StoredMessage
 from rmqtool.messagestore.queue_reader import QueueReader, TimedReader
 from rmqtool.query.subscription import FilterType, Subscription
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status
+from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -230,16 +230,9 @@ class Reader:
         first = int(offsets[0])
         position, base = first % size, first - first % size
         window = self._log.read(first, end - first)
-        at, status, wanted = 0, np.zeros(STATUS_WIDTH, np.int64), offsets - base
-        while at < len(window):
-            rows = np.empty((_ROWS, ROW_WIDTH), np.int64)
-            self._kernels.walk(window, at, position, size, base, int(Check.ALL), rows, status)
-            count, reached = status[: Status.POSITION + 1].tolist()
-            if not count:
-                return
-            # both ascend, which asks for less than `isin`
-            found = np.searchsorted(rows[:count, Field.POSITION], wanted)
-            found = found[(found < count) & (rows[np.minimum(found, count - 1), Field.POSITION] == wanted)]
-            if len(found):
-                yield Records(rows[found], window, position), base, self._log.path_of(base)
-            at = reached - position
+        for at in range(0, len(offsets), _ROWS):
+            places = offsets[at : at + _ROWS] - first
+            rows = np.empty((len(places), ROW_WIDTH), np.int64)
+            count = self._kernels.records_at(window, places, position, size, base, int(Check.ALL), rows)
+            if count:
+                yield Records(rows[:count], window, position), base, self._log.path_of(base)
