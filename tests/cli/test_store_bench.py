@@ -52,6 +52,14 @@ def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.Monk
     assert "lmdb is left out" in done.stderr
 
 
+def test_jars_that_are_none_are_a_usage_error(tmp_path: Path) -> None:
+    done = rmq("store", "bench", tmp_path, "--java", tmp_path)
+    assert done.exit_code == 2
+    assert "--java: " in done.stderr
+    assert "rocketmq-store-*.jar" in done.stderr
+    assert "name the lib directory" in rmq("store", "bench", tmp_path, "--engine", "java").stderr
+
+
 def test_copies_and_wrong_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rmqtool.cli.messagestore.bench.SEGMENT", 1 << 20)
     done = rmq("store", "bench", tmp_path, "--copy", "--json")

@@ -73,7 +73,7 @@ def command(
     *,
     output: OutputOptions,
 ) -> ExitCode:
-    """Measure the message store beside the Java store, SQLite, RocksDB, LevelDB, LMDB and a plain file.
+    """Measure the message store beside Java's, SQLite, RocksDB, LevelDB, LMDB and a file.
 
     All get the same messages; each works in a directory of its own below DIR, which goes in the end. put
     and put_many are not synced, put_sync and put_sync_16 are, with one writer and 16. A store whose binding

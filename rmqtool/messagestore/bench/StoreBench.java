@@ -15,6 +15,7 @@ import java.util.List;
 import java.util.Random;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.rocketmq.common.BrokerConfig;
 import org.apache.rocketmq.common.TopicConfig;
@@ -31,7 +32,6 @@ public class StoreBench {
     private static final int WRITERS = 16;
     private static final int LOOKUPS = 10;
     private static final int SYNCED = 100;
-    private static final long WARM_NANOS = 2_000_000_000L;
     private static final long WARM_BYTES = 1L << 30;
 
     private interface Work {
@@ -40,16 +40,18 @@ public class StoreBench {
 
     private final byte[] body;
     private final int number;
+    private final long warmNanos;
     private final Random chance = new Random(1);
     private final InetSocketAddress host = new InetSocketAddress("127.0.0.1", 10911);
     private final DefaultMessageStore store;
     private final DefaultMessageStore synced;
-    private int turn;
+    private final AtomicInteger turn = new AtomicInteger();
 
-    private StoreBench(File root, int bodyBytes, int number) throws Exception {
+    private StoreBench(File root, int bodyBytes, int number, long warmNanos) throws Exception {
         this.body = new byte[bodyBytes];
         this.chance.nextBytes(this.body);
         this.number = number;
+        this.warmNanos = warmNanos;
         this.store = open(new File(root, "async"), FlushDiskType.ASYNC_FLUSH);
         this.synced = open(new File(root, "sync"), FlushDiskType.SYNC_FLUSH);
         putMany();
@@ -59,7 +61,9 @@ public class StoreBench {
     public static void main(String[] given) throws Exception {
         PrintStream answers = new PrintStream(new FileOutputStream(FileDescriptor.out), true, "UTF-8");
         System.setOut(System.err);
-        StoreBench bench = new StoreBench(new File(given[0]), Integer.parseInt(given[1]), Integer.parseInt(given[2]));
+        int bodyBytes = Integer.parseInt(given[1]);
+        int number = Integer.parseInt(given[2]);
+        StoreBench bench = new StoreBench(new File(given[0]), bodyBytes, number, Long.parseLong(given[3]));
         answers.println("ready");
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
@@ -103,7 +107,7 @@ public class StoreBench {
     }
 
     private String best(Work work, int rounds, boolean writes) throws Exception {
-        long deadline = System.nanoTime() + WARM_NANOS;
+        long deadline = System.nanoTime() + warmNanos;
         long most = writes ? WARM_BYTES / (body.length + 256L) : Long.MAX_VALUE;
         for (long done = 0; System.nanoTime() < deadline && done < most; ) {
             done += work.run();
@@ -148,7 +152,7 @@ public class StoreBench {
         MessageClientIDSetter.setUniqID(made);
         made.setPropertiesString(MessageDecoder.messageProperties2String(made.getProperties()));
         made.setTagsCode(MessageExtBrokerInner.tagsString2tagsCode(null, "TagA"));
-        made.setQueueId((turn++ & Integer.MAX_VALUE) % QUEUES);
+        made.setQueueId((turn.getAndIncrement() & Integer.MAX_VALUE) % QUEUES);
         made.setBornTimestamp(System.currentTimeMillis());
         made.setBornHost(host);
         made.setStoreHost(host);
@@ -178,7 +182,7 @@ public class StoreBench {
             }
             MessageExtBatch batch = new MessageExtBatch();
             batch.setTopic(TOPIC);
-            batch.setQueueId((turn++ & Integer.MAX_VALUE) % QUEUES);
+            batch.setQueueId((turn.getAndIncrement() & Integer.MAX_VALUE) % QUEUES);
             batch.setBody(MessageDecoder.encodeMessages(some));
             batch.setBornTimestamp(System.currentTimeMillis());
             batch.setBornHost(host);
