@@ -123,7 +123,9 @@ def slots_in(name: str, number: int, queues: str | None, offsets: str | None, qu
     if queues is None or offsets is None:
         return []
     places = {
-        place: None for lmq in (True, False) for place in further_places(queues, offsets, queue_id, lmq=lmq) or ()
+        place: None
+        for lmq in (True, False)
+        for place in further_places(queues, offsets, queue_id, lmq=lmq) or ()
     }
     return [slot for one, of, slot in places if (one, of) == (name, number) and slot is not None]
 
