@@ -207,8 +207,8 @@ def expected_slot(queue: QueueUnits, record: Found) -> int | None:
     """Where in the queue the record belongs; None when it does not belong there (`LmqDispatch`)."""
     if (record.topic, record.queue_id) == (queue.topic, queue.queue_id):
         return record.queue_offset
-    lists = (record.properties.get(name) for name in (INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET))
-    return next(iter(slots_in(queue.topic, queue.queue_id, *lists, record.queue_id)), None)
+    names, offsets = map(record.properties.get, (INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET))
+    return next(iter(slots_in((queue.topic, queue.queue_id), names, offsets, record.queue_id)), None)
 
 
 def _finding_of(run: _Run | None, queue: QueueUnits) -> Iterator[Finding]:

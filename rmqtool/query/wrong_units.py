@@ -64,15 +64,15 @@ def _further(view: QueueView, batch: pa.RecordBatch) -> Iterator[list[int]]:
 
     lists = (pc.map_lookup(batch["properties"], name, "last").to_pylist() for name in _LISTS)
     for queues, offsets, queue_id in zip(*lists, batch["queue_id"].to_pylist(), strict=True):
-        yield slots_in(*view.name, queues, offsets, queue_id)
+        yield slots_in(view.name, queues, offsets, queue_id)
 
 
 def _stated(view: QueueView, row: Row) -> int:
     """The queue offset in this queue that a record names."""
     if (row["topic"], row["queue_id"]) == view.name:
-        return row["queue_offset"]
-    lists = dict(row["properties"])
-    return slots_in(*view.name, *(lists.get(name) for name in _LISTS), row["queue_id"])[0]
+        return int(row["queue_offset"])
+    names, offsets = map(dict(row["properties"]).get, _LISTS)
+    return slots_in(view.name, names, offsets, row["queue_id"])[0]
 
 
 def _row(found: pa.RecordBatch, others: str, where: Callable[[Row], str]) -> Row:

@@ -115,8 +115,8 @@ def further_places(
     ]
 
 
-def slots_in(name: str, number: int, queues: str | None, offsets: str | None, queue_id: int) -> list[int]:
-    """Slots in the queue `number` of `name` of a record with these lists, with `enableLmq` or without.
+def slots_in(key: tuple[str, int], queues: str | None, offsets: str | None, queue_id: int) -> list[int]:
+    """Slots in the queue of this name and number of a record with these lists, with `enableLmq` or without.
 
     For those who read a queue and do not know by which setting it was written.
     """
@@ -127,7 +127,7 @@ def slots_in(name: str, number: int, queues: str | None, offsets: str | None, qu
         for lmq in (True, False)
         for place in further_places(queues, offsets, queue_id, lmq=lmq) or ()
     }
-    return [slot for one, of, slot in places if (one, of) == (name, number) and slot is not None]
+    return [slot for one, of, slot in places if (one, of) == key and slot is not None]
 
 
 def takes_number(name: str, *, lmq: bool) -> bool:
