@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.disks import refuse
 from tests.helpers import rmq
 from tests.messagestore.helpers import open_small, traffic
 
@@ -33,7 +35,12 @@ def test_all_that_is_made_is_the_owners(
     os.chown(root, OTHER, GROUP)
     paths = {"storePathCommitLog": str(more / "log")} if settings.get("elsewhere") else {}
     if "nameless" in settings:  # a file system that makes no file without a name
-        monkeypatch.setattr(os, "O_TMPFILE", os.O_TMPFILE | os.O_EXCL | os.O_CREAT)
+        refuse(
+            monkeypatch,
+            "open",
+            errno.EOPNOTSUPP,
+            lambda _, flags=0, *more: flags & os.O_TMPFILE == os.O_TMPFILE,
+        )
     with open_small(root, **paths) as store:
         store.put_many(traffic(0, 100))
         store.flush()
