@@ -72,7 +72,7 @@ def test_positions_ascend_where_a_unit_leads_to_no_record() -> None:
 
 
 def test_a_unit_at_the_position_of_an_intact_record_counts_for_nothing() -> None:
-    """14188: a plain queue's file over that of a light queue gave one record two positions, and others none."""
+    """14188: a plain queue's file over a light queue's gave one record two positions, and others none."""
     log = survey((1000, 1600), {name(0): [(0, 4, 0), (7, 9, 1600)]})
     multi_dispatch = MultiDispatchPositions(log, RULES, units((0, 0, 1400), (0, 6, 1400)))
     given = [multi_dispatch.of("T", 3, at, None, ENOUGH) for at in (1000, 1200, 1400)]
