@@ -114,6 +114,12 @@ class HeldFiles:
             if not self._spoiled(paths) and before == self._spoils:
                 return made
 
+    def unspoiled(self, work: Callable[[], object], path: str) -> bool:
+        """Does `work` once; whether no window of a file showed zeros meanwhile."""
+        before = self._spoils
+        work()
+        return not self._spoiled([path]) and before == self._spoils
+
     def _spoiled(self, paths: Iterable[str] | None) -> bool:
         with self._guard:
             sources = self._sources

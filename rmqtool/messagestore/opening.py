@@ -31,6 +31,7 @@ from rmqtool.store.holding import Held, hold
 from rmqtool.store.layout import Store
 from rmqtool.store.names import escape_name
 from rmqtool.store.releases import RELEASES
+from rmqtool.store.writing import make_directories
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -71,7 +72,7 @@ def find(path: str | os.PathLike[str], config: StoreConfig, *, create: bool) -> 
     log_directories(root, config)  # or nothing is made
     if create:
         try:
-            root.mkdir(parents=True, exist_ok=True)
+            make_directories(str(root), "the store")
         except OSError as error:
             raise StoreIOError(f"{shown}: {error.strerror}") from error
     elif not root.is_dir():
