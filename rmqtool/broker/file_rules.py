@@ -79,7 +79,7 @@ def rules_of(store: Store, release: str) -> FileRules:
     config = store.config or config_of({})
     traits = traits_of(release)
     bare = not store.of_kind(FileKind.CONSUMEQUEUE)
-    light = bare or any((one.topic or "").startswith(LMQ_PREFIX) for one in store.queues())
+    light = bare or _has_light(store)
     switched = config.is_set("enable_multi_dispatch")
     dispatches = config.enable_multi_dispatch if switched else light
     slots, items = _geometry(store, config)
@@ -92,7 +92,7 @@ def rules_of(store: Store, release: str) -> FileRules:
         extension=config.enable_consume_queue_ext
         or (not config.is_set("enable_consume_queue_ext") and bool(store.of_kind(FileKind.CONSUMEQUEUE_EXT))),
         multi_dispatch=traits.multi_dispatch if dispatches else MultiDispatch.NONE,
-        lmq=config.enable_lmq if config.is_set("enable_lmq") else light and not (bare and switched),
+        lmq=lmq_of(store),
         levels=delay_levels(config),
         batch_topics=_batch_topics(store) if traits.typed_queues else frozenset(),
         hash_slots=slots,
@@ -100,6 +100,25 @@ def rules_of(store: Store, release: str) -> FileRules:
         every_put=version_key(release) < _SLOTS_COUNTED,
         header_at_stop=traits.typed_queues,
     )
+
+
+def lmq_of(store: Store) -> bool:
+    """`enableLmq`, by which light queues have the number 0: as given, else where light queues are there.
+
+    Where no queue is there, as long as nobody gave `enableMultiDispatch` either.
+    """
+    from rmqtool.store.config import config_of
+
+    config = store.config or config_of({})
+    if config.is_set("enable_lmq"):
+        return config.enable_lmq
+    if store.of_kind(FileKind.CONSUMEQUEUE):
+        return _has_light(store)
+    return not config.is_set("enable_multi_dispatch")
+
+
+def _has_light(store: Store) -> bool:
+    return any((one.topic or "").startswith(LMQ_PREFIX) for one in store.queues())
 
 
 def _size(store: Store, config: StoreConfig, kind: FileKind, name: str) -> int:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
 from rmqtool.errors import StoreIOError
-from rmqtool.store.writing import Folder, create_sized, open_for_writing, parent_of
+from rmqtool.store.writing import Folder, Owner, create_sized, make_directory, open_for_writing, parent_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,6 +46,7 @@ class Disk(FileWriter, Protocol):
 class StoreFiles:
     """Writes files of a store, by path relative to its root. A context manager; nothing is synced by itself.
 
+    What it makes is the owner's of the root.
     at: gives a path into a held directory for each, where some lie elsewhere.
 
     No link is followed, neither to the root nor below it. Files stay open, the `most_open` used last of
@@ -58,6 +59,7 @@ class StoreFiles:
         except OSError as error:
             raise StoreIOError(f"{root}: {error.strerror}") from error
         self._most_open, self._at = most_open, at or self._below
+        self._owner = Owner.of(self._root.descriptor)
         self._open: OrderedDict[str, int] = OrderedDict()
         self._written: set[str] = set()
         self._renamed: set[str] = set()
@@ -130,13 +132,10 @@ class StoreFiles:
     def _create(self, path: str, size: int, head: memoryview | bytes) -> int:
         folders = path.split("/")[:-1]
         for depth in range(1, len(folders) + 1):
-            with (
-                suppress(FileExistsError),
-                parent_of(self._at("/".join(folders[:depth]))) as (folder, name),
-            ):
-                os.mkdir(name, dir_fd=folder)
+            with suppress(FileExistsError):
+                make_directory(self._at("/".join(folders[:depth])), self._owner)
                 self._renamed.add("/".join(folders[: depth - 1]))
-        descriptor = create_sized(self._at(path), size, head=head)
+        descriptor = create_sized(self._at(path), size, self._owner, head=head)
         self._renamed.add("/".join(folders))
         return descriptor
 

@@ -29,8 +29,10 @@ from rmqtool.broker.record_check import Rules, StopReason
 from rmqtool.broker.reput import Reput
 from rmqtool.broker.settings import delay_levels
 from rmqtool.broker.traits import ReputStart
+from rmqtool.errors import UnfitStoreError
 from rmqtool.scan.fields import Field
 from rmqtool.scan.multi import MultiDispatch
+from rmqtool.store.names import escape_name, names_directory
 from rmqtool.store.whole import read_whole
 
 if TYPE_CHECKING:
@@ -243,6 +245,11 @@ class Start:
     def _queue(self, topic: str, number: int) -> AnyQueue:
         found = self.queues.get((topic, number))
         if found is None:
+            if self._files is not None and not names_directory(topic):
+                raise UnfitStoreError(
+                    f"the log has a message of topic '{escape_name(topic)}', and no directory of the store "
+                    "can have this name"
+                )
             kind = _KINDS[self._is_batch(topic)]
             place = f"{kind}/{topic}/{number}"
             files = MappedFiles(self._file_size(kind), place, disk=self._files)

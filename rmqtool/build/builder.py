@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rmqtool.broker.dispatch import dispatcher_by_place, wants_unit
 from rmqtool.build.queues import Queues, QueueSink
 from rmqtool.scan.fields import Field, Issue
+from rmqtool.store.names import names_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 
 _LEAST_RECORD = 91
 """bytes of the smallest record: no more records than this can be lost in so many bytes"""
-
-_LONGEST_NAME = 255
-"""bytes of a directory's name, on all usual file systems"""
 
 
 @dataclass
@@ -102,16 +100,10 @@ class QueueBuilder:
         wanted = self._judged.get(key)
         if wanted is None:
             wanted = self._judged[key] = self._wanted is None or self._wanted(*key)
-        if wanted and not _names_directory(key[0]):
+        if wanted and not names_directory(key[0]):
             self._nameless += records
             return False
         return wanted
-
-
-def _names_directory(topic: str) -> bool:
-    """Whether a directory can have this name, and is then where it should be."""
-    plain = topic not in {"", ".", ".."} and "/" not in topic and "\0" not in topic
-    return plain and len(topic.encode()) <= _LONGEST_NAME
 
 
 class Builder:

@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formats.java import java_parse_int
-from formats.properties import INNER_BASE, INNER_NUM, decode
+from formats.properties import (
+    INNER_BASE,
+    INNER_MULTI_DISPATCH,
+    INNER_MULTI_QUEUE_OFFSET,
+    INNER_NUM,
+    decode,
+)
 from formats.tags_code import tags_hash
 from rmqtool.check.findings import finding
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan.fields import Check, Field
+from rmqtool.scan.multi import slots_in
 from rmqtool.scan.one import RecordReader
 from rmqtool.scan.units import OK, unit_states
 
@@ -197,18 +204,11 @@ def _real(queue: QueueUnits, number: int) -> Iterator[tuple[int, Any]]:
 
 
 def expected_slot(queue: QueueUnits, record: Found) -> int | None:
-    """Where in the queue the record belongs; None when it does not belong there (`LmqDispatch`).
-
-    A light queue has the number 0 or, without `enableLmq`, that of the record.
-    """
+    """Where in the queue the record belongs; None when it does not belong there (`LmqDispatch`)."""
     if (record.topic, record.queue_id) == (queue.topic, queue.queue_id):
         return record.queue_offset
-    names = record.properties.get("INNER_MULTI_DISPATCH", "").split(",")
-    offsets = record.properties.get("INNER_MULTI_QUEUE_OFFSET", "").split(",")
-    numbered = queue.queue_id in (0, record.queue_id)
-    if numbered and queue.topic in names and len(offsets) == len(names):
-        return java_parse_int(offsets[names.index(queue.topic)], 64)
-    return None
+    names, offsets = map(record.properties.get, (INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET))
+    return next(iter(slots_in((queue.topic, queue.queue_id), names, offsets, record.queue_id)), None)
 
 
 def _finding_of(run: _Run | None, queue: QueueUnits) -> Iterator[Finding]:

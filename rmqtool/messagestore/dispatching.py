@@ -185,7 +185,8 @@ class Dispatching:
         window = self._log.settled(walked, (self._taken,))
         count, at, stop, expected = status[: Status.EXPECTED + 1].tolist()
         if count:
-            self._start.dispatcher.take(Records(rows[:count], window, position), base)
+            run = Records(rows[:count], window, position)
+            self._log.unspoiled(lambda: self._start.dispatcher.take(run, base), self._taken)
             self.timestamp = int(rows[count - 1, Field.STORE_TIMESTAMP])
         self._taken, self._need = base + at, 0
         if stop in {Stop.BLANK, Stop.END, Stop.SHORT}:

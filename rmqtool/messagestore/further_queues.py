@@ -11,7 +11,8 @@ from formats.java import java_parse_int, java_split
 from formats.properties import INNER_MULTI_QUEUE_OFFSET
 from rmqtool.broker.traits import traits_of
 from rmqtool.messagestore.messages import IllegalMessageError, PutStatus
-from rmqtool.scan.multi import LMQ_PREFIX, MultiDispatch, is_exempt
+from rmqtool.scan.multi import LMQ_PREFIX, MultiDispatch, is_exempt, takes_number
+from rmqtool.store.names import names_directory
 from rmqtool.store.releases import version_key
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class FurtherQueues:
 
         queue_id: of the record.
         """
-        if self._lmq and name.startswith(LMQ_PREFIX):
+        if not takes_number(name, lmq=self._lmq):
             return name, 0
         return (name, queue_id) if self._counts_all else None
 
@@ -60,7 +61,7 @@ class FurtherQueues:
         """
         for number, name in enumerate(names):
             why = None
-            if not name or "/" in name or name in {".", ".."}:
+            if not names_directory(name):
                 why = "is no name of a queue"
             elif name in names[:number] or name == topic:
                 why = "is named twice"

@@ -18,6 +18,7 @@ from formats.crc_trailer import TRAILER_SIZE
 from formats.java import java_utf8_decode
 from formats.properties import CRC32, INNER_BASE, INNER_MULTI_QUEUE_OFFSET, without
 from rmqtool.broker.encoder import MessageColumns
+from rmqtool.errors import Stopped
 from rmqtool.messagestore.messages import (
     AppendContext,
     IllegalMessageError,
@@ -94,17 +95,22 @@ class Loader:
         self.done = Loaded()
 
     def load(self, source: ByteSource, stop: Callable[[], bool] = bool) -> Iterator[list[Refused]]:
-        """Run after run what was refused; `done` tells the rest. stop: asked in front of each run.
+        """Run after run what was refused; `done` tells the rest.
+
+        stop: asked in front of each run; a source that raises `Stopped` ends it as well.
 
         Raises `NotAStoreError`, `NewerFormatError`, `UnreadableError`, `StoreIOError`, `StoreClosedError`.
         """
-        scan = ReplayScan(source, checks=Check.CRC, kernels=self._kernels)
-        for run in scan:
-            if stop():
-                return
-            yield self._strange(scan) + self._put(run)
-            last = run.rows[-1]
-            self.done.read = int(last[Field.POSITION] + last[Field.STORE_SIZE])
+        try:
+            scan = ReplayScan(source, checks=Check.CRC, kernels=self._kernels)
+            for run in scan:
+                if stop():
+                    return
+                yield self._strange(scan) + self._put(run)
+                last = run.rows[-1]
+                self.done.read = int(last[Field.POSITION] + last[Field.STORE_SIZE])
+        except Stopped:
+            return
         self.done.end = scan.end
         yield self._strange(scan)
 

@@ -25,7 +25,7 @@ from rmqtool.errors import StoreIOError
 from rmqtool.messagestore.held_files import data_behind
 from rmqtool.store import faults
 from rmqtool.store.holes import STEP
-from rmqtool.store.writing import Folder, create_sized, open_for_writing, parent_of
+from rmqtool.store.writing import Folder, create_sized, make_directory, open_for_writing, parent_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -360,10 +360,10 @@ class LogFiles:
     def _make(self, path: str, size: int) -> None:
         """A new file at its full length, it and its name synced."""
         place = self._places.at(path)
-        with suppress(FileExistsError), parent_of(os.path.dirname(place)) as (above, name):
-            os.mkdir(name, dir_fd=above)
+        with suppress(FileExistsError):
+            make_directory(os.path.dirname(place), self._places.owner)
         try:
-            descriptor = create_sized(place, size, 0o644)
+            descriptor = create_sized(place, size, self._places.owner, 0o644)
         except FileExistsError:
             descriptor = open_for_writing(place)
             os.ftruncate(descriptor, size)

@@ -14,7 +14,7 @@ from rmqtool.errors import NotAStoreError, StoreIOError, UsageError
 from rmqtool.store.config import PATH_SPLITTER, split_paths
 from rmqtool.store.names import escape_name
 from rmqtool.store.opening import relative_to
-from rmqtool.store.writing import Folder, way_to
+from rmqtool.store.writing import Folder, Owner, make_directories, way_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,11 +31,12 @@ class LogPlaces:
     """The log's directories, held, by the path that the store's listing has for each. A context manager.
 
     writable: those in which segments are made, in the order of their names. full: of these, those whose disks
-    are; none is made there while there is another.
+    are; none is made there while there is another. owner: of the store, whose segments are wherever they lie.
     """
 
     def __init__(self, root: Folder, held: dict[str, Folder], writable: list[str]) -> None:
         self._root, self.held, self.writable = root, held, writable
+        self.owner = Owner.of(root.descriptor)
         self.full: frozenset[str] = frozenset()
 
     def __enter__(self) -> Self:
@@ -104,10 +105,11 @@ def make_missing(root: Path, config: StoreConfig, *, create: bool) -> None:
     if not create and not any(map(os.path.isdir, [*writable, *others])):
         raise NotAStoreError(f"{escape_name(str(root))} has no commit log")
     for place in writable:
+        if os.path.lexists(place):
+            continue  # `open_places` says whether it is a directory
         try:
-            os.makedirs(place, exist_ok=True)
-        except FileExistsError:
-            continue  # no directory, which `open_places` says
+            with Folder.open(str(root)) as folder:
+                make_directories(place, "the commit log", Owner.of(folder.descriptor))
         except OSError as error:
             raise StoreIOError(f"{escape_name(place)}: {error.strerror}") from error
 

@@ -116,6 +116,12 @@ class LogReader:
         files = map(self._file, {one // size * size for one in places})
         return self._held.settled(work, [one.path for one in files if one is not None])
 
+    def unspoiled(self, work: Callable[[], object], physical_offset: int) -> None:
+        """Does what cannot be repeated with windows of one segment. Raises as `read` if one showed zeros."""
+        file = self._file(physical_offset)
+        if file is not None and not self._held.unspoiled(work, file.path):
+            raise cut(file.path)
+
     def copies(self, delivered: Sequence[Delivered]) -> list[bytes]:
         """The bytes of `records`. Raises as `read`."""
         places = delivered.offsets[:1] if isinstance(delivered, Run) else [one[1] for one in delivered]

@@ -42,6 +42,7 @@ from formats.properties import (
 from rmqtool.messagestore.further_queues import FurtherQueues
 from rmqtool.messagestore.messages import AppendContext, IllegalMessageError, PutStatus
 from rmqtool.scan.crc import crc32
+from rmqtool.store.names import names_directory
 from rmqtool.store.releases import version_key
 
 if TYPE_CHECKING:
@@ -218,6 +219,8 @@ class RecordMaker:
             length = len(raw) if self._of_5 else utf16_length(name)
             if not raw:
                 raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, "the topic is empty")
+            if not names_directory(name):
+                raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, "the topic can name no directory")
             retried = self._of_5 and name.startswith(_RETRY)
             if (length > _LONGEST_TOPIC and not retried) or len(raw) > _LONGEST_TOPIC_V2:
                 raise IllegalMessageError(PutStatus.MESSAGE_ILLEGAL, f"the topic has {length} characters")

@@ -10,17 +10,26 @@ from typing import TYPE_CHECKING, Any
 
 from formats.checkpoint import CHECKPOINT_SIZE, Abort, Checkpoint, Lock
 from rmqtool.errors import StoreIOError
-from rmqtool.store.writing import Folder, create, is_name_of_another, open_for_writing, parent_of
+from rmqtool.store.writing import (
+    Folder,
+    Owner,
+    create,
+    is_name_of_another,
+    make_directory,
+    open_for_writing,
+    parent_of,
+)
 
 if TYPE_CHECKING:
     from rmqtool.store.holding import Held
 
 
 class StateFiles:
-    """Below the root that a `Held` holds. of_5: content as of 5.x. Methods raise `StoreIOError`."""
+    """Below the root that a `Held` holds, and its owner's. of_5: as of 5.x. Methods raise `StoreIOError`."""
 
     def __init__(self, held: Held, *, of_5: bool) -> None:
         self._held, self._of_5 = held, of_5
+        self._owner = Owner.of(held.folder.descriptor)
 
     def mark_lock(self) -> None:
         """The content that brokers give their lock file; nothing behind a link that took its place."""
@@ -65,6 +74,7 @@ class StateFiles:
                 descriptor = open_for_writing(path)
             except FileNotFoundError:
                 descriptor = create(path, 0o644)
+                self._owner.give(descriptor)
             try:
                 if os.fstat(descriptor).st_size < CHECKPOINT_SIZE:
                     os.ftruncate(descriptor, CHECKPOINT_SIZE)
@@ -80,7 +90,7 @@ class StateFiles:
         text = json.dumps(data, indent="\t", separators=(",", ":"), ensure_ascii=False)
         try:
             with suppress(FileExistsError):
-                os.mkdir("config", dir_fd=self._held.folder.descriptor)
+                make_directory(f"{self._held.folder.here}/config", self._owner)
         except OSError as error:
             raise StoreIOError(f"config: {error.strerror}") from error
         self._put(f"config/{name}", text.encode(), keep=True)
@@ -95,6 +105,7 @@ class StateFiles:
                     trial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=at
                 )
                 with open(descriptor, "wb") as file:
+                    self._owner.give(descriptor)
                     file.write(data)
                     file.flush()
                     os.fsync(file.fileno())

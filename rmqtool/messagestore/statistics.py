@@ -20,7 +20,7 @@ import orjson
 from rmqtool.broker.disk import room_of
 from rmqtool.store.kinds import STATUS_FILE
 from rmqtool.store.lock import probe
-from rmqtool.store.writing import Folder, open_regular
+from rmqtool.store.writing import Folder, Owner, open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -160,6 +160,7 @@ def publish(folder: Folder, found: StoreStatistics) -> None:
         mode = stat.S_IRUSR | stat.S_IWUSR | os.fstat(folder.descriptor).st_mode & 0o044
         folder.remove(_TRIAL)
         with open(folder.create(_TRIAL, mode), "wb") as file:
+            Owner.of(folder.descriptor).give(file.fileno())
             file.write(orjson.dumps(reported))
         folder.rename(_TRIAL, STATUS_FILE)
 

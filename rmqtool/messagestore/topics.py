@@ -15,6 +15,7 @@ import numpy as np
 
 from rmqtool.errors import UsageError
 from rmqtool.store.config_json import TopicConfig
+from rmqtool.store.names import escape_name, names_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -89,6 +90,8 @@ class Topics:
         for new topics only, makes a client's batch one record (`put_batch`). Raises `UsageError` for what
         cannot be, `StoreIOError`.
         """
+        if not names_directory(name):
+            raise UsageError(f"{escape_name(name)}: a topic can have no such name")
         if perm is not None and perm not in _PERMISSIONS:
             raise UsageError(f"perm is {perm}, not 2, 4 or 6")
         if any(one is not None and one < 0 for one in (read_queues, write_queues)):

@@ -28,7 +28,7 @@ ALL_UNITS = 5_000_000
 _CHUNK = 1024
 """messages that are judged together"""
 MOST_MISDIRECTED = 4096
-"""units that are kept of those that seem to lead to messages of other places"""
+"""units that are kept of those of a plain queue that seem to lead to messages of other places"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,8 @@ class ExactOffset:
     monotone: do store times never go back in what was read? checked: `all` units, or the `edges` of files
     and one file in full. unknown: units whose record is not there to be asked. misdirected: queue offset by
     physical offset, of records that name another queue or queue offset as their own, and of units that go
-    back in the log; the first of them.
+    back in the log; the first of them. In a light queue all that were looked at: records name another queue
+    there, and which of them are wrong says `wrong_units.misdirected`.
     """
 
     queue_offset: int | None
@@ -139,18 +140,14 @@ class _Asked:
         before = np.maximum.accumulate(np.concatenate([[self._furthest], offsets]))
         self._furthest = int(before[-1])
         other = known & (~_of_queue(self.view, units, slots) | (offsets <= before[:-1]))
-        some = np.flatnonzero(other)[: MOST_MISDIRECTED - len(self.misdirected)]
+        light = self.view.name[0].startswith(LMQ_PREFIX)
+        some = np.flatnonzero(other)[: None if light else MOST_MISDIRECTED - len(self.misdirected)]
         self.misdirected |= zip(offsets[some].tolist(), slots[some].tolist(), strict=True)
 
 
 def _of_queue(view: QueueView, units: Units, slots: Ints) -> npt.NDArray[np.bool_]:
-    """Which units lead to a record that names queue and queue offset as its own; all in a light queue.
-
-    Which of the others are wrong says `wrong_units.misdirected`.
-    """
+    """Which units lead to a record that names queue and queue offset as its own."""
     topic, queue_id = view.name
-    if topic.startswith(LMQ_PREFIX):
-        return np.ones(len(units), np.bool_)
     return view.log.of_queue(
         units["physical_offset"].astype(np.int64),
         units["size"].astype(np.int64),

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 from formats.commitlog import SysFlag, transaction_of
 from formats.consumequeue import BatchUnit, Unit, is_ext_address, is_pre_blank
 from formats.errors import FormatError
-from formats.java import java_parse_int, java_split
+from formats.java import java_parse_int
 from formats.primitives import sizeof
 from formats.properties import INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, INNER_NUM
 from formats.tags_code import SCHEDULE_TOPIC, parse_delay_levels, tags_code_of
+from rmqtool.broker.file_rules import lmq_of
 from rmqtool.errors import RmqtoolError
 from rmqtool.query.queue_ends import SCHEMAS
 from rmqtool.query.unit_tags import UnitTags
-from rmqtool.scan.multi import LMQ_PREFIX
+from rmqtool.scan.multi import further_places
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.rocksdb import rocksdb_queue_files
 
@@ -77,7 +78,7 @@ def units_of(store: Store, record: OneRecord) -> tuple[UnitView, list[UnitView]]
         absent = f"a {transaction} record has no consume queue entry"
         return UnitView(FileKind.CONSUMEQUEUE, record.topic, queue_id, slot, absent=absent, wanted=False), []
     own = _unit(store, record.topic, queue_id, slot, wanted)
-    return own, [_unit(store, *place, wanted, plain=True) for place in _dispatched(record)]
+    return own, [_unit(store, *place, wanted, plain=True) for place in _dispatched(store, record)]
 
 
 def _wanted(store: Store, record: OneRecord) -> _Wanted:
@@ -94,16 +95,16 @@ def _wanted(store: Store, record: OneRecord) -> _Wanted:
     return _Wanted(record.physical_offset, values["total_size"], code, values["store_timestamp"], number or 1)
 
 
-def _dispatched(record: OneRecord) -> Iterator[tuple[str, int, int]]:
+def _dispatched(store: Store, record: OneRecord) -> Iterator[tuple[str, int, int]]:
     """(topic, queue, queue offset) of the other queues that get the record (`MultiDispatchUtils`)."""
     names = record.properties.get(INNER_MULTI_DISPATCH)
     offsets = record.properties.get(INNER_MULTI_QUEUE_OFFSET)
     if names is None or offsets is None:
         return
-    for name, text in zip(java_split(names, ","), java_split(offsets, ","), strict=False):
-        offset = java_parse_int(text, 64)
+    own = int(record.values["queue_id"])
+    for name, number, offset in further_places(names, offsets, own, lmq=lmq_of(store)) or ():
         if offset is not None and offset >= 0:
-            yield name, 0 if name.startswith(LMQ_PREFIX) else int(record.values["queue_id"]), offset
+            yield name, number, offset
 
 
 def _unit(

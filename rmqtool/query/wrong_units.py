@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formats.properties import INNER_MULTI_DISPATCH
+from formats.properties import INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET
+from rmqtool.scan.multi import slots_in
 from rmqtool.scan.units import UNIT
 from rmqtool.store.coverage import Incomplete
 from rmqtool.store.names import escape_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 QUEUE_COLUMNS = ("path", "position", "physical_offset", "topic", "queue_id", "queue_offset", "properties")
+_LISTS = (INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET)
 _MOST = 4096
 """units that are looked at; one pull looks at fewer"""
 
@@ -28,27 +30,49 @@ _MOST = 4096
 def misdirected(view: QueueView, batch: pa.RecordBatch, slots: Sequence[int]) -> list[Row]:
     """Rows of `not_covered` for records that are messages of another queue, or of another queue offset.
 
-    slots: queue offset of the unit of each. Records that say which further queues they feed
-    (`INNER_MULTI_DISPATCH`) are left alone in those; a batch has one queue offset for all its messages.
+    slots: queue offset of the unit of each. A record belongs to its own queue and to those that its lists
+    name (`INNER_MULTI_DISPATCH`); a batch has one queue offset for all its messages.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     topic, queue_id = view.name
-    other = pc.or_(
-        pc.fill_null(pc.not_equal(batch["topic"], topic), True), pc.not_equal(batch["queue_id"], queue_id)
-    )
-    feeds = pc.map_lookup(batch["properties"], INNER_MULTI_DISPATCH, "last").is_valid()
+    own = pc.and_(
+        pc.fill_null(pc.equal(batch["topic"], topic), False), pc.equal(batch["queue_id"], queue_id)
+    ).to_numpy(zero_copy_only=False)
+    placed = own & (batch["queue_offset"].to_numpy() == np.asarray(slots)) if not view.batch else own.copy()
+    others = np.flatnonzero(~placed)
+    foreign = ~own
+    if not view.batch and len(others):
+        for place, found in zip(others.tolist(), _further(view, batch.take(pa.array(others))), strict=True):
+            placed[place] = slots[place] in found
+            foreign[place] &= not found
     numbered = batch.append_column("slot", pa.array(slots, pa.int64()))
     rows = []
-    if (found := numbered.filter(pc.and_not(other, feeds))).num_rows:
+    if (wrong := numbered.filter(pa.array(foreign))).num_rows:
         rows.append(
-            _row(found, "queues", lambda one: f"{escape_name(one['topic'] or '?')}/{one['queue_id']}")
+            _row(wrong, "queues", lambda one: f"{escape_name(one['topic'] or '?')}/{one['queue_id']}")
         )
-    moved = pc.and_not(pc.not_equal(numbered["queue_offset"], numbered["slot"]), other)
-    if not view.batch and (found := numbered.filter(moved)).num_rows:
-        rows.append(_row(found, "queue offsets", lambda one: f"queue offset {one['queue_offset']}"))
+    if (wrong := numbered.filter(pa.array(~placed & ~foreign))).num_rows:
+        rows.append(_row(wrong, "queue offsets", lambda one: f"queue offset {_stated(view, one)}"))
     return rows
+
+
+def _further(view: QueueView, batch: pa.RecordBatch) -> Iterator[list[int]]:
+    """Slots of each record in this queue by its lists; none of one that does not name it."""
+    import pyarrow.compute as pc
+
+    lists = (pc.map_lookup(batch["properties"], name, "last").to_pylist() for name in _LISTS)
+    for queues, offsets, queue_id in zip(*lists, batch["queue_id"].to_pylist(), strict=True):
+        yield slots_in(view.name, queues, offsets, queue_id)
+
+
+def _stated(view: QueueView, row: Row) -> int:
+    """The queue offset in this queue that a record names."""
+    if (row["topic"], row["queue_id"]) == view.name:
+        return int(row["queue_offset"])
+    names, offsets = map(dict(row["properties"]).get, _LISTS)
+    return slots_in(view.name, names, offsets, row["queue_id"])[0]
 
 
 def _row(found: pa.RecordBatch, others: str, where: Callable[[Row], str]) -> Row:

@@ -94,4 +94,6 @@ def _valid(data: memoryview, origin: int, row: Ints, longest: int, follows: int)
         return False
     contents(data, origin, Check.ALL, row)
     odd = row[Field.ISSUES] & (Issue.TOPIC_UTF8 | Issue.TOPIC_CHARACTERS)
-    return bool(row[Field.CRC_STATE] != CrcState.BAD and (not odd or stored == follows))
+    torn = row[Field.ISSUES] & (Issue.TOPIC_UTF8 | Issue.TOPIC_NUL)
+    proven = row[Field.CRC_STATE] == CrcState.OK and not torn
+    return bool(row[Field.CRC_STATE] != CrcState.BAD and (not odd or proven or stored == follows))

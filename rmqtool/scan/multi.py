@@ -80,25 +80,54 @@ def extra_rows(
     unlisted = stuck = 0
     lists = _both(run, ~exempt[topics], INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, kernels)
     for index, queues, offsets in lists:
-        if not queues.strip() or not offsets.strip():
-            continue
-        wanted, numbers = java_split(queues, ","), java_split(offsets, ",")
-        if len(wanted) != len(numbers):
+        places = further_places(queues, offsets, int(run.rows[index, Field.QUEUE_ID]), lmq=lmq)
+        if places is None:
             unlisted += 1
             continue
-        own = int(run.rows[index, Field.QUEUE_ID])
-        for name, number in zip(wanted, numbers, strict=True):
+        for name, number, slot in places:
             if rule is MultiDispatch.USER_TOPICS and "/" in name:
                 continue
-            slot = java_parse_int(number, 64)
             if slot is None:
                 stuck += 1
                 continue
             records.append(index)
             names.append(name)
-            ids.append(own if takes_number(name, lmq=lmq) else 0)
+            ids.append(number)
             slots.append(slot)
     return _rows(records, names, ids, slots, unlisted, stuck)
+
+
+def further_places(
+    queues: str, offsets: str, queue_id: int, *, lmq: bool
+) -> list[tuple[str, int, int | None]] | None:
+    """Name, queue id and slot, in each further queue, of a record with these two lists and this queue id.
+
+    The slot is None where the list has no number. None for lists that differ in length: they feed no queue.
+    """
+    if not queues.strip() or not offsets.strip():
+        return []
+    names, numbers = java_split(queues, ","), java_split(offsets, ",")
+    if len(names) != len(numbers):
+        return None
+    return [
+        (name, queue_id if takes_number(name, lmq=lmq) else 0, java_parse_int(number, 64))
+        for name, number in zip(names, numbers, strict=True)
+    ]
+
+
+def slots_in(key: tuple[str, int], queues: str | None, offsets: str | None, queue_id: int) -> list[int]:
+    """Slots in the queue of this name and number of a record with these lists, with `enableLmq` or without.
+
+    For those who read a queue and do not know by which setting it was written.
+    """
+    if queues is None or offsets is None:
+        return []
+    places = {
+        place: None
+        for lmq in (True, False)
+        for place in further_places(queues, offsets, queue_id, lmq=lmq) or ()
+    }
+    return [slot for one, of, slot in places if (one, of) == key and slot is not None]
 
 
 def takes_number(name: str, *, lmq: bool) -> bool:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from rmqtool.errors import LockedError, PlanRefusedError, StoreIOError
 from rmqtool.store import lock
 from rmqtool.store.names import escape_name
-from rmqtool.store.writing import Folder, by_descriptor
+from rmqtool.store.writing import Folder, Owner, by_descriptor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,9 +101,7 @@ def _open(folder: Folder) -> tuple[int, bool]:
         found = os.open("lock", os.O_PATH | os.O_CLOEXEC, dir_fd=folder.descriptor)
     except FileNotFoundError:
         descriptor = folder.create("lock", 0o644)
-        root = os.fstat(folder.descriptor)
-        with suppress(PermissionError):  # not root: then the owner is right, or nobody could be
-            os.fchown(descriptor, root.st_uid, root.st_gid)
+        Owner.of(folder.descriptor).give(descriptor)
         return descriptor, True
     try:
         if not stat.S_ISREG(os.fstat(found).st_mode):

@@ -9,6 +9,8 @@ from formats.java import java_parse_int
 
 LONG_MAX = (1 << 63) - 1
 INT_MAX = (1 << 31) - 1
+_LONGEST_NAME = 255
+"""bytes of a directory's name, on all usual file systems"""
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\\\\\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -74,6 +76,12 @@ def may_be_path(name: str) -> bool:
         return b"\0" not in os.fsencode(name)
     except UnicodeEncodeError:
         return False
+
+
+def names_directory(name: str) -> bool:
+    """Whether a directory can have this name, and lies then where it should."""
+    inside = name not in {"", os.curdir, os.pardir} and os.sep not in name
+    return inside and may_be_path(name) and len(os.fsencode(name)) <= _LONGEST_NAME
 
 
 def as_text(name: str) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import select
 
 import numpy as np
 
-from rmqtool.errors import StoreIOError
+from rmqtool.errors import Stopped, StoreIOError
 from rmqtool.store.bytes import WINDOW_BYTES, SourceBase, Window
 
 _UNKNOWN = 1 << 62
@@ -15,12 +16,13 @@ _UNKNOWN = 1 << 62
 class PipeSource(SourceBase):
     """Holds what lies between the last place that was asked for and what was read of a pipe.
 
-    Its size is beyond everything until the pipe has ended. Raises `StoreIOError`.
+    Its size is beyond everything until the pipe has ended. stop: a descriptor that becomes readable when
+    nobody wants more. Raises `StoreIOError`, and `Stopped` then.
     """
 
-    def __init__(self, descriptor: int, name: str) -> None:
+    def __init__(self, descriptor: int, name: str, stop: int) -> None:
         super().__init__(name, _UNKNOWN)
-        self._descriptor = descriptor
+        self._descriptor, self._stop = descriptor, stop
         self._origin, self._held = 0, b""
 
     def window(self, offset: int, length: int) -> Window:
@@ -29,6 +31,8 @@ class PipeSource(SourceBase):
             raise ValueError(f"{offset} lies in front of what is held")
         parts, had = [self._held[offset - self._origin :]], self._origin + len(self._held)
         while had < offset + length and self._size == _UNKNOWN:
+            if self._stop in select.select([self._descriptor, self._stop], [], [])[0]:
+                raise Stopped
             try:
                 part = os.read(self._descriptor, max(min(offset + length - had, WINDOW_BYTES), 1))
             except OSError as error:
@@ -38,4 +42,4 @@ class PipeSource(SourceBase):
             parts.append(part[max(offset - had, 0) :])
             had += len(part)
         self._origin, self._held = offset, b"".join(parts)
-        return np.frombuffer(self._held[:length], np.uint8)
+        return np.frombuffer(memoryview(self._held)[:length], np.uint8)

@@ -15,7 +15,7 @@ import stat
 from contextlib import contextmanager, suppress
 from itertools import count
 from secrets import token_hex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rmqtool.errors import RmqtoolError, UsageError
 from rmqtool.store.modes import mask
@@ -34,6 +34,25 @@ _NO_NAMELESS = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.EN
 """what file systems answer that make no file without a name"""
 _NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _OLD_FILE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+class Owner(NamedTuple):
+    """User and group of a store, whose is what is made in it."""
+
+    uid: int
+    gid: int
+
+    @classmethod
+    def of(cls, descriptor: int) -> Owner:
+        """Those of what was opened."""
+        found = os.fstat(descriptor)
+        return cls(found.st_uid, found.st_gid)
+
+    def give(self, descriptor: int) -> None:
+        """What was opened becomes theirs; who is not root keeps what it may, as `cp -p` does."""
+        if Owner.of(descriptor) != self:
+            with suppress(PermissionError):
+                os.chown(by_descriptor(descriptor), *self)
 
 
 class Folder:
@@ -72,6 +91,7 @@ class Folder:
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
+            self.here = f"{_HELD}-1"  # the number may be that of another directory by now
 
     __del__ = close
 
@@ -286,6 +306,7 @@ def parent_of(path: str) -> Iterator[tuple[int, str]]:
 
     Raises `OSError`: ELOOP where a link lies on the way.
     """
+    _demand_inside(path)
     folder, name = os.path.split(path.rstrip(os.sep))
     if folder == _HELD.rstrip(os.sep):
         folder, name = path, os.curdir
@@ -315,12 +336,36 @@ def open_directory(path: str) -> int:
     return here
 
 
+def _demand_inside(path: str) -> None:
+    """Raises `OSError` for a path that leads back on its way, or is none to the system."""
+    if not {os.curdir, os.pardir}.isdisjoint(path.split(os.sep)) or "\0" in path:
+        raise OSError(errno.EINVAL, "leads back on its way", path)
+
+
 def _begin(path: str) -> tuple[int, list[str]]:
-    """Where a way begins, the root or a held directory, and the names on it."""
+    """Where a way begins, the root or a held directory, and the names on it, of which none leads back."""
+    _demand_inside(path)
     names = [name for name in path.split(os.sep) if name]
     if path.startswith(_HELD):
         return os.dup(int(names[3])), names[4:]
     return os.open(os.sep, _FOLDER), names
+
+
+def make_directory(path: str, owner: Owner) -> None:
+    """A new directory; no link on the way is followed. Raises `OSError`, `FileExistsError` where one is."""
+    with parent_of(path) as (above, name), Folder(os.dup(above)) as folder, folder.make(name, 0o777) as made:
+        owner.give(made.descriptor)
+
+
+def make_directories(path: str, option: str, owner: Owner | None = None) -> None:
+    """A directory, and those on the way to it that are not there. Raises as `way_to`."""
+    here, missing = way_to(path, option)
+    for name in missing:
+        with here as above:
+            here = above.make(name, 0o777)
+        if owner is not None:
+            owner.give(here.descriptor)
+    here.close()
 
 
 def create(path: str, mode: int = 0o666) -> int:
@@ -329,11 +374,13 @@ def create(path: str, mode: int = 0o666) -> int:
         return os.open(name, _NEW_FILE, mode, dir_fd=folder)
 
 
-def create_sized(path: str, size: int, mode: int = 0o666, head: memoryview | bytes = b"") -> int:
+def create_sized(
+    path: str, size: int, owner: Owner, mode: int = 0o666, head: memoryview | bytes = b""
+) -> int:
     """A descriptor of a new file of zeros that has its length (bytes) from the moment it has its name.
 
     So nobody who is killed leaves a shorter one, where the file system can make files without a name; there
-    it begins with `head` by then, too, which the caller writes all the same.
+    it is the owner's and begins with `head` by then, too, which the caller writes all the same.
     """
     with parent_of(path) as (folder, name):
         try:
@@ -342,9 +389,11 @@ def create_sized(path: str, size: int, mode: int = 0o666, head: memoryview | byt
             if error.errno not in _NO_NAMELESS:
                 raise
             descriptor = os.open(name, _NEW_FILE, mode, dir_fd=folder)
+            owner.give(descriptor)
             os.ftruncate(descriptor, size)
             return descriptor
         try:
+            owner.give(descriptor)
             os.ftruncate(descriptor, size)
             if head:
                 os.pwrite(descriptor, head, 0)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import signal
 import subprocess
 import sys
+import termios
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from rmqtool.messagestore.store import MessageStore
-from tests.helpers import rmq
+from tests.cli.test_interrupt import DRIVER
+from tests.helpers import ROOT, rmq
 from tests.messagestore.helpers import bodies, of_queue, open_small, traffic
 
 if TYPE_CHECKING:
@@ -81,6 +86,32 @@ def test_a_pipe_and_a_file_that_was_cut(tmp_path: Path, exported: Path) -> None:
         assert done.returncode == code, done.stderr
         summary = json.loads(done.stdout)["summary"]
         assert (summary["messages"], summary["complete"]) == ((60, True), (59, False))[number]
+
+
+def test_a_stop_while_it_waits_for_a_pipe(tmp_path: Path, exported: Path) -> None:
+    root = tmp_path / "to"
+    assert rmq("store", "init", root).exit_code == 0
+    process = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, "store", "load", root, "--json"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert process.stdin is not None
+    try:
+        process.stdin.write(exported.read_bytes()[:50])
+        process.stdin.flush()
+        left = bytearray(4)
+        while fcntl.ioctl(process.stdin, termios.FIONREAD, left) or any(left):
+            assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+        out, error = process.communicate()
+    finally:
+        process.kill()
+    assert (process.returncode, error) == (130, b"")
+    summary = json.loads(out)["summary"]
+    assert (summary["messages"], summary["incomplete_reason"]) == (0, "interrupted")
+    assert not (root / "abort").exists()
 
 
 def test_damage_and_what_fits_nowhere_is_refused_and_named(tmp_path: Path, exported: Path) -> None:

@@ -115,6 +115,23 @@ def test_a_line_without_an_end_takes_no_memory(store: Path) -> None:
     assert "longer than a message" in result.stdout
 
 
+def test_a_line_that_is_too_long_is_said_before_its_end(store: Path) -> None:
+    conf = store.with_name("broker.conf")
+    conf.write_text(conf.read_text() + "maxMessageSize=1000\n")
+    process = put_process(store)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(b"x" * (1 << 21))
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["status"] == "MESSAGE_ILLEGAL"
+        rest, error = process.communicate(b"y" * (1 << 21), timeout=60)
+    finally:
+        process.kill()
+    assert (process.returncode, error) == (1, b"")
+    assert [json.loads(one)["type"] for one in rest.splitlines()] == ["summary"]
+
+
 def test_table_at_80_columns(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     text = line(0) + "nope\n" + line(1)

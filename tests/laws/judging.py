@@ -14,7 +14,7 @@ from fixtures.compound import make
 from tests.laws.asking import Asked, document, refused_by_excluded
 from tests.laws.java import judge_with_java
 from tests.laws.real import record, recorded, written
-from tests.laws.truth import Truth, in_rocksdb, kept, lost_tables, tree, truth, unproven
+from tests.laws.truth import Truth, healthy_entries, in_rocksdb, kept, lost_tables, tree, truth, unproven
 
 if TYPE_CHECKING:
     from fixtures.compound import Compound
@@ -178,6 +178,13 @@ def _queries(asked: Asked, true: Truth) -> None:
     here = [one for one in made.intact.values() if one.placed]
     for one in random.sample(here, min(2, len(here))):
         _of_whole(asked, one)
+    light = [
+        key
+        for key, entry in healthy_entries(made).items()
+        if key[0] == "consumequeue" and key[1].startswith("%LMQ%") and entry.offset in made.intact
+    ]
+    for key in random.sample(light, min(2, len(light))):
+        _of_light(asked, key, healthy_entries(made)[key].offset)
     lost = [one for one in true.proven_lost if one.placed]
     for one in random.sample(lost, min(2, len(lost))):
         _of_lost(asked, true, one)
@@ -236,6 +243,13 @@ def _of_whole(asked: Asked, one: Any) -> None:
     result = asked.ask("query-id", root, _message_id(one), "--json")
     if one.offset not in _rows(result):
         asked.breaks("query-id", f"{shown}: exit {result.exit_code}")
+
+
+def _of_light(asked: Asked, key: tuple[str, str, int, int], offset: int) -> None:
+    """A whole message in one of the further queues that it feeds."""
+    result = asked.ask("query-offset", asked.made.root, *key[1:], "--json")
+    if result.exit_code == 0 and offset not in _rows(result):
+        asked.breaks("query-offset", f"{offset} {key}: exit 0 {sorted(_rows(result))[:3]}")
 
 
 def _message_id(one: Any) -> str:

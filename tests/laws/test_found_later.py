@@ -205,3 +205,22 @@ def test_a_table_of_which_only_a_spoiled_backup_is_left(tmp_path: Path) -> None:
     done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
     assert done.exit_code == 0, done.stderr
     assert not (tmp_path / "out/config/topics.json.bak").exists()
+
+
+def test_a_light_queue_over_a_plain_one_gives_no_message_of_it(tmp_path: Path) -> None:
+    """13761: its messages feed further queues, but not this one, and not at these queue offsets."""
+    golden = open_golden("b533-lmq", tmp_path)
+    queues = golden.path / "consumequeue"
+    file = "0/00000000000000000000"
+    asked = ("--json", "--store-config", golden.config_path)
+    for topic, last in (("TopicParent", 1), ("%LMQ%one", 0)):
+        for slot in range(3):
+            assert rmq("query-offset", golden.path, topic, last, slot, *asked).exit_code == 0
+        assert rmq("query-time", golden.path, topic, last, 0, *asked).exit_code == 0
+    shutil.copy(queues / "%LMQ%three" / file, queues / "TopicParent/1/00000000000000000000")
+    shutil.copy(queues / "%LMQ%three" / file, queues / "%LMQ%one" / file)
+    for topic, number in (("TopicParent", 1), ("%LMQ%one", 0)):
+        done = rmq("query-offset", golden.path, topic, number, 0, "-n", "9", *asked)
+        assert done.exit_code == 3, topic
+        assert "lead to messages of other queue" in done.stdout
+        assert rmq("query-time", golden.path, topic, number, 0, *asked).exit_code == 3

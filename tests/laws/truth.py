@@ -171,7 +171,7 @@ def _holds(table: Any) -> bool:
 def _table(path: Path) -> Any:
     try:
         return json.loads(path.read_bytes().decode())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
 
 

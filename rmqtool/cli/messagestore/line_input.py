@@ -19,7 +19,7 @@ _AT_ONCE = 1 << 20
 _MARK = b"\xef\xbb\xbf"
 
 Line = tuple[int, bytes | None]
-"""number of the first line of it, and the text; None for one that is too long"""
+"""number of the first line of it, and the text; None for one that is too long, which is not waited for"""
 
 
 class LineInput:
@@ -51,8 +51,11 @@ class LineInput:
             self.read += len(data)
             if found := self._split(data):
                 yield found
+        last: list[Line] = []
         if (self._lines or self._parts) and not self._stop.asked:
-            yield [self._ended()]
+            self._end(last)
+        if last:
+            yield last
 
     def _more(self) -> bytes:
         """At least one byte, and what else is there; nothing at the end, or when it has to stop."""
@@ -77,28 +80,30 @@ class LineInput:
         found: list[Line] = []
         pieces = data.split(b"\n")
         for piece in pieces[:-1]:
-            self._take(piece)
+            self._take(piece, found)
             self._lines += 1
             if self._odd:
-                self._take(b"\n")
+                self._take(b"\n", found)
             else:
-                found.append(self._ended())
-        self._take(pieces[-1])
+                self._end(found)
+        self._take(pieces[-1], found)
         return found
 
-    def _take(self, piece: bytes) -> None:
+    def _take(self, piece: bytes, found: list[Line]) -> None:
+        was_longer = self._kept > self._longest
         self._kept += len(piece)
-        if self._kept > self._longest:
+        if self._kept <= self._longest:
+            if piece:
+                self._parts.append(piece)
+        elif not was_longer:  # said at once: its end may never come
             self._parts.clear()
-        elif piece:
-            self._parts.append(piece)
+            found.append((self._number, None))
         if self._quoted and piece.count(b'"') % 2:
             self._odd = not self._odd
 
-    def _ended(self) -> Line:
-        too_long = self._kept > self._longest
-        line = self._number, None if too_long else b"".join(self._parts).removesuffix(b"\r")
+    def _end(self, found: list[Line]) -> None:
+        if self._kept <= self._longest:
+            found.append((self._number, b"".join(self._parts).removesuffix(b"\r")))
         self._number += self._lines
         self._parts.clear()
         self._kept, self._lines, self._odd = 0, 0, False
-        return line

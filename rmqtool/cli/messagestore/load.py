@@ -61,7 +61,7 @@ def command(
     with (
         Stop() as stop,
         open_engine(context, path, engine, release=version.release) as store,
-        _source(file) as source,
+        _source(file, stop) as source,
         context.rows(SCHEMA, columns, csv_columns=keys) as rows,
     ):
         stop.defer()
@@ -124,7 +124,7 @@ def _code(done: Loaded, *, flushed: bool) -> ExitCode:
     return worst(codes)
 
 
-def _source(file: str) -> ByteSource:
+def _source(file: str, stop: Stop) -> ByteSource:
     from rmqtool.store.access import open_source
     from rmqtool.store.bytes import MemorySource
     from rmqtool.store.pipe import PipeSource
@@ -137,4 +137,4 @@ def _source(file: str) -> ByteSource:
         return MemorySource(b"" if sys.stdin is None else sys.stdin.buffer.read(), "-")
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return open_source(f"/proc/self/fd/{descriptor}", "pread", name="standard input")
-    return PipeSource(descriptor, "-")
+    return PipeSource(descriptor, "-", stop.descriptor)

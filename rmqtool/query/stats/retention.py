@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from rmqtool.broker.expiry import aged, reserved_until
+from rmqtool.broker.file_rules import lmq_of
 from rmqtool.query.groups import committed_offsets
 from rmqtool.query.stats.further_queues import COLUMNS as FURTHER
 from rmqtool.query.stats.further_queues import further_queues
@@ -43,6 +44,7 @@ class Needs:
         for one in committed_offsets(store):
             self._committed[one.topic, one.queue_id].append(one)
         self._light = any(topic.startswith(LMQ_PREFIX) for topic, _ in self._committed)
+        self._lmq = lmq_of(store)
         self.columns = (*_COLUMNS, *(FURTHER if self._light else ()))
         self._limits = {
             queue: np.array(sorted({one.offset for one in found}), np.int64)
@@ -74,7 +76,7 @@ class Needs:
         if self._light:
             served_rows = batch.filter(served)
             sizes, places = (served_rows[name].to_numpy() for name in ("store_size", "physical_offset"))
-            for queue, (rows, slots) in further_queues(served_rows).items():
+            for queue, (rows, slots) in further_queues(served_rows, lmq=self._lmq).items():
                 if queue in self._limits:
                     self._add(queue, slots, sizes[rows], places[rows])
 

@@ -7,6 +7,7 @@ where they can be trusted, as units say that point at it, or as the queue misses
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
@@ -18,10 +19,10 @@ from rmqtool.repair.keep.order import light_missing
 from rmqtool.scan.multi import MultiDispatch, is_exempt, takes_number
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from rmqtool.broker.file_rules import FileRules
-    from rmqtool.repair.keep.model import Frame, QueueKey, Survey
+    from rmqtool.repair.keep.model import Frame, QueueKey, Run, Survey
 
 _NAMES, _SLOTS = props.INNER_MULTI_DISPATCH, props.INNER_MULTI_QUEUE_OFFSET
 _FRAME = len(_NAMES) + len(_SLOTS) + 4
@@ -43,8 +44,9 @@ class MultiDispatchPositions:
         self._ends = {key: runs[-1] for key, runs in survey.light.items() if runs}
         missing, self._apart = light_missing(survey, self._ahead.blank)
         self._gaps = Gaps(missing)
+        counted = {key: survey.light[key] for key in missing}
         for frame in units if rules.multi_dispatch is not MultiDispatch.NONE else ():
-            if frame.key is not None and frame.slot is not None:
+            if frame.key is not None and frame.slot is not None and not _held(frame, counted):
                 self._point(Further(frame.key, frame.slot), frame.start)
         self._open = OpenGaps(self._gaps.besides(self._apart), self._highest, lmq=self._lmq)
 
@@ -149,6 +151,18 @@ class MultiDispatchPositions:
         for key, blank in self._ahead.blank.items():
             found[key] += 0 if key in self._apart else sum(blank.values())
         return +found
+
+
+def _held(unit: Frame, runs: Mapping[QueueKey, Sequence[Run]]) -> bool:
+    """Whether an intact record has the unit's position: then the unit lies, as those of a foreign file do.
+
+    runs: of queues whose records state the place of their units, ascending.
+    """
+    if unit.key is None or unit.slot is None:
+        return False
+    there = runs.get(unit.key, ())
+    at = bisect_right(there, unit.slot, key=lambda run: run.first) - 1
+    return at >= 0 and unit.slot <= there[at].last
 
 
 def _width(one: Further) -> int:

@@ -13,9 +13,11 @@ from rmqtool.scan.kernels.constants import (
     CHECK_CRC,
     CHECK_TEXT,
     CRC_BAD,
+    CRC_OK,
     CRC_STATE,
     END,
     ISSUE_TOPIC_CHARACTERS,
+    ISSUE_TOPIC_NUL,
     ISSUE_TOPIC_UTF8,
     ISSUES,
     MIN_BLANK,
@@ -63,8 +65,9 @@ def carve(buf, start, border, origin, file_size, longest, follows, rows, status)
     """Every valid record that begins in window positions `[start, border)`, one row each.
 
     A record is valid with a right frame of at most `longest` bytes, a right body CRC, a stored physical
-    offset that is not negative, and a legal topic; the topic of one that continues the record in front of it
-    (`follows`: the offset that is expected of one at `start`, or -1) may hold any text. What lies inside a
+    offset that is not negative, and a topic that is a legal name or, with a body, whose CRC proves the
+    record, any text without zero bytes. The topic of one that continues the record in front of it
+    (`follows`: the offset that is expected of one at `start`, or -1) may hold any bytes. What lies inside a
     valid record is not looked at, unless no record follows it: no CRC covers topic and properties, so a
     record that was cut there may have taken the front of the next one for its end. `status`: rows, file
     position to go on at, stop (ROWS_FULL; NEED_MORE: a candidate is cut by the window; END: `border`), bytes
@@ -96,7 +99,9 @@ def carve(buf, start, border, origin, file_size, longest, follows, rows, status)
             if contents(base, end, origin, CHECK_CRC | CHECK_TEXT, row):
                 finish_odd(base, end, origin, CHECK_TEXT, rows[count : count + 1], 1)
             odd = row[ISSUES] & (ISSUE_TOPIC_UTF8 | ISSUE_TOPIC_CHARACTERS)
-            if row[CRC_STATE] != CRC_BAD and (odd == 0 or row[STORED_OFFSET] == follows):
+            torn = row[ISSUES] & (ISSUE_TOPIC_UTF8 | ISSUE_TOPIC_NUL)
+            proven = row[CRC_STATE] == CRC_OK and torn == 0
+            if row[CRC_STATE] != CRC_BAD and (odd == 0 or proven or row[STORED_OFFSET] == follows):
                 behind = at + row[STORE_SIZE]
                 if behind + MIN_BLANK > end and origin + behind + MIN_BLANK <= file_size:
                     stop = NEED_MORE

@@ -71,6 +71,15 @@ def test_positions_ascend_where_a_unit_leads_to_no_record() -> None:
     assert multi_dispatch.without() == {name(0): 1}
 
 
+def test_a_unit_at_the_position_of_an_intact_record_counts_for_nothing() -> None:
+    """14188: a plain queue's file over a light queue's gave one record two positions, and others none."""
+    log = survey((1000, 1600), {name(0): [(0, 4, 0), (7, 9, 1600)]})
+    multi_dispatch = MultiDispatchPositions(log, RULES, units((0, 0, 1400), (0, 6, 1400)))
+    given = [multi_dispatch.of("T", 3, at, None, ENOUGH) for at in (1000, 1200, 1400)]
+    assert given == [[Further(name(0), 5)], [], [Further(name(0), 6)]]
+    assert multi_dispatch.without() == {}
+
+
 def test_no_more_names_than_there_is_room_for() -> None:
     log = survey((1000, 2000), {name(n): [(0, 4, 0), (6, 9, 2000)] for n in range(5)})
     multi_dispatch = MultiDispatchPositions(log, RULES, ())
