@@ -10,8 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench import commands
-from tests.bench.appending import against_sqlite
+from tests.bench import appending, commands
 from tests.bench.data import BODY_SIZES, LOG_BYTES, BenchLog, make_log, make_queue
 from tests.bench.dumping import (
     MODES,
@@ -67,9 +66,12 @@ def main() -> None:
 def _figures(directory: Path, rates: dict[str, Rate]) -> Iterator[Figure]:
     yield help_time()
     yield from map(against_single_records, (256, 1024))
-    for size in (256, 1024):
-        yield from against_sqlite(directory / f"put-{size}", size)
-        shutil.rmtree(directory / f"put-{size}")
+    for size in appending.SIZES:
+        place = directory / f"put-{size}"
+        yield from appending.figures(
+            appending.rates(place, appending.at_hand(), size, appending.MESSAGES), size
+        )
+        shutil.rmtree(place)
     yield start_time(directory)
     for name in BODY_SIZES:
         log = make_log(directory, name)

@@ -98,7 +98,7 @@ def _build(log: BenchLog, out: Path) -> float:
 def java_rebuilds(root: Path, size: int) -> Iterator[Callable[[], float]]:
     """A function that takes queues and index away, loads the store in one JVM and returns the seconds."""
     from tests.interop.jars import jars
-    from tests.interop.javastore import JavaStore
+    from tests.interop.javastore import JavaProcess, JavaStore
 
     jars(JAVA_RELEASE)
     settings = {
@@ -108,7 +108,8 @@ def java_rebuilds(root: Path, size: int) -> Iterator[Callable[[], float]]:
         "maxIndexNum": DEFAULT_ITEMS,
     }
     with ExitStack() as stack:
-        store = JavaStore(JAVA_RELEASE, root, start=False, **settings)
+        java = JavaProcess(JAVA_RELEASE, root.parent, quick=False)
+        store = JavaStore(JAVA_RELEASE, root, start=False, idle=[java], **settings)
         stack.callback(remove_derived, root)
         stack.callback(store.kill)
         store.call("close")

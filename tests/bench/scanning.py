@@ -95,23 +95,25 @@ def against_java(log: BenchLog) -> list[Figure]:
 
 
 @contextmanager
-def java_loads(root: Path, size: int, *, index: bool = False) -> Iterator[Callable[[], float]]:
-    """A function that loads the store once more in one JVM and returns the seconds.
+def java_loads(root: Path, size: int, *, index: bool = False, **others: int) -> Iterator[Callable[[], float]]:
+    """A function that loads the store once more in one JVM and returns the seconds. others: settings.
 
     A first run builds the consume queues, with `index` the index too, and shuts down: later loads have
     nothing to dispatch; a log of one segment is then read from its first byte.
     """
     from tests.interop.jars import jars
-    from tests.interop.javastore import JavaStore
+    from tests.interop.javastore import JavaProcess, JavaStore
 
     jars(JAVA_RELEASE)
     settings = {
         "mappedFileSizeCommitLog": size,
         "mappedFileSizeConsumeQueue": UNITS_IN_A_FILE * 20,
         "messageIndexEnable": index,
+        **others,
     }
     with ExitStack() as stack:
-        store = JavaStore(JAVA_RELEASE, root, **settings)
+        java = JavaProcess(JAVA_RELEASE, root.parent, quick=False)
+        store = JavaStore(JAVA_RELEASE, root, idle=[java], **settings)
         stack.callback(store.kill)
         store.call("drain")
         store.call("close")

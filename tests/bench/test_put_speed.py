@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bench.appending import MESSAGES, against_sqlite
+from tests.bench.appending import MESSAGES, figures, rates
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,5 +18,6 @@ pytestmark = [pytest.mark.bench, pytest.mark.timeout(300)]
     ("body_bytes", "number"), [(256, MESSAGES // 5), pytest.param(1024, MESSAGES, marks=pytest.mark.full)]
 )
 def test_ratios_to_sqlite(tmp_path: Path, body_bytes: int, number: int) -> None:
-    short = [one.cells() for one in against_sqlite(tmp_path, body_bytes, number) if not one.held()]
+    taken = rates(tmp_path, ("rmqtool", "sqlite"), body_bytes, number)
+    short = [one.cells() for one in figures(taken, body_bytes) if not one.held()]
     assert not short

@@ -21,7 +21,7 @@ QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 """stores of tests live for seconds: what Java compiles well it does not earn back"""
 
 
-def start_jvm(classpath: list[str], quiet: str, home: str) -> None:
+def start_jvm(classpath: list[str], quiet: str, home: str, *, quick: bool) -> None:
     """The JVM with what RocketMQ needs opened, no log files and a home directory of the test's own."""
     import jpype  # type: ignore[import-untyped]
 
@@ -29,7 +29,7 @@ def start_jvm(classpath: list[str], quiet: str, home: str) -> None:
     flags += [f"--add-exports=java.base/{package}=ALL-UNNAMED" for package in EXPORTED_PACKAGES]
     flags += [f"-D{name}={quiet}" for name in ("logback.configurationFile", "rmq.logback.configurationFile")]
     flags += [f"-Duser.home={home}", "-Duser.timezone=UTC", "-Dfile.encoding=UTF-8"]
-    flags += ["-Xmx1g", "-XX:MaxDirectMemorySize=1g", *QUICK]
+    flags += ["-Xmx1g", "-XX:MaxDirectMemorySize=1g", *(QUICK if quick else ())]
     jpype.startJVM(*flags, classpath=classpath, convertStrings=True)
 
 
@@ -39,9 +39,11 @@ class Driver:
     def __init__(self) -> None:
         self.calls: dict[str, Callable[..., Any]] = {"start_jvm": self.start_jvm}
 
-    def start_jvm(self, release: str, artifact: str, classpath: list[str], quiet: str, home: str) -> str:
+    def start_jvm(
+        self, release: str, artifact: str, classpath: list[str], quiet: str, home: str, quick: bool
+    ) -> str:
         """Start Java; only then can the store, or the client, be imported. Returns Java's version."""
-        start_jvm(classpath, quiet, home)
+        start_jvm(classpath, quiet, home, quick=quick)
         from jpype import JClass
 
         if artifact == "client":

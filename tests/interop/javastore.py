@@ -32,9 +32,18 @@ class JavaProcess:
     """A JVM with the jars of one release that carries out calls: of `driver_store`, on any store.
 
     `place` gets what Java prints, and is its home. artifact: `client` has the calls of `driver_client`.
+    quick: Java starts fast and compiles little; what is to be as fast as Java can be says no.
     """
 
-    def __init__(self, release: str, place: Path, name: str = "java", artifact: str = "store") -> None:
+    def __init__(
+        self,
+        release: str,
+        place: Path,
+        name: str = "java",
+        artifact: str = "store",
+        *,
+        quick: bool = True,
+    ) -> None:
         self.release = release
         self._log = (place / f"{name}.java.log").open("w")
         command = [sys.executable, "-m", "tests.interop.driver"]
@@ -58,6 +67,7 @@ class JavaProcess:
                 classpath=[str(jar) for jar in jars(release, artifact)],
                 quiet=str(quiet_logging()),
                 home=str(place),
+                quick=quick,
             )
         except BaseException:
             self.kill()

@@ -56,14 +56,15 @@ def measured(
     """
     with suppress(FileExistsError):
         os.mkdir(root)
-    with closing(_opened(root, engine, body_bytes, number, jars)) as run:
+    with closing(opened(root, engine, body_bytes, number, jars)) as run:
         for work in works:
             best = run.measure(work, rounds)
             if best is not None:
                 yield Bench(work, engine, body_bytes, *best)
 
 
-def _opened(root: Path, engine: str, body_bytes: int, number: int, jars: Path | None) -> Engine:
+def opened(root: Path, engine: str, body_bytes: int, number: int, jars: Path | None = None) -> Engine:
+    """An engine that holds all messages once, in an empty directory. Raises as `measured`."""
     if engine == "java" and jars is not None:
         return JavaEngine(root, jars, body_bytes, number)
     given = messages(body_bytes, number)
