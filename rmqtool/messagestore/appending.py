@@ -208,15 +208,17 @@ class Appender:
             text += f"{INNER_MULTI_QUEUE_OFFSET}\x01{','.join(numbers)}"
         return (self._maker.completed(record, late, text) if text else record), counts
 
-    def append_columns(self, columns: MessageColumns, keys: Sequence[Key], which: Ints) -> tuple[int, Ints]:
+    def append_columns(
+        self, columns: MessageColumns, keys: Sequence[Key], which: Ints
+    ) -> tuple[Ints, NotAppendedError | None]:
         """Records of columns in their order, with their queue offsets put into `rows`.
 
-        keys: topics and queues; which: the number of its key for each row. Returns how many were appended,
-        the first ones, and the physical offset of each. Raises `NotAppendedError` when none was.
+        keys: topics and queues; which: the number of its key for each row. Returns the physical offset of
+        each, -1 for those that were not appended, the last ones, and why they were not.
         """
         sizes = columns.sizes()
         physical = np.full(len(columns), -1, np.int64)
-        done = 0
+        done, failed = 0, None
         with self.lock:
             self.entered = time.monotonic()
             columns.rows[:, Field.QUEUE_OFFSET] = self._slots(keys, which)
@@ -226,14 +228,14 @@ class Appender:
             try:
                 while done < len(columns):
                     done += self._append_part(columns, sizes, done, physical)
-            except NotAppendedError:
-                if not done:
-                    raise
+            except NotAppendedError as error:
+                failed = error
+                physical[done:] = -1
             counts = np.bincount(which[:done], minlength=len(keys))
             for key, count in zip(keys, counts.tolist(), strict=True):
                 self.offsets[key] = self.offsets.get(key, 0) + count
             self.entered = 0.0
-        return done, physical
+        return physical, failed
 
     def _slots(self, keys: Sequence[Key], which: Ints) -> Ints:
         """Queue offset of each row: those of one queue in the order of the rows."""

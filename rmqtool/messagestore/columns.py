@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from formats.primitives import sizeof
 from formats.properties import CRC32, INNER_BASE, INNER_MULTI_QUEUE_OFFSET, INNER_NUM, KEYS, TAGS, UNIQ_KEY
 from rmqtool.broker.encoder import MessageColumns
 from rmqtool.errors import UsageError
-from rmqtool.messagestore.messages import IllegalMessageError, Message, PutStatus
+from rmqtool.messagestore.messages import Ack, IllegalMessageError, Message, PutStatus
 from rmqtool.scan.fields import ROW_WIDTH, Field
 
 if TYPE_CHECKING:
@@ -30,13 +31,14 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.messagestore.messages import Ack
+    from rmqtool.messagestore.messages import Host
     from rmqtool.messagestore.records import RecordMaker
     from rmqtool.messagestore.topics import Topics
     from rmqtool.store.config_json import TopicConfig
 
     Ints = npt.NDArray[np.int64]
     Bytes = npt.NDArray[np.uint8]
+    Flags = npt.NDArray[np.bool_]
     TopicOf = Callable[[str], TopicConfig]
 
 AT_ONCE = 1 << 16
@@ -111,7 +113,9 @@ def batch_of(part: pa.RecordBatch, maker: RecordMaker, topics: Topics, topic_of:
     bodies = _spans(_column(part, "body"), rows, Field.BODY_POSITION)
     names, raw_topics, queue_ids = _topics(part, rows, refused, maker, topics, topic_of)
     uniq_keys = _uniq_keys(part, maker)
-    texts = _spans(_properties(part, uniq_keys, maker), rows, Field.PROPERTIES_POSITION)
+    properties, separated = _properties(part, uniq_keys, maker)
+    refused[separated & (refused == 0)] = 1
+    texts = _spans(properties, rows, Field.PROPERTIES_POSITION)
     if not maker.separated and not maker.trailer:
         rows[:, Field.PROPERTIES_LENGTH] -= 1
     refused[(rows[:, Field.BODY_LENGTH] > maker.most_body) & (refused == 0)] = 1
@@ -202,6 +206,42 @@ def table_of(acks: list[Ack]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=ANSWER)
 
 
+def part_of(given: list[Message]) -> pa.RecordBatch | None:
+    """Messages as columns; None where one has properties of its own or a host, or is no such message."""
+    if any(one.properties or one.born_host is not None or type(one.keys) is str for one in given):
+        return None
+    try:
+        return pa.RecordBatch.from_pydict(
+            {
+                "topic": pa.array([one.topic for one in given], pa.string()),
+                "body": pa.array([one.body for one in given], pa.large_binary()),
+                "queue_id": pa.array([one.queue_id for one in given], pa.int64()),
+                "tags": pa.array([one.tags for one in given], pa.string()),
+                "keys": pa.array([" ".join(one.keys) for one in given], pa.string()),
+                "uniq_key": pa.array([one.uniq_key for one in given], pa.string()),
+                "flag": pa.array([one.flag for one in given], pa.int32()),
+                "born_timestamp": pa.array([one.born_timestamp for one in given], pa.int64()),
+            }
+        )
+    except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError):
+        return None
+
+
+def acks_of(given: list[Message], batch: Batch, physical: Ints, status: PutStatus, host: Host) -> list[Ack]:
+    """Answers to messages none of which was refused. physical: as `answer_of` takes it."""
+    columns = (
+        repeat(status),
+        [one.topic for one in given],
+        batch.queue_ids.tolist(),
+        batch.columns.rows[:, Field.QUEUE_OFFSET].tolist(),
+        physical.tolist(),
+        batch.uniq_keys.cast(pa.string()).to_pylist(),
+        repeat(host),
+        repeat(""),
+    )
+    return list(map(Ack._make, zip(*columns)))  # noqa: B905 - some have no end
+
+
 def _column(part: pa.RecordBatch, name: str) -> pa.Array:
     column = part[name]
     if pa.types.is_dictionary(column.type):
@@ -280,21 +320,36 @@ def _uniq_keys(part: pa.RecordBatch, maker: RecordMaker) -> pa.Array:
     return pc.if_else(pc.equal(pc.binary_length(pc.fill_null(given, b"")), 0), made, given)
 
 
-def _properties(part: pa.RecordBatch, uniq_keys: pa.Array, maker: RecordMaker) -> pa.Array:
-    """The stored properties, every one of them with its separator, and room for the CRC."""
-    parts = _pair(UNIQ_KEY, uniq_keys)
+def _properties(part: pa.RecordBatch, uniq_keys: pa.Array, maker: RecordMaker) -> tuple[pa.Array, Flags]:
+    """The stored properties, every one of them with its separator, and room for the CRC.
+
+    And whether a value has the separator in it, which no store takes.
+    """
+    parts, separated = _pair(UNIQ_KEY, uniq_keys), _has_separator(uniq_keys)
     if "keys" in part.schema.names:
         keys = part["keys"]
         if pa.types.is_list(keys.type) or pa.types.is_large_list(keys.type):
             keys = pc.binary_join(keys.cast(pa.list_(pa.string())), " ")
         parts += _pair(KEYS, keys.cast(pa.large_binary()))
+        separated |= _has_separator(keys)
     if "tags" in part.schema.names:
-        parts += _pair(TAGS, _column(part, "tags"))
+        tags = _column(part, "tags")
+        parts += _pair(TAGS, tags)
+        separated |= _has_separator(tags)
     if "properties" in part.schema.names:
-        parts.append(_further(part["properties"]))
+        further, odd = _further(part["properties"])
+        parts.append(further)
+        separated |= odd
     if maker.trailer:
         parts.append(pa.scalar(bytes(TRAILER_SIZE), pa.large_binary()))
-    return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.large_binary()))
+    return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.large_binary())), separated
+
+
+def _has_separator(values: pa.Array) -> Flags:
+    found: Flags = pc.fill_null(pc.match_substring(values, "\x02"), fill_value=False).to_numpy(
+        zero_copy_only=False
+    )
+    return found.copy()
 
 
 def _pair(name: str, values: pa.Array) -> list[Any]:
@@ -308,14 +363,16 @@ def _pair(name: str, values: pa.Array) -> list[Any]:
     return [pc.if_else(pc.greater(pc.fill_null(pc.binary_length(values), 0), 0), pairs, nothing)]
 
 
-def _further(maps: pa.Array) -> pa.Array:
-    """Properties of messages that have some of their own."""
+def _further(maps: pa.Array) -> tuple[pa.Array, Flags]:
+    """Properties of messages that have some of their own, and whether the separator stands in one."""
     if not pa.types.is_map(maps.type):
         raise UsageError("column properties: is no map of strings")
-    found = []
-    for pairs in maps.to_pylist():
+    found, odd = [], np.zeros(len(maps), np.bool_)
+    for number, pairs in enumerate(maps.to_pylist()):
         own = [(name, value) for name, value in pairs or () if name and value]
         if any(name in _OWN for name, _ in own):
             raise UsageError(f"column properties: {', '.join(_OWN)} are not given there")
-        found.append("".join(f"{name}\x01{value}\x02" for name, value in own).encode())
-    return pa.array(found, pa.large_binary())
+        text = "".join(f"{name}\x01{value}\x02" for name, value in own)
+        odd[number] = text.count("\x02") != len(own)
+        found.append(text.encode())
+    return pa.array(found, pa.large_binary()), odd

@@ -9,6 +9,7 @@ import pytest
 
 from rmqtool import Message
 from rmqtool.errors import UsageError
+from rmqtool.messagestore.messages import Ack, PutStatus
 from tests.messagestore.helpers import RELEASES, open_small
 
 if TYPE_CHECKING:
@@ -72,6 +73,72 @@ def test_columns_and_messages_are_the_same_bytes(tmp_path: Path, release: str, c
     for answer in answers[1:]:
         for one, other in zip(answers[0], answer, strict=True):
             assert {name: one[name] for name in same} == {name: other[name] for name in same}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_list_of_plain_messages_is_the_same_bytes(tmp_path: Path, release: str) -> None:
+    """Long enough to go through columns, against one put for each."""
+    given = [
+        Message(
+            "T" if number % 3 else "支付",
+            bytes(number),
+            queue_id=None if number % 2 else 1,
+            tags=[None, "TagA", ""][number % 3],
+            keys=[(), ["one"], ["two", "三"]][number % 3],
+            uniq_key=f"id-{number}",
+            flag=-number,
+            born_timestamp=number + 1,
+        )
+        for number in range(40)
+    ]
+    logs, answers = [], []
+    for name in ("list", "each"):
+        with open_small(tmp_path / name, release) as store:
+            acks = store.put_many(given) if name == "list" else [store.put(one) for one in given]
+            answers.append(acks)
+            raws = [one.raw for ack in acks if (one := store.message_at(ack.physical_offset))]
+            logs.append([(one[:56], one[64:]) for one in raws])  # all but the time of storing
+    assert answers[0] == answers[1]
+    assert len(logs[0]) == len(given)
+    assert logs[0] == logs[1]
+    assert {ack.status for ack in answers[0]} == {PutStatus.PUT_OK}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        Message("T", b"", tags="a\x02b"),
+        Message("T", b"", keys=["a\x02b"]),
+        Message("T", b"", uniq_key="a\x02b"),
+        Message("T", bytes(101)),
+        Message("", b""),
+        Message("Closed", b""),
+        Message("T", b"", queue_id=9),
+        Message("T", b"", flag=1 << 40),
+        Message("\ud800", b""),
+        Message("T", b"", properties={"a": "b\x02"}),
+    ],
+    ids=lambda one: repr(one)[8:60],
+)
+def test_an_odd_message_is_answered_as_by_itself(tmp_path: Path, odd: Message) -> None:
+    """In a list that is long enough for columns, and in columns."""
+    with open_small(tmp_path / "store", maxMessageSize=100) as store:
+        store.topics.set("Closed", perm=4)
+        alone = store.put(odd)
+        acks = store.put_many([Message("T", b"")] * 20 + [odd] + [Message("T", b"")] * 20)
+        place = {"queue_id", "queue_offset", "physical_offset", "uniq_key"}
+        assert [one.status for one in acks[:20] + acks[21:]] == [PutStatus.PUT_OK] * 40
+        assert without(acks[20], place) == without(alone, place)
+        if odd.flag == 0 and odd.topic != "\ud800":
+            row = {"topic": odd.topic, "body": odd.body, "tags": odd.tags, "keys": list(odd.keys)}
+            row |= {"uniq_key": odd.uniq_key, "queue_id": odd.queue_id}
+            row["properties"] = list((odd.properties or {}).items())
+            answer = store.put_many(pa.Table.from_pylist([row], SCHEMA))
+            assert answer["status"].to_pylist() == [alone.status]
+
+
+def without(ack: Ack, names: set[str]) -> dict[str, Any]:
+    return {name: value for name, value in ack._asdict().items() if name not in names}
 
 
 def test_queues_in_turn_ids_and_refusals(tmp_path: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from rmqtool import Message
@@ -141,6 +143,34 @@ def fail_everywhere(
         check(copy, settings, found | (safe if number % 2 else {}))
         shutil.rmtree(copy)
     return seen
+
+
+@pytest.mark.parametrize("as_table", [False, True])
+def test_only_what_was_written_before_is_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_table: bool
+) -> None:
+    """The second of several writes of one call fails."""
+    real, writes = os.pwrite, itertools.count()
+    given = [Message("T", bytes(1000), queue_id=0) for _ in range(3000)]
+
+    def pwrite(descriptor: int, data: Any, position: int) -> int:
+        if "/commitlog/" in os.readlink(f"/proc/self/fd/{descriptor}") and next(writes):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(descriptor, data, position)
+
+    with open_small(tmp_path / "store", mappedFileSizeCommitLog=1 << 24) as store:
+        with monkeypatch.context() as failing:
+            replace(failing, "pwrite", pwrite)
+            table = pa.table({"topic": ["T"] * 3000, "body": [bytes(1000)] * 3000, "queue_id": [0] * 3000})
+            answer = store.put_many(table if as_table else given)
+        acks = answer.to_pylist() if as_table else [one._asdict() for one in answer]
+        stored = [one["queue_offset"] for one in acks if one["status"] == PutStatus.PUT_OK]
+        assert 0 < len(stored) < 3000
+        assert stored == list(range(len(stored))) == list(range(store.offsets("T", 0)[1]))
+        assert {(one["status"], one["physical_offset"]) for one in acks[len(stored) :]} == {
+            (PutStatus.UNKNOWN_ERROR, -1)
+        }
+        assert store.put(given[0]).queue_offset == len(stored)
 
 
 @pytest.mark.parametrize("closes", [False, True])
