@@ -224,3 +224,39 @@ def test_a_light_queue_over_a_plain_one_gives_no_message_of_it(tmp_path: Path) -
         assert done.exit_code == 3, topic
         assert "lead to messages of other queue" in done.stdout
         assert rmq("query-time", golden.path, topic, number, 0, *asked).exit_code == 3
+
+
+def test_a_record_that_lost_its_key_and_its_body_is_damage_where_the_index_leads_to_it(
+    tmp_path: Path,
+) -> None:
+    """16169: the index knew the key there, and the answer was "not found", complete."""
+    store = HandmadeStore()
+    for number in range(20):
+        store.put("Orders", b"body", keys=f"k{number}")
+    store.write(tmp_path / "store")
+    one = store.stored[7]
+    path, position = store.segment(one.offset)
+    at = store.read(path).index(b"k7", position)
+    store.patch(path, at, b"q7")
+    store.patch(path, position + 8, b"\x7f")
+    for source in ("index", "auto"):
+        reported = rmq("query-key", store.root, "Orders", "k7", "--json", "--source", source)
+        assert reported.exit_code == 3, source
+        assert f'"physical_offset":{one.offset}' in reported.stdout
+
+
+def test_segments_that_lost_their_first_pages_are_read_by_key(tmp_path: Path) -> None:
+    """16283: a power cut. The log was taken for empty, and every key for one that nobody has."""
+    store = HandmadeStore()
+    for number in range(60):
+        store.put("Orders", b"body" * 30, keys=f"k{number}")
+    store.write(tmp_path / "store")
+    shutil.rmtree(store.root / "index")
+    segments = sorted((store.root / "commitlog").iterdir())
+    for path in segments:
+        store.patch(f"commitlog/{path.name}", 0, bytes(512))
+    assert len(segments) > 1
+    for key in ("k4", "k59"):
+        reported = rmq("query-key", store.root, "Orders", key, "--json")
+        assert reported.exit_code == 3
+        assert '"type":"message"' in reported.stdout, key
