@@ -10,6 +10,7 @@ import pytest
 
 from fixtures.goldens import open_golden
 from fixtures.stores import HandmadeStore, healthy_store
+from rmqtool.store.kinds import CONFIG_NAMES
 from tests.helpers import rmq
 
 if TYPE_CHECKING:
@@ -260,3 +261,15 @@ def test_segments_that_lost_their_first_pages_are_read_by_key(tmp_path: Path) ->
         reported = rmq("query-key", store.root, "Orders", key, "--json")
         assert reported.exit_code == 3
         assert '"type":"message"' in reported.stdout, key
+
+
+@pytest.mark.parametrize("name", sorted(CONFIG_NAMES))
+def test_a_table_that_gives_way_to_its_backup_is_said_with_what_that_means(tmp_path: Path, name: str) -> None:
+    store = HandmadeStore()
+    store.put("Orders", b"body")
+    store.write(tmp_path / "store")
+    store.add(f"config/{name}", b"[" * 60)
+    reported = json.loads(rmq("recover", store.root, "--json").stdout)
+    messages = [row["message"] for row in reported["rows"] if row["path"] == f"config/{name}"]
+    assert messages
+    assert not any(one.rstrip().endswith(":") for one in messages)
