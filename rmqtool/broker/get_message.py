@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, partial
-from itertools import chain, count, islice, repeat
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from itertools import accumulate, chain, count, islice, repeat
+from operator import add
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, overload
 
 from formats.consumequeue import PRE_BLANK_SIZE, Unit
 from formats.primitives import Flat
@@ -122,6 +125,43 @@ _delivered: Callable[[tuple[Any, ...]], Delivered] = partial(tuple.__new__, Deli
 """as `Delivered._make`, in half the time"""
 
 
+class Run(Sequence[Delivered]):
+    """Neighbouring units of a plain queue whose records lie in one file of the log, as they are delivered.
+
+    queue_offset: of the first. offsets, sizes: of the records, in bytes. base: where the file begins.
+    """
+
+    __slots__ = ("_units", "base", "offsets", "queue_offset", "sizes")
+
+    def __init__(
+        self, queue_offset: int, units: Units, offsets: list[int], sizes: list[int], base: int
+    ) -> None:
+        self.queue_offset, self._units = queue_offset, units
+        self.offsets, self.sizes, self.base = offsets, sizes, base
+
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """Physical offset and size of each record."""
+        return list(zip(self.offsets, self.sizes, strict=True))
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    @overload
+    def __getitem__(self, index: int) -> Delivered: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Delivered]: ...
+
+    def __getitem__(self, index: int | slice) -> Delivered | list[Delivered]:
+        return list(self)[index]
+
+    def __iter__(self) -> Iterator[Delivered]:
+        codes = self._units["tags_code"].tolist()
+        columns = count(self.queue_offset), self.offsets, self.sizes, repeat(1), codes
+        return map(Delivered._make, zip(*columns, repeat(False)))
+
+
 @dataclass(slots=True)
 class Pull:
     """Answer to one pull."""
@@ -130,7 +170,7 @@ class Pull:
     next_begin_offset: int
     min_offset: int
     max_offset: int
-    delivered: list[Delivered] = field(default_factory=list)
+    delivered: Sequence[Delivered] = ()
     skipped: int = 0
     """units that lead to no record, or are skipped with one that does, where the log reaches back so far"""
     first_skipped: int | None = None
@@ -187,12 +227,15 @@ class _Scan:
     def run(self) -> None:
         """Fills the answer."""
         answer, view, offset, count = self.answer, self.view, self.offset, self.count
+        answer.delivered = delivered = list[Delivered]()
         reach = max(self.limits.filtered, count * view.width)
         most, few = reach // view.width + 1, max(count, 0) + 1
         found = view.slice_from(offset, min(few, most))
         if found is None:
             answer.status = GetMessageStatus.OFFSET_FOUND_NULL
             answer.next_begin_offset = view.next_file_offset(offset)
+            return
+        if self.passes is None and self.at_once(*found):
             return
         answer.status = GetMessageStatus.NO_MATCHED_MESSAGE
         log, counts_batches = view.log, view.traits.pull_counts_batches
@@ -223,8 +266,33 @@ class _Scan:
             taken += size
             messages += number
             foreign = physical_offset == 0 < low
-            answer.delivered.append(_delivered((slot, physical_offset, size, number, tags_code, foreign)))
+            delivered.append(_delivered((slot, physical_offset, size, number, tags_code, foreign)))
         answer.next_begin_offset, answer.suggest_pulling_from_slave = behind, back > hot
+
+    def at_once(self, first: int, units: Units) -> bool:
+        """Delivers units that need no look at each: all hot, and their records whole in one file.
+
+        False where any is not so, and nothing is answered.
+        """
+        log, answer, limits = self.view.log, self.answer, self.limits
+        most_bytes, most_messages = limits.in_memory
+        most = min(self.count, most_messages, answer.max_offset - first)
+        if units.itemsize != _UNIT.size or most <= 0 or most_bytes > _MAX_PULL_BYTES:
+            return False
+        offsets, sizes = units["physical_offset"].tolist(), units["size"].tolist()
+        begin, end = log.extent(offsets[0]) if offsets else (0, 0)
+        lowest = min(offsets, default=0)
+        if lowest < begin or log.high - lowest > limits.hot or min(sizes, default=0) <= 0:
+            return False
+        del offsets[most:], sizes[most:]
+        if sum(sizes) > most_bytes:
+            until = max(bisect_right(list(accumulate(sizes)), most_bytes), 1)
+            del offsets[until:], sizes[until:]
+        if max(map(add, offsets, sizes), default=1) > end:
+            return False
+        answer.status, answer.next_begin_offset = GetMessageStatus.FOUND, first + len(offsets)
+        answer.delivered = Run(first, units, offsets, sizes, begin)
+        return True
 
     def units(self, found: tuple[int, Units], few: int, most: int) -> Iterator[Looked]:
         """The units of a slice of at most `few`, and behind them those of one of `most`."""

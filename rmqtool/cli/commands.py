@@ -117,7 +117,7 @@ COMMANDS: dict[str, Entry] = {
     ),
     "store bench": Entry(
         "rmqtool.cli.messagestore.bench",
-        "Measure the message store beside SQLite, RocksDB, LevelDB, LMDB and a plain file.",
+        "Measure the message store beside Java's, SQLite, RocksDB, LevelDB, LMDB and a file.",
     ),
     "pipeline verify": Entry("rmqtool.cli.pipeline.verify", "All checks over many stores, on Spark."),
     "pipeline export": Entry(

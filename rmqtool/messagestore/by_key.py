@@ -14,6 +14,7 @@ from formats.index import Item, item_position, key_hash, slot_position
 from formats.primitives import Flat
 from rmqtool.errors import UsageError, VanishedError
 from rmqtool.messagestore.held_files import HeldFiles, cut
+from rmqtool.messagestore.log_reader import RecordCursor
 from rmqtool.messagestore.messages import StoredMessage
 from rmqtool.scan.index import ITEM, SLOT
 
@@ -97,6 +98,23 @@ class _Chains(NamedTuple):
             behind, number = number, previous
 
 
+def _message(
+    log: LogReader | RecordCursor, offset: int, topic: str, key: str, begin: int, end: int | None
+) -> StoredMessage | None:
+    """The message whose record begins at an offset, if it has the key and was stored in time."""
+    raw = log.record(offset)
+    if raw is None:
+        return None
+    message = StoredMessage(raw)
+    if not message.has_key(topic, key):
+        return None
+    if begin or end is not None:
+        at = message.store_timestamp
+        if at < begin or (end is not None and at >= end):
+            return None
+    return message
+
+
 class KeyReader:
     """Looks keys up in the index of a store that is written. index: None without one."""
 
@@ -118,7 +136,7 @@ class KeyReader:
             if offset == before:
                 continue
             before = offset
-            message = self._message(offset, topic, key, begin, end)
+            message = _message(self._log, offset, topic, key, begin, end)
             if message is not None:
                 found.append(message)
                 if len(found) >= limit:
@@ -133,8 +151,7 @@ class KeyReader:
 
         from rmqtool.query.key_columns import hash_columns, index_hashes, powers_of
 
-        found: dict[str, list[StoredMessage]] = {key: [] for key in keys}
-        names = list(found)
+        names = list(dict.fromkeys(keys))
         lengths, sums = hash_columns(pa.array(names, pa.string()))
         hashes = index_hashes(topic, powers_of(lengths), sums).astype(np.int64)
         owners, offsets = self._held.settled(lambda: self._offsets_of(hashes))
@@ -143,29 +160,30 @@ class KeyReader:
         owners, offsets = owners[order], offsets[order]
         again = (owners[1:] == owners[:-1]) & (offsets[1:] == offsets[:-1])
         kept = np.concatenate(([True], ~again)) if len(owners) else np.empty(0, np.bool_)
-        for owner, offset in zip(owners[kept].tolist(), offsets[kept].tolist(), strict=True):
+        places = list(zip(owners[kept].tolist(), offsets[kept].tolist(), strict=True))
+        return self._log.settled(lambda: self._newest_of(places, names, topic, limit, begin, end))
+
+    def _newest_of(
+        self,
+        places: list[tuple[int, int]],
+        names: list[str],
+        topic: str,
+        limit: int,
+        begin: int,
+        end: int | None,
+    ) -> dict[str, list[StoredMessage]]:
+        found: dict[str, list[StoredMessage]] = {key: [] for key in names}
+        cursor = RecordCursor(self._log)
+        for owner, offset in places:
             key = names[owner]
             mine = found[key]
             if len(mine) < limit:
-                message = self._message(offset, topic, key, begin, end)
+                message = _message(cursor, offset, topic, key, begin, end)
                 if message is not None:
-                    mine.insert(0, message)
+                    mine.append(message)
+        for mine in found.values():
+            mine.reverse()
         return found
-
-    def _message(
-        self, offset: int, topic: str, key: str, begin: int, end: int | None
-    ) -> StoredMessage | None:
-        raw = self._log.record(offset)
-        if raw is None:
-            return None
-        message = StoredMessage(raw)
-        if not message.has_key(topic, key):
-            return None
-        if begin or end is not None:
-            at = message.store_timestamp
-            if at < begin or (end is not None and at >= end):
-                return None
-        return message
 
     def _offsets(self, value: int) -> Iterator[int]:
         """Physical offsets of the records whose keys have this hash, the newest first."""

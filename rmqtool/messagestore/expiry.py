@@ -22,10 +22,9 @@ from rmqtool.broker.expiry import FIRST_RUN, MANUAL_RUNS, expired_below, expired
 from rmqtool.broker.extension import delete_below
 from rmqtool.broker.mapped_files import MappedFile, MappedFiles
 from rmqtool.errors import RmqtoolError, StoreIOError
-from rmqtool.messagestore.held_files import open_held
+from rmqtool.messagestore.held_files import HeldFile
 from rmqtool.scan.index import read_header
 from rmqtool.scan.units import BATCH_UNIT, UNIT
-from rmqtool.store.files import StoreFile
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.writing import Folder, parent_of
 
@@ -38,9 +37,8 @@ if TYPE_CHECKING:
     from rmqtool.messagestore.log_places import LogPlaces
     from rmqtool.messagestore.log_reader import LogReader
     from rmqtool.messagestore.queue_reader import UnitFiles
-    from rmqtool.store.access import OpenMode
-    from rmqtool.store.bytes import ByteSource
     from rmqtool.store.config import StoreConfig
+    from rmqtool.store.files import StoreFile
 
 _INDEX = "index"
 
@@ -53,16 +51,6 @@ class Expired(NamedTuple):
     messages: int = 0
     queue_files: int = 0
     index_files: int = 0
-
-
-class _HeldFile(StoreFile):
-    """A file below a directory that is held; no link is followed."""
-
-    __slots__ = ()
-
-    def open(self, mode: OpenMode = "auto") -> ByteSource:
-        """See `StoreFile.open`."""
-        return open_held(self.location, mode, name=self.shown)
 
 
 @dataclass
@@ -253,7 +241,7 @@ class Expiry:
 
     def _listed(self, path: str, size: int) -> StoreFile:
         kind = FileKind(path.partition("/")[0])
-        return _HeldFile(path, f"{self.folder.here}/{path}", kind, size, 0, 0)
+        return HeldFile(path, f"{self.folder.here}/{path}", kind, size, 0, 0)
 
     def _index(self, floor: int) -> int:
         """`IndexService#deleteExpiredFile`."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rmqtool.errors import StoreIOError, UsageError, VanishedError
 from rmqtool.store.access import open_source
+from rmqtool.store.files import StoreFile
 from rmqtool.store.holes import data_windows
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.names import escape_name
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from rmqtool.store.access import OpenMode
     from rmqtool.store.bytes import ByteSource, Window
+    from rmqtool.store.layout import Store
     from rmqtool.store.writing import Folder
 
     Made = TypeVar("Made")
@@ -32,10 +35,11 @@ _WRITTEN = (
 _OF_QUEUES = _WRITTEN[:3]
 _QUEUES = 2
 """depth of a queue's directory: topic, number"""
-_STATE_FILES = ("abort", "checkpoint", "lock")
+_LOCK = "lock"
+_STATE_FILES = ("abort", "checkpoint", _LOCK, "config/topics.json", "config/topics.json.bak")
 
 
-def open_held(path: str, mode: OpenMode = "auto", *, name: str) -> ByteSource:
+def open_held(path: str, mode: OpenMode = "auto", *, name: str, sparse: bool = False) -> ByteSource:
     """As `open_source`, of a file below a directory that is held (`Folder.here`): no link is followed."""
     try:
         descriptor = open_regular(path)
@@ -44,9 +48,35 @@ def open_held(path: str, mode: OpenMode = "auto", *, name: str) -> ByteSource:
     except OSError as error:
         raise StoreIOError(f"{name}: {error.strerror}") from error
     try:
-        return open_source(by_descriptor(descriptor), mode, name=name)
+        return open_source(by_descriptor(descriptor), mode, name=name, sparse=sparse)
     finally:
         os.close(descriptor)
+
+
+class HeldFile(StoreFile):
+    """A file below a directory that is held; no link is followed."""
+
+    __slots__ = ()
+
+    def open(self, mode: OpenMode = "auto") -> ByteSource:
+        """See `StoreFile.open`."""
+        return open_held(self.location, mode, name=self.shown, sparse=self.disk_bytes < self.size)
+
+
+def held_store(store: Store, at: Callable[[str], str]) -> Store:
+    """A store whose files are read where `at` leads, whatever takes their places.
+
+    Not `lock`: who opens and closes it in this process loses the lock, and nobody reads more than its name.
+    """
+    files = [
+        one if one.path == _LOCK else HeldFile(**{**_fields(one), "location": at(one.path)})
+        for one in store.files
+    ]
+    return replace(store, files=tuple(files))
+
+
+def _fields(file: StoreFile) -> dict[str, Any]:
+    return {one.name: getattr(file, one.name) for one in fields(file)}
 
 
 def data_behind(path: str, position: int, *, name: str) -> list[tuple[int, int]]:

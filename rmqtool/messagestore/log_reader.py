@@ -10,12 +10,14 @@ import numpy as np
 
 from formats.commitlog import HEADERS, MESSAGE_MAGIC_CODES, is_v6
 from formats.primitives import offset_of
+from rmqtool.broker.get_message import Run
 from rmqtool.errors import VanishedError
 from rmqtool.messagestore.held_files import HeldFiles, cut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
+    from rmqtool.broker.get_message import Delivered
     from rmqtool.broker.mapped_files import MappedFile, MappedFiles
     from rmqtool.store.bytes import Window
 
@@ -120,15 +122,25 @@ class LogReader:
         if file is not None and not self._held.unspoiled(work, file.path):
             raise cut(file.path)
 
-    def copies(self, places: Iterable[tuple[int, int]]) -> list[bytes]:
+    def copies(self, delivered: Sequence[Delivered]) -> list[bytes]:
         """The bytes of `records`. Raises as `read`."""
-        wanted = list(places)
-        return self.settled(
-            lambda: [bytes(one) for one in self.records(wanted)], [place for place, _ in wanted]
-        )
+        places = delivered.offsets[:1] if isinstance(delivered, Run) else [one[1] for one in delivered]
+        return self.settled(lambda: list(map(bytes, self.records(delivered))), places)
 
-    def records(self, places: Iterable[tuple[int, int]]) -> list[memoryview]:
-        """Those bytes (physical offset, size) that are there as a whole, nothing copied. Raises as `read`."""
+    def records(self, delivered: Sequence[Delivered]) -> list[memoryview]:
+        """The records that are there as a whole, nothing copied. Raises as `read`."""
+        if not isinstance(delivered, Run):
+            return self._each([one[1:3] for one in delivered])
+        base, window = self._around(delivered.offsets[0], delivered.sizes[0])
+        data = window.data
+        found = [
+            data[at - base : at - base + size]
+            for at, size in zip(delivered.offsets, delivered.sizes, strict=True)
+        ]
+        whole = base == delivered.base and sum(map(len, found)) == sum(delivered.sizes)
+        return found if whole else self._each(delivered.places)
+
+    def _each(self, places: Iterable[tuple[int, int]]) -> list[memoryview]:
         found: list[memoryview] = []
         begin = end = 0
         data = memoryview(b"")
@@ -143,8 +155,16 @@ class LogReader:
                 self.read(at, size)  # which tells why, but for a file that has expired
         return found
 
+    def data_around(self, physical_offset: int, size: int) -> tuple[int, memoryview]:
+        """Where the file begins that has some bytes, and its data; they alone where it is not mapped.
+
+        Raises as `read`.
+        """
+        begin, window = self._around(physical_offset, size)
+        return begin, window[: max(self.extent(physical_offset)[1] - begin, 0)].data
+
     def _around(self, physical_offset: int, size: int) -> tuple[int, Window]:
-        """The file that has some bytes, or they alone where it is not mapped, and where that begins."""
+        """As `data_around`, with what lies behind the data."""
         file = self._file(physical_offset)
         if file is not None:
             with suppress(VanishedError):
@@ -158,13 +178,7 @@ class LogReader:
 
         Raises as `read`.
         """
-        head = self.copy(physical_offset, _MOST)
-        if len(head) < _HEAD.size:
-            return None
-        size, magic = _HEAD.unpack_from(head)
-        if magic not in MESSAGE_MAGIC_CODES or size < _HEAD.size or not self.holds(physical_offset, size):
-            return None
-        return head[:size] if size <= len(head) else self.copy(physical_offset, size)
+        return self.settled(lambda: RecordCursor(self).record(physical_offset), (physical_offset,))
 
     def store_timestamp(self, physical_offset: int, size: int) -> int:
         """Store time of a record (ms), -1 where a broker says so too (`CommitLog#pickupStoreTimestamp`)."""
@@ -183,3 +197,26 @@ class LogReader:
     def close(self) -> None:
         """Lets go of all segments; windows stay good."""
         self._held.close()
+
+
+class RecordCursor:
+    """Looks at one record after the other, for work that is `settled`: the segment used last is at hand."""
+
+    def __init__(self, log: LogReader) -> None:
+        self._log, self._begin, self._data = log, 0, memoryview(b"")
+
+    def record(self, physical_offset: int) -> bytes | None:
+        """See `LogReader.record`."""
+        at = physical_offset - self._begin
+        if not 0 <= at <= len(self._data) - _HEAD.size:
+            self._begin, self._data = self._log.data_around(physical_offset, _MOST)
+            at = physical_offset - self._begin
+            if len(self._data) - at < _HEAD.size:
+                return None
+        size, magic = _HEAD.unpack_from(self._data, at)
+        if magic not in MESSAGE_MAGIC_CODES or size < _HEAD.size:
+            return None
+        if at + size <= len(self._data):
+            return bytes(self._data[at : at + size])
+        # it goes on behind what is at hand, or was written since
+        return self._log.copy(physical_offset, size) if self._log.holds(physical_offset, size) else None

@@ -147,16 +147,14 @@ class StoredMessage:
         flags = int.from_bytes(self.raw[36:40], "big")
         return FLAT_HEADERS[is_v6(flags)].unpack(self.raw)
 
-    @cached_property
-    def _body(self) -> tuple[int, int]:
+    def _span_of_body(self) -> tuple[int, int]:
         """Where the body begins and ends; its length stands in front of it."""
         at = _HEADER_SIZES[int.from_bytes(self.raw[36:40], "big") & _WIDE_HOSTS]
         return at, at + max(int.from_bytes(self.raw[at - 4 : at], "big", signed=True), 0)
 
-    @cached_property
     def _texts(self) -> tuple[bytes, bytes]:
         """Topic and properties."""
-        at = self._body[1]
+        at = self._span_of_body()[1]
         wide = _WIDE if self.raw[4:8] == _MAGIC_V2 else _CLASSIC
         end = at + wide + int.from_bytes(self.raw[at : at + wide], "big")
         return self.raw[at + wide : end], self.raw[end + 2 :]
@@ -214,18 +212,18 @@ class StoredMessage:
     @cached_property
     def body(self) -> bytes:
         """The stored bytes."""
-        begin, end = self._body
+        begin, end = self._span_of_body()
         return self.raw[begin:end]
 
     @cached_property
     def topic(self) -> str:
         """Its topic."""
-        return java_utf8_decode(self._texts[0])[0]
+        return java_utf8_decode(self._texts()[0])[0]
 
     @cached_property
     def properties(self) -> dict[str, str]:
         """All of them, as Java decodes them."""
-        return decode(self._texts[1])
+        return decode(self._texts()[1])
 
     @property
     def tags(self) -> str | None:
@@ -244,7 +242,11 @@ class StoredMessage:
 
     def has_key(self, topic: str, key: str) -> bool:
         """Whether it is of that topic and has the key, as an element of `KEYS` or as `UNIQ_KEY`."""
-        return self.topic == topic and (key == self.uniq_key or key in self.keys)
+        own, raw = self._texts()
+        if java_utf8_decode(own)[0] != topic:
+            return False
+        properties = decode(raw)
+        return key == properties.get(UNIQ_KEY) or key in split_keys(properties.get(KEYS, ""))
 
 
 class GetResult(NamedTuple):

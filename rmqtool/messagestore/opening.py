@@ -20,7 +20,7 @@ from rmqtool.broker.start import Start
 from rmqtool.broker.traits import traits_of
 from rmqtool.errors import NotAStoreError, RecoveryLossError, StoreIOError, UnfitStoreError, UsageError
 from rmqtool.messagestore.dispatching import Index
-from rmqtool.messagestore.held_files import data_behind, refuse_odd_places
+from rmqtool.messagestore.held_files import data_behind, held_store, refuse_odd_places
 from rmqtool.messagestore.log_places import LogPlaces, log_directories, make_missing, open_places
 from rmqtool.recovery.loss import LostPart, measure_loss
 from rmqtool.recovery.truncation import lost_parts
@@ -94,6 +94,7 @@ def start_store(
     held = stack.enter_context(hold(root))
     store = Store.open(root, commitlog_roots=places.elsewhere(root), config=settings.config)
     places.check(store)
+    store = held_store(store, places.at)
     version = release or _release_of(store)
     foreseen = refuse_loss(store, version, recovery)
     files = stack.enter_context(StoreFiles(str(root), at=places.at))

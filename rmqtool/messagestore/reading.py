@@ -15,7 +15,7 @@ from rmqtool.messagestore.messages import GetResult, RawResult, StoredMessage
 from rmqtool.messagestore.queue_reader import QueueReader, TimedReader
 from rmqtool.query.subscription import FilterType, Subscription
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status
+from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from rmqtool.broker.get_message import Passes, PullLimits
+    from rmqtool.broker.get_message import Delivered, Passes, PullLimits
     from rmqtool.broker.offset_by_time import Boundary
     from rmqtool.broker.start import AnyQueue, Key
     from rmqtool.broker.traits import Traits
@@ -91,9 +91,9 @@ class Reader:
         offset: int,
         limit: int,
         wanted: Subscription | None,
-        read: Callable[[Sequence[tuple[int, int]]], list[Data]],
+        read: Callable[[Sequence[Delivered]], list[Data]],
     ) -> tuple[Pull, list[Data]]:
-        """One pull as a broker answers it, and its records, which `read` makes of their places."""
+        """One pull as a broker answers it, and its records, which `read` makes of what is delivered."""
         view = self.queue(topic, queue_id)
         if view is None:  # a broker makes the queue (`ConsumeQueueStore#findOrCreateConsumeQueue`)
             return Pull(GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0), []
@@ -101,7 +101,7 @@ class Reader:
             floor = view.min_offset
             try:
                 answer = pull(view, offset, limit, self._passes(wanted), self._limits)
-                return answer, read([one[1:3] for one in answer.delivered])
+                return answer, read(answer.delivered)
             except StoreIOError:
                 if view.min_offset == floor:
                     raise
@@ -230,14 +230,9 @@ class Reader:
         first = int(offsets[0])
         position, base = first % size, first - first % size
         window = self._log.read(first, end - first)
-        at, status = 0, np.zeros(STATUS_WIDTH, np.int64)
-        while at < len(window):
-            rows = np.empty((_ROWS, ROW_WIDTH), np.int64)
-            self._kernels.walk(window, at, position, size, base, int(Check.ALL), rows, status)
-            count, reached = status[: Status.POSITION + 1].tolist()
-            if not count:
-                return
-            wanted = np.isin(rows[:count, Field.POSITION], offsets - base)
-            if wanted.any():
-                yield Records(rows[:count][wanted], window, position), base, self._log.path_of(base)
-            at = reached - position
+        for at in range(0, len(offsets), _ROWS):
+            places = offsets[at : at + _ROWS] - first
+            rows = np.empty((len(places), ROW_WIDTH), np.int64)
+            count = self._kernels.records_at(window, places, position, size, base, int(Check.ALL), rows)
+            if count:
+                yield Records(rows[:count], window, position), base, self._log.path_of(base)

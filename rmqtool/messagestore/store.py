@@ -88,6 +88,7 @@ class MessageStore:
         start.topic_of = self.topics.get
         self._pooled = settings.pools(opened.release)
         self._log = LogFiles(opened.places, start.log, pool=self._pool(), warm=self._warm_up())
+        stack.callback(self._log.close)
         self._log.clear_tail()
         self._flusher = Flusher(self._log)
         reader = LogReader(opened.places.at, start.log)
@@ -138,10 +139,9 @@ class MessageStore:
         stack.callback(units.close)
         stack.callback(self._keys.close)
         stack.callback(reader.close)
-        stack.callback(self._log.close)
         self._state.mark_lock()
         self._state.begin()
-        self._begin(config)
+        self._begin(config, stack)
         self._stack = stack.pop_all()
         _open_stores.add(self)
 
@@ -156,8 +156,8 @@ class MessageStore:
         one = self._settings
         return WarmUp(one.warmed_pages if one.sync_flush else 0) if one.warms_up else None
 
-    def _begin(self, config: Any) -> None:
-        """Starts what works in the background."""
+    def _begin(self, config: Any, stack: ExitStack) -> None:
+        """Starts what works in the background. stack: ends it, also where something fails meanwhile."""
         self._flushing = (
             None
             if self._sync
@@ -178,15 +178,21 @@ class MessageStore:
             if self._pooled
             else None
         )
+        for service in (self._flushing, self._commits):
+            if service is not None:
+                stack.callback(service.close)
         self._queues_synced = time.monotonic()
         self._logical = int(self._start.checkpoint.logics_msg_timestamp)
         self._physical = int(self._start.checkpoint.physic_msg_timestamp)
         self._indexed = self._index_timestamp()
         self._checkpoints = Periodic("rmqtool-checkpoint", _CHECKPOINT, self._keep_checkpoint)
+        stack.callback(self._checkpoints.close)
         self._dispatching.begin()
+        stack.callback(self._dispatching.stop)
         if not self._start.clean:
             self._expiry.follow()  # a kill may have cut it off; a broker does that a minute later
         self._expiry.begin()
+        stack.callback(self._expiry.close)
 
     @classmethod
     def open(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from rmqtool.errors import MissingExtraError, RmqtoolError, StoreIOError, UsageError
+from rmqtool.java import java_program
 from rmqtool.secrets import hide
 
 if TYPE_CHECKING:
@@ -96,16 +96,12 @@ def _lightened(settings: Mapping[str, str]) -> Mapping[str, str]:
 
 def check_java() -> None:
     """Raises `UsageError` in one line where Spark would end in a shell script's error."""
-    home = os.environ.get("JAVA_HOME")
-    program = os.path.join(home, "bin", "java") if home else shutil.which("java")
-    where = f"JAVA_HOME is {home}" if home else "there is no java in PATH and JAVA_HOME is not set"
     needs = f"Spark needs Java {JAVA} or later"
-    if program is None or not os.access(program, os.X_OK):
-        raise UsageError(f"{needs}: {where}")
+    program = java_program(needs)
     done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)  # noqa: S603
     found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
     if found is None or int(found[1]) < JAVA:
-        shown = found[1] if found else "no version that it tells"
+        shown = found[1] if found else "of no known version"
         raise UsageError(f"{needs}: {program} is {shown}")
 
 

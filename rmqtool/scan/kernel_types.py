@@ -170,6 +170,17 @@ class Kernels(Protocol):
         status: Ints,
     ) -> None: ...
 
+    def records_at(
+        self,
+        buf: Bytes,
+        positions: Ints,
+        origin: int,
+        file_size: int,
+        segment_base: int,
+        checks: int,
+        rows: Ints,
+    ) -> int: ...
+
     def find_record(
         self,
         buf: Bytes,

@@ -44,6 +44,7 @@ __all__ = [
     "hashes",
     "message_ids",
     "property_spans",
+    "records_at",
     "walk",
     "walk_entries",
 ]
@@ -53,6 +54,12 @@ HAVE_ISAL = False
 _MAGIC = re.compile(
     b"|".join(re.escape(struct.pack(">i", magic)) for magic in (MAGIC_V1, MAGIC_V2, BLANK_MAGIC_CODE))
 )
+
+
+def _checked(data: memoryview, at: int, origin: int, segment_base: int, checks: int, row: Ints) -> None:
+    if row[Field.STORED_PHYSICAL_OFFSET] != segment_base + origin + at:
+        row[Field.ISSUES] = Issue.OFFSET
+    contents(data, origin, checks, row)
 
 
 def walk(
@@ -75,13 +82,32 @@ def walk(
         verdict = frame(data, at, origin, file_size, row)
         if verdict[0] != ACCEPTED:
             break
-        if row[Field.STORED_PHYSICAL_OFFSET] != segment_base + origin + at:
-            row[Field.ISSUES] = Issue.OFFSET
-        contents(data, origin, checks, row)
+        _checked(data, at, origin, segment_base, checks, row)
         at += int(row[Field.STORE_SIZE])
         count += 1
     stop = Stop.ROWS_FULL if verdict[0] == ACCEPTED else verdict[0]
     status[:5] = (count, origin + at, stop, verdict[1], verdict[2])
+
+
+def records_at(
+    buf: Bytes,
+    positions: Ints,
+    origin: int,
+    file_size: int,
+    segment_base: int,
+    checks: int,
+    rows: Ints,
+) -> int:
+    """See `kernels.records_at`."""
+    data = memoryview(buf)  # type: ignore[arg-type]
+    count = 0
+    for at in positions[: len(rows)].tolist():
+        if 0 <= at < len(data):
+            row = rows[count]
+            if frame(data, at, origin, file_size, row)[0] == ACCEPTED:
+                _checked(data, at, origin, segment_base, checks, row)
+                count += 1
+    return count
 
 
 def find_record(  # noqa: PLR0913, PLR0917 - as the compiled one

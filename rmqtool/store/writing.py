@@ -91,6 +91,7 @@ class Folder:
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
+            self.here = f"{_HELD}-1"  # the number may be that of another directory by now
 
     __del__ = close
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rmqtool.messagestore.bench.work import measured
+from rmqtool.messagestore.bench.engines import measured
 from tests.bench.measure import Figure
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rmqtool.messagestore.bench import work
-from rmqtool.messagestore.bench.competitors import COMPETITORS, WITHOUT_KEYS
+from rmqtool.messagestore.bench import engines
+from rmqtool.messagestore.bench.competitors import COMPETITORS, Keyed
+from rmqtool.messagestore.bench.work import WORKS
 from tests.helpers import rmq
 
 if TYPE_CHECKING:
@@ -22,14 +23,14 @@ def test_every_work_is_a_row_and_nothing_is_left(tmp_path: Path) -> None:
     done = rmq("store", "bench", tmp_path, *asked, "--json")
     assert done.exit_code == 0, done.stderr
     rows = json.loads(done.stdout)["rows"]
-    assert {row["work"] for row in rows if row["engine"] == "rmqtool"} == set(work.WORKS)
+    assert {row["work"] for row in rows if row["engine"] == "rmqtool"} == set(WORKS)
     assert all(row.keys() == KEYS and row["seconds"] > 0 and row["count"] > 0 for row in rows)
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", COMPETITORS)
 def test_each_competitor_answers_what_it_was_given(tmp_path: Path, name: str) -> None:
-    if work.missing(name) is not None:
+    if engines.missing(name) is not None:
         pytest.skip(f"no binding of {name}")
     items = [(b"key-%d" % number, b"record-%d" % number) for number in range(7)]
     store = COMPETITORS[name](tmp_path, sync=True)
@@ -37,17 +38,26 @@ def test_each_competitor_answers_what_it_was_given(tmp_path: Path, name: str) ->
     store.put(items[1:])
     assert [bytes(one) for one in store.scan()] == [record for _, record in items]
     assert store.get(3) == b"record-3"
-    if name not in WITHOUT_KEYS:
+    assert isinstance(store, Keyed) == (name != "file")
+    if isinstance(store, Keyed):
         assert store.find(b"key-5") == b"record-5"
     store.close()
 
 
 def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "missing", lambda engine: "not installed" if engine == "lmdb" else None)
+    monkeypatch.setattr(engines, "missing", lambda engine, _: "not installed" if engine == "lmdb" else None)
     asked = ["--engine", "file", "--engine", "lmdb", "--work", "put", "--body", "9", "--count", "9"]
     done = rmq("store", "bench", tmp_path, *asked, "--json")
     assert json.loads(done.stdout)["summary"]["left_out"] == {"lmdb": "not installed"}
     assert "lmdb is left out" in done.stderr
+
+
+def test_jars_that_are_none_are_a_usage_error(tmp_path: Path) -> None:
+    done = rmq("store", "bench", tmp_path, "--java", tmp_path)
+    assert done.exit_code == 2
+    assert "--java: " in done.stderr
+    assert "rocketmq-store-*.jar" in done.stderr
+    assert "name the lib directory" in rmq("store", "bench", tmp_path, "--engine", "java").stderr
 
 
 def test_copies_and_wrong_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

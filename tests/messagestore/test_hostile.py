@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from fixtures.builder import HandmadeLog
 from rmqtool import Message
-from rmqtool.errors import UnfitStoreError, UsageError
+from rmqtool.errors import RmqtoolError, StoreIOError, UnfitStoreError, UsageError
 from rmqtool.messagestore.messages import PutStatus
+from rmqtool.store.layout import Store
 from rmqtool.store.writing import Folder, create, open_directory
+from tests.fuzz.commands import tree
 from tests.helpers import rmq
-from tests.messagestore.helpers import open_small
+from tests.messagestore.helpers import open_small, traffic
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,6 +66,76 @@ def test_a_further_queue_that_leads_elsewhere(tmp_path: Path) -> None:
     with pytest.raises(UnfitStoreError, match="no directory of the store can have this name"):
         open_small(root, "4.9.8", enableLmq=True, enableMultiDispatch=True)
     assert {one.name for one in tmp_path.iterdir()} == {"some"}
+
+
+@pytest.mark.parametrize("step", ["log_files.data_behind", "expiry.Expiry.follow", "expiry.Expiry.begin"])
+def test_nothing_goes_on_behind_an_open_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """A thread would write by the numbers of descriptors that are others' by then."""
+    with open_small(tmp_path / "store") as store:
+        store.put_many(traffic(0, 20))
+    (tmp_path / "store" / "abort").touch()
+    before = threading.enumerate()
+
+    def fail(*_: object, **__: object) -> None:
+        raise StoreIOError("no")
+
+    monkeypatch.setattr(f"rmqtool.messagestore.{step}", fail)
+    with pytest.raises(StoreIOError, match="no"):
+        open_small(tmp_path / "store")
+    assert set(threading.enumerate()) <= set(before)
+
+
+def test_a_directory_that_was_let_go_of_leads_nowhere(tmp_path: Path) -> None:
+    with Folder.open(str(tmp_path)) as folder:
+        pass
+    with Folder.open(str(tmp_path)), pytest.raises(OSError, match="Errno 9"):
+        create(folder.at("x"))
+
+
+@pytest.mark.parametrize("place", ["config/topics.json", "config/topics.json.bak"])
+def test_no_topics_are_read_through_a_link(tmp_path: Path, place: str) -> None:
+    root, secret = tmp_path / "store", tmp_path / "secret"
+    with open_small(root) as store:
+        store.topics.set("Theirs")
+    (root / "config/topics.json").rename(secret)
+    (root / place).symlink_to(secret)
+    done = rmq("store", "topic", root, "T", "--perm", "6")
+    assert (done.exit_code, done.stderr.startswith(f"rmqtool: {place} is a link")) == (2, True)
+    assert os.listdir(root / "config") == [os.path.basename(place)]
+
+
+@pytest.mark.parametrize(
+    "place", ["config", "config/topics.json", "commitlog", f"commitlog/{0:020d}", "consumequeue/T/0", "index"]
+)
+def test_what_becomes_a_link_while_a_store_is_opened_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    root, there = tmp_path / "store", tmp_path / "there"
+    with open_small(there) as store:
+        store.put_many([Message("Secret", b"x", queue_id=0, keys=["k"])] * 30)
+    with open_small(root) as store:
+        store.put_many([Message("T", b"x", queue_id=0, keys=["k"])] * 30)
+    (there / "consumequeue" / "Secret").rename(there / "consumequeue" / "T")
+    (root / "abort").touch()
+    listed = Store.open
+
+    def swapped(*words: Any, **more: Any) -> Store:
+        found = listed(*words, **more)
+        (root / place).rename(root / "gone")
+        (root / place).symlink_to(there / place)
+        return found
+
+    monkeypatch.setattr(Store, "open", swapped)
+    before = tree(there)
+    with suppress(RmqtoolError), open_small(root) as store:
+        store.topics.set("X")
+    assert tree(there) == before
+    inside = [one for one in root.rglob("*") if not one.is_symlink() and there not in one.resolve().parents]
+    assert not [
+        one for one in inside if "Secret" in one.name or (one.is_file() and b"Secret" in one.read_bytes())
+    ]
 
 
 @pytest.mark.parametrize("way", ["../evil", "a/../../evil", "a/..", "a\0b"])

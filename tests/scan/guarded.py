@@ -42,7 +42,7 @@ KERNELS = {
     "entries": {"walk_entries"},
     "hashes": {"key_hashes", "keyed", "agree", "chain", "compare_slots", "follow"},
     "spans": {"first_nonzero", "gather", "message_ids", "property_spans"},
-    "walk": {"walk", "find_record"},
+    "walk": {"walk", "records_at", "find_record"},
 }
 CALLED = {
     "checksum": {"crc32_at", "crc_at"},
@@ -130,6 +130,10 @@ def _run_on_records(buffer: np.ndarray, kernels: Any) -> None:
     for file_size in (buffer.size, buffer.size + 1000):
         kernels.walk(buffer, 0, 0, file_size, 0, int(Check.VERIFY), rows, status)
         count = int(status[0])
+        odd = [0, 1, -1, buffer.size - 9, buffer.size, 1 << 40, -(1 << 63), (1 << 63) - 1]
+        places = np.array([*odd, *rows[:count, Field.POSITION]], np.int64)
+        found = np.zeros((len(places), ROW_WIDTH), np.int64)
+        kernels.records_at(buffer, places, 0, file_size, 0, int(Check.VERIFY), found)
         for any_offset in (0, 1):
             for start in (0, 1, max(buffer.size - 9, 0), buffer.size):
                 kernels.find_record(buffer, start, 0, file_size, 0, 0, any_offset, rows[-1:], status)

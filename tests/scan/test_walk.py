@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from hypothesis import strategies as st
 
@@ -18,15 +19,17 @@ from formats.commitlog import (
     encode_message,
 )
 from formats.properties import decode
-from rmqtool.scan.fields import Check, CrcState, Field, Issue, Stop
+from rmqtool.scan.fields import ROW_WIDTH, Check, CrcState, Field, Issue, Stop
 from rmqtool.scan.legal import may_be_topic
 from tests.scan.tools import (
     PROPERTIES,
+    array,
     check_property,
     declared_row,
     declared_rows,
     encode_raw_topic,
     logs,
+    meaning,
     walk,
 )
 from tests.tiers import of_each_kind
@@ -362,6 +365,27 @@ def test_windows_of_every_length(kernels: ModuleType) -> None:
             assert walked.stop == Stop.NEED_MORE
             needed = size - walked.position + 1
             assert walked.expected >= needed
+
+
+def test_records_at_places(kernels: ModuleType, effort: int) -> None:
+    """Each row is that of a walk which begins there, in the order asked for; no place reads outside."""
+
+    def prop(data: bytes, origin: int, shares: list[float], far: list[int]) -> None:
+        places = [row[Field.POSITION] for row in walk(kernels, data).rows]
+        places += [int(one * len(data)) for one in shares] + far
+        alone = [
+            walk(kernels, data, start=one, origin=origin, limit=1).rows
+            for one in places
+            if one in range(len(data))
+        ]
+        rows = np.full((len(places), ROW_WIDTH), 0x5A5A5A5A, np.int64)
+        asked = array(data), np.array(places, np.int64), origin, origin + len(data), 0, int(Check.ALL), rows
+        count = kernels.records_at(*asked)
+        assert [meaning(row) for row in rows[:count]] == [row for found in alone for row in found]
+
+    far = st.sampled_from([-1, 1 << 40, -(1 << 63), (1 << 63) - 1])
+    shares = st.lists(st.floats(0, 1), max_size=5)
+    check_property(prop, logs(), st.integers(0, 1 << 35), shares, st.lists(far), examples=20 * effort)
 
 
 def test_windows_that_begin_elsewhere(kernels: ModuleType, effort: int) -> None:

@@ -15,10 +15,12 @@ from rmqtool.cli.context import Context
 from rmqtool.cli.options import OutputOptions
 from rmqtool.cli.parse import named, parse_int, parse_size
 from rmqtool.cli.verb import verb
-from rmqtool.errors import ExitCode, UsageError
+from rmqtool.errors import ExitCode, StoreIOError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from rmqtool.messagestore.bench.work import Bench
 
 SCHEMA = "rmqtool.store-bench/1"
 _BODIES = ("256", "1K")
@@ -30,6 +32,7 @@ SEGMENT = 1 << 28
     examples=[
         "rmqtool store bench",
         "rmqtool store bench /data/scratch --work put --work key --engine sqlite --json",
+        "rmqtool store bench /data/scratch --java /opt/rocketmq/lib --engine rmqtool --engine java",
         "rmqtool store bench /data/scratch --copy",
     ]
 )
@@ -57,18 +60,30 @@ def command(
         ),
     ] = None,
     count: Annotated[str, typer.Option("--count", metavar="N", help="Messages of each figure.")] = "20000",
+    java: Annotated[
+        str | None,
+        typer.Option(
+            "--java",
+            metavar="DIR",
+            help="Directory with the jars of a RocketMQ release (its lib), for the engine java.",
+            show_default=False,
+        ),
+    ] = None,
     copy: Annotated[bool, typer.Option("--copy", help="Compare ways to copy one segment instead.")] = False,
     *,
     output: OutputOptions,
 ) -> ExitCode:
-    """Measure the message store beside SQLite, RocksDB, LevelDB, LMDB and a plain file.
+    """Measure the message store beside Java's, SQLite, RocksDB, LevelDB, LMDB and a file.
 
-    All get the same messages through the same API; each works in a directory of its own below DIR, which
-    goes in the end. put and put_many are not synced, put_sync and put_sync_16 are, with one writer and 16.
-    A store whose binding is not installed is named and left out (pip install 'rmqtool[bench]').
+    All get the same messages; each works in a directory of its own below DIR, which goes in the end. put
+    and put_many are not synced, put_sync and put_sync_16 are, with one writer and 16. A store whose binding
+    is not installed is named and left out (pip install 'rmqtool[bench]'), and so is Java's without --java;
+    it runs in a JVM of its own (a JDK, 11 or later), each work for two seconds before it is measured.
     """
     from rmqtool.messagestore.bench.copies import copies
-    from rmqtool.messagestore.bench.work import ENGINES, WORKS
+    from rmqtool.messagestore.bench.engines import ENGINES
+    from rmqtool.messagestore.bench.java import check_jars
+    from rmqtool.messagestore.bench.work import WORKS
     from rmqtool.output.rows import cut_short
     from rmqtool.output.tablerows import Column
     from rmqtool.store.coverage import Incomplete
@@ -81,6 +96,10 @@ def command(
         sizes = [parse_size(one) for one in body or _BODIES]
         if max(sizes) > _MOST_BODY:
             raise UsageError("a body has 4 MiB at most")
+    jars = None if java is None else Path(java)
+    if jars is not None:
+        with named("--java"):
+            check_jars(jars)
     columns: tuple[str, ...] = ("way", "bytes", "seconds", "bytes_per_second")
     if not copy:
         columns = ("work", "engine", "body_bytes", "count", "seconds", "per_second", "ratio")
@@ -99,7 +118,7 @@ def command(
                 rows.finish({"figures": done, "complete": True})
                 return ExitCode.OK
             left_out: dict[str, str] = {}
-            for row in _figures(root, engines, works, sizes, number, left_out):
+            for row in _figures(root, engines, works, sizes, number, jars, left_out):
                 done += 1
                 rows.write_rows([row])
                 rows.flush()
@@ -119,35 +138,40 @@ def _figures(
     works: Sequence[str],
     sizes: Sequence[int],
     number: int,
+    jars: Path | None,
     left_out: dict[str, str],
 ) -> Iterator[dict[str, Any]]:
     """Rows; `ratio` is how many times as many messages rmqtool has a second."""
-    from rmqtool.messagestore.bench.work import measured, missing
+    from rmqtool.messagestore.bench.engines import measured, missing
 
     for size in sizes:
         ours: dict[str, float] = {}
         for engine in engines:
-            why = missing(engine)
+            why = missing(engine, jars)
             if why is not None:
                 left_out[engine] = why
                 continue
             place = root / f"{engine}-{size}"
             figures = 0
-            for one in measured(place, engine, works, size, number):
-                figures += 1
+            try:
+                for one in measured(place, engine, works, size, number, jars=jars):
+                    figures += 1
+                    if engine == "rmqtool":
+                        ours[one.work] = one.per_second
+                    yield _row(one, ours.get(one.work))
+            except StoreIOError as error:
                 if engine == "rmqtool":
-                    ours[one.work] = one.per_second
-                ratio = round(ours[one.work] / one.per_second, 2) if one.work in ours else None
-                yield {
-                    "type": "bench",
-                    **asdict(one),
-                    "seconds": round(one.seconds, 6),
-                    "per_second": round(one.per_second),
-                    "ratio": ratio,
-                }
+                    raise
+                left_out[engine] = str(error)
             shutil.rmtree(place, ignore_errors=True)
-            if not figures:
+            if not figures and engine not in left_out:
                 left_out[engine] = f"it does nothing of {', '.join(works)}"
+
+
+def _row(one: Bench, ours: float | None) -> dict[str, Any]:
+    rounded = {"seconds": round(one.seconds, 6), "per_second": round(one.per_second)}
+    ratio = None if ours is None else round(ours / one.per_second, 2)
+    return {"type": "bench", **asdict(one), **rounded, "ratio": ratio}
 
 
 def _some(option: str, given: Sequence[str] | None, known: Sequence[str]) -> list[str]:

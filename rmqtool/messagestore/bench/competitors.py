@@ -6,7 +6,7 @@ Bindings are imported when they are asked for; one that is not installed raises 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,12 +33,17 @@ class Competitor(Protocol):
         """One record."""
         ...
 
-    def find(self, key: bytes) -> bytes:
-        """The record with a key."""
-        ...
-
     def close(self) -> None:
         """Lets go of it."""
+        ...
+
+
+@runtime_checkable
+class Keyed(Competitor, Protocol):
+    """One that has a second index."""
+
+    def find(self, key: bytes) -> bytes:
+        """The record with a key."""
         ...
 
 
@@ -72,7 +77,7 @@ class Sqlite:
         return self._one("select record from messages where id = ?", number + 1)
 
     def find(self, key: bytes) -> bytes:
-        """See `Competitor.find`."""
+        """See `Keyed.find`."""
         return self._one("select record from messages where key = ?", key)
 
     def _one(self, statement: str, value: Any) -> bytes:
@@ -126,7 +131,7 @@ class Leveldb(_KeyValue):
         return found
 
     def find(self, key: bytes) -> bytes:
-        """See `Competitor.find`."""
+        """See `Keyed.find`."""
         found: bytes = self._db.get(self._db.get(b"k" + key))
         return found
 
@@ -168,7 +173,7 @@ class Rocksdb(_KeyValue):
         return found
 
     def find(self, key: bytes) -> bytes:
-        """See `Competitor.find`."""
+        """See `Keyed.find`."""
         found: bytes = self._db[self._db[b"k" + key]]
         return found
 
@@ -211,7 +216,7 @@ class Lmdb(_KeyValue):
             return found
 
     def find(self, key: bytes) -> bytes:
-        """See `Competitor.find`."""
+        """See `Keyed.find`."""
         with self._db.begin() as view:
             found: bytes = view.get(view.get(b"k" + key, db=self._keys), db=self._records)
             return found
@@ -246,10 +251,6 @@ class PlainFile:
         begin, end = self._places[number : number + 2]
         return os.pread(self._file, end - begin, begin)
 
-    def find(self, key: bytes) -> bytes:
-        """See `Competitor.find`."""
-        raise NotImplementedError
-
     def close(self) -> None:
         """See `Competitor.close`."""
         os.close(self._file)
@@ -262,4 +263,3 @@ COMPETITORS: dict[str, Callable[..., Competitor]] = {
     "lmdb": Lmdb,
     "file": PlainFile,
 }
-WITHOUT_KEYS = frozenset({"file"})

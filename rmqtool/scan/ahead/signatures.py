@@ -86,6 +86,7 @@ SIGNATURES: dict[str, dict[str, Signature]] = {
     },
     "walk": {
         "walk": Signature((*_SCAN, NUMBER, NUMBER, TABLE, LONGS)),
+        "records_at": Signature((BYTES, LONGS, NUMBER, NUMBER, NUMBER, NUMBER, TABLE), 1),
         "find_record": Signature((*_SCAN, NUMBER, NUMBER, NUMBER, TABLE, LONGS)),
     },
 }

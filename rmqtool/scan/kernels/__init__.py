@@ -15,7 +15,7 @@ from rmqtool.scan.kernels.checksum import HAVE_ISAL, crc_at
 from rmqtool.scan.kernels.entries import walk_entries
 from rmqtool.scan.kernels.spans import first_nonzero, gather, message_ids, property_spans
 from rmqtool.scan.kernels.text import utf8_ok
-from rmqtool.scan.kernels.walk import find_record, walk
+from rmqtool.scan.kernels.walk import find_record, records_at, walk
 
 __all__ = [
     "HAVE_ISAL",
@@ -30,6 +30,7 @@ __all__ = [
     "hashes",
     "message_ids",
     "property_spans",
+    "records_at",
     "utf8_ok",
     "walk",
     "walk_entries",

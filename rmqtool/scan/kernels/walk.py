@@ -28,6 +28,21 @@ from rmqtool.scan.kernels.record import contents, frame, remarks
 from rmqtool.scan.kernels.text import finish_odd
 
 
+@kernel(forceinline=True)
+def _checked(base, at, end, origin, segment_base, checks, row):
+    """What is asked of a record beside its frame. True if `finish_odd` has to look at the row."""
+    odd = False
+    if row[STORED_OFFSET] != segment_base + origin + at:
+        row[ISSUES] = ISSUE_OFFSET
+    if checks != 0:
+        odd = contents(base, end, origin, checks, row)
+        if checks & CHECK_CONTENT:
+            row[ISSUES] |= remarks(base, origin, row)
+    elif row[BODY_LENGTH] <= 0:
+        row[CRC_STATE] = CRC_ABSENT
+    return odd
+
+
 @kernel()
 def walk(buf, start, origin, file_size, segment_base, checks, rows, status):
     """Read records from window position `start` on, one row each, until one is not right or `rows` is full.
@@ -49,14 +64,7 @@ def walk(buf, start, origin, file_size, segment_base, checks, rows, status):
         stop, expected, found = frame(base, at, end, origin, file_size, row)
         if stop != ACCEPTED:
             break
-        if row[STORED_OFFSET] != segment_base + origin + at:
-            row[ISSUES] = ISSUE_OFFSET
-        if checks != 0:
-            odd |= contents(base, end, origin, checks, row)
-            if checks & CHECK_CONTENT:
-                row[ISSUES] |= remarks(base, origin, row)
-        elif row[BODY_LENGTH] <= 0:
-            row[CRC_STATE] = CRC_ABSENT
+        odd |= _checked(base, at, end, origin, segment_base, checks, row)
         at += row[STORE_SIZE]
         count += 1
     if odd:
@@ -68,6 +76,31 @@ def walk(buf, start, origin, file_size, segment_base, checks, rows, status):
     status[2] = stop
     status[3] = expected
     status[4] = found
+
+
+@kernel()
+def records_at(buf, positions, origin, file_size, segment_base, checks, rows):
+    """The records that begin at window positions, one row each of those that are right; returns how many.
+
+    `rows` has room for all.
+    """
+    base = buf.ctypes.data
+    end = buf.size
+    count = 0
+    odd = False
+    for number in range(min(positions.size, rows.shape[0])):
+        at = positions[number]
+        if at < 0 or at >= end:
+            continue
+        row = rows[count]
+        stop, _, _ = frame(base, at, end, origin, file_size, row)
+        if stop != ACCEPTED:
+            continue
+        odd |= _checked(base, at, end, origin, segment_base, checks, row)
+        count += 1
+    if odd:
+        finish_odd(base, end, origin, checks, rows, count)
+    return count
 
 
 @kernel()
