@@ -273,3 +273,21 @@ def test_a_table_that_gives_way_to_its_backup_is_said_with_what_that_means(tmp_p
     messages = [row["message"] for row in reported["rows"] if row["path"] == f"config/{name}"]
     assert messages
     assert not any(one.rstrip().endswith(":") for one in messages)
+
+
+def test_a_message_whose_slot_a_zero_entry_takes_is_never_built(tmp_path: Path) -> None:
+    """14531: 4.9.8 takes the first zero entry of an empty last file for a message."""
+    store = HandmadeStore()
+    last = store.put("Orders", b"body")
+    while last.queue_offset == 0 or store.queues["Orders", 0].place(last.queue_offset)[1]:
+        last = store.put("Orders", b"body")
+    store.put("Payments", b"body")
+    store.write(tmp_path / "store")
+    path = store.queues["Orders", 0].place(last.queue_offset)[0]
+    store.patch(path, 0, bytes(len(store.read(path))))
+    (store.root / "abort").unlink(missing_ok=True)
+    reported = json.loads(rmq("doctor", store.root, "--json", "--as-version", "4.9.8").stdout)
+    codes = {one["code"] for one in reported["consequences"]}
+    assert "DR-PHANTOM-UNIT" in codes
+    assert "DR-NOT-REBUILT" in codes
+    assert reported["verdict"] == "unsafe"
