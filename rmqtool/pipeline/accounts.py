@@ -7,7 +7,7 @@ segment in memory.
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from rmqtool.check.covered import Extent
     from rmqtool.check.findings import Finding
-    from rmqtool.check.further import Further
+    from rmqtool.check.further import Further, FurtherRules
     from rmqtool.check.index_keys import Keys
     from rmqtool.check.levels import Level
     from rmqtool.check.times import Times
@@ -103,12 +103,17 @@ class SentAccount:
         return own + 500 * (len(self.judged) + len(self.inside))
 
 
-def packages(numbered: tuple[int, LogPart], level: Level, log_bytes: int) -> Iterator[Package]:
-    """A segment of a store at rest → what the checks want to know of it. log_bytes: of the whole log."""
+def packages(
+    numbered: tuple[int, LogPart], level: Level, log_bytes: int, further: FurtherRules | None
+) -> Iterator[Package]:
+    """A segment of a store at rest → what the checks want to know of it.
+
+    log_bytes: of the whole log. further: of the store, which a part does not know.
+    """
     number, part = numbered
     segments = PartOfLog(part, (part.segment.base, part.segment.end))
     kernels = choose_kernels(log_bytes)
-    account = Accounting.of(part.store, kernels, level)
+    account = replace(Accounting.of(part.store, kernels, level), further=further)
     reader = CheckedLog(segments, ReadOptions(), kernels, account)
     waiting: list[Any] = []
     size = count = known = 0
