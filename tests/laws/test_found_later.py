@@ -291,3 +291,19 @@ def test_a_message_whose_slot_a_zero_entry_takes_is_never_built(tmp_path: Path) 
     assert "DR-PHANTOM-UNIT" in codes
     assert "DR-NOT-REBUILT" in codes
     assert reported["verdict"] == "unsafe"
+
+
+def test_an_entry_that_is_cut_is_a_lost_message_wherever_the_log_ends(tmp_path: Path) -> None:
+    """17293: a copy of an older segment in place of the last has records, but none that recovery takes."""
+    store = HandmadeStore()
+    while len(store.log.files()) < 4 or store.stored[-1].offset % 4096 < 900:
+        store.put("Orders", b"body" * 20)
+    store.write(tmp_path / "store")
+    segments = sorted((store.root / "commitlog").iterdir())
+    shutil.copy(segments[1], segments[-1])
+    last = store.queues["Orders", 0].place(store.stored[-1].queue_offset)[0]
+    store.resize(last, len(store.read(last)) + 20)
+    lost = [one for one in store.stored if one.offset >= int(segments[-1].name)]
+    for one in (lost[0], lost[-1]):
+        reported = rmq("query-offset", store.root, "Orders", 0, one.queue_offset, "--json")
+        assert reported.exit_code == 3, reported.stdout
