@@ -79,7 +79,7 @@ def rules_of(store: Store, release: str) -> FileRules:
     config = store.config or config_of({})
     traits = traits_of(release)
     bare = not store.of_kind(FileKind.CONSUMEQUEUE)
-    light = bare or _has_light(store)
+    light = bare or has_light_queues(store)
     switched = config.is_set("enable_multi_dispatch")
     dispatches = config.enable_multi_dispatch if switched else light
     slots, items = _geometry(store, config)
@@ -113,11 +113,12 @@ def lmq_of(store: Store) -> bool:
     if config.is_set("enable_lmq"):
         return config.enable_lmq
     if store.of_kind(FileKind.CONSUMEQUEUE):
-        return _has_light(store)
+        return has_light_queues(store)
     return not config.is_set("enable_multi_dispatch")
 
 
-def _has_light(store: Store) -> bool:
+def has_light_queues(store: Store) -> bool:
+    """Whether a queue with LMQ's prefix has a directory."""
     return any((one.topic or "").startswith(LMQ_PREFIX) for one in store.queues())
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from formats.errors import FormatError
+from formats.java import java_parse_int
 from formats.tags_code import parse_delay_levels
 from rmqtool.errors import UsageError
 from rmqtool.store.kinds import ROCKSDB_STORE_TYPE, FileKind
@@ -67,6 +68,7 @@ def settings_of(store: Store, config: StoreConfig | None = None) -> StartSetting
     rocksdb = reads_rocksdb_queues(store, known)
     if rocksdb and not known.is_set("store_type"):
         assumed["storeType"] = ROCKSDB_STORE_TYPE
+    controller = str(extra.get("enableControllerMode", "")).strip().lower() == "true"
     extension = known.enable_consume_queue_ext
     if not known.is_set("enable_consume_queue_ext") and store.of_kind(FileKind.CONSUMEQUEUE_EXT):
         extension = assumed["enableConsumeQueueExt"] = True
@@ -83,8 +85,8 @@ def settings_of(store: Store, config: StoreConfig | None = None) -> StartSetting
         sync_flush=known.flush_disk_type == "SYNC_FLUSH",
         multi_dispatch=known.enable_multi_dispatch,
         lmq=known.enable_lmq,
-        master=str(extra.get("brokerId", "0")).strip() == "0",
-        controller=str(extra.get("enableControllerMode", "")).strip().lower() == "true",
+        master=_is_master(known, extra, controller=controller),
+        controller=controller,
         dledger=known.enable_dledger_commit_log or bool(store.of_kind(FileKind.DLEDGER_DATA)),
         rocksdb_queues=rocksdb,
         extension=extension,
@@ -95,6 +97,15 @@ def settings_of(store: Store, config: StoreConfig | None = None) -> StartSetting
         timer_log_size=_size_of(FileKind.TIMERLOG, "mapped_file_size_timer_log", store, known),
         assumed=assumed,
     )
+
+
+def _is_master(known: StoreConfig, extra: Mapping[str, Any], *, controller: bool) -> bool:
+    """Whether the broker has number 0: masters get it, whatever is given (`BrokerStartup`).
+
+    What is no long is passed over (`MixAll#properties2Object`).
+    """
+    number = java_parse_int(str(extra.get("brokerId", "0")).strip(), 64)
+    return not number or (known.broker_role != "SLAVE" and not controller)
 
 
 def delay_levels(config: StoreConfig | None) -> Mapping[int, int]:

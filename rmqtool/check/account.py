@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rmqtool.check.covered import Extent
+from rmqtool.check.further import FurtherRules
 from rmqtool.check.index_keys import keys_of, unindexed
 from rmqtool.check.levels import Level
 from rmqtool.check.live import settled
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.check.findings import Finding
+    from rmqtool.check.further import Further
     from rmqtool.check.index_keys import Keys, Unindexed
     from rmqtool.check.times import Times
     from rmqtool.scan.events import Records
@@ -49,6 +51,7 @@ class Account:
 
     judged: what is wrong with the records by themselves. inside: and with what is in their bodies. times,
     placed, keys: what the checks in the order of the log want to know. starts: positions, for who asked.
+    further: where the records belong besides their own queues.
     """
 
     extent: Extent
@@ -58,11 +61,13 @@ class Account:
     placed: Placed
     keys: Keys | Unindexed
     starts: Ints | None = None
+    further: tuple[Further, ...] = ()
 
     @property
     def nbytes(self) -> int:
         """Memory, about."""
         own = 0 if self.starts is None else self.starts.nbytes
+        own += sum(one.nbytes for one in self.further)
         return _BASE + own + self.placed.columns.nbytes + self.keys.nbytes
 
 
@@ -70,6 +75,7 @@ class Account:
 class Accounting:
     """How accounts are made. until: of a live store, see `check.live`.
 
+    further: of a store with light queues.
     forced: the broker wants `__CRC32#` in each record. stretched: no queue has a file (`CrossCheck`).
     unindexed: no index has one. starts: positions of records are wanted. odd_topics: see `topics.odd_topics`.
     """
@@ -82,12 +88,15 @@ class Accounting:
     unindexed: bool = False
     starts: bool = False
     odd_topics: frozenset[bytes] = frozenset()
+    further: FurtherRules | None = None
 
     @classmethod
     def of(cls, store: Store, kernels: Kernels, level: Level, until: int | None = None) -> Accounting:
         """As the settings of a store want it."""
         forced = store.config is not None and store.config.force_verify_prop_crc
-        return cls(kernels, level, until, forced, odd_topics=odd_topics(store))
+        return cls(
+            kernels, level, until, forced, odd_topics=odd_topics(store), further=FurtherRules.of(store)
+        )
 
     def __call__(self, segment: Segment) -> Callable[[Records], Account]:
         """For the runs of one segment, in their order."""
@@ -100,14 +109,19 @@ class Accounting:
             odd, even = outline(run.rows, DAY_MS)
             with_units = settled(run, segment.base, self.until)
             with_items = settled(run, segment.base, self.until, border=0)
+            placed = lanes.placed(with_units, segment.base)
+            fed: tuple[Further, ...] = ()
+            if self.further is not None and not self.stretched:
+                fed = self.further(with_units, placed, self.kernels)
             return Account(
                 Extent.of(run.rows),
                 list(check.records(run)) if check.wants(odd) else [],
                 [] if self._deep is None else self._deep(run, segment, self.kernels),
                 times_of(run.rows, even=bool(even)),
-                lanes.placed(with_units, segment.base),
+                placed,
                 keyed(hashing, with_items, segment.base),
                 run.rows[:, Field.POSITION].copy() if self.starts else None,
+                fed,
             )
 
         return made

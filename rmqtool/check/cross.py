@@ -13,6 +13,7 @@ import numpy as np
 
 from formats.consumequeue import EXT_MAX_ADDRESS
 from rmqtool.check.findings import finding
+from rmqtool.check.further import FurtherCheck
 from rmqtool.check.queue_files import place_of
 from rmqtool.check.queue_numbers import QueueNumbers
 from rmqtool.check.unplaced import Unplaced
@@ -60,6 +61,7 @@ class CrossCheck:
         self.stretched = stretched
         self._lanes = GatheredLanes(kernels, CHUNK_ROWS, len(Stretch) if stretched else len(Column))
         self.unplaced: dict[tuple[str, int], Unplaced] = {}
+        self.further = FurtherCheck(queues)
         self.numbers = QueueNumbers()
         self.dispatched = -1
         """highest offset of a record that has its unit: dispatching went at least so far"""
@@ -72,6 +74,7 @@ class CrossCheck:
     def close(self) -> Iterator[Finding]:
         """Compares what is left."""
         yield from self._compare()
+        self.further.close()
 
     def _compare(self) -> Iterator[Finding]:
         columns = self._lanes.columns

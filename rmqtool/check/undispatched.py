@@ -35,7 +35,8 @@ def undispatched(check: CrossCheck, around: Circumstances) -> Iterator[Finding]:
         yield from _no_queues(check)
         return
     with_queue = {topic for topic, _ in check.queues} | around.topics
-    for key, unplaced in sorted(check.unplaced.items()):
+    of_all = (*check.unplaced.items(), *check.further.unplaced.items())
+    for key, unplaced in sorted(of_all, key=lambda one: one[0]):
         topic, queue_id = key
         facts: dict[str, Any] = {"topic": topic, "queue_id": queue_id}
         queue = check.batches.get(key) or check.queues.get(key)

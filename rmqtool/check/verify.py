@@ -186,6 +186,7 @@ class Verification:
                 yield from times.records(event.times, segment)
                 yield from event.inside
                 yield from cross.take(event.placed)
+                cross.further.take(event.further)
                 yield from index.match(event.keys)
             elif isinstance(event, Filler):
                 yield from blank_findings(event.blank, segment, event.filled)

@@ -185,6 +185,6 @@ def published(root: str) -> dict[str, Any] | None:
         return None
     if not isinstance(reported, dict) or type(reported.get("time")) is not int:
         return None
-    if state.pid not in {None, reported.get("pid")} or abs(time.time() - reported["time"] / 1000) > _STALE:
+    if state.pid not in (None, reported.get("pid")) or abs(time.time() - reported["time"] / 1000) > _STALE:
         return None
     return reported

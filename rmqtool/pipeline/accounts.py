@@ -7,7 +7,7 @@ segment in memory.
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from rmqtool.check.covered import Extent
     from rmqtool.check.findings import Finding
+    from rmqtool.check.further import Further, FurtherRules
     from rmqtool.check.index_keys import Keys
     from rmqtool.check.levels import Level
     from rmqtool.check.times import Times
@@ -55,6 +56,7 @@ class SentAccount:
     slots: np.ndarray[Any, Any]
     new: list[tuple[str, int]]
     keys: Keys
+    further: tuple[Further, ...]
 
     @classmethod
     def of(cls, account: Account, known: int) -> SentAccount:
@@ -73,6 +75,7 @@ class SentAccount:
             columns[Column.SLOT],
             account.placed.keys[known:],
             keys,
+            account.further,
         )
 
     def opened(self, known: list[tuple[str, int]]) -> Account:
@@ -89,21 +92,28 @@ class SentAccount:
         columns[Column.OFFSET] = keys.offsets[self.owners]
         columns[Column.SIZE] = keys.ends[self.owners] - columns[Column.OFFSET]
         columns[Column.TIME] = keys.times[self.owners]
-        return Account(self.extent, self.judged, self.inside, self.times, Placed(columns, known), keys)
+        placed = Placed(columns, known)
+        return Account(self.extent, self.judged, self.inside, self.times, placed, keys, further=self.further)
 
     @property
     def nbytes(self) -> int:
         """Memory, about."""
         arrays = self.lanes, self.owners, self.codes, self.slots, self.keys
-        return sum(one.nbytes for one in arrays) + 500 * (len(self.judged) + len(self.inside))
+        own = sum(one.nbytes for one in arrays) + sum(one.nbytes for one in self.further)
+        return own + 500 * (len(self.judged) + len(self.inside))
 
 
-def packages(numbered: tuple[int, LogPart], level: Level, log_bytes: int) -> Iterator[Package]:
-    """A segment of a store at rest → what the checks want to know of it. log_bytes: of the whole log."""
+def packages(
+    numbered: tuple[int, LogPart], level: Level, log_bytes: int, further: FurtherRules | None
+) -> Iterator[Package]:
+    """A segment of a store at rest → what the checks want to know of it.
+
+    log_bytes: of the whole log. further: of the store, which a part does not know.
+    """
     number, part = numbered
     segments = PartOfLog(part, (part.segment.base, part.segment.end))
     kernels = choose_kernels(log_bytes)
-    account = Accounting.of(part.store, kernels, level)
+    account = replace(Accounting.of(part.store, kernels, level), further=further)
     reader = CheckedLog(segments, ReadOptions(), kernels, account)
     waiting: list[Any] = []
     size = count = known = 0

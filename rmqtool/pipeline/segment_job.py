@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rmqtool.check.further import FurtherRules
 from rmqtool.check.verify import Verification
 from rmqtool.errors import RmqtoolError
 from rmqtool.pipeline.accounts import opened, packages
@@ -68,7 +69,8 @@ class SegmentJob:
             parts = log_parts(store, 0)
             if len(parts) < 2 or is_live(store):
                 return Anew()
-            read = partial(packages, level=self.level, log_bytes=data_bytes(store.segments))
+            further, size = FurtherRules.of(store), data_bytes(store.segments)
+            read = partial(packages, level=self.level, log_bytes=size, further=further)
             check = Check(self.path, self.options, self.level, tuple(part.segment for part in parts))
             reported = self.session.sparkContext.parallelize(list(enumerate(parts)), len(parts)).flatMap(read)
             in_order = reported.repartitionAndSortWithinPartitions(1)

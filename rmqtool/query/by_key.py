@@ -23,7 +23,7 @@ from rmqtool.query.lost_place import LOOKED_AT, where_items_lead
 from rmqtool.query.message_filter import MessageFilter
 from rmqtool.query.topics import known_topics
 from rmqtool.scan.log_end import log_span
-from rmqtool.scan.picked import Missing, pick
+from rmqtool.scan.picked import Damaged, Missing, pick
 from rmqtool.store.coverage import Incomplete, holes_in, rest_of_log
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def _note_lost(
     *,
     many: bool,
 ) -> None:
-    """Adds the places without a record to which items lead in files that do not answer.
+    """Adds places to which items lead in files that do not answer, without a record or with a damaged one.
 
     A file whose last record is lost is one, and may know where the wanted one was.
     """
@@ -216,9 +216,14 @@ def _note_lost(
         with suppress(RmqtoolError), open_index(store, file, known) as reader:
             if reader is not None:
                 places |= _items(reader, hashes, answer.window, many=many)
-    for part in pick(store.segments, sorted(places), COMPARED):
+    damaged: list[Damaged] = []
+    asked, without = frozenset(hashes.tolist()), set[int]()
+    for part in pick(store.segments, sorted(places), COMPARED, damaged=damaged):
         if isinstance(part, Missing):
             answer.missing.append(part)
+        else:
+            without |= _without_hash(part, asked)
+    answer.not_covered += (one.row() for one in damaged if one.physical_offset in without)
 
 
 def outside(window: tuple[int | None, int | None], view: IndexFileView) -> bool:
@@ -259,7 +264,8 @@ def _compare(
     """
     misdirected: set[int] = set()
     known = {one.physical_offset for one in answer.missing}  # from files that do not answer
-    for part in pick(store.segments, offsets, COMPARED):
+    damaged: list[Damaged] = []
+    for part in pick(store.segments, offsets, COMPARED, damaged=damaged):
         if isinstance(part, Missing):
             if part.physical_offset not in known:
                 answer.missing.append(part)
@@ -272,6 +278,8 @@ def _compare(
         for offset, keys in matching(inside, wanted, answer.window):
             answer.matches[offset] = keys
     answer.collisions += answer.candidates - len(answer.matches)
+    # a record that lost its body may have lost the key, too, by which the index knew it
+    answer.not_covered += (one.row() for one in damaged if one.physical_offset in misdirected)
     return misdirected
 
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmqtool.scan.events import Blank, Doubt, Doubtful, End, Gap, Tail, TailContent, Unreadable
+from rmqtool.scan.events import Blank, Doubtful, End, Gap, Tail, TailContent, Unreadable
 from rmqtool.scan.sample import Sample
 from rmqtool.store.coverage import Incomplete, rest_of_log, unreadable
+from rmqtool.store.doubts import Doubt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

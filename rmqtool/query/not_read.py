@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rmqtool.scan.events import Doubtful, Gap, Tail, TailContent, Unreadable, why_doubtful
+from rmqtool.scan.events import Doubtful, Gap, Tail, TailContent, Unreadable
 from rmqtool.store.coverage import Incomplete, rest_of_log, unreadable
+from rmqtool.store.doubts import why_doubtful
 
 if TYPE_CHECKING:
     from rmqtool.store.segments import Segment

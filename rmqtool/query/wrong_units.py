@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formats.consumequeue import PRE_BLANK_SIZE
 from formats.properties import INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET
 from rmqtool.scan.multi import slots_in
 from rmqtool.scan.units import UNIT
@@ -90,7 +91,7 @@ def _row(found: pa.RecordBatch, others: str, where: Callable[[Row], str]) -> Row
 def cut_units(view: QueueView, start: int, end: int) -> list[Row]:
     """No row of `not_covered`, or the one for queue offsets [start, end) behind the end that a start makes.
 
-    It cuts from the last queue file what leads behind the end of the log
+    It cuts from the last queue file what leads behind the end of the log, which is where its recovery stops
     (`ConsumeQueue#truncateDirtyLogicFiles`).
     """
     start = max(start, view.max_offset)
@@ -104,11 +105,11 @@ def cut_units(view: QueueView, start: int, end: int) -> list[Row]:
         with file.open("pread") as source:
             raw = source.window(at - base, min(end - start, _MOST) * UNIT.itemsize)
         units = raw[: len(raw) // UNIT.itemsize * UNIT.itemsize].view(UNIT)
-        lost = np.flatnonzero((units["size"] > 0) & (units["physical_offset"] >= view.log.high))
+        lost = np.flatnonzero((units["size"] > 0) & (units["size"] != PRE_BLANK_SIZE))
         if len(lost):
             first = int(lost[0])
             offset = int(units["physical_offset"][first])
-            error = f"the message at queue offset {start + first} lay at {offset}, where the log has none"
+            error = f"the message at queue offset {start + first} lay at {offset}, where no start finds it"
             place = {"path": file.shown, "queue_offset": start + first, "messages": len(lost)}
             return [place | {"reason": Incomplete.DAMAGE.value, "error": error}]
     return []

@@ -112,8 +112,9 @@ def _outcome(
         # its entries lie close together: only records tell that one is not there
         hidden, begin = seen.missed, seen.first_missed
     else:
-        # a blank at a queue offset that no record has hides nothing
-        lacking = gaps.count if seen is None else min(gaps.count, seen.missed)
+        # a blank at a queue offset that no record has hides nothing; one that a start takes in hides more
+        behind = seen.beyond if seen is not None and queue.phantom is not None else 0
+        lacking = gaps.count if seen is None else min(gaps.count, seen.missed + behind)
         hidden = max(first - low, 0) + lacking
         begin = low if first > low else gaps.first
     return QueueOutcome(

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rmqtool.scan.fields import Stop
+    from rmqtool.store.doubts import Doubt
 
 
 class TailContent(StrEnum):
@@ -87,28 +88,6 @@ class Unreadable:
     position: int
     length: int
     reason: str
-
-
-class Doubt(StrEnum):
-    """Why records are not what was written there."""
-
-    MISPLACED = "misplaced"
-    """they state another physical offset: other bytes lie where theirs were, and they where others were"""
-    BODY = "body"
-    """their bodies fail the CRC"""
-    TORN = "torn"
-    """`scan.fields.TORN`"""
-
-
-def why_doubtful(records: int, cause: Doubt) -> str:
-    """What is wrong with records that are listed though."""
-    many = f"{records} record{'s' * (records > 1)}"
-    if cause is Doubt.TORN:
-        return f"{many} torn: a zero byte in topic or properties, or a topic that is no UTF-8"
-    if cause is Doubt.MISPLACED:
-        what = "states another physical offset" if records == 1 else "state other physical offsets"
-        return f"{many} {what}: what was stored here is overwritten"
-    return "1 body fails its CRC" if records == 1 else f"{records} bodies fail their CRC"
 
 
 @dataclass(frozen=True, slots=True)

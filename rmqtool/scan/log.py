@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.events import Doubt, Doubtful, End, Records, Unreadable
+from rmqtool.scan.events import Doubtful, End, Records, Unreadable
 from rmqtool.scan.fields import Check, CrcState, Field, Issue
 from rmqtool.scan.opened import before, behind, odd_rows, opened, unread
 from rmqtool.scan.options import ReadOptions, data_bytes
 from rmqtool.scan.parallel import in_order
 from rmqtool.scan.parts import Part, cut, parts
+from rmqtool.store.doubts import Doubt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence

@@ -17,7 +17,7 @@ from rmqtool.store.cut import TruncatedSource
 if TYPE_CHECKING:
     from rmqtool.store.bytes import ByteSource
     from rmqtool.store.layout import Store
-    from rmqtool.store.segments import Segment
+    from rmqtool.store.segments import Segment, SegmentSet
 
 _PROBES = 128
 """places behind the end found that are looked at, in case zeros lie between the data"""
@@ -31,13 +31,24 @@ _CHUNK = 1 << 14
 def log_span(store: Store) -> tuple[int, int]:
     """Physical offsets from the first byte to behind the last record, or all files where that is unknown."""
     first = max(store.segments.first_offset, 0)
-    last = store.segments.last_with_data()
+    last = next((one for one in reversed(store.segments) if _has_data(store.segments, one)), None)
     if last is None:
         return first, 0
     try:
         return first, last.base + (end_of_records(last) or last.size)
     except RmqtoolError:
         return first, last.end
+
+
+def _has_data(segments: SegmentSet, segment: Segment) -> bool:
+    """Also where the first page of a segment is lost, as in a power cut, and others are there."""
+    if segments.has_data(segment) or not segment.size:
+        return bool(segment.size)
+    try:
+        with segment.open("pread") as source:
+            return _filled(source) > 0
+    except RmqtoolError:
+        return True
 
 
 def end_of_data(segment: Segment) -> int:

@@ -13,11 +13,12 @@ import pyarrow as pa
 
 from rmqtool.errors import RmqtoolError
 from rmqtool.scan import kernels_python
-from rmqtool.scan.events import Doubt, Records, why_doubtful
+from rmqtool.scan.events import Records
 from rmqtool.scan.fields import TORN, Check, CrcState, Field
 from rmqtool.scan.one import RecordReader
 from rmqtool.scan.table import table_schema, to_batch
 from rmqtool.store.coverage import Incomplete
+from rmqtool.store.doubts import Doubt, why_doubtful
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

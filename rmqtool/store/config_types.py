@@ -122,7 +122,9 @@ _TABLES: dict[str, _Object] = {
         needed_later=frozenset({"groupTopicMap"}),
     ),
     "delayOffset.json": _Object(
-        {"offsetTable": _Map(_Scalar.LONG, numbered=True)}, {"dataVersion": _VERSION}
+        {"offsetTable": _Map(_Scalar.LONG, numbered=True)},
+        {"dataVersion": _VERSION},
+        needed=frozenset({"offsetTable"}),
     ),
     "consumerFilter.json": _Object({"filterDataByTopic": _Map(_FILTERS)}),
     "consumerOrderInfo.json": _Object({"table": _Map(_Map(_Object({}), numbered=True))}),

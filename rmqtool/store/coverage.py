@@ -14,6 +14,8 @@ from bisect import bisect_right
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from rmqtool.store.doubts import joined
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -107,4 +109,4 @@ def coverage(not_covered: Sequence[Row]) -> Row:
     reason = reason_of(not_covered)
     if reason is None:
         return {"complete": True}
-    return {"complete": False, "incomplete_reason": reason.value, "not_covered": list(not_covered)}
+    return {"complete": False, "incomplete_reason": reason.value, "not_covered": joined(not_covered)}

@@ -10,6 +10,7 @@ import pytest
 
 from fixtures.goldens import open_golden
 from fixtures.stores import HandmadeStore, healthy_store
+from rmqtool.store.kinds import CONFIG_NAMES
 from tests.helpers import rmq
 
 if TYPE_CHECKING:
@@ -224,3 +225,85 @@ def test_a_light_queue_over_a_plain_one_gives_no_message_of_it(tmp_path: Path) -
         assert done.exit_code == 3, topic
         assert "lead to messages of other queue" in done.stdout
         assert rmq("query-time", golden.path, topic, number, 0, *asked).exit_code == 3
+
+
+def test_a_record_that_lost_its_key_and_its_body_is_damage_where_the_index_leads_to_it(
+    tmp_path: Path,
+) -> None:
+    """16169: the index knew the key there, and the answer was "not found", complete."""
+    store = HandmadeStore()
+    for number in range(20):
+        store.put("Orders", b"body", keys=f"k{number}")
+    store.write(tmp_path / "store")
+    one = store.stored[7]
+    path, position = store.segment(one.offset)
+    at = store.read(path).index(b"k7", position)
+    store.patch(path, at, b"q7")
+    store.patch(path, position + 8, b"\x7f")
+    for source in ("index", "auto"):
+        reported = rmq("query-key", store.root, "Orders", "k7", "--json", "--source", source)
+        assert reported.exit_code == 3, source
+        assert f'"physical_offset":{one.offset}' in reported.stdout
+
+
+def test_segments_that_lost_their_first_pages_are_read_by_key(tmp_path: Path) -> None:
+    """16283: a power cut. The log was taken for empty, and every key for one that nobody has."""
+    store = HandmadeStore()
+    for number in range(60):
+        store.put("Orders", b"body" * 30, keys=f"k{number}")
+    store.write(tmp_path / "store")
+    shutil.rmtree(store.root / "index")
+    segments = sorted((store.root / "commitlog").iterdir())
+    for path in segments:
+        store.patch(f"commitlog/{path.name}", 0, bytes(512))
+    assert len(segments) > 1
+    for key in ("k4", "k59"):
+        reported = rmq("query-key", store.root, "Orders", key, "--json")
+        assert reported.exit_code == 3
+        assert '"type":"message"' in reported.stdout, key
+
+
+@pytest.mark.parametrize("name", sorted(CONFIG_NAMES))
+def test_a_table_that_gives_way_to_its_backup_is_said_with_what_that_means(tmp_path: Path, name: str) -> None:
+    store = HandmadeStore()
+    store.put("Orders", b"body")
+    store.write(tmp_path / "store")
+    store.add(f"config/{name}", b"[" * 60)
+    reported = json.loads(rmq("recover", store.root, "--json").stdout)
+    messages = [row["message"] for row in reported["rows"] if row["path"] == f"config/{name}"]
+    assert messages
+    assert not any(one.rstrip().endswith(":") for one in messages)
+
+
+def test_a_message_whose_slot_a_zero_entry_takes_is_never_built(tmp_path: Path) -> None:
+    """14531: 4.9.8 takes the first zero entry of an empty last file for a message."""
+    store = HandmadeStore()
+    last = store.put("Orders", b"body")
+    while last.queue_offset == 0 or store.queues["Orders", 0].place(last.queue_offset)[1]:
+        last = store.put("Orders", b"body")
+    store.put("Payments", b"body")
+    store.write(tmp_path / "store")
+    path = store.queues["Orders", 0].place(last.queue_offset)[0]
+    store.patch(path, 0, bytes(len(store.read(path))))
+    (store.root / "abort").unlink(missing_ok=True)
+    reported = json.loads(rmq("doctor", store.root, "--json", "--as-version", "4.9.8").stdout)
+    codes = {one["code"] for one in reported["consequences"]}
+    assert "DR-PHANTOM-UNIT" in codes
+    assert "DR-NOT-REBUILT" in codes
+    assert reported["verdict"] == "unsafe"
+
+
+def test_an_entry_that_is_cut_is_a_lost_message_wherever_the_log_ends(tmp_path: Path) -> None:
+    """17293: a copy of an older segment in place of the last has records, but none that recovery takes."""
+    store = HandmadeStore()
+    while len(store.log.files()) < 4 or store.stored[-1].offset % 4096 < 900:
+        store.put("Orders", b"body" * 20)
+    store.write(tmp_path / "store")
+    segments = sorted((store.root / "commitlog").iterdir())
+    shutil.copy(segments[1], segments[-1])
+    last = store.queues["Orders", 0].place(store.stored[-1].queue_offset)[0]
+    store.resize(last, len(store.read(last)) + 20)
+    lost = [one for one in store.stored if one.offset >= int(segments[-1].name)]
+    for one in (lost[0], lost[-1]):
+        reported = rmq("query-offset", store.root, "Orders", 0, one.queue_offset, "--json")
+        assert reported.exit_code == 3, reported.stdout

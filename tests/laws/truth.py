@@ -170,7 +170,7 @@ def _holds(table: Any) -> bool:
 
 def _table(path: Path) -> Any:
     try:
-        return json.loads(path.read_bytes().decode())
+        return json.loads(path.read_bytes().decode("utf-8-sig"))  # fastjson skips the mark, too
     except (OSError, ValueError, RecursionError):
         return None
 

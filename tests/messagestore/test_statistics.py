@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import stat
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,8 +14,9 @@ import pytest
 from rmqtool import Message
 from rmqtool.messagestore.statistics import Statistics, publish, published
 from rmqtool.store.kinds import STATUS_FILE
+from rmqtool.store.lock import probe
 from rmqtool.store.writing import Folder
-from tests.helpers import rmq
+from tests.helpers import held, rmq
 from tests.messagestore.helpers import open_small, traffic
 
 if TYPE_CHECKING:
@@ -69,6 +71,33 @@ def test_others_see_what_the_writer_publishes(tmp_path: Path) -> None:
     assert (reported["dispatch_behind_bytes"], reported["disk_ratio"] > 0) == (0, True)
     page = rmq("store", "status", root)
     assert (page.exit_code, "No writer" in page.stdout) == (0, True)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"pid": []},
+        {"pid": {}},
+        {"put": 5, "get": [], "dispatch_behind_bytes": "\x9b"},
+        {"put": {"latency_ms": {"p50": 1}}},
+        {"put": {"messages": 1e308, "latency_ms": {"p50": -1, "p99": 1e308, "max": 2**63}}},
+        {
+            "flush_behind_bytes": -1e308,
+            "dispatch_behind_bytes": 1e308,
+            "get": {"bytes": 2**64 - 1, "hit": {}},
+        },
+    ],
+    ids=str,
+)
+def test_a_status_that_somebody_made_up(tmp_path: Path, more: dict[str, object]) -> None:
+    root = tmp_path / "store"
+    open_small(root).close()
+    with held(root):
+        made_up = {"pid": probe(root).pid, "time": int(time.time() * 1000)} | more
+        (root / STATUS_FILE).write_text(json.dumps(made_up))
+        for form in ((), ("--json",)):
+            done = rmq("store", "status", root, *form)
+            assert (done.exit_code, "\x9b" in done.stdout) == (0, False), done.stderr
 
 
 @pytest.mark.parametrize(

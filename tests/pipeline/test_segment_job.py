@@ -9,6 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 import fixtures
+from rmqtool.check.further import FurtherRules
 from rmqtool.check.levels import Level
 from rmqtool.check.verify import Verification
 from rmqtool.errors import RmqtoolError
@@ -37,7 +38,8 @@ def by_segment(path: Path, level: Level) -> Any:
     store = Store.open(path)
     parts = log_parts(store, 0)
     size = data_bytes(store.segments)
-    sent = [one for numbered in enumerate(parts) for one in packages(numbered, level, size)]
+    further = FurtherRules.of(store)
+    sent = [one for numbered in enumerate(parts) for one in packages(numbered, level, size, further)]
     random.Random(1).shuffle(sent)
     check = Check(str(path), SourceOptions((str(path),)), level, tuple(part.segment for part in parts))
     (found,) = check(sorted(sent))
@@ -73,6 +75,17 @@ def test_damaged(tmp_path: Path) -> None:
     cases = list(fixtures.damage_cases())
     chosen = cases[:: len(cases) // CASES]
     compare((fixtures.apply_case(case, tmp_path / case.id) for case in chosen), Level.DEFAULT)
+
+
+def test_a_light_queue_that_lacks_messages(tmp_path: Path) -> None:
+    path = fixtures.open_golden("v533-lmq", tmp_path).path
+    queue = path / "consumequeue/%LMQ%alpha/0"
+    last = max(queue.iterdir())
+    last.write_bytes(bytes(len(last.read_bytes())))
+    assert any(
+        row["code"] == "CQ-BEHIND" and "%LMQ%" in row["path"] for row in at_once(path, Level.DEFAULT)[0]
+    )
+    compare([path], Level.DEFAULT)
 
 
 @pytest.mark.full

@@ -77,6 +77,7 @@ ODD = [
     ("consumerOffset.json", '{"offsetTable":"","groupTopicMap":{}}', False, True),
     ("lmqConsumerOffset.json", '{"offsetTable":{},"lmqOffsetTable":""}', False, True),
     ("delayOffset.json", '{"offsetTable":""}', False, False),
+    ("delayOffset.json", '{"offsetTable":null}', False, False),
     ("consumerOffset.json", '{"offsetTable":{"T@G":{0:1e30}}}', True, True),
     ("consumerOffset.json", '{"offsetTable":{"T@G":{0:1e200}}}', False, False),
     ("consumerOffset.json", '{"offsetTable":{},"groupTopicMap":{"G":null}}', True, True),

@@ -46,7 +46,7 @@ def _page(context: Context, found: dict[str, Any]) -> None:
     latency = put["latency_ms"]
     page.heading(f"Written by process {found['pid'] or '?'}" if found["writer"] else "No writer")
     times = None
-    if latency["p50"] is not None:
+    if None not in latency.values():  # or somebody else made the file
         times = ", ".join(f"{name} {latency[name]:.3g} ms" for name in latency)
     flush, sent = found["flush_behind_bytes"], get["bytes"]
     page.facts(

@@ -47,10 +47,11 @@ def command(
 ) -> ExitCode:
     """Rebuild consume queues and index of many stores, on Spark.
 
-    The files are those that rebuild --output writes, byte for byte. With several stores each has a directory
-    store=…. The directory gets its name when all of it is written; what a killed run left is rebuilt. A
-    store whose tasks die each time that they are tried is named in the summary and not built. Exit code 1
-    says that a log is damaged, 3 that bytes could not be read or a store was not built.
+    The files are those that rebuild --output writes, byte for byte, also where rebuild finds problems in
+    its result and needs --apply-unproven: pipeline verify finds these. With several stores each has a
+    directory store=…. The directory gets its name when all of it is written; what a killed run left is
+    rebuilt. A store whose tasks die each time that they are tried is named in the summary and not built.
+    Exit code 1 says that a log is damaged, 3 that bytes could not be read or a store was not built.
     """
     from rmqtool.cli.pipeline.spark import (
         check_installed,

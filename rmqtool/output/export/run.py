@@ -16,11 +16,11 @@ from rmqtool.query.lost_end import lost_end
 from rmqtool.query.scope import Scope
 from rmqtool.query.select import Selector
 from rmqtool.scan.engine import choose_kernels
-from rmqtool.scan.events import Doubt, why_doubtful
 from rmqtool.scan.fields import TORN
 from rmqtool.scan.log import LogScan, scan_log
 from rmqtool.scan.options import data_bytes
 from rmqtool.store.coverage import Incomplete, coverage, rest_of_log
+from rmqtool.store.doubts import Doubt, why_doubtful
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -52,7 +52,10 @@ _LOST = {
     "consumerFilter.json": "filters that are not in it are made again when their consumers come back",
     "consumerOrderInfo.json": "messages of ordered pop consumers may be delivered again",
     "topicQueueMapping.json": "static topics that are not in it must be mapped again",
+    "messageRequestMode.json": "groups that are not in it receive by pull until their mode is set again",
+    "transactionMetrics": "half messages that are open are counted from now on, the messages stay",
 }
+_LOST_OF_OTHERS = "what is not in it must be set again"
 
 
 def refusal_edits(store: Store, release: str) -> list[Edit]:
@@ -135,7 +138,7 @@ def _timer_log(start: Start) -> Iterator[Edit]:
 
 def _table(store: Store, name: str, loads: Loads, traits: Traits) -> Iterator[Edit]:
     """The longest front that can be used, of the file or its `.bak`, else both go."""
-    lost = _LOST.get(name.rpartition("/")[2], "")
+    lost = _LOST.get(name.rpartition("/")[2], _LOST_OF_OTHERS)
     found = salvage_table(store, name, traits)
     problem = f"neither {name} nor its .bak can be parsed"
     if loads is Loads.BAK:

@@ -25,7 +25,6 @@ class Source:
     path: str
     location: str
     size: int
-    identity: tuple[int, int]
     bad: list[BadRange] = field(default_factory=list)
 
 
@@ -87,4 +86,4 @@ def _add(path: str, facts: os.stat_result, found: Sources, seen: set[tuple[int, 
     identity = (facts.st_dev, facts.st_ino)
     if identity not in seen:
         seen.add(identity)
-        found.files.append(Source(escape_name(path), path, facts.st_size, identity))
+        found.files.append(Source(escape_name(path), path, facts.st_size))
