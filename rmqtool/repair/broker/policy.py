@@ -70,6 +70,7 @@ def plan_broker_policy(
     start = Start(store, traits, settings, reading, keep_units=True)
     start.dispatcher.watch = watcher.see
     refusal = _load(store, release, settings, reading, start)
+    _demand_inside(start)
     edits = [*_removals(start), *_given_up(start), *queue_edits(start, watcher)]
     if start.plan is not None:
         edits += [*index_edits(start, watcher, rules), *_checkpoint(store)]
@@ -95,6 +96,14 @@ def _demand_modelled(settings: StartSettings) -> None:
     found = [name for name, used in names.items() if used]
     if found:
         raise UsageError(f"--policy broker does not know what a broker does with {' and '.join(found)}")
+
+
+def _demand_inside(start: Start) -> None:
+    for topic, _ in start.queues:
+        if ".." in topic.split("/"):
+            raise UsageError(
+                f"--policy broker: a broker makes the queues of '{escape_name(topic)}' outside of the store"
+            )
 
 
 def _load(
