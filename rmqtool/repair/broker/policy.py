@@ -70,7 +70,6 @@ def plan_broker_policy(
     start = Start(store, traits, settings, reading, keep_units=True)
     start.dispatcher.watch = watcher.see
     refusal = _load(store, release, settings, reading, start)
-    _demand_inside(start)
     edits = [*_removals(start), *_given_up(start), *queue_edits(start, watcher)]
     if start.plan is not None:
         edits += [*index_edits(start, watcher, rules), *_checkpoint(store)]
@@ -119,6 +118,7 @@ def _load(
         start.recover()
     except RefusedError as error:
         return error.refusal
+    _demand_inside(start)
     return None
 
 
