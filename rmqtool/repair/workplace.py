@@ -104,8 +104,10 @@ def _temporary(place: Folder | None) -> Iterator[Folder]:
             try:
                 yield made
             finally:
-                with suppress(OSError):
-                    parent.remove_held(name, made)
+                for _ in range(2):  # its directories move up first, for which what goes first makes room
+                    with suppress(OSError):
+                        parent.remove_held(name, made)
+                        break
 
 
 def _temp() -> Folder:

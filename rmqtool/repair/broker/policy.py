@@ -97,6 +97,14 @@ def _demand_modelled(settings: StartSettings) -> None:
         raise UsageError(f"--policy broker does not know what a broker does with {' and '.join(found)}")
 
 
+def _demand_inside(start: Start) -> None:
+    for topic, _ in start.queues:
+        if ".." in topic.split("/"):
+            raise UsageError(
+                f"--policy broker: a broker makes the queues of '{escape_name(topic)}' outside of the store"
+            )
+
+
 def _load(
     store: Store, release: str, settings: StartSettings, reading: ReadOptions, start: Start
 ) -> Refusal | None:
@@ -110,6 +118,7 @@ def _load(
         start.recover()
     except RefusedError as error:
         return error.refusal
+    _demand_inside(start)
     return None
 
 
