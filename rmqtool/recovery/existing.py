@@ -87,8 +87,8 @@ def existing_damage(
 def indexed_behind_end(start: ObservedStart, loss: Loss | None) -> tuple[str, int, int] | None:
     """An index file that leads behind the end of the log, how far, and that end; None without one.
 
-    loss: what the start gives up. When there is any, the log ends behind it: the index may mean that. Without,
-    the start's end counts: what lies behind it is left from before, or no record at all.
+    loss: what the start gives up. When there is any, the log ends behind it: the index may mean that. Without
+    any, the start's end counts: what lies behind it is left from before, or no record at all.
     """
     kept = start.end is not None and (loss is None or not loss.messages)
     return behind_end(start.store, start.log.max_offset if kept else None)

@@ -313,7 +313,7 @@ def test_an_entry_that_is_cut_is_a_lost_message_wherever_the_log_ends(tmp_path: 
 def test_an_end_that_only_the_index_knows_in_front_of_stale_records_or_of_none(
     cut: int, tmp_path: Path
 ) -> None:
-    """17663, 20015: nobody but the index tells of messages where a start ends the log, and it drops the index."""
+    """17663, 20015: nobody but the index tells of messages behind the end that a start gives the log."""
     store = HandmadeStore()
     for number in range(60):
         store.put("Orders", b"body %d" % number * 4, keys=f"k{number}")
