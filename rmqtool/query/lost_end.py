@@ -57,16 +57,18 @@ def lost_end(store: Store, wanted: MessageFilter | None = None) -> list[Row]:
     return [place | {"length": end - high, "reason": Incomplete.DAMAGE.value, "error": why}]
 
 
-def behind_end(store: Store) -> tuple[str, int, int] | None:
-    """The index file that leads behind the log's last record, how far, and where that record ends.
+def behind_end(store: Store, high: int | None = None) -> tuple[str, int, int] | None:
+    """The index file that leads behind the end of the log, how far, and that end.
 
-    The log is written first, so it was longer. Nothing is said of a part of a log, or of one without records.
+    The log is written first, so it was longer. high: where the log ends, the end of its last record by
+    default, with which nothing is said of a log without records. Nothing is said of a part of a log.
     """
-    first, high = log_span(store)
+    if high is None:
+        first, high = log_span(store)
+        if high <= first:
+            return None
     end, path = max(_of_index(store), default=(0, ""))
-    if not store.segments.is_whole or high <= first or end <= high:
-        return None
-    return path, end, high
+    return (path, end, high) if store.segments.is_whole and end > high else None
 
 
 def _furthest(store: Store) -> tuple[int, str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from formats.checkpoint import TIMES
 from rmqtool.broker.record_check import ORDINARY_STOPS
+from rmqtool.query.lost_end import behind_end
 from rmqtool.recovery.fillers import FILLER
 
 if TYPE_CHECKING:
@@ -67,8 +68,8 @@ def existing_damage(
     harmed = start.witness.harmed
     bases = {one.base: one.path for one in start.loaded}
     found.add(harmed.count, harmed.bytes, (bases[base] for base in harmed.bases if base in bases))
-    if start.longer is not None:
-        path, end, high = start.longer
+    if (longer := indexed_behind_end(start, loss)) is not None:
+        path, end, high = longer
         found.add(0, end - high, (path,))
     if known_behind_end(start, loss) is not None:
         found.add(0, 0, ("checkpoint",))
@@ -83,6 +84,16 @@ def existing_damage(
     return ExistingDamage(found.messages, found.bytes, tuple(sorted(found.paths)), lost)
 
 
+def indexed_behind_end(start: ObservedStart, loss: Loss | None) -> tuple[str, int, int] | None:
+    """An index file that leads behind the end of the log, how far, and that end; None without one.
+
+    loss: what the start gives up. When there is any, the log ends behind it: the index may mean that. Without
+    any, the start's end counts: what lies behind it is left from before, or no record at all.
+    """
+    kept = start.end is not None and (loss is None or not loss.messages)
+    return behind_end(start.store, start.log.max_offset if kept else None)
+
+
 def known_behind_end(start: ObservedStart, loss: Loss | None) -> int | None:
     """A store time (ms) in the checkpoint that is later than every message of the log, None without one.
 
@@ -94,7 +105,7 @@ def known_behind_end(start: ObservedStart, loss: Loss | None) -> int | None:
     if (
         start.end is None
         or latest is None
-        or start.longer is not None
+        or indexed_behind_end(start, loss) is not None
         or (loss is not None and loss.messages)
     ):
         return None

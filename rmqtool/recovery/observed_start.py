@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rmqtool.broker.start import Key, Start
-from rmqtool.query.lost_end import behind_end
 from rmqtool.recovery.matching import UnitMatcher
 from rmqtool.recovery.spans import QueueSpans
 from rmqtool.recovery.witness import Witness
@@ -47,8 +46,3 @@ class ObservedStart(Start):
     def matcher(self) -> UnitMatcher:
         """Holds what `see` is given against the queues as they were loaded."""
         return UnitMatcher(self)
-
-    @cached_property
-    def longer(self) -> tuple[str, int, int] | None:
-        """An index file that leads behind the end of the log, how far, and where that end is."""
-        return behind_end(self.store)

@@ -174,7 +174,8 @@ def without(data: Any, wrong: Iterable[Misfit]) -> Any:
 def number_of(value: Any) -> int | None:
     """What a broker makes of a value in the place of a long; None where it throws.
 
-    A real number is cut to its low 64 bits (`TypeUtils#longValue`). Whole ones beyond a long never fit in a
+    A truth value is 1 or 0, which only releases from 5.0 on take for a long. A real number is cut to its low
+    64 bits (`TypeUtils#longValue`). Whole ones beyond a long never fit in a
     map. As a field of a class fastjson takes those whose low 64 bits are not negative, unless a blank stands
     in front of them (`JSONLexerBase#scanFieldLong`); no broker writes them, and here they never fit.
     """
@@ -184,7 +185,7 @@ def number_of(value: Any) -> int | None:
         number = Decimal(repr(value))
         low = int(number) & (1 << 64) - 1
         return (low ^ 1 << 63) - (1 << 63) if abs(number.as_tuple().exponent) <= _SCALE else None  # type: ignore[arg-type]
-    return value if isinstance(value, int) and -(1 << 63) <= value < 1 << 63 else None
+    return int(value) if isinstance(value, int) and -(1 << 63) <= value < 1 << 63 else None
 
 
 def _misfits(

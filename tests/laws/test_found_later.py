@@ -307,3 +307,41 @@ def test_an_entry_that_is_cut_is_a_lost_message_wherever_the_log_ends(tmp_path: 
     for one in (lost[0], lost[-1]):
         reported = rmq("query-offset", store.root, "Orders", 0, one.queue_offset, "--json")
         assert reported.exit_code == 3, reported.stdout
+
+
+@pytest.mark.parametrize("cut", [4096, 8192])
+def test_an_end_that_only_the_index_knows_in_front_of_stale_records_or_of_none(
+    cut: int, tmp_path: Path
+) -> None:
+    """17663, 20015: nobody but the index tells of messages behind the end that a start gives the log."""
+    store = HandmadeStore()
+    for number in range(60):
+        store.put("Orders", b"body %d" % number * 4, keys=f"k{number}")
+    store.write(tmp_path / "store")
+    behind = [one for one in store.stored if one.offset >= cut]
+    for one in behind:
+        store.patch(*(one.unit or ("", 0)), bytes(20))
+    for path in sorted((store.root / "commitlog").iterdir()):
+        if int(path.name) < cut and cut == 8192:  # as retention leaves it
+            path.unlink()
+        elif int(path.name) >= cut and cut == 8192:
+            path.write_bytes(bytes(4096))
+        elif int(path.name) == cut:
+            raw = store.read("commitlog/00000000000000000000")
+            path.write_bytes(bytes(1024) + raw[1024:])
+        elif int(path.name) > cut:
+            path.unlink()
+    (store.root / "abort").write_bytes(b"")
+    for release in ("4.9.8", "5.3.3"):
+        reported = rmq("doctor", store.root, "--json", "--as-version", release)
+        assert reported.exit_code == 1
+        assert "DR-END-LOST" in reported.stdout
+
+
+def test_a_committed_offset_that_is_a_truth_value(tmp_path: Path) -> None:
+    """17703: from 5.0 on fastjson takes it for 1 or 0."""
+    store = healthy_store().write(tmp_path / "store")
+    table = {"offsetTable": {"Orders@G": {"0": True, "1": False, "2": 7}}}
+    store.add("config/consumerOffset.json", json.dumps(table).encode())
+    asked = rmq("sql", store.root, "select committed_offset from consumer_offsets", "--format", "ndjson")
+    assert [row["committed_offset"] for row in asked.rows[:-1]] == [1, 0, 7]

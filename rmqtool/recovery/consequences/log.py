@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rmqtool.broker.record_check import ORDINARY_STOPS
 from rmqtool.broker.traits import ReputStart
 from rmqtool.recovery.consequences.consequence import Consequence, consequence
-from rmqtool.recovery.existing import known_behind_end, missing_files
+from rmqtool.recovery.existing import indexed_behind_end, known_behind_end, missing_files
 from rmqtool.store.kinds import FileKind
 from rmqtool.store.log_gone import witnesses_of_lost_log
 
@@ -75,8 +75,8 @@ def unnoticed(scene: FindingContext) -> Iterator[Consequence]:
     start, witness = scene.start, scene.start.witness
     for first, end, beside in missing_files(start):
         yield consequence("DR-GAP", *beside, start=first, end=end)
-    if start.longer is not None:
-        path, offset, end = start.longer
+    if (longer := indexed_behind_end(start, scene.outcome.loss)) is not None:
+        path, offset, end = longer
         yield consequence("DR-END-LOST", path, offset=offset - 1, end=end)
     known = known_behind_end(start, scene.outcome.loss)
     if known is not None:
