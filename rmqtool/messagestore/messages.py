@@ -7,11 +7,14 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from formats.batch import inner_messages
 from formats.commitlog import FLAT_HEADERS, MESSAGE_MAGIC_CODE_V2, SysFlag, is_v6
+from formats.errors import FormatError
 from formats.java import java_utf8_decode
 from formats.message_id import OffsetIdV4, OffsetIdV6
 from formats.primitives import host_text
 from formats.properties import KEYS, TAGS, UNIQ_KEY, decode, split_keys
+from rmqtool.errors import UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -240,6 +243,38 @@ class StoredMessage:
         """`UNIQ_KEY`."""
         return self.properties.get(UNIQ_KEY)
 
+    def plain_body(self) -> bytes:
+        """The body as its producer sent it. Raises `UnreadableError` for one that does not decompress."""
+        from rmqtool.scan.bodies import BodyError, decompress
+
+        try:
+            return decompress(self.body, self.sys_flag)
+        except BodyError as error:
+            raise self._unreadable(str(error)) from error
+
+    def inner_messages(self) -> list[InnerBatchMessage]:
+        """The messages of an inner batch, none of another record (`MessageDecoder#decodeMessage`).
+
+        Raises `UnreadableError` for a body that is no such batch.
+        """
+        if not self.sys_flag & (SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP):
+            return []
+        try:
+            return [
+                InnerBatchMessage(
+                    one.queue_offset,
+                    bytes(one.message.body),
+                    int(one.message.flag),
+                    decode(one.message.properties),
+                )
+                for one in inner_messages(self.plain_body(), self.queue_offset)
+            ]
+        except FormatError as error:
+            raise self._unreadable(f"no inner batch: {error}") from error
+
+    def _unreadable(self, reason: str) -> UnreadableError:
+        return UnreadableError("commit log", self.physical_offset, len(self.raw), reason)
+
     def has_key(self, topic: str, key: str) -> bool:
         """Whether it is of that topic and has the key, as an element of `KEYS` or as `UNIQ_KEY`."""
         own, raw = self._texts()
@@ -247,6 +282,15 @@ class StoredMessage:
             return False
         properties = decode(raw)
         return key == properties.get(UNIQ_KEY) or key in split_keys(properties.get(KEYS, ""))
+
+
+class InnerBatchMessage(NamedTuple):
+    """A message of an inner batch; its topic, queue and times are those of the batch."""
+
+    queue_offset: int
+    body: bytes
+    flag: int
+    properties: dict[str, str]
 
 
 class GetResult(NamedTuple):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from formats.checkpoint import CHECKPOINT_SIZE, Abort, Checkpoint, Lock
@@ -100,7 +99,9 @@ class StateFiles:
         place = f"{self._held.folder.here}/{path}"
         try:
             with parent_of(place) as (at, name):
-                trial = f"{name}.{token_hex(4)}.tmp"
+                trial = f".{name}.tmp"
+                with suppress(FileNotFoundError):  # of a put that was cut off
+                    os.unlink(trial, dir_fd=at)
                 descriptor = os.open(
                     trial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=at
                 )

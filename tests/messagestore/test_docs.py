@@ -30,7 +30,7 @@ def test_the_examples_run(
         exec(example, names)
     shown = capsys.readouterr().out
     lines = ("PUT_OK 0 0", "['OrderTopic', 'Ordered']", "1000 {'PUT_OK'}", "1099", "(0, 1110)", "b'4711'")
-    lines += ("[0, 1] 1", "Parent (0, 1)")
+    lines += ("[0, 1] 1", "[(0, b'one'), (1, b'two')]", "Parent (0, 1)")
     assert [line for line in lines if line not in shown] == []
 
 

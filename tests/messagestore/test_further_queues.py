@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
 from formats.batch import inner_messages
+from formats.commitlog import SysFlag
 from formats.properties import decode
 from rmqtool import Message, MessageStore
-from rmqtool.errors import UsageError
-from rmqtool.messagestore.messages import PutStatus
+from rmqtool.errors import UnreadableError, UsageError
+from rmqtool.messagestore.messages import AppendContext, PutStatus
 from tests.helpers import rmq
 from tests.messagestore.helpers import RELEASES, SMALL, open_small
 
@@ -128,6 +130,12 @@ def test_a_batch_of_a_batch_topic_is_one_record(tmp_path: Path) -> None:
             found = store.get("B", 0, base).messages
             assert [one.queue_offset for one in found] == [base, base + 5]
             assert (found[0].properties["INNER_NUM"], found[0].properties["INNER_BASE"]) == ("5", str(base))
+            parts = found[0].inner_messages()
+            assert found[1].inner_messages() == []
+            assert [(one.queue_offset, one.flag, one.body) for one in parts] == [
+                (base + one, one, b"%d" % one) for one in range(5)
+            ]
+            assert [one.properties["UNIQ_KEY"] for one in parts] == [ack.uniq_key for ack in acks]
             inside = [one.message for one in inner_messages(found[0].body, base)]
             assert [(one.body, one.flag) for one in inside] == [(b"%d" % one, one) for one in range(5)]
             assert [decode(one.properties)["UNIQ_KEY"] for one in inside] == [ack.uniq_key for ack in acks]
@@ -161,3 +169,25 @@ def test_topics_of_batch_queues_stay_in_the_table(tmp_path: Path) -> None:
         store.put(Message("Other", b""))
     with MessageStore.open(root, config=SMALL, release="5.3.3") as store:
         assert store.offsets("B", 2) == (0, 1)
+
+
+def test_bodies_that_do_not_decompress_or_are_no_batch(tmp_path: Path) -> None:
+    compressed, batch = (
+        AppendContext(sys_flag=SysFlag.COMPRESSED),
+        AppendContext(sys_flag=SysFlag.INNER_BATCH),
+    )
+    with open_small(tmp_path / "store") as store:
+        acks = [
+            store.put(Message("T", zlib.compress(b"plain" * 99)), context=compressed),
+            store.put(Message("T", b"no stream"), context=compressed),
+            store.put(Message("T", b"no batch"), context=batch),
+        ]
+        good, bad, odd = (store.message_at(ack.physical_offset) for ack in acks)
+    assert good is not None
+    assert bad is not None
+    assert odd is not None
+    assert (good.plain_body(), good.inner_messages()) == (b"plain" * 99, [])
+    with pytest.raises(UnreadableError, match="commit log: bytes"):
+        bad.plain_body()
+    with pytest.raises(UnreadableError, match="no inner batch"):
+        odd.inner_messages()

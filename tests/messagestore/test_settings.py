@@ -420,3 +420,12 @@ def test_no_setting_is_forgotten() -> None:
 @pytest.mark.parametrize("name", sorted(known.UNSUPPORTED))
 def test_what_is_not_supported_is_refused(name: str, tmp_path: Path) -> None:
     refused(tmp_path, {name: "defaultRocksDB" if name == "storeType" else True})
+
+
+def test_what_a_put_of_a_table_left_when_it_was_cut_off_goes(tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    with open_small(root) as store:
+        store.topics.set("One")
+        (root / "config" / ".topics.json.tmp").write_text("{half")
+        store.topics.set("Two")
+    assert sorted(one.name for one in (root / "config").iterdir()) == ["topics.json", "topics.json.bak"]

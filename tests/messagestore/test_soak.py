@@ -139,11 +139,16 @@ class Soak:
 
     def _is_gone(self, queue: tuple[str, int], offset: int) -> bool:
         """Whether the message expired; queues follow the log a moment later."""
-        with self.guard:
-            if offset < self.floor[queue]:
-                return True
-            sent = self.sent[queue].get(offset)
-        return sent is not None and self.store.message_at(sent.physical) is None
+        while True:
+            with self.guard:
+                if offset < self.floor[queue]:
+                    return True
+                sent = self.sent[queue].get(offset)
+            if sent is not None:
+                return self.store.message_at(sent.physical) is None
+            if not self._goes_on:
+                return False
+            time.sleep(0.01)  # its writer has not noted the answer yet
 
     def _expire(self, _: int) -> None:
         while self._goes_on:
