@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fixtures import strict
 from fixtures.goldens import open_golden
 from fixtures.stores import HandmadeStore, healthy_store
+from formats.commitlog import BLANK_MAGIC_CODE
 from rmqtool.store.kinds import CONFIG_NAMES
 from tests.helpers import rmq
 
@@ -368,3 +370,25 @@ def test_batch_queues_of_which_only_the_log_tells(tmp_path: Path) -> None:
     }
     assert rmq("doctor", tmp_path / "out", "--as-version", "5.3.3").exit_code == 0
     assert rmq("recover", tmp_path / "out", "--json").stdout.count('"why"') == 0
+
+
+def test_a_filler_over_a_record_that_only_its_queue_misses(tmp_path: Path) -> None:
+    """14944: as long as the rest of the segment; no unit tells of the record any more."""
+    store = HandmadeStore()
+    for number in range(60):
+        store.put("Orders", b"body %d" % number * 4, queue_id=number % 2, tags="TagA")
+    store.write(tmp_path / "store")
+    gone = store.inside(1)[-1]
+    path, position = store.segment(gone.offset)
+    left = 4096 - position
+    store.patch(path, position, left.to_bytes(4, "big") + BLANK_MAGIC_CODE.to_bytes(4, "big", signed=True))
+    shutil.rmtree(store.root / "consumequeue")
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["summary"]["lost"]["messages"] == 1
+    made = strict.carve(tmp_path / "out")
+    assert made[gone.offset].slot == ("Orders", gone.queue_id, gone.queue_offset)
+    times = [one.store_timestamp for _, one in sorted(made.items())]
+    assert times == sorted(times)
+    assert rmq("doctor", tmp_path / "out", "--as-version", "5.3.3").exit_code == 0
+    assert json.loads(rmq("recover", tmp_path / "out", "--json").stdout)["rows"] == []

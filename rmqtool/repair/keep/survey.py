@@ -165,6 +165,7 @@ class Surveyor:
             return int(last[Field.POSITION] + last[Field.STORE_SIZE])
         if isinstance(event, Blank):
             self._survey.fillers[self._placed.base] = event.position
+            self._survey.in_front[self._placed.base] = self._survey.last_timestamp, self._trailer
             if self._placed.foreign:
                 self._hole(event.position, self._placed.size, "blank")
             elif event.stored_length != event.length:
