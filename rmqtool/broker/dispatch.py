@@ -190,6 +190,11 @@ class Dispatcher:
             places = here.start + extra.records[which]
             self._further.setdefault(key, []).append((places, extra.slots[which]))
 
+    @property
+    def batch_topics(self) -> frozenset[str]:
+        """Topics of what was taken whose queues are batch queues."""
+        return frozenset(topic for topic, batch in self._kinds.items() if batch)
+
     def flush(self) -> None:
         """Hands over what was collected."""
         further, self._further, self._waiting = self._further, {}, 0
@@ -239,17 +244,24 @@ class Dispatcher:
 
 
 def dispatcher_by_place(
-    append: Callable[[Key, QueueRecords], object], rules: FileRules, kernels: Kernels
+    append: Callable[[Key, QueueRecords], object], rules: FileRules, kernels: Kernels, *, learns: bool = False
 ) -> Dispatcher:
-    """For queues that are built by these rules from whatever lies in a log."""
-    batches = rules.batch_topics
+    """For queues that are built by these rules from whatever lies in a log.
+
+    learns: inner batches tell of batch topics where nothing else does, see `batch_topics`.
+    """
+    batches, plain = rules.batch_topics, rules.plain_topics if learns else None
     return Dispatcher(
         append,
         kernels,
         multi_dispatch=rules.multi_dispatch,
         lmq=rules.lmq,
         levels=rules.levels,
-        is_batch=(lambda topic, _: topic in batches) if batches else None,
+        is_batch=(
+            (lambda topic, inner: topic in batches or (inner and plain is not None and topic not in plain))
+            if batches or plain is not None
+            else None
+        ),
         by_place=True,
     )
 

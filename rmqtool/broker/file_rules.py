@@ -32,9 +32,10 @@ class FileRules:
 
     extension: `enableConsumeQueueExt`. multi_dispatch: which records feed further queues, NONE also where
     `enableMultiDispatch` is off; lmq: `enableLmq`. levels: delays in ms by level, None for the broker's
-    defaults. batch_topics: those whose queues are batch queues. hash_slots, index_items: of an index file.
-    every_put: `hash_slot_count` counts puts, as before 4.7.1. header_at_stop: an index file without items has
-    its header written, as since 5.0.
+    defaults. batch_topics: those whose queues are batch queues; plain_topics: those with plain queues, None
+    where `topics.json` tells of every topic. hash_slots, index_items: of an index file. every_put:
+    `hash_slot_count` counts puts, as before 4.7.1. header_at_stop: an index file without items has its header
+    written, as since 5.0.
     """
 
     consume_queue_size: int = 6_000_000
@@ -45,6 +46,7 @@ class FileRules:
     lmq: bool = False
     levels: Mapping[int, int] | None = None
     batch_topics: frozenset[str] = field(default_factory=frozenset)
+    plain_topics: frozenset[str] | None = None
     hash_slots: int = DEFAULT_SLOTS
     index_items: int = DEFAULT_ITEMS
     every_put: bool = False
@@ -95,6 +97,7 @@ def rules_of(store: Store, release: str) -> FileRules:
         lmq=lmq_of(store),
         levels=delay_levels(config),
         batch_topics=_batch_topics(store) if traits.typed_queues else frozenset(),
+        plain_topics=_plain_topics(store) if traits.typed_queues and not types_known(store) else None,
         hash_slots=slots,
         index_items=items,
         every_put=version_key(release) < _SLOTS_COUNTED,
@@ -143,6 +146,16 @@ def _geometry(store: Store, config: StoreConfig) -> tuple[int, int]:
     # no file with items tells: at least the length is that of the files
     likely = (one.candidates[0] for one in geometries if one.candidates)
     return next((one for one in likely if one[1] > FIRST_ITEM), (DEFAULT_SLOTS, DEFAULT_ITEMS))
+
+
+def types_known(store: Store) -> bool:
+    """Whether there is a topic table, which alone tells a broker of which kind a topic's queues are."""
+    names = ("config/topics.json", "config/topics.json.bak")
+    return any(store.file(name) is not None for name in names)
+
+
+def _plain_topics(store: Store) -> frozenset[str]:
+    return frozenset(one.topic for one in store.queues(FileKind.CONSUMEQUEUE) if one.topic is not None)
 
 
 def _batch_topics(store: Store) -> frozenset[str]:

@@ -15,6 +15,7 @@ from rmqtool.broker.dispatch import Codes, Dispatcher, MultiDispatchError
 from rmqtool.broker.dispatch_filter import has_border, taker
 from rmqtool.broker.extension import count_cut, delete_below, last_address, recover_extension
 from rmqtool.broker.extension_files import ExtensionFiles, extension_units
+from rmqtool.broker.file_rules import types_known
 from rmqtool.broker.load import (
     IndexLoad,
     RefusedError,
@@ -217,8 +218,7 @@ class Start:
 
     @cached_property
     def _types_known(self) -> bool:
-        names = ("config/topics.json", "config/topics.json.bak")
-        return any(self.store.file(name) is not None for name in names)
+        return types_known(self.store)
 
     def _is_batch(self, topic: str, inner: bool = False) -> bool:
         """By the topic's `queue.type`; without a topic table by its directory, or by inner batches in it."""

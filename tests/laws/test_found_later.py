@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fixtures import strict
 from fixtures.goldens import open_golden
 from fixtures.stores import HandmadeStore, healthy_store
+from formats.commitlog import BLANK_MAGIC_CODE
 from rmqtool.store.kinds import CONFIG_NAMES
 from tests.helpers import rmq
 
@@ -345,3 +347,48 @@ def test_a_committed_offset_that_is_a_truth_value(tmp_path: Path) -> None:
     store.add("config/consumerOffset.json", json.dumps(table).encode())
     asked = rmq("sql", store.root, "select committed_offset from consumer_offsets", "--format", "ndjson")
     assert [row["committed_offset"] for row in asked.rows[:-1]] == [1, 0, 7]
+
+
+def test_batch_queues_of_which_only_the_log_tells(tmp_path: Path) -> None:
+    """17876: only topics with batch queues take inner batches; without a table a broker refuses them."""
+    store = HandmadeStore()
+    for number in range(30):
+        store.put_batch("Batches", [b"one", b"two"])
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    path = store.of("Batches")[0].unit[0]  # type: ignore[index]
+    units = store.read(path)
+    for name in ("consumequeue", "batchconsumequeue", "index", "config"):
+        shutil.rmtree(store.root / name, ignore_errors=True)
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
+    assert done.exit_code == 0, done.stderr
+    assert (tmp_path / "out" / path).read_bytes()[: len(units)].rstrip(b"\0") == units.rstrip(b"\0")
+    table = json.loads((tmp_path / "out/config/topics.json").read_text())["topicConfigTable"]
+    assert {topic: one["attributes"] for topic, one in table.items()} == {
+        "Batches": {"queue.type": "BatchCQ"},
+        "Orders": {},
+    }
+    assert rmq("doctor", tmp_path / "out", "--as-version", "5.3.3").exit_code == 0
+    assert rmq("recover", tmp_path / "out", "--json").stdout.count('"why"') == 0
+
+
+def test_a_filler_over_a_record_that_only_its_queue_misses(tmp_path: Path) -> None:
+    """14944: as long as the rest of the segment; no unit tells of the record any more."""
+    store = HandmadeStore()
+    for number in range(60):
+        store.put("Orders", b"body %d" % number * 4, queue_id=number % 2, tags="TagA")
+    store.write(tmp_path / "store")
+    gone = store.inside(1)[-1]
+    path, position = store.segment(gone.offset)
+    left = 4096 - position
+    store.patch(path, position, left.to_bytes(4, "big") + BLANK_MAGIC_CODE.to_bytes(4, "big", signed=True))
+    shutil.rmtree(store.root / "consumequeue")
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["summary"]["lost"]["messages"] == 1
+    made = strict.carve(tmp_path / "out")
+    assert made[gone.offset].slot == ("Orders", gone.queue_id, gone.queue_offset)
+    times = [one.store_timestamp for _, one in sorted(made.items())]
+    assert times == sorted(times)
+    assert rmq("doctor", tmp_path / "out", "--as-version", "5.3.3").exit_code == 0
+    assert json.loads(rmq("recover", tmp_path / "out", "--json").stdout)["rows"] == []

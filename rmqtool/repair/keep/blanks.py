@@ -11,8 +11,9 @@ lies in front.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from rmqtool.repair.keep.headers import SMALLEST_RECORD
@@ -89,7 +90,7 @@ def _count(survey: Survey, doubts: Sequence[Blanked], votes: Sequence[_Votes]) -
                 vote.gap += run.count
 
 
-def _start(run: Run) -> int:
+def _start(run: Run | Hole) -> int:
     return run.start
 
 
@@ -115,19 +116,55 @@ def _cut(survey: Survey, doubt: Blanked) -> None:
 def filler_places(survey: Survey) -> list[Hole]:
     """What fillers take of their segments, where a record would have room."""
     segments = {placed.base: placed for placed in survey.segments}
-    places = [
-        Hole(segments[base], base + at, segments[base].end) for base, at in sorted(survey.fillers.items())
-    ]
+    places = []
+    for base, at in sorted(survey.fillers.items()):
+        timestamp, trailer = survey.in_front.get(base, (0, False))
+        end = segments[base].end
+        places.append(Hole(segments[base], base + at, end, timestamp=timestamp, trailer=trailer))
     return [one for one in places if one.length >= SMALLEST_RECORD]
 
 
 def open_pointed(survey: Survey, pointed: Iterable[tuple[Hole, Sequence[Frame]]]) -> None:
     """A filler is a hole where units point behind it to what their queue misses just there."""
-    for place, frames in pointed:
-        if any(_is_missed(survey, frame) for frame in frames):
-            place.reasons.add("blank")
-            survey.holes.append(place)
-            del survey.fillers[place.placed.base]
+    _open(survey, [place for place, frames in pointed if any(_is_missed(survey, one) for one in frames)])
+
+
+def open_skipped(survey: Survey) -> None:
+    """A filler is a hole where queues skip offsets just there, no more than its room takes.
+
+    It lies over what fitted into the segment. A queue that skips offsets anywhere else without a hole tells
+    nothing: it is numbered so.
+    """
+    places = filler_places(survey)
+    owed: Counter[int] = Counter()
+    for key, runs in survey.runs.items() if places else ():
+        if len(runs) > 1 and key[0] not in survey.batches:
+            owed.update(_skipped_at(runs, survey.holes, places))
+    rooms = [place.length // SMALLEST_RECORD for place in places]
+    _open(survey, [places[number] for number, count in owed.items() if count <= rooms[number]])
+
+
+def _skipped_at(runs: Sequence[Run], holes: Sequence[Hole], places: Sequence[Hole]) -> dict[int, int]:
+    """How many offsets a queue skips at places, by number; nothing where it skips some elsewhere."""
+    found: dict[int, int] = {}
+    for before, after in pairwise(runs):
+        skipped = after.first - before.last - 1
+        at = bisect_left(holes, before.end, key=_start)
+        if skipped > 0 and at < len(holes) and holes[at].start < after.start:
+            continue  # the hole had them
+        first, end = (bisect_left(places, one, key=_start) for one in (before.end, after.start))
+        if skipped < 0 or (skipped and end != first + 1):
+            return {}
+        if skipped:
+            found[first] = skipped
+    return found
+
+
+def _open(survey: Survey, places: Iterable[Hole]) -> None:
+    for place in places:
+        place.reasons.add("blank")
+        survey.holes.append(place)
+        del survey.fillers[place.placed.base]
     survey.holes = joined(survey.holes)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formats.commitlog import MESSAGE_MAGIC_CODES
+from formats.commitlog import END_FILE_MIN_BLANK_LENGTH, MESSAGE_MAGIC_CODES
 from rmqtool.check.queue_files import OpenFiles, QueueUnits
 from rmqtool.repair.keep.headers import SMALLEST_RECORD, read_header
 from rmqtool.repair.keep.model import Frame
@@ -55,7 +55,9 @@ def _end_of(hole: Hole, log: LogBytes, start: int, following: int) -> int | None
     """Where the record at `start` ends: by its size, else where the next one begins."""
     head = log.read(start, _HEAD)
     size = int.from_bytes(head[:4], "big", signed=True)
-    if SMALLEST_RECORD <= size <= following - start:
+    # behind the last record of a segment is a filler: what reaches to its very end is none
+    most = following - start - (END_FILE_MIN_BLANK_LENGTH if following == hole.placed.end else 0)
+    if SMALLEST_RECORD <= size <= most:
         return start + size
     magic = int.from_bytes(head[OFF_MAGIC : OFF_MAGIC + 4], "big", signed=True) in MESSAGE_MAGIC_CODES
     stated = int.from_bytes(head[OFF_PHYSICAL_OFFSET : OFF_PHYSICAL_OFFSET + 8], "big", signed=True)

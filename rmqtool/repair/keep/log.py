@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from rmqtool.repair.keep.blanks import filler_places, open_pointed
+from rmqtool.repair.keep.blanks import filler_places, open_pointed, open_skipped
 from rmqtool.repair.keep.cells import allocate, cells_of
 from rmqtool.repair.keep.counted import Ahead, by_units
 from rmqtool.repair.keep.donor import Donors
@@ -124,6 +124,7 @@ class LogRepair:
     def repair(self) -> RepairedLog:
         """Reads the whole log, then decides about every hole in it."""
         survey, donated_ranges = self._surveyed()
+        open_skipped(survey)
         ahead = by_units(self.store, survey, Room(survey.holes, ()))
         order = order_of(survey, self._pointed(survey))
         loosen(survey, order)

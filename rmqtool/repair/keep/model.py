@@ -175,7 +175,8 @@ class Survey:
 
     fillers: the position where the filler of a segment begins, by base. doubts: those with records behind
     them, in order. torn: records whose body is right and some of whose properties are not. batches: topics of
-    batch queues. light: positions of records in queues that are not their own (multi-dispatch).
+    batch queues. in_front: of a filler, store time of the last record in front of it, and whether it has a
+    trailer. light: positions of records in queues that are not their own (multi-dispatch).
     """
 
     segments: list[PlacedSegment]
@@ -191,6 +192,7 @@ class Survey:
     torn: list[Torn] = field(default_factory=list)
     light: dict[QueueKey, list[Run]] = field(default_factory=dict)
     batches: frozenset[str] = frozenset()
+    in_front: dict[int, tuple[int, bool]] = field(default_factory=dict)
 
     def is_light(self, key: QueueKey) -> bool:
         """Whether the queue takes records of other topics, as far as the log or its name tell."""

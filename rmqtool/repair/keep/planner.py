@@ -109,7 +109,7 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
     moved = bool(edits) and has_rocksdb_queues(store)
     if moved:
         edits += rocksdb_edits(store)
-    unblocked = refusal_edits(store, options.release)
+    unblocked = refusal_edits(store, options.release, log.survey)
     after = with_log(store_with(store, unblocked) if unblocked else store, placing, log)
     derived = DerivedRepair(
         after,

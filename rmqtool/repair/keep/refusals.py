@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from rmqtool.broker.start import Start
     from rmqtool.broker.traits import Traits
+    from rmqtool.repair.keep.model import Survey
     from rmqtool.store.files import StoreFile
     from rmqtool.store.layout import Store
 
@@ -58,9 +59,10 @@ _LOST = {
 _LOST_OF_OTHERS = "what is not in it must be set again"
 
 
-def refusal_edits(store: Store, release: str) -> list[Edit]:
+def refusal_edits(store: Store, release: str, survey: Survey) -> list[Edit]:
     """What lets a broker of this release start again; nothing where no such thing is in its way.
 
+    survey: of the log, for the queues that are built from it.
     Nor of a broker of another release, in a configuration table of which this one reads no entry more.
     """
     start = StartSimulation(store, release, settings_of(store), lock=_NOBODY)
@@ -76,7 +78,7 @@ def refusal_edits(store: Store, release: str) -> list[Edit]:
                 edits += _table(store, one.path, one.loads, traits)
                 done.add(one.path)
     if start.traits.typed_queues:
-        edits += list(_kinds(store, edits)) or _unknown_kinds(store, edits)
+        edits += list(_kinds(store, edits)) or _unknown_kinds(store, survey, edits)
     edits += _timer_log(start.start)
     wheel = refused_by_wheel(start.store, start.start.traits, start.start.settings)
     if wheel is not None and wheel.path is not None:
@@ -182,7 +184,7 @@ def _put(path: str, data: bytes, why: str, message: str, facts: dict[str, Any]) 
     return Edit(change, Inline(data))
 
 
-def _unknown_kinds(store: Store, edits: list[Edit]) -> list[Edit]:
+def _unknown_kinds(store: Store, survey: Survey, edits: list[Edit]) -> list[Edit]:
     """A topic table where there is none, and batch queues that brokers take for plain ones without it.
 
     One that nobody can read is none. Takes its removal out of `edits`.
@@ -191,21 +193,23 @@ def _unknown_kinds(store: Store, edits: list[Edit]) -> list[Edit]:
     if any(store.file(path) is not None and path not in gone for path in (_TOPICS, f"{_TOPICS}.bak")):
         return []
     queues = _queues_by_topic(store)
-    batch = {topic for topic, found in queues.items() if _KINDS[1] in found}
+    batch = {topic for topic, found in queues.items() if _KINDS[1] in found} | survey.batches
     if not batch:
         return []
     paths = (path for found in queues.values() for kind in found.values() for path in kind[0])
     parts = (path.split("/") for path in paths)
-    data = topics_json(sorted({(topic, int(number)) for _, topic, number in parts}), batch, 0)
+    every = {(topic, int(number)) for _, topic, number in parts} | survey.runs.keys()
+    data = topics_json(sorted(every), batch, 0)
     if _TOPICS in gone:
         edits.remove(gone[_TOPICS])
     state = "cannot be read" if _TOPICS in gone else "is not there"
-    message = f"the topic table {state}: one is made of the queues that lie there, with default settings"
+    message = f"the topic table {state}: one is made of the queues of store and log, with default settings"
     made = Change(
         action=Action.MAKE_DIRECTORY, path="config", why="topics-unknown", message="for files in it"
     )
     folder = [] if store.listing.exists("config") else [Edit(made)]
-    return [*folder, _put(_TOPICS, data, "topics-unknown", message, {"topics": sorted(queues)})]
+    topics = sorted({topic for topic, _ in every})
+    return [*folder, _put(_TOPICS, data, "topics-unknown", message, {"topics": topics})]
 
 
 def _kinds(store: Store, edits: list[Edit]) -> Iterator[Edit]:

@@ -92,7 +92,7 @@ class Surveyor:
     def read(self, segments: Sequence[PlacedSegment]) -> Survey:
         """All segments; what cannot be read is a hole."""
         self._survey = Survey(list(segments), batches=self.rules.batch_topics)
-        self._dispatcher = dispatcher_by_place(self._append, self.rules, self.kernels)
+        self._dispatcher = dispatcher_by_place(self._append, self.rules, self.kernels, learns=True)
         last = segments[-1] if segments else None
         current, reached = None, 0
         with closing(
@@ -109,6 +109,7 @@ class Surveyor:
                     reached = self._take(event, reached)
         self._dispatch_rest()
         self._dispatcher.flush()
+        self._survey.batches |= self._dispatcher.batch_topics
         settle(self._survey)
         self._survey.holes = joined(self._survey.holes)
         return self._survey
@@ -164,6 +165,7 @@ class Surveyor:
             return int(last[Field.POSITION] + last[Field.STORE_SIZE])
         if isinstance(event, Blank):
             self._survey.fillers[self._placed.base] = event.position
+            self._survey.in_front[self._placed.base] = self._survey.last_timestamp, self._trailer
             if self._placed.foreign:
                 self._hole(event.position, self._placed.size, "blank")
             elif event.stored_length != event.length:
