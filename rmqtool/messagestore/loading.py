@@ -18,6 +18,7 @@ from formats.crc_trailer import TRAILER_SIZE
 from formats.java import java_utf8_decode
 from formats.primitives import offset_of
 from formats.properties import CRC32, INNER_BASE, INNER_MULTI_QUEUE_OFFSET, without
+from formats.replay import ENTRY_HEAD_SIZE
 from rmqtool.broker.encoder import MessageColumns
 from rmqtool.errors import Stopped
 from rmqtool.messagestore.messages import (
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     Bytes = npt.NDArray[np.uint8]
 
 _MOST_QUEUES = 1 << 15
+_TOO_LARGE = "the record is larger than maxMessageSize or a segment"
 _STORE_V6 = int(SysFlag.STOREHOST_V6)
 _V6 = 16
 _BORN_HOST = offset_of(HEADERS[False, False], "born_host")
@@ -103,7 +105,8 @@ class Loader:
         Raises `NotAStoreError`, `NewerFormatError`, `UnreadableError`, `StoreIOError`, `StoreClosedError`.
         """
         try:
-            scan = ReplayScan(source, checks=Check.CRC, kernels=self._kernels)
+            most = self._maker.most_record
+            scan = ReplayScan(source, checks=Check.CRC, kernels=self._kernels, longest=most)
             for run in scan:
                 if stop():
                     return
@@ -118,6 +121,8 @@ class Loader:
     def _strange(self, scan: ReplayScan) -> list[Refused]:
         found = [
             Refused(position, None, None, PutStatus.MESSAGE_ILLEGAL, f"{length} bytes are no record")
+            if length - ENTRY_HEAD_SIZE <= self._maker.most_record
+            else Refused(position, None, None, PutStatus.MESSAGE_ILLEGAL, _TOO_LARGE)
             for position, length in scan.strange
         ]
         scan.strange.clear()
@@ -255,7 +260,7 @@ class Loader:
         large = (sizes > maker.most_record) | (rows[:, Field.BODY_LENGTH] > maker.most_body)
         for wrong, status, message in (
             (rows[:, Field.CRC_STATE] == CrcState.BAD, illegal, "the body does not have its CRC"),
-            (large, illegal, "the record is larger than maxMessageSize or a segment"),
+            (large, illegal, _TOO_LARGE),
             (long, PutStatus.PROPERTIES_SIZE_EXCEEDED, "too many bytes of properties"),
         ):
             for number in np.flatnonzero(wrong).tolist():

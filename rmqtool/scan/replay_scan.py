@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from formats.replay import END_SIZE, ENTRY_HEAD_SIZE, HEADER_SIZE
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Records
-from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, EntryStop, Status
+from rmqtool.scan.fields import LARGEST_RECORD, ROW_WIDTH, STATUS_WIDTH, Check, EntryStop, Status
 from rmqtool.scan.parallel import WorkerContext
 from rmqtool.scan.parts import parts
 from rmqtool.scan.replay import ReplayEnd, ReplayStop, end_of, refuse_header
@@ -37,7 +37,8 @@ class ReplayScan:
 
     Positions are bytes of this file; where a record lay is what it says itself (`stored_physical_offset`).
     `strange` holds (position, length) of entries that are whole and hold no record; reading goes on behind
-    them. Raises as `ReplayReader` does.
+    them. longest: bytes of the largest record of use; an entry that has more, and more than a window, is
+    passed over, its CRC not asked, and is among the strange ones. Raises as `ReplayReader` does.
     """
 
     def __init__(
@@ -47,12 +48,14 @@ class ReplayScan:
         checks: Check = Check.ALL,
         kernels: Kernels | None = None,
         batch_rows: int = BATCH_ROWS,
+        longest: int = LARGEST_RECORD,
     ) -> None:
         import numpy as np
 
         self._source = source
         self._windows = Windows(source)
         self._checks = int(checks)
+        self._most = ENTRY_HEAD_SIZE + max(longest, source.window_bytes)
         self._kernels = kernels or choose_kernels(source.size)
         self._rows = np.empty((batch_rows, ROW_WIDTH), np.int64)
         self._status = np.zeros(STATUS_WIDTH, np.int64)
@@ -105,4 +108,8 @@ class ReplayScan:
                 return window, origin, EntryStop(stop), at, found
             if count:
                 return window, origin, EntryStop.ROWS_FULL, at, found
+            if expected > self._most:
+                ends = len(self._source.window(at + expected - 1, 1)) > 0
+                stop = EntryStop.NO_RECORD if ends else EntryStop.CUT
+                return window, origin, stop, at, expected - ENTRY_HEAD_SIZE
             need = expected

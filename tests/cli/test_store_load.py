@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from formats import replay
 from rmqtool.messagestore.store import MessageStore
 from tests.cli.test_interrupt import DRIVER
 from tests.helpers import ROOT, rmq
@@ -86,6 +87,28 @@ def test_a_pipe_and_a_file_that_was_cut(tmp_path: Path, exported: Path) -> None:
         assert done.returncode == code, done.stderr
         summary = json.loads(done.stdout)["summary"]
         assert (summary["messages"], summary["complete"]) == ((60, True), (59, False))[number]
+
+
+def test_what_is_larger_than_a_message_is_passed_over(tmp_path: Path, exported: Path) -> None:
+    root, whole = tmp_path / "to", exported.read_bytes()
+    assert rmq("store", "init", root).exit_code == 0
+    long = replay.entry(bytes(32 << 20))
+    for data, code, reported in (
+        (
+            whole[:12] + long + whole[12:-24] + replay.end(61),
+            1,
+            ["the record is larger than maxMessageSize or a segment"],
+        ),
+        (whole[:12] + long[:-1], 3, []),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "rmqtool", "store", "load", root, "--json"],
+            input=data,
+            check=False,
+            capture_output=True,
+        )
+        assert done.returncode == code, done.stderr
+        assert [row["message"] for row in json.loads(done.stdout)["rows"]] == reported
 
 
 def test_a_stop_while_it_waits_for_a_pipe(tmp_path: Path, exported: Path) -> None:

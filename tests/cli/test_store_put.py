@@ -7,7 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +219,29 @@ def test_a_closed_pipe_is_silent_and_the_store_is_closed(store: Path) -> None:
     assert (process.returncode, err) == (141, b"")
     assert not (store / "abort").exists()
     assert len(bodies(store)) == 50
+
+
+def test_a_pipe_without_end_is_left_at_the_size_of_a_message(store: Path) -> None:
+    conf, fifo = store.with_name("broker.conf"), store.with_name("fifo")
+    conf.write_text(conf.read_text() + "maxMessageSize=100000\n")
+    os.mkfifo(fifo)
+    taken = []
+
+    def write() -> None:
+        with suppress(BrokenPipeError), fifo.open("wb", buffering=0) as pipe:
+            taken.extend(pipe.write(bytes(1 << 16)) for _ in range(512))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    refused = rmq("store", "put", store, "T", "--body", f"@{fifo}", *config_of(store))
+    writer.join(60)
+    assert_one_line(refused, 2)
+    assert "longer than maxMessageSize, 100000 bytes" in refused.stderr
+    assert sum(taken) < 1 << 20
+    body = store.with_name("body")
+    body.write_bytes(bytes(100_000))
+    small = rmq("store", "put", store, "T", "--body", f"@{body}", *config_of(store), *NDJSON)
+    assert [one["status"] for one in small.of_type("ack")] == ["MESSAGE_ILLEGAL"]
 
 
 def test_a_body_is_read_from_files_and_pipes_alone(tmp_path):

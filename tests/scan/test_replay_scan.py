@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from rmqtool.scan.replay import ReplayEnd
+    from rmqtool.store.bytes import Window
 
     Both = tuple[ModuleType, ModuleType]
 
@@ -114,6 +115,30 @@ def test_an_entry_without_a_record_is_told_and_passed_over(kernels: ModuleType, 
     assert entries.strange == [(12 + 8 + len(RECORDS[0]), 8 + len(strange))]
     assert entries.end is not None
     assert entries.end.whole
+
+
+class Asked(SmallWindows):
+    """Notes how many bytes are wanted at once."""
+
+    most = 0
+
+    def window(self, offset: int, length: int) -> Window:
+        self.most = max(self.most, length)
+        return super().window(offset, length)
+
+
+@pytest.mark.parametrize(("cut", "whole"), [(0, True), (24 + 8 + len(RECORDS[1]) + 1, False)])
+def test_an_entry_that_is_too_long_is_passed_over_unread(
+    kernels: ModuleType, cut: int, *, whole: bool
+) -> None:
+    raw = file_of(RECORDS[0], bytes(100_000), RECORDS[1])
+    source = Asked(raw[: len(raw) - cut], 1000)
+    entries = ReplayScan(source, kernels=kernels, longest=2000)
+    assert sum(len(run.rows) for run in entries) == 1 + whole
+    assert entries.strange == [(12 + 8 + len(RECORDS[0]), 8 + 100_000)] * whole
+    assert entries.end is not None
+    assert entries.end.whole == whole
+    assert source.most <= 1000
 
 
 def test_kernels_agree_on_any_bytes(both: Both, effort: int) -> None:

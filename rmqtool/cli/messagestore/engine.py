@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from rmqtool.cli.context import Context
     from rmqtool.messagestore.store import MessageStore
+    from rmqtool.store.config import StoreConfig
 
 DirPositional = Annotated[
     str,
@@ -69,6 +70,19 @@ class _Warnings(logging.Handler):
         self._context.console.warn(record.getMessage())
 
 
+def read_settings(options: ConfigOptions, further: dict[str, str] | None = None) -> StoreConfig:
+    """The settings of `--store-config`; `further` ones come in front of them."""
+    from rmqtool.store.config import config_of
+    from rmqtool.store.names import escape_name
+    from rmqtool.store.properties import read_properties
+
+    file = options.store_config
+    given: dict[str, Any] = dict(read_properties(file)) if file is not None else {}
+    origin = "settings" if file is None else escape_name(file)
+    directory = None if file is None else os.path.dirname(os.path.abspath(file))
+    return config_of(given | (further or {}), origin, directory)
+
+
 def open_engine(
     context: Context,
     path: str,
@@ -76,25 +90,19 @@ def open_engine(
     *,
     create: bool = False,
     release: str | None = None,
-    settings: dict[str, str] | None = None,
+    config: StoreConfig | None = None,
 ) -> MessageStore:
-    """The store, open for writing. settings: further ones, in front of those of `--store-config`.
+    """The store, open for writing. config: as `read_settings` gave it, where a command needed it before.
 
     Files that it makes are no more readable than those that are there. Raises what `MessageStore.open`
     raises.
     """
     from rmqtool.messagestore.store import MessageStore
-    from rmqtool.store.config import config_of
     from rmqtool.store.modes import only_for, readers_below
-    from rmqtool.store.names import escape_name
-    from rmqtool.store.properties import read_properties
 
     place = resolve_store(path, StoreOptions(options.store_config))
-    file = options.store_config
-    given: dict[str, Any] = dict(read_properties(file)) if file is not None else {}
-    origin = "settings" if file is None else escape_name(file)
-    directory = None if file is None else os.path.dirname(os.path.abspath(file))
-    config = config_of(given | (settings or {}), origin, directory)
+    if config is None:
+        config = read_settings(options)
     only_for(readers_below(str(place), *config.commit_log_roots()))
     recovery = options.recovery if isinstance(options, EngineOptions) else "refuse"
     log, handler = logging.getLogger("rmqtool.messagestore"), _Warnings(context)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from rmqtool.cli.context import Context
-from rmqtool.cli.messagestore.engine import DirPositional, EngineOptions, Stop, open_engine
+from rmqtool.cli.messagestore.engine import DirPositional, EngineOptions, Stop, open_engine, read_settings
 from rmqtool.cli.options import OutputOptions, VersionOptions
 from rmqtool.cli.parse import named, parse_int, parse_text
 from rmqtool.cli.queue_arguments import INT32_MAX
@@ -51,8 +50,8 @@ class MessageOptions:
         str | None, _option("--queue", "N", "Its queue; by default the write queues in turn.")
     ] = None
 
-    def build(self, topic: str | None) -> Message | None:
-        """The message, None where standard input has them."""
+    def build(self, topic: str | None, longest: int) -> Message | None:
+        """The message, None where standard input has them. longest: bytes that a body may have."""
         if topic is None or topic == "-":
             if any(given is not None for given in vars(self).values()):
                 raise UsageError("--body, --tags, --keys, --property and --queue need a TOPIC")
@@ -75,7 +74,7 @@ class MessageOptions:
             with named("--queue"):
                 row["queue_id"] = parse_int(self.queue, minimum=0, maximum=INT32_MAX)
         try:
-            return message_of(row, _content(self.body))
+            return message_of(row, _content(self.body, longest))
         except LineError as error:
             raise UsageError(str(error)) from None
 
@@ -130,14 +129,14 @@ def command(
     from rmqtool.store.coverage import Incomplete
 
     context = Context(output)
-    one = message.build(topic)
+    config = read_settings(engine, {} if flush is None else {"flushDiskType": _FLUSH[flush]})
+    one = message.build(topic, config.max_message_size)
     if one is not None and lines is not None:
         raise UsageError("--input is for messages from standard input, not for one TOPIC")
-    settings = {} if flush is None else {"flushDiskType": _FLUSH[flush]}
     acks = Acks()
     with (
         Stop() as stop,
-        open_engine(context, path, engine, release=version.release, settings=settings) as store,
+        open_engine(context, path, engine, release=version.release, config=config) as store,
         context.rows(SCHEMA, COLUMNS, csv_columns=CSV_COLUMNS) as rows,
     ):
         stop.defer()
@@ -205,23 +204,20 @@ class _Putter:
         return self._header.message(line)
 
 
-_MOST = (1 << 31) - 1
-"""bytes that the size of a record, an int, has room for"""
-
-
-def _content(body: str) -> bytes:
+def _content(body: str, longest: int) -> bytes:
+    """What `--body` means. Of a file or pipe, which may have no end, little more is read than is taken."""
     if not body.startswith("@"):
         return body.encode("utf-8", "surrogateescape")
     from rmqtool.store.access import open_stream
     from rmqtool.store.names import escape_name
 
     shown = f"--body: {escape_name(body[1:])}"
+    most = max(longest, 0)
     try:
         with open_stream(body[1:], shown, pipes=True) as file:
-            size = os.fstat(file.fileno()).st_size
-            found = b"" if size > _MOST else file.read(_MOST + 1)
+            found = file.read(most + 1)
     except OSError as error:
         raise StoreIOError(f"{shown}: {error.strerror}") from error
-    if max(size, len(found)) > _MOST:
-        raise UsageError(f"{shown} is longer than any message ({_MOST} bytes)")
+    if len(found) > most:
+        raise UsageError(f"{shown} is longer than maxMessageSize, {longest} bytes")
     return found
