@@ -244,13 +244,13 @@ class Dispatcher:
 
 
 def dispatcher_by_place(
-    append: Callable[[Key, QueueRecords], object], rules: FileRules, kernels: Kernels, *, learns: bool = False
+    append: Callable[[Key, QueueRecords], object], rules: FileRules, kernels: Kernels
 ) -> Dispatcher:
     """For queues that are built by these rules from whatever lies in a log.
 
-    learns: inner batches tell of batch topics where nothing else does, see `batch_topics`.
+    Inner batches tell of batch topics where nothing else does, see `batch_topics`.
     """
-    batches, plain = rules.batch_topics, rules.plain_topics if learns else None
+    batches, plain = rules.batch_topics, rules.plain_topics
     return Dispatcher(
         append,
         kernels,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from formats.commitlog import SysFlag
+from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
+from rmqtool.broker.columns import of_topic
 from rmqtool.broker.consume_queue import ConsumeQueue
 from rmqtool.broker.traits import NormalStart
 from rmqtool.scan.events import Records
@@ -38,9 +41,23 @@ def taker(
 
 
 def has_border(queues: Iterable[object], known: int, traits: Traits) -> bool:
-    """Whether a record that begins where the queues end is missed; batch queues tell where one begins."""
+    """Whether a record that begins where the queues end may be missed, see `misses_border`."""
     plain = [one for one in queues if isinstance(one, ConsumeQueue)]
     return traits.normal_start is NormalStart.QUEUES and any(one.max_physical == known for one in plain)
+
+
+def misses_border(run: Records, known: int, queues: Iterable[object]) -> bool:
+    """Whether a record of the run begins where the queues end, wants a unit and has none.
+
+    A batch queue tells where its last record begins: what it knows there is that very record.
+    """
+    rows = run.rows[run.rows[:, Field.STORED_PHYSICAL_OFFSET] == known]
+    here = Records(rows[rows[:, Field.SYS_FLAG] & int(SysFlag.PREPARED) == 0], run.window, run.origin)
+    for one in queues if len(here.rows) else ():
+        if isinstance(one, BatchConsumeQueue) and one.max_physical == known:
+            its = of_topic(here, one.topic) & (here.rows[:, Field.QUEUE_ID] == one.queue_id)
+            here = Records(here.rows[~its], run.window, run.origin)
+    return bool(len(here.rows))
 
 
 def _leave(run: Records, base: int) -> None:

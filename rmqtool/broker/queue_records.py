@@ -45,6 +45,10 @@ class QueueRecords:
         own = None if self.own is None else self.own[count:]
         return replace(self, chosen=self.chosen[count:], own=own)
 
+    def without_others(self) -> QueueRecords:
+        """Only those that name this queue as their own."""
+        return self if self.own is None else replace(self, chosen=self.chosen[self.own], own=None)
+
     @property
     def slots(self) -> Ints:
         """Queue offsets."""

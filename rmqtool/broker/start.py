@@ -8,11 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from formats.checkpoint import parse_checkpoint
-from formats.commitlog import SysFlag
 from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
 from rmqtool.broker.consume_queue import ConsumeQueue, NegativePositionError
 from rmqtool.broker.dispatch import Codes, Dispatcher, MultiDispatchError
-from rmqtool.broker.dispatch_filter import has_border, taker
+from rmqtool.broker.dispatch_filter import has_border, misses_border, taker
 from rmqtool.broker.extension import count_cut, delete_below, last_address, recover_extension
 from rmqtool.broker.extension_files import ExtensionFiles, extension_units
 from rmqtool.broker.file_rules import types_known
@@ -31,7 +30,6 @@ from rmqtool.broker.reput import Reput
 from rmqtool.broker.settings import delay_levels
 from rmqtool.broker.traits import ReputStart
 from rmqtool.errors import UnfitStoreError
-from rmqtool.scan.fields import Field
 from rmqtool.scan.multi import MultiDispatch
 from rmqtool.store.names import escape_name, names_directory
 from rmqtool.store.whole import read_whole
@@ -320,8 +318,7 @@ class Start:
         def take(run: Records, base: int) -> None:
             self.see(run, base)
             if misses:
-                here = run.rows[run.rows[:, Field.STORED_PHYSICAL_OFFSET] == known]
-                self.border |= bool((here[:, Field.SYS_FLAG] & int(SysFlag.PREPARED) == 0).any())
+                self.border |= misses_border(run, known, self.queues.values())
             dispatch(run, base)
 
         end = self.foreseen

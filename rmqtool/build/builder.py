@@ -72,6 +72,11 @@ class QueueBuilder:
         found = self._dispatcher
         return SkippedRecords(self._nameless, found.unlisted, found.numberless)
 
+    @property
+    def batch_topics(self) -> frozenset[str]:
+        """See `Dispatcher.batch_topics`."""
+        return self._dispatcher.batch_topics
+
     def take(self, run: Records, base: int) -> None:
         """A run of records, made with `Check.TEXT`; base: physical offset of the segment's first byte."""
         ill = (run.rows[:, Field.ISSUES] & int(Issue.TOPIC_UTF8)) != 0

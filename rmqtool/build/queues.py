@@ -66,19 +66,37 @@ class QueueSink(Protocol):
 
 
 class Queues:
-    """Queues by topic and number, each made when its first record comes, with `disk` to write to."""
+    """Queues by topic and number, each made when its first record comes, with `disk` to write to.
+
+    turned: topics whose batches were told only after a plain queue of theirs had been made; nothing is
+    built of them, and they want another reading of the log with `rules` that name them.
+    """
 
     def __init__(self, rules: FileRules, files: DerivedFiles, kernels: Kernels) -> None:
         self._rules = rules
         self._files = files
         self._kernels = kernels
         self._made: dict[Key, ConsumeQueue | BatchConsumeQueue] = {}
+        self._plain: set[str] = set()
+        self.turned: set[str] = set()
 
     def append(self, key: Key, run: QueueRecords, lost: int = 0) -> None:
         """See `ConsumeQueue.append`."""
+        topic = key[0]
+        batch = run.counts is not None or topic in self._rules.batch_topics
+        if batch and topic in self._plain:
+            self._turn(topic)
+        if topic in self.turned:
+            return
+        if batch:
+            run = run.without_others()
+            if not len(run):
+                return
+        else:
+            self._plain.add(topic)
         queue = self._made.get(key)
         if queue is None:
-            queue = self._made[key] = self._make(*key)
+            queue = self._made[key] = self._make(*key, batch=batch)
         if isinstance(queue, ConsumeQueue) and not queue.files.files:
             run = _nameable(queue, run)
         queue.append(run, lost)
@@ -87,9 +105,17 @@ class Queues:
         """What was built up to now."""
         return {key: BuiltQueue.of(queue) for key, queue in self._made.items()}
 
-    def _make(self, topic: str, queue_id: int) -> ConsumeQueue | BatchConsumeQueue:
+    def _turn(self, topic: str) -> None:
+        self._plain.remove(topic)
+        self.turned.add(topic)
+        self._made = {key: queue for key, queue in self._made.items() if key[0] != topic}
+        ours = tuple(f"{kind}/{topic}/" for kind in ("consumequeue", "consumequeue_ext"))
+        for path in [path for path in self._files.times if path.startswith(ours)]:
+            self._files.remove(path)
+
+    def _make(self, topic: str, queue_id: int, *, batch: bool) -> ConsumeQueue | BatchConsumeQueue:
         rules = self._rules
-        kind = BatchConsumeQueue if topic in rules.batch_topics else ConsumeQueue
+        kind = BatchConsumeQueue if batch else ConsumeQueue
         size = rules.batch_queue_size if kind is BatchConsumeQueue else rules.consume_queue_size
         files = MappedFiles(size, f"{kind.directory}/{topic}/{queue_id}", disk=self._files)
         if kind is BatchConsumeQueue:

@@ -9,7 +9,7 @@ the local command.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -190,6 +190,7 @@ class RebuildJob:
     ) -> Made:
         """The second step, see `rebuild_files.Build`."""
         made = together(spooled)
+        rules = replace(rules, batch_topics=rules.batch_topics.union(*(one.batch_topics for one in spooled)))
         lost = [0, *accumulate(one.lost for one in spooled)]
         shares: list[Any] = []
         for number in range(task.buckets):

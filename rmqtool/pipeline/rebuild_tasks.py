@@ -31,13 +31,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Spooled:
-    """What a part of a log has. places: of its frames, by bucket. lost: see `QueueBuilder.lost`."""
+    """What a part of a log has.
+
+    places: of its frames, by bucket. lost: see `QueueBuilder.lost`. batch_topics: those that it tells of.
+    """
 
     frames: str
     places: list[list[tuple[int, int]]]
     keys: SpooledKeys
     lost: int
     made: Made
+    batch_topics: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class SpoolTask:
             anomalies = build_log(store.segments, builder, kernels, ReadOptions(live=is_live(store)))
         made = Made(anomalies, builder.records, builder.elsewhere, {}, queues.left, keys.keys, wanted.deleted)
         spooled = SpooledKeys(f"{place.path}/keys", keys.keys, keys.first, keys.last)
-        return Spooled(f"{place.path}/frames", sink.places, spooled, queues.lost, made)
+        return Spooled(f"{place.path}/frames", sink.places, spooled, queues.lost, made, queues.batch_topics)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rmqtool.broker.file_rules import FileRules
@@ -48,18 +48,24 @@ def build_here(
     next_name: Callable[[int], str],
     how: ReadOptions,
 ) -> Made:
-    """Reads the log once from end to end."""
+    """Reads the log from end to end: once, unless batch queues show late, see `Queues.turned`."""
     kernels = choose_kernels(data_bytes(store.segments))
     what = wanted.options.what
     queues = QueueBuilder(rules, files, kernels, wanted)
     index = IndexFiles(rules, files, kernels, next_name) if "index" in what else None
     builder = Builder(queues if "cq" in what else None, index)
     anomalies = build_log(store.segments, builder, kernels, how)
+    built = queues.queues.built()
+    if turned := queues.queues.turned:
+        known = replace(rules, batch_topics=rules.batch_topics | turned)
+        again = QueueBuilder(known, files, kernels, lambda *key: key[0] in turned and wanted(*key))
+        build_log(store.segments, Builder(again, None), kernels, how)
+        built |= again.queues.built()
     return Made(
         anomalies,
         builder.records,
         builder.elsewhere,
-        queues.queues.built(),
+        built,
         queues.left,
         index.items if index is not None else 0,
     )

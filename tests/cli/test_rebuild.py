@@ -12,8 +12,9 @@ import pytest
 
 from fixtures import golden_names
 from fixtures.builder import HandmadeLog
+from formats.batch import encode_client_message
 from formats.consumequeue import PRE_BLANK
-from rmqtool.scan.units import UNIT
+from rmqtool.scan.units import BATCH_UNIT, UNIT
 from tests.build.building import files_of, same
 from tests.disks import break_blocks
 from tests.helpers import Entry, Result, differences, rmq, snapshot
@@ -305,3 +306,36 @@ def test_batch_units_of_expired_messages_are_kept_when_asked(fresh_golden: Calla
     kept = rebuild(one, "--what", "cq", "--topic", "TopicBCQ", "--keep-expired", "--format", "ndjson")
     assert (kept.exit_code, summary(kept)["changes"]) == (0, 0), kept.of_type("change")
     assert summary(kept)["kept_units"] > 10
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_bare_log_tells_of_batch_queues(tmp_path: Path, *, late: bool) -> None:
+    """No topic table says which topics have them; late: one that nobody could tell from a plain one yet."""
+    log = HandmadeLog()
+    kinds = ["S", "x", "B", "S"] if late else ["B", "S", "B"]
+    log.put("Plain", b"body", {"INNER_MULTI_DISPATCH": "T", "INNER_MULTI_QUEUE_OFFSET": "5"})
+    for kind in kinds:
+        base = log.queue_offsets["T", 0]
+        if kind == "B":
+            inner = {"INNER_BASE": str(base), "INNER_NUM": "3"}
+            body = encode_client_message(b"part") * 3
+            log.put("T", body, inner, queue_offset=base, sys_flag=0x80)
+            log.queue_offsets["T", 0] = base + 3
+        else:
+            placed = log.put("T" if kind == "S" else "Plain", b"body")
+            if kind == "x":
+                (lost,) = [placed]
+    log.write(tmp_path / "bare/commitlog")
+    if late:
+        path = tmp_path / "bare/commitlog/00000000000000000000"
+        data = bytearray(path.read_bytes())
+        data[lost.physical_offset + 4 : lost.physical_offset + 8] = b"lost"
+        path.write_bytes(data)
+    given = ("--as-version", "5.3.3", "--what", "cq", "--apply", "--apply-unproven", "--quiet")
+    rmq("rebuild", tmp_path / "bare", "--output", tmp_path / "out", *given)
+    (made,) = files_of(tmp_path / "out", "batchconsumequeue").values()
+    units = np.frombuffer(made, BATCH_UNIT)
+    counts = [{"S": 1, "B": 3}[kind] for kind in kinds if kind != "x"]
+    assert units["batch_size"][: len(counts) + 1].tolist() == [*counts, 0]
+    assert units["base_offset"][: len(counts)].tolist() == np.cumsum([0, *counts[:-1]]).tolist()
+    assert {path.split("/")[1] for path in files_of(tmp_path / "out", "consumequeue")} == {"Plain"}

@@ -8,6 +8,8 @@ from urllib.parse import unquote
 
 import pytest
 
+from fixtures.builder import HandmadeLog
+from formats.batch import encode_client_message
 from rmqtool.errors import RmqtoolError
 from rmqtool.pipeline.rebuild import WORK
 from rmqtool.store.layout import Store
@@ -78,7 +80,14 @@ def with_log(paths: Iterable[Path]) -> Iterable[Path]:
 def test_files_are_those_of_the_local_command(
     spark: SparkSession, goldens: dict[str, Path], damaged_stores: dict[str, Path], tmp_path: Path
 ) -> None:
-    some = [goldens["v498-basic"], goldens["v533-batchcq"]]
+    bare = tmp_path / "bare"
+    log = HandmadeLog()  # which tells of batch queues behind other parts
+    for number in range(400):
+        log.put("T" if number % 50 == 0 else "Plain", bytes(200), {"KEYS": "k"})
+    base = {"INNER_BASE": "8", "INNER_NUM": "2"}
+    log.put("T", encode_client_message(b"part") * 2, base, queue_offset=8, sys_flag=0x80)
+    log.write(bare / "commitlog")
+    some = [goldens["v498-basic"], goldens["v533-batchcq"], bare]
     compare([*some, *with_log(damaged_stores.values())], tmp_path, "--keep-expired")
 
 

@@ -64,3 +64,28 @@ def test_a_middle_file_that_is_gone(store: HandmadeStore) -> None:
     assert set(codes) == {"DR-NOT-REBUILT"}
     reported = json.loads(rmq("doctor", store.root, "--as-version", "5.3.3", "--json").stdout)
     assert f"{lost} messages" in str(reported["consequences"])
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("kinds", ["PB", "BPB", "PBB", "BPBP", "PQB"])
+def test_a_batch_that_begins_where_the_plain_queues_end(tmp_path: Path, kinds: str, known: bool) -> None:
+    """A batch queue says where its last record begins: only what no queue knows there is missed."""
+    store = HandmadeStore()
+    for kind in kinds:
+        if kind == "B":
+            store.put_batch("Batches", [b"first", b"second"])
+        else:
+            store.put({"P": "Plain", "Q": "Other"}[kind], b"body")
+    topic = {"topicName": "Batches", "perm": 6, "attributes": {"queue.type": "BatchCQ"}}
+    store.config = {"topics": {"topicConfigTable": {"Batches": topic}}}
+    store.write(tmp_path / "store")
+    *rest, last = store.stored
+    assert last.unit is not None
+    if not known:
+        path, position = last.unit
+        store.patch(path, position, bytes(BATCH_UNIT_SIZE if kinds[-1] == "B" else 20))
+    known_until = max(one.offset + (one.topic != "Batches") * one.size for one in rest)
+    missed = not known and known_until == last.offset
+    verdict, codes, _ = doctor(store)
+    assert verdict == ("unsafe" if missed else "safe")
+    assert ("DR-BORDER-RECORD" in codes) is missed

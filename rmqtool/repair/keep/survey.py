@@ -92,7 +92,7 @@ class Surveyor:
     def read(self, segments: Sequence[PlacedSegment]) -> Survey:
         """All segments; what cannot be read is a hole."""
         self._survey = Survey(list(segments), batches=self.rules.batch_topics)
-        self._dispatcher = dispatcher_by_place(self._append, self.rules, self.kernels, learns=True)
+        self._dispatcher = dispatcher_by_place(self._append, self.rules, self.kernels)
         last = segments[-1] if segments else None
         current, reached = None, 0
         with closing(
