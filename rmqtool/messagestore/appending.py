@@ -79,7 +79,7 @@ class Appender:
         self.lock = threading.Lock()
         self.offsets = offsets
         self.entered = 0.0
-        self.log, self._kernels, self._maker, self.clock = log, kernels, maker, clock
+        self.log, self.kernels, self._maker, self.clock = log, kernels, maker, clock
         self._trailer = maker.trailer
 
     @property
@@ -209,19 +209,22 @@ class Appender:
         return (self._maker.completed(record, late, text) if text else record), counts
 
     def append_columns(
-        self, columns: MessageColumns, keys: Sequence[Key], which: Ints
+        self, columns: MessageColumns, keys: Sequence[Key], which: Ints, sizes: Ints
     ) -> tuple[Ints, NotAppendedError | None]:
         """Records of columns in their order, with their queue offsets put into `rows`.
 
-        keys: topics and queues; which: the number of its key for each row. Returns the physical offset of
-        each, -1 for those that were not appended, the last ones, and why they were not.
+        keys: topics and queues; which: the number of its key for each row. sizes: of the records, bytes.
+        Returns the physical offset of each, -1 for those that were not appended, the last ones, and why they
+        were not.
         """
-        sizes = columns.sizes()
         physical = np.full(len(columns), -1, np.int64)
         done, failed = 0, None
         with self.lock:
             self.entered = time.monotonic()
-            columns.rows[:, Field.QUEUE_OFFSET] = self._slots(keys, which)
+            following = np.array([self.offsets.get(key, 0) for key in keys], np.int64)
+            slots = np.empty(len(which), np.int64)
+            self.kernels.encoding.number_rows(which, following, slots)
+            columns.rows[:, Field.QUEUE_OFFSET] = slots
             now = self.clock()
             columns.rows[columns.rows[:, Field.STORE_TIMESTAMP] < 0, Field.STORE_TIMESTAMP] = now
             columns.rows[columns.rows[:, Field.BORN_TIMESTAMP] < 0, Field.BORN_TIMESTAMP] = now
@@ -237,28 +240,19 @@ class Appender:
             self.entered = 0.0
         return physical, failed
 
-    def _slots(self, keys: Sequence[Key], which: Ints) -> Ints:
-        """Queue offset of each row: those of one queue in the order of the rows."""
-        order = np.argsort(which, kind="stable")
-        ranks = np.empty(len(which), np.int64)
-        begins = np.searchsorted(which[order], np.arange(len(keys)))
-        ranks[order] = np.arange(len(which)) - begins[which[order]]
-        starts = np.array([self.offsets.get(key, 0) for key in keys], np.int64)
-        slots: Ints = starts[which] + ranks
-        return slots
-
     def _append_part(self, columns: MessageColumns, sizes: Ints, done: int, physical: Ints) -> int:
         """As many records from `done` on as go into one segment, and into one write."""
         file = self._file_for(int(sizes[done]))
-        last = int(np.searchsorted(np.cumsum(sizes[done : done + _ROWS]), _AT_ONCE)) + 1
+        ends = np.cumsum(sizes[done : done + _ROWS])
+        last = int(np.searchsorted(ends, _AT_ONCE)) + 1
         count = max(roll(sizes[done : done + min(last, _ROWS)], self.log.log.size - file.wrote), 1)
         part = slice(done, done + count)
-        places = np.cumsum(sizes[part]) - sizes[part]
+        places = ends[:count] - sizes[part]
         physical[part] = file.base + file.wrote + places
         some = replace(columns, rows=columns.rows[part], hosts=columns.hosts[part])
         some.rows[:, Field.STORED_PHYSICAL_OFFSET] = physical[part]
-        data = np.empty(int(sizes[part].sum()), np.uint8)
-        some.write(places, data, self._kernels, crc_trailer=self._trailer, sizes=sizes[part])
+        data = np.empty(int(ends[count - 1]), np.uint8)
+        some.write(places, data, self.kernels, crc_trailer=self._trailer, sizes=sizes[part])
         self._write(file, data, int(some.rows[-1, Field.STORE_TIMESTAMP]))
         return count
 

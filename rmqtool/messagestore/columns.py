@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from formats.commitlog import (
-    FLAT_HEADERS,
     MAX_PROPERTIES_LENGTH,
+    MESSAGE_MAGIC_CODE,
     MESSAGE_MAGIC_CODE_V2,
-    PROPERTIES_LENGTH,
     TOPIC_LENGTH,
     SysFlag,
+    record_size,
 )
 from formats.crc_trailer import TRAILER_SIZE
 from formats.primitives import sizeof
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rmqtool.messagestore.messages import Host
     from rmqtool.messagestore.records import RecordMaker
     from rmqtool.messagestore.topics import Topics
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.config_json import TopicConfig
 
     Ints = npt.NDArray[np.int64]
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
     Flags = npt.NDArray[np.bool_]
     TopicOf = Callable[[str], TopicConfig]
 
-AT_ONCE = 1 << 16
-"""messages that are prepared together"""
+AT_ONCE = 1 << 13
+"""messages that are prepared together: what is made of them stays in a cache"""
 _TYPES = {
     "topic": pa.large_binary(),
     "body": pa.large_binary(),
@@ -68,20 +69,25 @@ ANSWER = pa.schema(
 _OWN = (KEYS, TAGS, UNIQ_KEY, CRC32, INNER_NUM, INNER_BASE, INNER_MULTI_QUEUE_OFFSET)
 _ILLEGAL = (None, PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
 _INT = 1 << 31
+_FEW = 1 << 13
+"""queues up to which marking them costs less than sorting"""
+_MAGICS = MESSAGE_MAGIC_CODE_V2, MESSAGE_MAGIC_CODE
+_NAMES = sum(len(f"{name}\x01\x02") for name in (UNIQ_KEY, KEYS, TAGS))
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Some messages. columns: those that a store takes, in order; kept: their places among all.
 
-    keys, which: topics and queues, and which each of `columns` goes to. refused: for each of all the place of
-    its status in `statuses`, 0 for none. uniq_keys, topics: of all.
+    keys, which: topics and queues, and which each of `columns` goes to. sizes: of their records. refused: for
+    each of all the place of its status in `_ILLEGAL`, 0 for none. queue_ids, uniq_keys, topics: of all.
     """
 
     columns: MessageColumns
     kept: Ints
     keys: list[tuple[str, int]]
     which: Ints
+    sizes: Ints
     refused: Ints
     queue_ids: Ints
     uniq_keys: pa.Array
@@ -99,49 +105,69 @@ def check_columns(table: pa.Table) -> None:
         raise UsageError(f"messages need a column {missing[0]}")
 
 
-def batch_of(part: pa.RecordBatch, maker: RecordMaker, topics: Topics, topic_of: TopicOf) -> Batch:
+def batch_of(
+    part: pa.RecordBatch, maker: RecordMaker, topics: Topics, topic_of: TopicOf, kernels: Kernels
+) -> Batch:
     """Prepares messages.
 
     topic_of: settings of a topic; raises `IllegalMessageError` for one that takes no messages. Raises
     `UsageError` for a column of a wrong type, or null where there must be a value.
     """
     count = part.num_rows
-    rows, refused = np.zeros((count, ROW_WIDTH), np.int64), np.zeros(count, np.int64)
-    rows[:, Field.STORE_TIMESTAMP] = -1
-    rows[:, Field.BORN_TIMESTAMP] = _ints(part, "born_timestamp", -1)
-    rows[:, Field.FLAG] = _ints(part, "flag", 0)
-    bodies = _spans(_column(part, "body"), rows, Field.BODY_POSITION)
-    names, raw_topics, queue_ids = _topics(part, rows, refused, maker, topics, topic_of)
+    bodies = _values(_column(part, "body"))
+    found = _topics(part, maker, topics, topic_of)
+    refused = found.refused
     uniq_keys = _uniq_keys(part, maker)
-    properties, separated = _properties(part, uniq_keys, maker)
+    texts, places, separated = _properties(part, uniq_keys, maker, kernels)
     refused[separated & (refused == 0)] = 1
-    texts = _spans(properties, rows, Field.PROPERTIES_POSITION)
+    body_lengths, text_lengths = np.diff(bodies.offsets), np.diff(places)
     if not maker.separated and not maker.trailer:
-        rows[:, Field.PROPERTIES_LENGTH] -= 1
-    refused[(rows[:, Field.BODY_LENGTH] > maker.most_body) & (refused == 0)] = 1
-    refused[(rows[:, Field.PROPERTIES_LENGTH] > MAX_PROPERTIES_LENGTH) & (refused == 0)] = 2
+        text_lengths -= 1
     ip, port = maker.host
     wide = len(ip) != len(bytes(4))
-    rows[:, Field.SYS_FLAG] = int(SysFlag.BORNHOST_V6 | SysFlag.STOREHOST_V6) if wide else 0
-    texts_of = sizeof(TOPIC_LENGTH[MESSAGE_MAGIC_CODE_V2]) + sizeof(PROPERTIES_LENGTH)
-    sizes = np.full(count, FLAT_HEADERS[wide, wide].size + texts_of, np.int64)
-    for field in (Field.BODY_LENGTH, Field.TOPIC_LENGTH, Field.PROPERTIES_LENGTH):
-        sizes += rows[:, field]
-    sizes -= rows[:, Field.MAGIC] != MESSAGE_MAGIC_CODE_V2
+    flags = int(SysFlag.BORNHOST_V6 | SysFlag.STOREHOST_V6) if wide else 0
+    magic, topic_at, topic_lengths = found.table[found.codes].T
+    fixed = np.where(magic == MESSAGE_MAGIC_CODE_V2, *(record_size(one, flags, 0, 0, 0) for one in _MAGICS))
+    sizes = fixed + body_lengths + topic_lengths + text_lengths
+    refused[(body_lengths > maker.most_body) & (refused == 0)] = 1
+    refused[(text_lengths > MAX_PROPERTIES_LENGTH) & (refused == 0)] = 2
     refused[(sizes > maker.most_record) & (refused == 0)] = 1
+    rows = np.zeros((count, ROW_WIDTH), np.int64)
+    for field, values in (
+        (Field.MAGIC, magic),
+        (Field.STORE_SIZE, sizes),
+        (Field.STORE_TIMESTAMP, -1),
+        (Field.BORN_TIMESTAMP, _ints(part, "born_timestamp", -1)),
+        (Field.FLAG, _ints(part, "flag", 0)),
+        (Field.QUEUE_ID, found.queue_ids),
+        (Field.SYS_FLAG, flags),
+        (Field.BODY_POSITION, bodies.offsets[:-1]),
+        (Field.BODY_LENGTH, body_lengths),
+        (Field.TOPIC_POSITION, topic_at),
+        (Field.TOPIC_LENGTH, topic_lengths),
+        (Field.PROPERTIES_POSITION, places[:-1]),
+        (Field.PROPERTIES_LENGTH, text_lengths),
+    ):
+        rows[:, field] = values
     kept = np.flatnonzero(refused == 0)
-    pairs, which = np.unique(rows[kept, Field.TOPIC_POSITION] * _INT + queue_ids[kept], return_inverse=True)
-    rows[:, Field.QUEUE_ID] = queue_ids
-    columns = MessageColumns(
-        rows[kept],
-        np.zeros((len(kept), 2), np.int64),
-        bodies,
-        raw_topics,
-        texts,
-        np.frombuffer(ip + port.to_bytes(4, "big", signed=True), np.uint8),
+    codes, queue_ids = found.codes, found.queue_ids
+    if len(kept) < count:
+        rows, sizes, codes, queue_ids = rows[kept], sizes[kept], codes[kept], queue_ids[kept]
+    span = int(queue_ids.max(initial=0)) + 1
+    pairs, which = _distinct(codes * span + queue_ids, len(found.names) * span)
+    address = np.frombuffer(ip + port.to_bytes(4, "big", signed=True), np.uint8)
+    hosts = np.zeros((len(kept), 2), np.int64)
+    return Batch(
+        MessageColumns(rows, hosts, bodies.data, found.data, texts, address),
+        kept,
+        [(found.names[pair // span], pair % span) for pair in pairs.tolist()],
+        which,
+        sizes,
+        refused,
+        found.queue_ids,
+        uniq_keys,
+        part["topic"],
     )
-    keys = [(names[pair // _INT], pair % _INT) for pair in pairs.tolist()]
-    return Batch(columns, kept, keys, which.reshape(-1), refused, queue_ids, uniq_keys, part["topic"])
 
 
 def answer_of(batch: Batch, physical: Ints, status: str, failed: str) -> pa.RecordBatch:
@@ -261,54 +287,85 @@ def _ints(part: pa.RecordBatch, name: str, default: int) -> Ints:
     return found
 
 
-def _spans(column: pa.Array, rows: Ints, position: Field) -> Bytes:
-    """Puts places and lengths of binary values into `rows`; the bytes that they count in."""
+def _distinct(values: Ints, bound: int) -> tuple[Ints, Ints]:
+    """As `np.unique` with the inverse, of values in [0, bound)."""
+    if bound > _FEW:
+        found, which = np.unique(values, return_inverse=True)
+        return found, which.reshape(-1)
+    there = np.zeros(bound, np.bool_)
+    there[values] = True
+    return np.flatnonzero(there), (np.cumsum(there) - 1)[values]
+
+
+class _Values(NamedTuple):
+    """Binary values: where each begins, and the last ends, in bytes."""
+
+    offsets: Ints
+    data: Bytes
+
+
+def _values(column: pa.Array) -> _Values:
+    """The bytes of a `large_binary` column, nothing of a null. Raises `UsageError` for offsets that lie."""
     if column.null_count:
         column = pc.fill_null(column, b"")
     _, offsets, data = column.buffers()
     places = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
-    rows[:, position] = places[:-1]
-    rows[:, position + 1] = np.diff(places)
-    return np.frombuffer(b"" if data is None else data, np.uint8)
+    if not len(places):
+        places = np.zeros(1, np.int64)
+    found = _Values(places, np.frombuffer(b"" if data is None else data, np.uint8))
+    if places[0] < 0 or places[-1] > len(found.data) or (places[1:] < places[:-1]).any():
+        raise UsageError("a column has values outside of its bytes")
+    return found
 
 
-def _topics(
-    part: pa.RecordBatch,
-    rows: Ints,
-    refused: Ints,
-    maker: RecordMaker,
-    topics: Topics,
-    topic_of: TopicOf,
-) -> tuple[dict[int, str], Bytes, Ints]:
-    """Topics, magic and queue numbers into `rows`: names by place, their bytes, queue numbers of all."""
+class _Topics(NamedTuple):
+    """Topics of messages. codes, queue_ids, refused: of each message.
+
+    names: of topics. table: magic, and where in `data` its name begins and how long it is, for each topic.
+    """
+
+    codes: Ints
+    queue_ids: Ints
+    refused: Ints
+    names: list[str]
+    table: Ints
+    data: Bytes
+
+
+def _topics(part: pa.RecordBatch, maker: RecordMaker, topics: Topics, topic_of: TopicOf) -> _Topics:
+    """Topics of messages, each with a queue."""
     column = part["topic"]
     if column.null_count:
         raise UsageError("column topic: has a null")
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     encoded = column.cast(pa.string()).dictionary_encode()
-    codes = encoded.indices.to_numpy()
-    given = _ints(part, "queue_id", -1)
-    names: dict[int, str] = {}
+    codes = encoded.indices.to_numpy().astype(np.int64)
+    names = encoded.dictionary.to_pylist()
+    queue_ids = _ints(part, "queue_id", -1).copy()
+    free = np.flatnonzero(queue_ids < 0)
+    free = free[np.argsort(codes[free], kind="stable")]
+    wanted = np.bincount(codes[free], minlength=len(names)).tolist()
+    given = [np.empty(0, np.int64)]
     data = bytearray()
-    queue_ids = given.copy()
-    for code, name in enumerate(encoded.dictionary.to_pylist()):
-        mine = codes == code
+    table = np.zeros((len(names), 3), np.int64)
+    queues = np.full(len(names), -1, np.int64)
+    """write queues of each topic, -1 for one that takes nothing"""
+    for code, (name, many) in enumerate(zip(names, wanted, strict=True)):
         try:
             magic, raw = maker.topic(name)
             topic = topic_of(name)
         except IllegalMessageError:
-            refused[mine] = 1
+            given.append(np.full(many, -1, np.int64))
             continue
         raw = raw[sizeof(TOPIC_LENGTH[magic]) :]
-        rows[mine, Field.TOPIC_POSITION], rows[mine, Field.TOPIC_LENGTH] = len(data), len(raw)
-        rows[mine, Field.MAGIC] = magic
-        names[len(data)] = name
+        table[code] = magic, len(data), len(raw)
         data += raw
-        free = mine & (given < 0)
-        queue_ids[free] = topics.next_queues(topic, int(free.sum()))
-        refused[mine & (queue_ids >= topic.write_queue_nums)] = 1
-    return names, np.frombuffer(bytes(data), np.uint8), queue_ids
+        queues[code] = topic.write_queue_nums
+        given.append(topics.next_queues(topic, many))
+    queue_ids[free] = np.concatenate(given)
+    refused = (queue_ids >= queues[codes]).astype(np.int64)
+    return _Topics(codes, queue_ids, refused, names, table, np.frombuffer(bytes(data), np.uint8))
 
 
 def _uniq_keys(part: pa.RecordBatch, maker: RecordMaker) -> pa.Array:
@@ -320,47 +377,40 @@ def _uniq_keys(part: pa.RecordBatch, maker: RecordMaker) -> pa.Array:
     return pc.if_else(pc.equal(pc.binary_length(pc.fill_null(given, b"")), 0), made, given)
 
 
-def _properties(part: pa.RecordBatch, uniq_keys: pa.Array, maker: RecordMaker) -> tuple[pa.Array, Flags]:
+def _properties(
+    part: pa.RecordBatch, uniq_keys: pa.Array, maker: RecordMaker, kernels: Kernels
+) -> tuple[Bytes, Ints, Flags]:
     """The stored properties, every one of them with its separator, and room for the CRC.
 
-    And whether a value has the separator in it, which no store takes.
+    Where they begin, and the last end, and which have the separator in a value, which no store takes.
     """
-    parts, separated = _pair(UNIQ_KEY, uniq_keys), _has_separator(uniq_keys)
+    count = part.num_rows
+    none = _Values(np.zeros(count + 1, np.int64), np.empty(0, np.uint8))
+    keys, tags, further, odd = none, none, none, None
     if "keys" in part.schema.names:
-        keys = part["keys"]
-        if pa.types.is_list(keys.type) or pa.types.is_large_list(keys.type):
-            keys = pc.binary_join(keys.cast(pa.list_(pa.string())), " ")
-        parts += _pair(KEYS, keys.cast(pa.large_binary()))
-        separated |= _has_separator(keys)
+        given = part["keys"]
+        if pa.types.is_list(given.type) or pa.types.is_large_list(given.type):
+            given = pc.binary_join(given.cast(pa.list_(pa.string())), " ")
+        keys = _values(given.cast(pa.large_binary()))
     if "tags" in part.schema.names:
-        tags = _column(part, "tags")
-        parts += _pair(TAGS, tags)
-        separated |= _has_separator(tags)
+        tags = _values(_column(part, "tags"))
     if "properties" in part.schema.names:
-        further, odd = _further(part["properties"])
-        parts.append(further)
-        separated |= odd
-    if maker.trailer:
-        parts.append(pa.scalar(bytes(TRAILER_SIZE), pa.large_binary()))
-    return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.large_binary())), separated
-
-
-def _has_separator(values: pa.Array) -> Flags:
-    found: Flags = pc.fill_null(pc.match_substring(values, "\x02"), fill_value=False).to_numpy(
-        zero_copy_only=False
+        texts, odd = _further(part["properties"])
+        further = _values(texts)
+    behind = TRAILER_SIZE if maker.trailer else 0
+    ids = _values(uniq_keys)
+    room = count * (_NAMES + behind) + sum(
+        int(one.offsets[-1] - one.offsets[0]) for one in (ids, keys, tags, further)
     )
-    return found.copy()
-
-
-def _pair(name: str, values: pa.Array) -> list[Any]:
-    """What joins to `name 0x01 value 0x02` of each, to nothing for one that is null or empty."""
-    before, after, nothing = (
-        pa.scalar(one, pa.large_binary()) for one in (f"{name}\x01".encode(), b"\x02", b"")
+    out, places, separated = (
+        np.empty(room, np.uint8),
+        np.empty(count + 1, np.int64),
+        np.empty(count, np.bool_),
     )
-    if not values.null_count and pc.all(pc.greater(pc.binary_length(values), 0)).as_py():
-        return [before, values, after]
-    pairs = pc.binary_join_element_wise(before, values, after, nothing)
-    return [pc.if_else(pc.greater(pc.fill_null(pc.binary_length(values), 0), 0), pairs, nothing)]
+    flat = (*ids, *keys, *tags, *further)
+    if kernels.encoding.join_properties(flat, behind, out, places, separated) < 0:
+        raise UsageError("a column has values outside of its bytes")
+    return out, places, separated if odd is None else separated | odd
 
 
 def _further(maps: pa.Array) -> tuple[pa.Array, Flags]:

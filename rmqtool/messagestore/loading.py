@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from formats.commitlog import MAX_PROPERTIES_LENGTH, SysFlag, record_size
+from formats.commitlog import HEADERS, MAX_PROPERTIES_LENGTH, SysFlag, record_size
 from formats.crc_trailer import TRAILER_SIZE
 from formats.java import java_utf8_decode
+from formats.primitives import offset_of
 from formats.properties import CRC32, INNER_BASE, INNER_MULTI_QUEUE_OFFSET, without
 from formats.replay import ENTRY_HEAD_SIZE
 from rmqtool.broker.encoder import MessageColumns
@@ -29,7 +30,6 @@ from rmqtool.messagestore.messages import (
 )
 from rmqtool.messagestore.topics import BATCH_QUEUE, QUEUE_TYPE
 from rmqtool.scan.fields import Check, CrcState, Field
-from rmqtool.scan.kernels.encoding import AT_BORN_HOST
 from rmqtool.scan.replay_scan import ReplayScan
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ _MOST_QUEUES = 1 << 15
 _TOO_LARGE = "the record is larger than maxMessageSize or a segment"
 _STORE_V6 = int(SysFlag.STOREHOST_V6)
 _V6 = 16
+_BORN_HOST = offset_of(HEADERS[False, False], "born_host")
 _SEAL = np.frombuffer(f"{CRC32}\x01".encode(), np.uint8)
 _INNER = b"INNER_"
 """begins the properties by which a record feeds further queues"""
@@ -166,7 +167,7 @@ class Loader:
     ) -> None:
         host = self._maker.host
         hosts = np.empty((len(rows), 2), np.int64)
-        hosts[:, 0] = rows[:, Field.POSITION] - run.origin + AT_BORN_HOST
+        hosts[:, 0] = rows[:, Field.POSITION] - run.origin + _BORN_HOST
         hosts[:, 1] = len(run.window)
         rows[:, Field.SYS_FLAG] &= ~_STORE_V6
         if len(host[0]) == _V6:

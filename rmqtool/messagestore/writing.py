@@ -208,10 +208,10 @@ class Writer:
         part = part_of(given)
         if part is None:
             return None
-        batch = batch_of(part, self._maker, self._topics, self._topic_of)
+        batch = batch_of(part, self._maker, self._topics, self._topic_of, self._appender.kernels)
         if batch.refused.any():
             return None
-        physical, failed, why = self._append_columns(batch.columns, batch.keys, batch.which)
+        physical, failed, why = self._append_columns(batch.columns, batch.keys, batch.which, batch.sizes)
         stored = int((physical >= 0).sum())
         status = self._flushed_all() if stored else PutStatus.PUT_OK
         self._statistics.put(stored, began)
@@ -247,8 +247,8 @@ class Writer:
             return pa.Table.from_batches([table_of(one) for one in acks], ANSWER)
         done: list[tuple[Any, Any, str]] = []
         for part in table.to_batches(AT_ONCE):
-            batch = batch_of(part, self._maker, self._topics, self._topic_of)
-            physical, failed, _ = self._append_columns(batch.columns, batch.keys, batch.which)
+            batch = batch_of(part, self._maker, self._topics, self._topic_of, self._appender.kernels)
+            physical, failed, _ = self._append_columns(batch.columns, batch.keys, batch.which, batch.sizes)
             done.append((batch, physical, failed.value))
         status = self._flushed_all() if done else PutStatus.PUT_OK
         self._statistics.put(sum(int((physical >= 0).sum()) for _, physical, _ in done), began)
@@ -263,17 +263,17 @@ class Writer:
         Physical offsets, -1 for what was not appended, and the status and reason of that.
         """
         began = perf_counter_ns()
-        answer = self._append_columns(columns, keys, which)
+        answer = self._append_columns(columns, keys, which, columns.sizes())
         self._statistics.put(int((answer[0] >= 0).sum()), began)
         return answer
 
     def _append_columns(
-        self, columns: MessageColumns, keys: Sequence[tuple[str, int]], which: Ints
+        self, columns: MessageColumns, keys: Sequence[tuple[str, int]], which: Ints, sizes: Ints
     ) -> tuple[Ints, PutStatus, str]:
         refused = self._refusal()
         if refused is not None:
             return np.full(len(columns), -1, np.int64), refused.status, str(refused)
-        physical, failed = self._appender.append_columns(columns, keys, which)
+        physical, failed = self._appender.append_columns(columns, keys, which, sizes)
         self._dispatching.wake()
         return (
             (physical, PutStatus.UNKNOWN_ERROR, "")

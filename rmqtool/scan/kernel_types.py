@@ -110,6 +110,17 @@ class Encoding(Protocol):
         out: Bytes,
     ) -> None: ...
 
+    def join_properties(
+        self,
+        values: tuple[Ints, Bytes, Ints, Bytes, Ints, Bytes, Ints, Bytes],
+        behind: int,
+        out: Bytes,
+        places: Ints,
+        separated: Bools,
+    ) -> int: ...
+
+    def number_rows(self, which: Ints, following: Ints, numbers: Ints) -> None: ...
+
 
 class Hashes(Protocol):
     """Hashes of keys, and the chains of index files."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
@@ -118,3 +119,63 @@ def test_a_file_takes_what_leaves_room_for_a_blank(sizes: list[int], free: int) 
             break
         count, used = count + 1, used + size
     assert roll(np.array(sizes, np.int64), free) == count
+
+
+VALUES = st.lists(
+    st.tuples(*[st.binary(max_size=6) | st.just(b"a\x02")] * 3, st.just(b"") | st.just(b"n\x01v\x02"))
+)
+
+
+def offsets_and_bytes(values: list[bytes]) -> tuple[Any, Any]:
+    ends = np.cumsum([3, *map(len, values)], dtype=np.int64)
+    return ends, np.frombuffer(b"???" + b"".join(values), np.uint8)
+
+
+@given(VALUES, st.sampled_from([0, 17]))
+def test_properties_are_joined_as_single_messages_have_them(
+    values: list[tuple[bytes, bytes, bytes, bytes]], behind: int
+) -> None:
+    columns_of = [offsets_and_bytes([one[place] for one in values]) for place in range(4)]
+    flat = tuple(part for one in columns_of for part in one)
+    texts = [
+        b"".join(
+            name + b"\x01" + value + b"\x02"
+            for name, value in zip((b"UNIQ_KEY", b"KEYS", b"TAGS"), one, strict=False)
+            if value
+        )
+        + one[3]
+        + bytes(behind)
+        for one in values
+    ]
+    room = sum(len(data) - 3 for data in flat[1::2]) + len(values) * (22 + behind)
+    for kernels in (compiled_kernels(), python_kernels()):
+        out = np.zeros(room, np.uint8)
+        places, odd = np.zeros(len(values) + 1, np.int64), np.zeros(len(values), bool)
+        found = kernels.encoding.join_properties(flat, behind, out, places, odd)
+        assert [out[a:b].tobytes() for a, b in pairwise(places.tolist())] == texts
+        assert found == places[-1] == sum(map(len, texts))
+        assert odd.tolist() == [any(b"\x02" in value for value in one[:3]) for one in values]
+
+
+@pytest.mark.parametrize("offsets", [[0, 3, 2], [-1, 0, 1], [0, 1, 5], [0, 1]])
+@pytest.mark.parametrize("column", range(4))
+def test_values_outside_of_their_bytes_are_not_joined(offsets: list[int], column: int) -> None:
+    data = np.zeros(4, np.uint8)
+    good, bad = np.array([0, 1, 2]), np.array(offsets)
+    flat = tuple(part for place in range(4) for part in (bad if place == column else good, data))
+    for kernels in (compiled_kernels(), python_kernels()):
+        out, places, odd = np.zeros(99, np.uint8), np.zeros(3, np.int64), np.zeros(2, bool)
+        assert kernels.encoding.join_properties(flat, 0, out, places, odd) == -1
+        assert not out.any()
+
+
+@given(st.lists(st.integers(0, 3)))
+def test_rows_are_numbered_by_what_they_belong_to(which: list[int]) -> None:
+    for kernels in (compiled_kernels(), python_kernels()):
+        following, numbers = np.array([0, 7, 100, 1 << 40]), np.zeros(len(which), np.int64)
+        counts = following.tolist()
+        kernels.encoding.number_rows(np.array(which, np.int64), following, numbers)
+        for one, number in zip(which, numbers.tolist(), strict=True):
+            assert number == counts[one]
+            counts[one] += 1
+        assert following.tolist() == counts

@@ -38,7 +38,7 @@ KERNELS = {
     "building": {"append_units", "put_keys", "feeds_further_queues"},
     "carve": {"carve"},
     "dispatch": {"place", "stretch", "agree_units", "ascending_units"},
-    "encoding": {"encode"},
+    "encoding": {"encode", "join_properties"},
     "entries": {"walk_entries"},
     "hashes": {"key_hashes", "keyed", "agree", "chain", "compare_slots", "follow"},
     "spans": {"first_nonzero", "gather", "message_ids", "property_spans"},
@@ -47,6 +47,7 @@ KERNELS = {
 CALLED = {
     "checksum": {"crc32_at", "crc_at"},
     "hashes": {"extend", "same"},
+    "encoding": {"lies_within", "put_pair"},
     "record": {"frame", "contents", "remarks"},
     "text": {
         "utf8_ok", "topic_issues", "masks", "pair", "note", "scan_clean_properties", "scan_odd_properties",
@@ -57,6 +58,7 @@ CALLED = {
 COLUMNS = {
     "building": {"places_and_times"},
     "dispatch": {"rehash", "by_lane", "outline"},
+    "encoding": {"number_rows"},
     "hashes": {"lengths_of_chains"},
 }
 """kernels that see no byte of a store, only columns that others made"""
@@ -208,6 +210,13 @@ def _run_encoding(buffer: np.ndarray, rows: np.ndarray, encoding: Any) -> None:
     sizes = rows[:, Field.STORE_SIZE]
     with before_guard(bytes(int(sizes.sum()))) as out:
         encoding.encode(rows, hosts, (buffer,) * 4, 0, np.cumsum(sizes) - sizes, out)
+    ends = np.arange(min(buffer.size, 64) + 1) + max(buffer.size - 64, 0)
+    count = len(ends) - 1
+    places, odd = np.zeros(count + 1, np.int64), np.zeros(count, bool)
+    names = sum(len(f"{name}\x01\x02") for name in ("UNIQ_KEY", "KEYS", "TAGS"))
+    with before_guard(bytes(count * (names + 4 + 3))) as out:
+        for offsets in (ends, ends + 1, ends - buffer.size, ends[::-1].copy()):
+            encoding.join_properties(4 * (offsets, buffer), 3, out, places, odd)
 
 
 def _run_writing(count: int, building: Any) -> None:

@@ -62,6 +62,8 @@ SIGNATURES: dict[str, dict[str, Signature]] = {
     },
     "encoding": {
         "encode": Signature((TABLE, TABLE, (BYTES, BYTES, BYTES, BYTES), NUMBER, LONGS, BYTES)),
+        "join_properties": Signature((4 * (LONGS, BYTES), NUMBER, BYTES, LONGS, FLAGS), 1),
+        "number_rows": Signature((LONGS, LONGS, LONGS)),
     },
     "entries": {
         "walk_entries": Signature((*_SCAN, NUMBER, TABLE, LONGS)),
