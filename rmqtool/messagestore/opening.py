@@ -31,7 +31,7 @@ from rmqtool.store.holding import Held, hold
 from rmqtool.store.layout import Store
 from rmqtool.store.names import escape_name
 from rmqtool.store.releases import RELEASES
-from rmqtool.store.writing import make_directories
+from rmqtool.store.writing import make_directories, way_to
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -65,10 +65,15 @@ def find(path: str | os.PathLike[str], config: StoreConfig, *, create: bool) -> 
 
     Raises `NotAStoreError`, `UsageError`, `StoreIOError`.
     """
-    root = Path(os.path.realpath(path))
     shown = escape_name(os.fspath(path))
-    if root.exists() and not root.is_dir():
+    if os.path.exists(path) and not os.path.isdir(path):
         raise UsageError(f"{shown} is not a directory")
+    try:
+        folder, missing = way_to(path, "the store")
+    except OSError as error:
+        raise StoreIOError(f"{shown}: {error.strerror}") from error
+    with folder:
+        root = Path(folder.path, *missing)
     log_directories(root, config)  # or nothing is made
     if create:
         try:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from rmqtool.errors import LockedError, PlanRefusedError, StoreIOError
 from rmqtool.store import lock
 from rmqtool.store.names import escape_name
-from rmqtool.store.writing import Folder, Owner, by_descriptor
+from rmqtool.store.writing import Folder, Owner, by_descriptor, way_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +54,8 @@ def hold(root: str | os.PathLike[str]) -> Iterator[Held]:
     """Holds the lock of the store at `root`; a missing lock file is made with the owner of the root.
 
     Raises `LockedError` when another process, or this one, holds it, `PlanRefusedError` when what lies there
-    is no file, `StoreIOError` when the file cannot be opened for writing (a read-only file system) or locked.
+    is no file, `UsageError` when root would follow a link to the store that another user may change,
+    `StoreIOError` when the file cannot be opened for writing (a read-only file system) or locked.
     """
     held = _take(os.fspath(root))
     try:
@@ -67,9 +68,12 @@ def _take(root: str) -> Held:
     refuse_if_held(root)  # opening and closing the file would drop a lock that this process holds
     path = os.path.join(root, "lock")
     try:
-        folder = Folder.open(os.path.realpath(root))
+        folder, missing = way_to(root, "the store")
     except OSError as error:
         raise StoreIOError(f"{escape_name(root)}: {error.strerror}") from error
+    if missing:
+        folder.close()
+        raise StoreIOError(f"{escape_name(root)}: {os.strerror(errno.ENOENT)}")
     mtime_ns = os.fstat(folder.descriptor).st_mtime_ns
     try:
         descriptor, made = _open(folder)

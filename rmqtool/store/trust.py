@@ -31,13 +31,13 @@ def foreign_component(path: str | os.PathLike[str]) -> str | None:
     return None
 
 
-def refuse_foreign_temporary() -> None:
-    """Raises `UsageError` for root where another user could rename its temporary files."""
-    place = tempfile.gettempdir()
+def refuse_foreign_temporary(given: str | None = None) -> None:
+    """Raises `UsageError` for root where another user could rename its temporary files, in DIR if `given`."""
+    place, what = (tempfile.gettempdir(), "TMPDIR") if given is None else (given, "DIR")
     foreign = foreign_component(os.path.join(place, "any")) if os.geteuid() == 0 else None
     if foreign is not None:
         raise UsageError(
-            f"TMPDIR {escape_name(place)}: another user may change {escape_name(foreign)}; as root name a "
+            f"{what} {escape_name(place)}: another user may change {escape_name(foreign)}; as root name a "
             "directory that only root may change, or a sticky one"
         )
 

@@ -100,6 +100,38 @@ def test_root_writes_nothing_behind_a_link_of_another_user(fresh_golden, tmp_pat
     assert list(victim.iterdir()) == []
 
 
+@pytest.mark.skipif(
+    os.geteuid() != 0, reason="gives a link or directory to another user, which only root may"
+)
+@pytest.mark.parametrize("on_the_way", [False, True])
+def test_root_changes_no_store_behind_a_link_of_another_user(fresh_golden, tmp_path, *, on_the_way):
+    """The store is named by a path that its owner may lead to any other store, or to an empty directory."""
+    golden, link, new = fresh_golden("v533-basic"), tmp_path / "link", tmp_path / "new"
+    new.mkdir()
+    link.symlink_to(golden.path.parent if on_the_way else golden.path)
+    named, fresh = (link / golden.path.name, link / "fresh") if on_the_way else (link, tmp_path / "to")
+    if not on_the_way:
+        fresh.symlink_to(new)
+        os.chown(fresh, 1234, 1234, follow_symlinks=False)
+    os.chown(link, 1234, 1234, follow_symlinks=False)
+    given = ("--store-config", golden.config_path)
+    before = tree(golden.path), sorted(golden.path.parent.iterdir())
+    way = ("--in-place", "--backup", tmp_path / "kept", "--apply")
+    for command in (
+        ("store", "put", named, "T", "--body", "x", *given),
+        ("store", "expire", named, *given),
+        ("store", "init", fresh, *given),
+        ("checkpoint", "set", named, "--physic", "now", *way, *given),
+        ("rebuild", named, *way, *given),
+    ):
+        done = rmq(*command)
+        assert (done.exit_code, "another user may change" in done.stderr) == (2, True), (command, done.stderr)
+    assert (tree(golden.path), sorted(golden.path.parent.iterdir())) == before
+    assert list(new.iterdir()) == []
+    os.chown(link, 0, 0, follow_symlinks=False)
+    assert rmq("store", "put", named, "T", "--body", "x", *given).exit_code == 0
+
+
 def test_commands_tell_and_take_the_option(fresh_golden, tmp_path):
     golden = fresh_golden("v533-basic")
     root, out = golden.path, tmp_path / "out"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -42,6 +44,24 @@ def test_each_competitor_answers_what_it_was_given(tmp_path: Path, name: str) ->
     if isinstance(store, Keyed):
         assert store.find(b"key-5") == b"record-5"
     store.close()
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0, reason="gives a link or directory to another user, which only root may"
+)
+def test_root_measures_in_no_directory_of_another_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """He could rename what is made in it, and put a link in its place."""
+    his = tmp_path / "his"
+    his.mkdir()
+    os.chown(his, 1234, 1234)
+    asked = ("--engine", "file", "--work", "put", "--count", "9")
+    monkeypatch.setattr(tempfile, "tempdir", str(his))
+    for place, what in (((his,), "DIR"), ((), "TMPDIR")):
+        done = rmq("store", "bench", *place, *asked)
+        assert (done.exit_code, done.stderr.startswith(f"rmqtool: {what} {his}: another user")) == (2, True)
+    assert list(his.iterdir()) == []
 
 
 def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

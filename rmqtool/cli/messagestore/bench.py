@@ -184,7 +184,10 @@ def _some(option: str, given: Sequence[str] | None, known: Sequence[str]) -> lis
 @contextmanager
 def _directory(path: str | None) -> Iterator[Path]:
     """A directory of its own, which goes in the end."""
+    from rmqtool.store.trust import refuse_foreign_temporary
+
     if path is not None and not Path(path).is_dir():
         raise UsageError(f"{path} is not a directory")
+    refuse_foreign_temporary(path)
     with tempfile.TemporaryDirectory(prefix="rmqtool-bench-", dir=path) as made:
         yield Path(made)
