@@ -14,6 +14,7 @@ from rmqtool.scan.events import Blank, End, Event, Gap, Records, Tail, TailConte
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status, Stop
 from rmqtool.scan.moving import TornTailRetry
 from rmqtool.scan.readable import Readable
+from rmqtool.scan.under_filler import under_filler
 from rmqtool.scan.windows import Windows
 
 if TYPE_CHECKING:
@@ -46,10 +47,11 @@ class SegmentScan:
     own place behind a filler of the right length, the filler is a `Gap` (reason `Stop.BLANK`) and the scan
     goes on with that record: who asks for it decides which of the two is right. false_blanks: the same, but
     only where that record is no older than the last one in front; older ones are left of a log that was cut
-    there and went on. moving: a broker may be writing, so what looks bad in the active segment is read again
-    before it is reported (`moving.PATIENCE`). stop: once set, the scan ends with `Stopped`. step: bytes of a
-    search for the next record. until: position behind which nothing is read ahead.
-    window_bytes: how much is read at once.
+    there and went on. With both a filler whose header lies on the front of such a record is a gap, too, of
+    that record alone where nothing else is behind it: `expected` is its size then. moving: a broker may be
+    writing, so what looks bad in the active segment is read again before it is reported (`moving.PATIENCE`).
+    stop: once set, the scan ends with `Stopped`. step: bytes of a search for the next record. until: position
+    behind which nothing is read ahead. window_bytes: how much is read at once.
     """
 
     def __init__(  # noqa: PLR0913 - all but two are options
@@ -131,7 +133,7 @@ class SegmentScan:
                 continue
             if stop is Stop.END or filler:
                 if filler:
-                    behind = self._live_behind(position, stop)
+                    behind, expected = self._live_behind(position, stop)
                     if behind is not None:
                         yield Gap(position, behind - position, stop, expected, found)
                         position = behind
@@ -236,13 +238,31 @@ class SegmentScan:
         reason = Stop.BLANK_LENGTH if stop is Stop.BLANK else stop
         return Gap(position, place - position, reason, expected, found), place
 
-    def _live_behind(self, blank: int, stop: Stop) -> int | None:
-        """The next record behind a filler that makes it a gap, for who asked for that."""
+    def _live_behind(self, blank: int, stop: Stop) -> tuple[int | None, int]:
+        """Where what makes a filler a gap ends, for who asked for that, and how long it should be."""
+        whole = self._size - blank
         if not (self._past_blanks or self._false_blanks):
-            return None
+            return None, whole
         behind = self._own_behind(blank)
-        old = behind is not None and not self._past_blanks and self._is_stale(Stop.ROWS_FULL, stop)
-        return None if old else behind
+        if behind is not None and (self._past_blanks or not self._is_stale(Stop.ROWS_FULL, stop)):
+            return behind, whole
+        size = self._size_under(blank) if behind is None else None
+        return (None, whole) if size is None else (blank + size, size)
+
+    def _size_under(self, blank: int) -> int | None:
+        """Bytes of a record on which the filler's header lies, None for none and for one that is older."""
+
+        def read(at: int, count: int) -> bytes:
+            window, origin = self._windows.at(blank + at, count)
+            return window[blank + at - origin :][:count].tobytes()
+
+        while True:
+            found = under_filler(read, self._size - blank, self._base + blank)
+            if not self._windows.had_fault():
+                break
+        if found is None or (self._timestamp is not None and found[1] < self._timestamp):
+            return None
+        return found[0]
 
     def _own_behind(self, blank: int) -> int | None:
         """The next whole record at its own place behind a filler."""

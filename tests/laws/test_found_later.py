@@ -12,6 +12,7 @@ from fixtures import strict
 from fixtures.goldens import open_golden
 from fixtures.stores import HandmadeStore, healthy_store
 from formats.commitlog import BLANK_MAGIC_CODE
+from rmqtool.scan.fields import OFF_PHYSICAL_OFFSET
 from rmqtool.store.kinds import CONFIG_NAMES
 from tests.helpers import rmq
 
@@ -382,6 +383,7 @@ def test_a_filler_over_a_record_that_only_its_queue_misses(tmp_path: Path) -> No
     path, position = store.segment(gone.offset)
     left = 4096 - position
     store.patch(path, position, left.to_bytes(4, "big") + BLANK_MAGIC_CODE.to_bytes(4, "big", signed=True))
+    store.patch(path, position + OFF_PHYSICAL_OFFSET, bytes(8))  # else the rest of the record tells
     shutil.rmtree(store.root / "consumequeue")
     done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
     assert done.exit_code == 0, done.stderr
@@ -392,3 +394,51 @@ def test_a_filler_over_a_record_that_only_its_queue_misses(tmp_path: Path) -> No
     assert times == sorted(times)
     assert rmq("doctor", tmp_path / "out", "--as-version", "5.3.3").exit_code == 0
     assert json.loads(rmq("recover", tmp_path / "out", "--json").stdout)["rows"] == []
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_filler_over_a_record_of_which_only_the_header_is_gone(tmp_path: Path, *, alone: bool) -> None:
+    """16470, 17265, 17480: as long as the rest of the segment, and the record was the last in it."""
+    store = HandmadeStore()
+    for number in range(60):
+        store.put("Single" if alone and number == 30 else "Orders", b"body %d" % number * 4)
+        if alone and number == 30:
+            store.log.roll()
+    store.write(tmp_path / "store")
+    gone = store.stored[30] if alone else store.inside(1)[-1]
+    path, position = store.segment(gone.offset)
+    left = 4096 - position
+    store.patch(path, position, left.to_bytes(4, "big") + BLANK_MAGIC_CODE.to_bytes(4, "big", signed=True))
+    for name in ("consumequeue", "index"):
+        shutil.rmtree(store.root / name)
+    for command in (
+        ("stats", store.root),
+        ("dump", store.root),
+        ("sql", store.root, "select count(*) from messages"),
+        ("export", store.root, "--to", tmp_path / "out.ndjson"),
+        ("verify", store.root),
+    ):
+        assert rmq(*command).exit_code in (1, 3), command
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["summary"]["lost"]["messages"] == 0
+    assert strict.carve(tmp_path / "out")[gone.offset].raw == gone.placed.data
+    assert rmq("dump", tmp_path / "out").exit_code == 0
+    assert rmq("doctor", tmp_path / "out", "--as-version", "5.3.3").exit_code == 0
+    assert json.loads(rmq("recover", tmp_path / "out", "--json").stdout)["rows"] == []
+
+
+def test_what_an_earlier_life_left_under_a_filler_is_no_message(tmp_path: Path) -> None:
+    """The log was cut there and went on: what lies under the header is older than what is in front."""
+    store = HandmadeStore()
+    for number in range(60):
+        store.put("Orders", b"body %d" % number * 4)
+    store.write(tmp_path / "store")
+    gone = store.inside(1)[-1]
+    path, position = store.segment(gone.offset)
+    record = bytearray(gone.placed.data)
+    assert int.from_bytes(record[56:64], "big") > 1_000_000
+    record[56:64] = (1_000_000).to_bytes(8, "big")
+    head = (4096 - position).to_bytes(4, "big") + BLANK_MAGIC_CODE.to_bytes(4, "big", signed=True)
+    store.patch(path, position, head + bytes(record[8:]))
+    assert rmq("dump", store.root).exit_code == 0

@@ -27,9 +27,14 @@ def read_header(data: bytes, place: int, length: int) -> Header | None:
         return None
     fixed = _fixed(data)
     topic, properties, framed = _rest(data, fixed, length)
-    at = FLAT_HEADERS[is_v6(fixed["sys_flag"])].size
-    body = data[at : at + max(fixed["body_length"], 0)]
-    sound = framed and (fixed["body_length"] <= 0 or crc32_masked(body) == fixed["body_crc"])
+    headless = False
+    for magic in TOPIC_LENGTH if not framed and fixed["physical_offset"] == place > 0 else ():
+        other = fixed | {"total_size": length, "magic": magic}
+        found = _rest(data, other, length)
+        if found[0] and found[2] and _is_sound(data, other):
+            (topic, properties, framed), fixed, headless = found, other, True
+            break
+    sound = framed and _is_sound(data, fixed)
     return Header(
         size=fixed["total_size"],
         magic=fixed["magic"],
@@ -49,7 +54,14 @@ def read_header(data: bytes, place: int, length: int) -> Header | None:
         framed=framed,
         sound=sound,
         own_place=fixed["physical_offset"] == place and (place > 0 or fixed["magic"] in TOPIC_LENGTH),
+        headless=headless,
     )
+
+
+def _is_sound(data: bytes, fixed: dict[str, Any]) -> bool:
+    at = FLAT_HEADERS[is_v6(fixed["sys_flag"])].size
+    body = data[at : at + max(fixed["body_length"], 0)]
+    return bool(fixed["body_length"] <= 0 or crc32_masked(body) == fixed["body_crc"])
 
 
 def _fixed(data: bytes) -> dict[str, Any]:

@@ -44,7 +44,8 @@ class Header:
     """Fixed fields of what may be a record, and as much of the rest as can be read.
 
     framed: its lengths add up. sound: its body has the CRC that it states. own_place: the stored physical
-    offset is where it lies. topic, properties: raw bytes; None where they cannot be known.
+    offset is where it lies. topic, properties: raw bytes; None where they cannot be known. headless: size and
+    magic are not those that lie there, but those with which all the rest is right.
     """
 
     size: int
@@ -65,6 +66,7 @@ class Header:
     framed: bool
     sound: bool
     own_place: bool
+    headless: bool = False
 
     @property
     def nameless(self) -> bool:

@@ -19,6 +19,7 @@ from rmqtool.repair.keep.model import text_of
 from rmqtool.scan.fields import (
     OFF_BODY_CRC,
     OFF_BODY_LENGTH,
+    OFF_MAGIC,
     OFF_PHYSICAL_OFFSET,
     OFF_QUEUE_ID,
     OFF_QUEUE_OFFSET,
@@ -35,7 +36,7 @@ def wrong_parts(frame: Frame) -> list[str]:
     if header is None or key is None or not header.framed:
         return ["frame"]
     topic = text_of(header.topic)
-    wrong = []
+    wrong = ["head"] if header.headless else []
     if topic != key[0]:
         same_length = len(header.topic or b"") == len(key[0].encode())
         wrong.append("topic" if same_length else "frame")
@@ -61,6 +62,7 @@ def restored(frame: Frame, record: bytes, *, correct_crc: bool) -> bytes | None:
     if not header.sound and not correct_crc:
         return None
     data = bytearray(record)
+    data[: OFF_MAGIC + 4] = len(record).to_bytes(4, "big") + header.magic.to_bytes(4, "big", signed=True)
     data[OFF_QUEUE_ID : OFF_QUEUE_ID + 4] = key[1].to_bytes(4, "big", signed=True)
     data[OFF_QUEUE_OFFSET : OFF_QUEUE_OFFSET + 8] = frame.slot.to_bytes(8, "big")
     data[OFF_PHYSICAL_OFFSET : OFF_PHYSICAL_OFFSET + 8] = frame.start.to_bytes(8, "big")

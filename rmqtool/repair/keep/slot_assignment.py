@@ -228,11 +228,13 @@ class SlotAssigner:
     def _claim_alone(self, frame: Frame) -> None:
         """A whole record that is alone in its queue stays, unless a queue that missed it has taken it."""
         header = frame.header
-        if frame.key is not None or header is None or not (frame.suspect and header.sound):
+        if frame.key is not None or header is None or not header.sound:
+            return
+        if not (frame.suspect or header.headless):
             return
         topic, slot = text_of(header.topic), header.queue_offset
         key = (topic or "", header.queue_id)
-        alone = topic is not None and self._order.chosen.get(key) == [] and topic not in self._survey.batches
+        alone = topic is not None and not self._order.chosen.get(key) and topic not in self._survey.batches
         if alone and self._in_order(key, slot, frame):
             self._take(key, slot, frame)
 

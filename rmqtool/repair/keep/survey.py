@@ -187,11 +187,16 @@ class Surveyor:
         return event.position + event.length
 
     def _doubt(self, event: Gap) -> None:
-        """A filler with records behind it: which of the two is right is settled at the end of the log."""
+        """A filler with records behind it: which of the two is right is settled at the end of the log.
+
+        So is one with no more than the rest of a record under its header, which is of the log by its time.
+        """
         survey, start = self._survey, self._placed.base + event.position
         self._part(start)
         facts = survey.last_start, survey.last_timestamp, survey.highest_timestamp, survey.data_end
-        survey.doubts.append(Blanked(self._placed, start, self._usual, *facts, tuple(self._open)))
+        doubt = Blanked(self._placed, start, self._usual, *facts, tuple(self._open))
+        doubt.later += event.expected == event.length
+        survey.doubts.append(doubt)
 
     def _part(self, place: int) -> None:
         """Runs end here: what follows may turn out to be no part of the log."""
