@@ -6,27 +6,32 @@ A chain leads to every record whose key has the same hash; each is read and comp
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from formats.index import Item, item_position, key_hash, slot_position
+from formats.java import java_utf8_encode
 from formats.primitives import Flat
 from rmqtool.errors import UsageError, VanishedError
 from rmqtool.messagestore.held_files import HeldFiles, cut
 from rmqtool.messagestore.log_reader import RecordCursor
 from rmqtool.messagestore.messages import StoredMessage
+from rmqtool.scan.fields import ROW_WIDTH, Check, Field
 from rmqtool.scan.index import ITEM, SLOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import Any
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any, Self
 
     import numpy.typing as npt
 
     from rmqtool.broker.index_files import IndexFile
     from rmqtool.messagestore.dispatching import Dispatching, Index
     from rmqtool.messagestore.log_reader import LogReader
+    from rmqtool.scan.kernel_types import Kernels
     from rmqtool.store.bytes import Window
     from rmqtool.store.writing import Folder
 
@@ -34,6 +39,10 @@ if TYPE_CHECKING:
 
 _MAPPED = 16
 """index files that stay mapped, those used last"""
+_FEW = 8
+"""keys that are followed one by one, as together they would take no less time"""
+_LEAST = 4096
+"""bytes to have of a segment that is not mapped"""
 _ITEM = Flat(Item)
 _SLOT = SLOT.itemsize
 
@@ -115,11 +124,77 @@ def _message(
     return message
 
 
+def _newest_of(
+    offsets: Iterator[int], looked: Callable[[int], StoredMessage | None], limit: int, before: int
+) -> tuple[list[StoredMessage], int]:
+    """Up to `limit` messages of places, of which neighbours may be the same, and the place looked at last."""
+    found: list[StoredMessage] = []
+    while len(found) < limit:
+        offset = next(offsets, None)
+        if offset is None:
+            break
+        if offset != before:
+            before = offset
+            message = looked(offset)
+            if message is not None:
+                found.append(message)
+    return found, before
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """Keys to look up, see `KeyReader.find`: names, index hashes, and bytes `data[ends[k] : ends[k + 1]]`."""
+
+    topic: str
+    names: list[str]
+    limit: int
+    begin: int
+    end: int | None
+    hashes: Ints
+    ends: Ints
+    data: Window
+    topic_bytes: Window
+
+    @classmethod
+    def of(cls, topic: str, names: list[str], limit: int, begin: int, end: int | None) -> Self:
+        import pyarrow as pa
+
+        from rmqtool.query.key_columns import hash_columns, index_hashes, powers_of
+
+        column = pa.array(names, pa.string())
+        lengths, sums = hash_columns(column)
+        hashes = index_hashes(topic, powers_of(lengths), sums).astype(np.int64)
+        _, ends, data = column.buffers()
+        return cls(
+            topic,
+            names,
+            limit,
+            begin,
+            end,
+            hashes,
+            np.frombuffer(ends, np.int32).astype(np.int64),
+            np.frombuffer(data or b"", np.uint8),
+            np.frombuffer(java_utf8_encode(topic), np.uint8),
+        )
+
+    def looked(self, log: LogReader | RecordCursor, number: int) -> Callable[[int], StoredMessage | None]:
+        """Gives the message whose record begins at an offset where it has a key, by the number of that."""
+        key = self.names[number]
+        return partial(_message, log, topic=self.topic, key=key, begin=self.begin, end=self.end)
+
+
 class KeyReader:
     """Looks keys up in the index of a store that is written. index: None without one."""
 
-    def __init__(self, root: Folder, log: LogReader, dispatching: Dispatching, index: Index | None) -> None:
-        self._log, self._dispatching, self._index = log, dispatching, index
+    def __init__(
+        self,
+        root: Folder,
+        log: LogReader,
+        dispatching: Dispatching,
+        index: Index | None,
+        kernels: Kernels,
+    ) -> None:
+        self._log, self._dispatching, self._index, self._kernels = log, dispatching, index, kernels
         self._held = HeldFiles(root.at, _MAPPED)
 
     def find(self, topic: str, key: str, limit: int, begin: int, end: int | None) -> list[StoredMessage]:
@@ -130,85 +205,101 @@ class KeyReader:
         return self._held.settled(lambda: self._find(topic, key, limit, begin, end))
 
     def _find(self, topic: str, key: str, limit: int, begin: int, end: int | None) -> list[StoredMessage]:
-        found: list[StoredMessage] = []
-        before = -1
-        for offset in self._offsets(key_hash(topic, key)):
-            if offset == before:
-                continue
-            before = offset
-            message = _message(self._log, offset, topic, key, begin, end)
-            if message is not None:
-                found.append(message)
-                if len(found) >= limit:
-                    break
-        return found[::-1]
+        looked = partial(_message, self._log, topic=topic, key=key, begin=begin, end=end)
+        return _newest_of(self._offsets(key_hash(topic, key)), looked, limit, -1)[0][::-1]
 
     def find_each(
         self, topic: str, keys: Iterable[str], limit: int, begin: int, end: int | None
     ) -> dict[str, list[StoredMessage]]:
         """As `find` for each of many keys, whose chains are followed together."""
-        import pyarrow as pa
+        wanted = _Wanted.of(topic, list(dict.fromkeys(keys)), limit, begin, end)
+        # the index first, as what it shows spoiled is asked for again with the log
+        found = self._held.settled(lambda: self._log.settled(lambda: self._find_each(wanted)))
+        return dict(zip(wanted.names, (mine[::-1] for mine in found), strict=True))
 
-        from rmqtool.query.key_columns import hash_columns, index_hashes, powers_of
-
-        names = list(dict.fromkeys(keys))
-        lengths, sums = hash_columns(pa.array(names, pa.string()))
-        hashes = index_hashes(topic, powers_of(lengths), sums).astype(np.int64)
-        owners, offsets = self._held.settled(lambda: self._offsets_of(hashes))
-        # the newest first of each, and each once
-        order = np.lexsort((-offsets, owners))
-        owners, offsets = owners[order], offsets[order]
-        again = (owners[1:] == owners[:-1]) & (offsets[1:] == offsets[:-1])
-        kept = np.concatenate(([True], ~again)) if len(owners) else np.empty(0, np.bool_)
-        places = list(zip(owners[kept].tolist(), offsets[kept].tolist(), strict=True))
-        return self._log.settled(lambda: self._newest_of(places, names, topic, limit, begin, end))
-
-    def _newest_of(
-        self,
-        places: list[tuple[int, int]],
-        names: list[str],
-        topic: str,
-        limit: int,
-        begin: int,
-        end: int | None,
-    ) -> dict[str, list[StoredMessage]]:
-        found: dict[str, list[StoredMessage]] = {key: [] for key in names}
-        cursor = RecordCursor(self._log)
-        for owner, offset in places:
-            key = names[owner]
-            mine = found[key]
-            if len(mine) < limit:
-                message = _message(cursor, offset, topic, key, begin, end)
-                if message is not None:
-                    mine.append(message)
-        for mine in found.values():
-            mine.reverse()
+    def _find_each(self, wanted: _Wanted) -> list[list[StoredMessage]]:
+        """The messages of each key, the newest first."""
+        found: list[list[StoredMessage]] = [[] for _ in wanted.names]
+        room = np.full(len(found), max(wanted.limit, 0))
+        before = np.full(len(found), -1)
+        """place of the record that was looked at last, which the index may know twice"""
+        for chains in self._files():
+            mine = np.flatnonzero(room > 0)
+            if not len(mine):
+                break
+            numbers = self._newest(chains, wanted.hashes[mine] % chains.slots)
+            behind = np.full(len(mine), chains.room)
+            while True:
+                there = (numbers > 0) & (numbers < behind) & (room[mine] > 0)
+                mine, numbers = mine[there], numbers[there]
+                if len(mine) <= _FEW:
+                    break
+                items = chains.items(numbers)
+                offsets = items["physical_offset"].astype(np.int64)
+                asked = np.flatnonzero((items["key_hash"] == wanted.hashes[mine]) & (offsets != before[mine]))
+                owners = mine[asked]
+                before[owners] = offsets[asked]
+                for owner, message in self._messages(wanted, owners, offsets[asked]):
+                    found[owner].append(message)
+                    room[owner] -= 1
+                behind, numbers = numbers, items["prev"].astype(np.int64)
+            for owner, number in zip(mine.tolist(), numbers.tolist(), strict=True):
+                offsets_of = chains.offsets(number, int(wanted.hashes[owner]))
+                some, last = _newest_of(
+                    offsets_of, wanted.looked(self._log, owner), room[owner], before[owner]
+                )
+                found[owner] += some
+                before[owner] = last
+                room[owner] -= len(some)
         return found
+
+    def _messages(self, wanted: _Wanted, owners: Ints, offsets: Ints) -> Iterator[tuple[int, StoredMessage]]:
+        """Of keys and places in the log, those where a message with the key begins, and the message."""
+        order = np.argsort(offsets, kind="stable")
+        segments = offsets[order] // self._log.segment_size
+        borders = np.flatnonzero(segments[1:] != segments[:-1]) + 1
+        for some in np.split(order, borders) if len(order) else ():
+            yield from self._in_segment(wanted, owners[some], offsets[some])
+
+    def _in_segment(
+        self, wanted: _Wanted, owners: Ints, offsets: Ints
+    ) -> Iterator[tuple[int, StoredMessage]]:
+        """As `_messages`, of ascending places in one segment."""
+        base, data = self._log.data_around(int(offsets[0]), _LEAST)
+        places, which = np.unique(offsets - base, return_inverse=True)
+        rows = np.zeros((len(places), ROW_WIDTH), np.int64)
+        window, size = np.frombuffer(data, np.uint8), self._log.segment_size
+        count = self._kernels.records_at(window, places, 0, size, base, int(Check.TEXT), rows)
+        rows = rows[:count]
+        row_of = np.full(len(places), -1)
+        row_of[np.searchsorted(places, rows[:, Field.POSITION])] = np.arange(count)
+        which = row_of[which.reshape(-1)]
+        sure = np.zeros(len(which), np.bool_)
+        self._kernels.hashes.have_keys(
+            window, 0, rows, which, wanted.topic_bytes, owners, wanted.ends, wanted.data, sure
+        )
+        times = rows[which[sure], Field.STORE_TIMESTAMP]
+        late = times < wanted.begin
+        if wanted.end is not None:
+            late |= times >= wanted.end
+        kept = np.flatnonzero(sure)[~late]
+        starts = rows[which[kept], Field.POSITION]
+        ends = starts + rows[which[kept], Field.STORE_SIZE]
+        columns = owners[kept].tolist(), starts.tolist(), ends.tolist()
+        for owner, start, stop in zip(*columns, strict=True):
+            yield owner, StoredMessage(bytes(data[start:stop]))
+        cursor = RecordCursor(self._log)
+        for number in np.flatnonzero(~sure).tolist():  # texts that are the same in other bytes, and no record
+            owner = int(owners[number])
+            message = wanted.looked(cursor, owner)(int(offsets[number]))
+            if message is not None:
+                yield owner, message
 
     def _offsets(self, value: int) -> Iterator[int]:
         """Physical offsets of the records whose keys have this hash, the newest first."""
         for chains in self._files():
             number = self._newest(chains, np.array([value % chains.slots]))[0]
             yield from chains.offsets(int(number), value)
-
-    def _offsets_of(self, hashes: Ints) -> tuple[Ints, Ints]:
-        """Which hash, and physical offset, of all records with one of them."""
-        owners: list[Ints] = [np.empty(0, np.int64)]
-        offsets: list[Ints] = [np.empty(0, np.int64)]
-        for chains in self._files():
-            mine = np.arange(len(hashes))
-            numbers, behind = self._newest(chains, hashes % chains.slots), np.full(len(hashes), chains.room)
-            while True:
-                there = (numbers > 0) & (numbers < behind)
-                mine, numbers = mine[there], numbers[there]
-                if not len(mine):
-                    break
-                some = chains.items(numbers)
-                same = some["key_hash"] == hashes[mine]
-                owners.append(mine[same])
-                offsets.append(some["physical_offset"][same].astype(np.int64))
-                behind, numbers = numbers, some["prev"].astype(np.int64)
-        return np.concatenate(owners), np.concatenate(offsets)
 
     def _newest(self, chains: _Chains, slots: Ints) -> Ints:
         if chains.current is None:

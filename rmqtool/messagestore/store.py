@@ -118,7 +118,7 @@ class MessageStore:
             self._statistics,
         )
         units = UnitFiles(folder)
-        self._keys = KeyReader(folder, reader, self._dispatching, opened.index)
+        self._keys = KeyReader(folder, reader, self._dispatching, opened.index, kernels)
         self._reader = Reader(
             reader, units, start.queues, start.traits, settings.limits, kernels, settings.reads_slave
         )

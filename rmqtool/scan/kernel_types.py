@@ -131,6 +131,19 @@ class Hashes(Protocol):
         self, buf: Bytes, origin: int, rows: Ints, start: int, hashes: Int32s, owners: Int32s
     ) -> tuple[int, int]: ...
 
+    def have_keys(
+        self,
+        buf: Bytes,
+        origin: int,
+        rows: Ints,
+        which: Ints,
+        topic: Bytes,
+        owners: Ints,
+        ends: Ints,
+        names: Bytes,
+        found: Bools,
+    ) -> None: ...
+
     def agree(
         self,
         buf: Bytes,

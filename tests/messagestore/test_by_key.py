@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -57,6 +58,38 @@ def test_a_key_with_the_hash_of_another_is_not_it(tmp_path: Path) -> None:
             "Aa": 1,
             "BB": 1,
         }
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_many_keys_in_one_call_are_those_of_single_calls(tmp_path: Path, release: str) -> None:
+    """Several segments and index files; names with the same hash, of several bytes, in several topics."""
+    chance = random.Random(release)
+    names = [
+        "Aa",
+        "BB",
+        "AaAa",
+        "BBBB",
+        "AaBB",
+        "ключ",
+        "鍵",
+        "\U0001f511",
+        *(f"k{number}" for number in range(20)),
+    ]
+    with open_small(tmp_path / "store", release) as store:
+        store.put_many(
+            [
+                Message(f"T{number % 2}", b"%d" % number, keys=chance.sample(names, chance.randrange(4)))
+                for number in range(300)
+            ]
+        )
+        times = sorted(one.store_timestamp for one in store.query_key("T0", "k1", 300))
+        for limit in (0, 1, 3, 300):
+            for begin, end in ((0, None), (times[0], times[-1] + 1), (0, times[0]), (times[-1] + 1, None)):
+                for some in (names, names[:3]):
+                    found = store.query_key("T1", [*some, "absent"], limit, begin=begin, end=end)
+                    assert list(found) == [*some, "absent"]
+                    for name, messages in found.items():
+                        assert messages == store.query_key("T1", name, limit, begin=begin, end=end), name
 
 
 def test_without_an_index_there_is_no_answer(tmp_path: Path) -> None:

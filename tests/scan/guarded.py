@@ -40,7 +40,7 @@ KERNELS = {
     "dispatch": {"place", "stretch", "agree_units", "ascending_units"},
     "encoding": {"encode", "join_properties"},
     "entries": {"walk_entries"},
-    "hashes": {"key_hashes", "keyed", "agree", "chain", "compare_slots", "follow"},
+    "hashes": {"key_hashes", "keyed", "have_keys", "agree", "chain", "compare_slots", "follow"},
     "spans": {"first_nonzero", "gather", "message_ids", "property_spans"},
     "walk": {"walk", "records_at", "find_record"},
 }
@@ -168,6 +168,10 @@ def _run_on_rows(buffer: np.ndarray, rows: np.ndarray, kernels: Any) -> None:
     columns, newest = np.zeros((len(Stretch), 64), np.int64), np.zeros(8, np.int64)
     kernels.dispatch.stretch(buffer, 0, rows, 0, 0, (*known, newest), np.zeros(3, np.int64), columns)
     kernels.hashes.keyed(buffer, 0, rows, np.zeros(3, np.int64))
+    which = np.arange(-1, len(rows))
+    owners, ends, found = np.arange(len(which)) % 2, np.array([0, 0, len(buffer)]), np.zeros(len(which), bool)
+    for topic in (buffer[:1], buffer):
+        kernels.hashes.have_keys(buffer, 0, rows, which, topic, owners, ends, buffer, found)
 
 
 def _run_on_entries(buffer: np.ndarray, kernels: Any) -> None:

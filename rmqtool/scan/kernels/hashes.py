@@ -207,6 +207,39 @@ def keyed(buf, origin, rows, found):
 
 
 @kernel()
+def have_keys(buf, origin, rows, which, topic, owners, ends, names, found):
+    """Which records are of a topic and have a key, as `UNIQ_KEY` or an element of `KEYS`, byte by byte.
+
+    which, owners: for each question the row of the record, negative for none, and the number of the key; key
+    k is `names[ends[k] : ends[k + 1]]`. found: the answers.
+    """
+    base = buf.ctypes.data - origin
+    for k in range(which.size):
+        found[k] = False
+        r = which[k]
+        if r < 0 or rows[r, TOPIC_LENGTH] != topic.size:
+            continue
+        if not same(base + rows[r, TOPIC_POSITION], topic.ctypes.data, topic.size):
+            continue
+        key = names.ctypes.data + ends[owners[k]]
+        length = ends[owners[k] + 1] - ends[owners[k]]
+        if length <= 0:
+            continue
+        if rows[r, UNIQ_POSITION + 1] == length and same(base + rows[r, UNIQ_POSITION], key, length):
+            found[k] = True
+            continue
+        keys = base + rows[r, KEYS_POSITION]
+        whole = rows[r, KEYS_POSITION + 1]
+        first = 0
+        for i in range(max(whole, 0) + 1):
+            if i >= whole or u8(keys + i) == 0x20:
+                if i - first == length and same(keys + first, key, length):
+                    found[k] = True
+                    break
+                first = i + 1
+
+
+@kernel()
 def agree(buf, hashes, owners, offsets, times, begin, relative):
     """How many items of `buf`, from its first on, are these keys: hash, offset and time of the record.
 
