@@ -8,7 +8,9 @@ from collections import OrderedDict
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from rmqtool.broker.java import parse_long
 from rmqtool.errors import StoreIOError, UsageError, VanishedError
+from rmqtool.scan.legal import may_be_topic
 from rmqtool.store.access import open_source
 from rmqtool.store.files import StoreFile
 from rmqtool.store.holes import data_windows
@@ -192,6 +194,8 @@ def cut(path: str) -> StoreIOError:
 def refuse_odd_places(root: str, logs: Mapping[str, Folder]) -> None:
     """Raises `UsageError` naming a link, or no directory or file in the place of one, among what is written.
 
+    Two files that begin at the same offset are refused as well: written would be one, and read the other.
+
     logs: directories of the log, by path; links to them are followed.
 
     Nothing was changed then. One that comes later is an error of the system. Raises `StoreIOError`.
@@ -205,16 +209,21 @@ def refuse_odd_places(root: str, logs: Mapping[str, Folder]) -> None:
             raise _refusal(root, place, "no file" if is_file else "no directory")
     for kind in _WRITTEN:
         _look_into(root, f"{root}/{kind.value}", files=_QUEUES + 1 if kind in _OF_QUEUES else 1)
+    segments: dict[int, str] = {}
     for path, folder in logs.items():
-        _look_into(folder.here, folder.here, files=1, above=f"{path}/")
+        _look_into(folder.here, folder.here, files=1, above=f"{path}/", bases=segments)
 
 
-def _look_into(root: str, top: str, files: int, above: str = "") -> None:
-    """files: depth below `top` at which files with data lie. above: in front of names."""
+def _look_into(root: str, top: str, files: int, above: str = "", bases: dict[int, str] | None = None) -> None:
+    """files: depth below `top` at which files with data lie. above: in front of names.
+
+    bases: of segments, by their offsets those that were seen.
+    """
     waiting = [(top, 1)]
     while waiting:
         path, depth = waiting.pop()
         try:
+            seen = {} if bases is None else bases
             with os.scandir(path) as entries:
                 for entry in entries:
                     if entry.is_symlink():
@@ -223,12 +232,26 @@ def _look_into(root: str, top: str, files: int, above: str = "") -> None:
                         if depth == files and entry.name.isdecimal():
                             raise _refusal(root, entry.path, "no file", above)
                         waiting.append((entry.path, depth + 1))
-                    elif depth == files - 1 and entry.name.isdecimal():
-                        raise _refusal(root, entry.path, "no directory")
+                    elif depth < files:
+                        is_queue = depth == files - 1
+                        if entry.name.isdecimal() if is_queue else may_be_topic(entry.name):
+                            raise _refusal(root, entry.path, "no directory")  # brokers pass over others
+                    elif depth == files and (files > 1 or bases is not None):
+                        _refuse_twice(root, entry, above, seen)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
             raise StoreIOError(f"{escape_name(str(error.filename))}: {error.strerror}") from error
+
+
+def _refuse_twice(root: str, entry: os.DirEntry[str], above: str, seen: dict[int, str]) -> None:
+    base, shown = parse_long(entry.name), above + entry.path[len(root) + 1 :]
+    if base is None:
+        return
+    if base in seen:
+        places = " and ".join(map(escape_name, sorted((seen[base], shown))))
+        raise UsageError(f"{places} begin at the same offset: nothing was changed")
+    seen[base] = shown
 
 
 def _refusal(root: str, path: str, what: str, above: str = "") -> UsageError:

@@ -442,3 +442,32 @@ def test_what_an_earlier_life_left_under_a_filler_is_no_message(tmp_path: Path) 
     head = (4096 - position).to_bytes(4, "big") + BLANK_MAGIC_CODE.to_bytes(4, "big", signed=True)
     store.patch(path, position, head + bytes(record[8:]))
     assert rmq("dump", store.root).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("release", "table", "text", "kept"),
+    [
+        ("4.9.8", "delayOffset", '{"topicConfigTable":[],"dataVersion":7}', None),
+        ("5.3.3", "consumerOffset", '{"offsetTable":{"Orders@G":{"0":7,"1":true}}}', {"0": 7, "1": 1}),
+        ("4.9.8", "consumerOffset", '{"offsetTable":{"A@G":{"0":7}},"groupTopicMap":7}', {"0": 7}),
+    ],
+)
+def test_a_table_without_backup_that_another_release_forgets(
+    tmp_path: Path, release: str, table: str, text: str, kept: dict[str, int] | None
+) -> None:
+    """17286, 17703, 17809: where the store's release reads nothing more of it, both get what they read."""
+    store = HandmadeStore()
+    store.put("Orders", b"body")
+    store.write(tmp_path / "store")
+    for name in (f"config/{table}.json", f"config/{table}.json.bak"):
+        (store.root / name).unlink(missing_ok=True)
+    store.add(f"config/{table}.json", text.encode())
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--as-version", release)
+    assert done.exit_code == 0, done.stderr
+    for other in ("4.9.8", "5.3.3"):
+        reported = json.loads(rmq("doctor", tmp_path / "out", "--json", "--as-version", other).stdout)
+        assert reported["verdict"] == "safe", reported["consequences"]
+    path = tmp_path / f"out/config/{table}.json"
+    assert path.exists() == (kept is not None)
+    assert kept is None or next(iter(json.loads(path.read_text())["offsetTable"].values())) == kept
+    assert rmq("recover", tmp_path / "out", "--as-version", release, "--json").stdout.count('"why"') == 0

@@ -552,7 +552,9 @@ def test_nothing_is_written_behind_a_link(tmp_path: Path, place: str) -> None:
     assert tree(tmp_path) == before
 
 
-@pytest.mark.parametrize("place", ["commitlog", "index", "consumequeue", "consumequeue/T/3"])
+@pytest.mark.parametrize(
+    "place", ["commitlog", "index", "consumequeue", "consumequeue/T", "consumequeue/New", "consumequeue/T/3"]
+)
 def test_nothing_is_written_where_no_directory_can_be(tmp_path: Path, place: str) -> None:
     root = tmp_path / "store"
     with open_small(root) as store:
@@ -565,6 +567,33 @@ def test_nothing_is_written_where_no_directory_can_be(tmp_path: Path, place: str
     assert (refused.exit_code, tree(tmp_path)) == (ExitCode.USAGE, before)
     shown = {"commitlog": f"{root} has no commit log"}.get(place, f"{place} is no directory")
     assert refused.stderr.startswith(f"rmqtool: {shown}"), refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("place", "again"),
+    [(f"commitlog/{0:020d}", "commitlog/00"), (f"consumequeue/T/0/{0:020d}", "consumequeue/T/0/+0")],
+)
+def test_two_files_of_one_place_are_not_written(tmp_path: Path, place: str, again: str) -> None:
+    """A record went into one segment and was looked for in the other: PUT_OK, and then an error."""
+    root = tmp_path / "store"
+    with open_small(root) as store:
+        store.put(Message("T", b"1", queue_id=0))
+    shutil.copy(root / place, root / again)
+    before = tree(tmp_path)
+    refused = rmq("store", "put", root, "T", "--body", "2")
+    assert (refused.exit_code, tree(tmp_path)) == (ExitCode.USAGE, before)
+    assert (
+        refused.stderr
+        == f"rmqtool: {' and '.join(sorted((place, again)))} begin at the same offset: nothing was changed\n"
+    )
+
+
+def test_what_brokers_pass_over_among_topics_is_left(tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    with open_small(root) as store:
+        store.put(Message("T", b"1", queue_id=0))
+    (root / "consumequeue/.DS_Store").write_text("x")
+    assert rmq("store", "put", root, "T", "--body", "2").exit_code == ExitCode.OK
 
 
 @pytest.mark.parametrize(
