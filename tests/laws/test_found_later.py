@@ -471,3 +471,15 @@ def test_a_table_without_backup_that_another_release_forgets(
     assert path.exists() == (kept is not None)
     assert kept is None or next(iter(json.loads(path.read_text())["offsetTable"].values())) == kept
     assert rmq("recover", tmp_path / "out", "--as-version", release, "--json").stdout.count('"why"') == 0
+
+
+@pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
+def test_entries_of_a_light_queue_that_go_with_its_recovery_are_a_loss(tmp_path: Path, release: str) -> None:
+    """17373: in front of them lies a copy of their file, so that the start sees no more than that."""
+    golden = open_golden("v533-lmq", tmp_path)
+    light = golden.path / "consumequeue/%LMQ%alpha/0"
+    shutil.copyfile(max(light.iterdir()), min(light.iterdir()))
+    conf = ("--store-config", golden.config_path)
+    reported = json.loads(rmq("doctor", golden.path, "--json", "--as-version", release, *conf).stdout)
+    assert reported["safe_to_start"] is False
+    assert "DR-OFFSETS-TWICE" in {one["code"] for one in reported["consequences"]}
