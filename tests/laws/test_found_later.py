@@ -483,3 +483,26 @@ def test_entries_of_a_light_queue_that_go_with_its_recovery_are_a_loss(tmp_path:
     reported = json.loads(rmq("doctor", golden.path, "--json", "--as-version", release, *conf).stdout)
     assert reported["safe_to_start"] is False
     assert "DR-OFFSETS-TWICE" in {one["code"] for one in reported["consequences"]}
+
+
+def test_what_a_start_appends_behind_an_uneven_name_lies_between_two_entries(tmp_path: Path) -> None:
+    """16419, 16133: 4.9.8 and 5.3.3 leave one out and write the others one byte too far."""
+    store = HandmadeStore()
+    for number in range(15):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    for one in store.of("Orders")[10:]:
+        store.patch(*(one.unit or ("", 0)), bytes(20))
+    queue = store.root / "consumequeue/Orders/0"
+    (path,) = queue.iterdir()
+    path.rename(queue / f"{1:020d}")
+    (store.root / "abort").write_bytes(b"")
+    for release in ("4.9.8", "5.3.3"):
+        reported = json.loads(rmq("doctor", store.root, "--json", "--as-version", release).stdout)
+        assert reported["safe_to_start"] is False
+        assert "DR-MISPLACED" in {one["code"] for one in reported["consequences"]}
+    planned = rmq("recover", store.root, "--policy", "broker", "--as-version", "5.3.3")
+    assert (planned.exit_code, "uneven name" in planned.stderr) == (2, True)
+    rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
+    assert [one.name for one in (tmp_path / "out/consumequeue/Orders/0").iterdir()] == ["0" * 20]
+    assert rmq("doctor", tmp_path / "out", "--as-version", "5.3.3").exit_code == 0
