@@ -506,3 +506,26 @@ def test_what_a_start_appends_behind_an_uneven_name_lies_between_two_entries(tmp
     rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
     assert [one.name for one in (tmp_path / "out/consumequeue/Orders/0").iterdir()] == ["0" * 20]
     assert rmq("doctor", tmp_path / "out", "--as-version", "5.3.3").exit_code == 0
+
+
+def test_an_index_file_that_is_cut_in_its_header_keeps_what_is_left_of_it(tmp_path: Path) -> None:
+    """16236: a broker maps it at its full length, and its first item counts from the time in the header."""
+    store = HandmadeStore()
+    for number in range(12):
+        store.put("Orders", b"body", keys=f"k{number}")
+    store.write(tmp_path / "store")
+    path, *rest = (one.relative_to(store.root) for one in sorted((store.root / "index").iterdir()))
+    for one in rest:
+        (store.root / one).unlink()
+    store.resize(str(path), 3)
+    store.patch(str(path), 0, b"\0\0\1")
+    (store.root / "abort").write_bytes(b"")
+    conf = tmp_path / "broker.conf"
+    conf.write_text(f"maxHashSlotNum={store.index.slots}\nmaxIndexNum={store.index.capacity}\n")
+    given = ("--policy", "broker", "--as-version", "5.3.3", "--output", tmp_path / "out", "--apply")
+    done = rmq("recover", store.root, *given, "--store-config", conf)
+    assert done.exit_code == 0, done.stderr
+    raw = (tmp_path / "out" / path).read_bytes()
+    at = store.index.position(1) + 12
+    seconds = (store.stored[0].time - (1 << 40)) // 1000
+    assert int.from_bytes(raw[at : at + 4], "big", signed=True) == seconds
