@@ -471,3 +471,61 @@ def test_a_table_without_backup_that_another_release_forgets(
     assert path.exists() == (kept is not None)
     assert kept is None or next(iter(json.loads(path.read_text())["offsetTable"].values())) == kept
     assert rmq("recover", tmp_path / "out", "--as-version", release, "--json").stdout.count('"why"') == 0
+
+
+@pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
+def test_entries_of_a_light_queue_that_go_with_its_recovery_are_a_loss(tmp_path: Path, release: str) -> None:
+    """17373: in front of them lies a copy of their file, so that the start sees no more than that."""
+    golden = open_golden("v533-lmq", tmp_path)
+    light = golden.path / "consumequeue/%LMQ%alpha/0"
+    shutil.copyfile(max(light.iterdir()), min(light.iterdir()))
+    conf = ("--store-config", golden.config_path)
+    reported = json.loads(rmq("doctor", golden.path, "--json", "--as-version", release, *conf).stdout)
+    assert reported["safe_to_start"] is False
+    assert "DR-OFFSETS-TWICE" in {one["code"] for one in reported["consequences"]}
+
+
+def test_what_a_start_appends_behind_an_uneven_name_lies_between_two_entries(tmp_path: Path) -> None:
+    """16419, 16133: 4.9.8 and 5.3.3 leave one out and write the others one byte too far."""
+    store = HandmadeStore()
+    for number in range(15):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    for one in store.of("Orders")[10:]:
+        store.patch(*(one.unit or ("", 0)), bytes(20))
+    queue = store.root / "consumequeue/Orders/0"
+    (path,) = queue.iterdir()
+    path.rename(queue / f"{1:020d}")
+    (store.root / "abort").write_bytes(b"")
+    for release in ("4.9.8", "5.3.3"):
+        reported = json.loads(rmq("doctor", store.root, "--json", "--as-version", release).stdout)
+        assert reported["safe_to_start"] is False
+        assert "DR-MISPLACED" in {one["code"] for one in reported["consequences"]}
+    planned = rmq("recover", store.root, "--policy", "broker", "--as-version", "5.3.3")
+    assert (planned.exit_code, "uneven name" in planned.stderr) == (2, True)
+    rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
+    assert [one.name for one in (tmp_path / "out/consumequeue/Orders/0").iterdir()] == ["0" * 20]
+    assert rmq("doctor", tmp_path / "out", "--as-version", "5.3.3").exit_code == 0
+
+
+def test_an_index_file_that_is_cut_in_its_header_keeps_what_is_left_of_it(tmp_path: Path) -> None:
+    """16236: a broker maps it at its full length, and its first item counts from the time in the header."""
+    store = HandmadeStore()
+    for number in range(12):
+        store.put("Orders", b"body", keys=f"k{number}")
+    store.write(tmp_path / "store")
+    path, *rest = (one.relative_to(store.root) for one in sorted((store.root / "index").iterdir()))
+    for one in rest:
+        (store.root / one).unlink()
+    store.resize(str(path), 3)
+    store.patch(str(path), 0, b"\0\0\1")
+    (store.root / "abort").write_bytes(b"")
+    conf = tmp_path / "broker.conf"
+    conf.write_text(f"maxHashSlotNum={store.index.slots}\nmaxIndexNum={store.index.capacity}\n")
+    given = ("--policy", "broker", "--as-version", "5.3.3", "--output", tmp_path / "out", "--apply")
+    done = rmq("recover", store.root, *given, "--store-config", conf)
+    assert done.exit_code == 0, done.stderr
+    raw = (tmp_path / "out" / path).read_bytes()
+    at = store.index.position(1) + 12
+    seconds = (store.stored[0].time - (1 << 40)) // 1000
+    assert int.from_bytes(raw[at : at + 4], "big", signed=True) == seconds
