@@ -16,7 +16,7 @@ KEPT = 16
 
 
 class Buffers:
-    """Arrays of UINT8, of which some are kept. A view of one, or of such a view, holds it."""
+    """Arrays of UINT8, some of them kept. A view of one, or of such a view, holds it."""
 
     def __init__(self) -> None:
         self._kept: list[npt.NDArray[np.uint8]] = [np.empty(0, np.uint8)]

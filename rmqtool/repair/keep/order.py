@@ -128,7 +128,7 @@ class Order:
 
 
 def singleton_runs(survey: Survey) -> list[Run]:
-    """Queues of which the log holds a record or two: their topic or queue number may be what lies."""
+    """Queues with a record or two in the log: their topic or queue number may be what lies."""
     return [
         runs[0]
         for key, runs in survey.runs.items()
@@ -191,7 +191,7 @@ def _rivals(order: Order) -> list[Run]:
 def _give_back(order: Order) -> set[QueueKey]:
     """Of two records with one queue offset, the one that another queue misses there is the one that lies.
 
-    The queues of which another record counts now.
+    The queues where another record counts now.
     """
     alone, rivals = _alone(order), _rivals(order)
     missed = _missed_elsewhere(order.missing, [*rivals, *alone.values()]) if rivals else set()
