@@ -12,7 +12,7 @@ from fixtures import strict
 from fixtures.goldens import open_golden
 from fixtures.stores import HandmadeStore, healthy_store
 from formats.commitlog import BLANK_MAGIC_CODE
-from rmqtool.scan.fields import OFF_PHYSICAL_OFFSET
+from rmqtool.scan.fields import OFF_PHYSICAL_OFFSET, OFF_QUEUE_ID, OFF_QUEUE_OFFSET
 from rmqtool.store.kinds import CONFIG_NAMES
 from tests.helpers import rmq
 
@@ -529,3 +529,20 @@ def test_an_index_file_that_is_cut_in_its_header_keeps_what_is_left_of_it(tmp_pa
     at = store.index.position(1) + 12
     seconds = (store.stored[0].time - (1 << 40)) // 1000
     assert int.from_bytes(raw[at : at + 4], "big", signed=True) == seconds
+
+
+def test_a_queue_offset_for_which_no_queue_has_a_place(tmp_path: Path) -> None:
+    """16073: with another queue number, too, nothing else spoke against the record, which stayed as it was."""
+    store = HandmadeStore()
+    for number in range(30):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    one = store.stored[12]
+    path, position = store.segment(one.offset)
+    store.patch(path, position + OFF_QUEUE_ID, (1 << 21).to_bytes(4, "big"))
+    store.patch(path, position + OFF_QUEUE_OFFSET, ((1 << 60) + one.queue_offset).to_bytes(8, "big"))
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
+    assert done.exit_code == 0, done.stderr
+    assert strict.carve(tmp_path / "out")[one.offset].slot == ("Orders", 0, one.queue_offset)
+    for release in ("4.9.8", "5.3.3"):
+        assert rmq("doctor", tmp_path / "out", "--as-version", release).exit_code == 0
