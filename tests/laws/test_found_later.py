@@ -532,7 +532,7 @@ def test_an_index_file_that_is_cut_in_its_header_keeps_what_is_left_of_it(tmp_pa
 
 
 def test_a_queue_offset_for_which_no_queue_has_a_place(tmp_path: Path) -> None:
-    """16073: with another queue number, too, nothing else spoke against the record, which stayed as it was."""
+    """16073: with another queue number, too, nothing else spoke against the record."""
     store = HandmadeStore()
     for number in range(30):
         store.put("Orders", b"body %d" % number)
