@@ -129,7 +129,7 @@ class Order:
 
 
 def singleton_runs(survey: Survey) -> list[Run]:
-    """Queues of which the log holds a record or two: their topic or queue number may be what lies."""
+    """Queues with a record or two in the log: their topic or queue number may be what lies."""
     return [
         runs[0]
         for key, runs in survey.runs.items()
@@ -197,7 +197,7 @@ def _rivals(order: Order) -> list[Run]:
 def _give_back(order: Order, told: Callable[[Sequence[Run]], Collection[int]]) -> set[QueueKey]:
     """Of two records with one queue offset, the one that another queue misses there is the one that lies.
 
-    So is the one without a unit, where the other has one. The queues of which another record counts now.
+    So is the one without a unit, where the other has one. The queues where another record counts now.
     """
     alone, rivals = _alone(order), _rivals(order)
     both = [*rivals, *(alone[one.key, one.first] for one in rivals)]

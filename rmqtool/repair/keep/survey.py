@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     Mask = npt.NDArray[np.bool_]
 
 _FEW, _FAR_MS = 5, 86_400_000
-"""records of which the store time in the middle is taken where that of the last one is so far ahead"""
+"""records whose median store time is taken where that of the last one is so far ahead"""
 
 _NO_POSITION = int(SysFlag.PREPARED)
 """bit that prepared and rolled back records have, and no others"""
