@@ -12,7 +12,7 @@ from fixtures import strict
 from fixtures.goldens import open_golden
 from fixtures.stores import HandmadeStore, healthy_store
 from formats.commitlog import BLANK_MAGIC_CODE
-from rmqtool.scan.fields import OFF_PHYSICAL_OFFSET
+from rmqtool.scan.fields import OFF_PHYSICAL_OFFSET, OFF_QUEUE_ID, OFF_QUEUE_OFFSET, OFF_STORE_TIMESTAMP
 from rmqtool.store.kinds import CONFIG_NAMES
 from tests.helpers import rmq
 
@@ -529,3 +529,65 @@ def test_an_index_file_that_is_cut_in_its_header_keeps_what_is_left_of_it(tmp_pa
     at = store.index.position(1) + 12
     seconds = (store.stored[0].time - (1 << 40)) // 1000
     assert int.from_bytes(raw[at : at + 4], "big", signed=True) == seconds
+
+
+def test_a_queue_offset_for_which_no_queue_has_a_place(tmp_path: Path) -> None:
+    """16073: with another queue number, too, nothing else spoke against the record."""
+    store = HandmadeStore()
+    for number in range(30):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    one = store.stored[12]
+    path, position = store.segment(one.offset)
+    store.patch(path, position + OFF_QUEUE_ID, (1 << 21).to_bytes(4, "big"))
+    store.patch(path, position + OFF_QUEUE_OFFSET, ((1 << 60) + one.queue_offset).to_bytes(8, "big"))
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
+    assert done.exit_code == 0, done.stderr
+    assert strict.carve(tmp_path / "out")[one.offset].slot == ("Orders", 0, one.queue_offset)
+    for release in ("4.9.8", "5.3.3"):
+        assert rmq("doctor", tmp_path / "out", "--as-version", release).exit_code == 0
+
+
+@pytest.mark.parametrize("number", [12, 13])
+def test_of_two_records_with_one_queue_offset_the_one_with_a_unit_is_right(
+    tmp_path: Path, number: int
+) -> None:
+    """16422: a flipped bit gives a record the queue offset of the next one, or of the one in front."""
+    store = HandmadeStore()
+    for count in range(60):
+        store.put("Orders", b"body %d" % count, queue_id=count % 2)
+    store.write(tmp_path / "store")
+    one = store.of("Orders")[number]
+    path, position = store.segment(one.offset)
+    store.patch(path, position + OFF_QUEUE_OFFSET, (number ^ 1).to_bytes(8, "big"))
+    others = store.of("Orders", 1)  # room for what is missing
+    for damaged in others[number - 1 : number + 1]:
+        store.patch(*store.segment(damaged.offset), b"garbage!")
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    made = strict.carve(tmp_path / "out")
+    assert [made[one.offset].raw for one in store.of("Orders")] == [
+        one.placed.data for one in store.of("Orders")
+    ]
+
+
+def test_a_wrong_time_and_a_wrong_queue_offset_make_no_earlier_life(tmp_path: Path) -> None:
+    """17135: what was behind was older than a record in front, and a queue went back."""
+    store = HandmadeStore()
+    for number in range(40):
+        store.put("Orders", b"body %d" % number, queue_id=number % 2)
+    store.write(tmp_path / "store")
+    field = {"offset": OFF_QUEUE_OFFSET, "time": OFF_STORE_TIMESTAMP}
+    for number, name, bit in ((33, "offset", 1 << 30), (34, "time", 1 << 20)):
+        one = store.stored[number]
+        path, position = store.segment(one.offset)
+        value = {"offset": one.queue_offset, "time": one.time}[name]
+        store.patch(path, position + field[name], (value ^ bit).to_bytes(8, "big"))
+    path, position = store.segment(store.stored[35].offset)
+    store.patch(path, position, b"garbage!")
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    made = strict.carve(tmp_path / "out")
+    assert {one.offset for one in store.stored} == made.keys()
+    for one in store.stored[36:]:
+        assert made[one.offset].raw == one.placed.data
