@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from enum import IntFlag
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack
 
 import construct as cs
 
@@ -24,6 +24,7 @@ from formats.primitives import (
     Schema,
     crc32_masked,
     java_utf8_encode,
+    offset_of,
     sizeof,
 )
 
@@ -211,6 +212,40 @@ Message = Schema(
 The frame is checked as by the broker (magic, lengths, total size); `body_crc` is not: see `body_crc_ok`. A
 body or properties length below 0 means none, as in Java, and is kept.
 """
+
+
+_SYS_FLAG = slice(
+    offset_of(HEADERS[False, False], "sys_flag"), offset_of(HEADERS[False, False], "born_timestamp")
+)
+
+
+class Outline(NamedTuple):
+    """Some fields of a record, see `Message`."""
+
+    magic: int
+    sys_flag: int
+    topic: bytes
+    properties: bytes
+
+
+def outline_of(record: bytes) -> Outline | None:
+    """What `Message` parses, for a fraction of its time; None for what it refuses."""
+    header = FLAT_HEADERS[is_v6(int.from_bytes(record[_SYS_FLAG], "big"))]
+    if len(record) < header.size:
+        return None
+    fields = header.unpack(record)
+    magic, sys_flag, total_size = fields["magic"], fields["sys_flag"], fields["total_size"]
+    if magic not in TOPIC_LENGTH or fields["body_length"] > total_size - overhead(magic, sys_flag):
+        return None
+    texts = []
+    at = header.size + max(fields["body_length"], 0)
+    for width in (sizeof(TOPIC_LENGTH[magic]), sizeof(PROPERTIES_LENGTH)):
+        length = int.from_bytes(record[at : at + width], "big", signed=True)
+        texts.append(record[at + width : at + width + max(length, 0)])
+        at += width + max(length, 0)
+        if length < 0 and not texts[1:]:
+            return None
+    return Outline(magic, sys_flag, *texts) if at == total_size <= len(record) else None
 
 
 def body_crc_ok(message: Container) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from enum import Enum
+from types import MethodType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,7 +48,8 @@ class Codes(Enum):
 class Dispatcher:
     """Collects records and hands them to their queues; call `flush` before the queues are looked at.
 
-    append: takes the records of a queue, in the order of the log; columns are overwritten afterwards.
+    append: takes the records of a queue, in the order of the log; columns are overwritten afterwards. The
+    owner of a method is not kept alive: in a cycle, columns would wait for the garbage collector.
     multi_dispatch: which records feed further queues; lmq: see `extra_rows`. levels: delays in ms by level,
     the broker's defaults when not given. is_batch: whether the queues of a topic are batch queues (None: no
     topic's); it is reported that some record of it is an inner batch, which a broker takes for batch topics
@@ -68,7 +71,7 @@ class Dispatcher:
         codes: Codes = Codes.ALL,
         by_place: bool = False,
     ) -> None:
-        self._append = append
+        self._append = _weak(append)
         self._kernels = kernels
         self._multi_dispatch, self._lmq = multi_dispatch, lmq
         self._is_batch = is_batch
@@ -241,6 +244,13 @@ class Dispatcher:
         merged[Column.SLOT] = slots[order]
         in_place = None if self._in_place is None else self._in_place[places]
         self._append(key, QueueRecords(merged, np.arange(len(places)), in_place, own=own[order]))
+
+
+def _weak(append: Callable[[Key, QueueRecords], object]) -> Callable[[Key, QueueRecords], object]:
+    if not isinstance(append, MethodType):
+        return append
+    owner, function = weakref.proxy(append.__self__), append.__func__
+    return lambda key, run: function(owner, key, run)
 
 
 def dispatcher_by_place(

@@ -149,7 +149,7 @@ def _geometry(store: Store, config: StoreConfig) -> tuple[int, int]:
 
 
 def types_known(store: Store) -> bool:
-    """Whether there is a topic table, which alone tells a broker of which kind a topic's queues are."""
+    """Whether there is a topic table, from which alone a broker knows the kind of a topic's queues."""
     names = ("config/topics.json", "config/topics.json.bak")
     return any(store.file(name) is not None for name in names)
 

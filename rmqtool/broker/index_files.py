@@ -15,7 +15,7 @@ import numpy as np
 
 from formats.index import FIRST_ITEM, Header, file_size, item_position, slot_position
 from rmqtool.scan.fields import Keys
-from rmqtool.scan.index import ITEM, SLOT, read_header
+from rmqtool.scan.index import ITEM, SLOT, header_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -126,15 +126,14 @@ class IndexFile:
     def _load(self, kept: StoreFile) -> None:
         """Header and slots (`IndexFile#load`); a file that is too short has zeros behind its end."""
         with kept.open("pread") as source:
-            header = read_header(source)
+            header = header_of(source)
             raw = source.window(slot_position(0), self._slots.nbytes)
             slots = raw[: len(raw) // SLOT.itemsize * SLOT.itemsize].view(SLOT)
             self._slots[: len(slots)] = slots
-        if header is not None:
-            for place in Keys:
-                if place < Keys.EVERY_PUT:
-                    self._state[place] = getattr(header, place.name.lower())
-            self._state[Keys.INDEX_COUNT] = max(header.index_count, FIRST_ITEM)
+        for place in Keys:
+            if place < Keys.EVERY_PUT:
+                self._state[place] = getattr(header, place.name.lower())
+        self._state[Keys.INDEX_COUNT] = max(header.index_count, FIRST_ITEM)
 
     @property
     def full(self) -> bool:

@@ -134,7 +134,7 @@ class _Cursor:
 
 
 def check_record(source: ByteSource, position: int, limit: int, rules: Rules) -> Verdict:
-    """The broker's verdict on what begins at `position` of a file of which `limit` bytes are mapped."""
+    """The broker's verdict on what begins at `position` of a file with `limit` mapped bytes."""
     cursor = _Cursor(source, position, limit)
     try:
         return _head(cursor, rules)

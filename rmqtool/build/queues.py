@@ -68,7 +68,7 @@ class QueueSink(Protocol):
 class Queues:
     """Queues by topic and number, each made when its first record comes, with `disk` to write to.
 
-    turned: topics whose batches were told only after a plain queue of theirs had been made; nothing is
+    turned: topics whose batches were seen only after a plain queue of theirs had been made; nothing is
     built of them, and they want another reading of the log with `rules` that name them.
     """
 

@@ -43,7 +43,7 @@ class OrphanItems:
 
 @dataclass(slots=True)
 class Missing:
-    """Neighbouring records of which keys are not in the index."""
+    """Neighbouring records with keys that are not in the index."""
 
     start: int
     end: int

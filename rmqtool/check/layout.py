@@ -65,7 +65,7 @@ def blocked_topics(store: Store, topics: Collection[str]) -> Iterator[Finding]:
 def _strangers(store: Store, reported: Collection[str]) -> Iterator[Finding]:
     """Files of no known kind; those below a directory of no known kind are counted with it.
 
-    reported: paths of which something else is said.
+    reported: paths with another finding.
     """
     inside: Counter[str] = Counter()
     for file in store.of_kind(FileKind.UNKNOWN):

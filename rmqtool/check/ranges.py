@@ -85,7 +85,7 @@ class Ranges:
 
 
 class RangesByCode:
-    """Ranges of which some explain a finding and others do not: one that does not hides none around it."""
+    """Ranges, some of which explain a finding: one that does not hides none around it."""
 
     def __init__(self) -> None:
         self._ranges: dict[str, Ranges] = {}

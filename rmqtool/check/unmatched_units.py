@@ -104,7 +104,7 @@ def _time(queue: QueueUnits, number: int, records: RecordsAt, first: bool) -> in
 
 @dataclass
 class _Run:
-    """Neighbouring units of which the same is to be said. slots and place are those of the first."""
+    """Neighbouring units with the same finding. slots and place are those of the first."""
 
     facts: dict[str, Any]
     first: int

@@ -44,7 +44,7 @@ def unlisted(store: Store, context: Context, *, commitlog: bool = False) -> list
 
 
 def warned(rows: list[Row], context: Context) -> list[Row]:
-    """The same rows of `not_covered`, each of which is warned of."""
+    """The same rows of `not_covered`, with a warning for each."""
     for row in rows:
         context.console.warn(f"{row['path']}: {row['error']}")
     return rows

@@ -127,7 +127,7 @@ def _message(
 def _newest_of(
     offsets: Iterator[int], looked: Callable[[int], StoredMessage | None], limit: int, before: int
 ) -> tuple[list[StoredMessage], int]:
-    """Up to `limit` messages of places, of which neighbours may be the same, and the place looked at last."""
+    """Up to `limit` messages of places, where neighbours may be the same, and the place looked at last."""
     found: list[StoredMessage] = []
     while len(found) < limit:
         offset = next(offsets, None)

@@ -29,7 +29,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def narrowed(wanted: MessageFilter, filters: Iterable[Any]) -> MessageFilter:
-    """The filter with what these filters of Spark, of which all must hold, say of columns known here."""
+    """The filter and these filters of Spark, all of them, as far as they are about columns known here."""
     for one in filters:
         name = ".".join(getattr(one, "attribute", ()))
         kind, value = type(one).__name__, getattr(one, "value", None)

@@ -155,5 +155,5 @@ def lost_part(part: LogPart, lost: Lost) -> Row:
 
 
 def lost_store(lost: Lost) -> Row:
-    """A store of which nothing is known, as a row of `not_covered`."""
+    """A store about which nothing is known, as a row of `not_covered`."""
     return {"path": ".", "reason": Incomplete.UNREADABLE.value, "error": lost.error}

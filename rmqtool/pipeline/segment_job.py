@@ -43,7 +43,7 @@ _EXPECTED = re.compile(r"^(rmqtool\.errors\.\w+|MemoryError)\b", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Anew:
+class Unsplittable:
     """The store has to be read by one task. reason: why it is read a second time, None for the first time."""
 
     reason: str | None = None
@@ -58,8 +58,8 @@ class SegmentJob:
     options: SourceOptions
     level: Level
 
-    def run(self) -> tuple[list[Row], Row] | Anew | Lost:
-        """Findings and summary; `Anew` where the store has to be read by one task.
+    def run(self) -> tuple[list[Row], Row] | Unsplittable | Lost:
+        """Findings and summary; `Unsplittable` where the store has to be read by one task.
 
         That is: a log of less than two segments, a broker that is writing, files that change or go meanwhile,
         tasks that die each time. Any other error of a task is a defect, and the store lost.
@@ -68,7 +68,7 @@ class SegmentJob:
             store = open_any(self.path, config=self.options.config)
             parts = log_parts(store, 0)
             if len(parts) < 2 or is_live(store):
-                return Anew()
+                return Unsplittable()
             further, size = FurtherRules.of(store), data_bytes(store.segments)
             read = partial(packages, level=self.level, log_bytes=size, further=further)
             check = Check(self.path, self.options, self.level, tuple(part.segment for part in parts))
@@ -76,13 +76,13 @@ class SegmentJob:
             in_order = reported.repartitionAndSortWithinPartitions(1)
             (found,) = in_order.mapPartitions(check).collect()
         except RmqtoolError as error:
-            return Anew(str(error))
+            return Unsplittable(str(error))
         except spark_errors() as error:
             refuse_workers(error)
             if _DEFECT in str(error) and not _EXPECTED.search(str(error)):
                 return Lost(first_line(error))
-            return Anew(first_line(error))
-        return Anew("a broker has opened it meanwhile") if found is None else found
+            return Unsplittable(first_line(error))
+        return Unsplittable("a broker has opened it meanwhile") if found is None else found
 
 
 @dataclass(frozen=True)

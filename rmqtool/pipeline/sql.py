@@ -136,7 +136,7 @@ class _Query:
         return _used(self.session.sql(self.statement))
 
     def _make_views(self, options: SourceOptions, used: Mapping[str, _Use]) -> None:
-        """The tables with all columns still, of which only those in use are read: `*` means the same."""
+        """The tables with all columns; only those in use are read, `*` means the same."""
         for table, use in used.items():
             read = self._load(options, table, use.columns, pushdown=use.places == 1)
             _with_nulls(read, table).createOrReplaceTempView(table)

@@ -56,7 +56,7 @@ _GROUPS = frozenset({
     "lambda_funcs", "map_funcs", "math_funcs", "predicate_funcs", "sketch_funcs", "st_funcs",
     "string_funcs", "struct_funcs", "url_funcs", "variant_funcs", "vector_funcs", "window_funcs",
 })  # fmt: skip
-"""groups of Spark's functions (`ExpressionInfo#getGroup`) of which each only computes from its arguments"""
+"""groups of Spark's functions (`ExpressionInfo#getGroup`) that only compute from their arguments"""
 _FUNCTIONS = frozenset({
     "aes_decrypt", "aes_encrypt", "assert_true", "bitmap_bit_position", "bitmap_bucket_number",
     "bitmap_count", "hmac", "monotonically_increasing_id", "raise_error", "range", "spark_partition_id",

@@ -17,7 +17,7 @@ from rmqtool.check.verify import Verification
 from rmqtool.errors import ExitCode, worst
 from rmqtool.pipeline.opening import open_any
 from rmqtool.pipeline.runner import Lost, lost_store, run_group, side_by_side
-from rmqtool.pipeline.segment_job import Anew, SegmentJob
+from rmqtool.pipeline.segment_job import SegmentJob, Unsplittable
 from rmqtool.pipeline.session import is_local, parallelism
 from rmqtool.scan.options import ReadOptions
 from rmqtool.store.coverage import coverage
@@ -97,7 +97,7 @@ def _verdict(
         cut = SegmentJob(session, path, options, level).run()
         if isinstance(cut, Lost):
             return cut
-        if not isinstance(cut, Anew):
+        if not isinstance(cut, Unsplittable):
             return StoreVerdict(path, *cut)
         reason = cut.reason
     (found,) = run_group(session, [path], whole)

@@ -52,7 +52,7 @@ class LogSeen:
         return row
 
     def skipped(self) -> int:
-        """Files with records of which both ends were looked at only."""
+        """Files with records that were read at both ends only."""
         found = (ends for _, ends in self.seen if not isinstance(ends, str))
         return sum(not ends.read_through and _content(ends) == "records" for ends in found)
 

@@ -31,7 +31,7 @@ _JSON_KINDS = (
 
 
 def state_of(store: Store) -> Row:
-    """The facts of which there is one each."""
+    """The facts that occur once."""
     state = lock.probe(store.lock_path)
     return {
         "store": escape_name(str(store.given)),

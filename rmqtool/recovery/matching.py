@@ -19,6 +19,8 @@ from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
 from rmqtool.broker.consume_queue import BYTES, ConsumeQueue
 from rmqtool.broker.dispatch import CHUNK_ROWS, Codes, Dispatcher, MultiDispatchError
 from rmqtool.broker.extension import codes_at
+from rmqtool.broker.java import parse_long
+from rmqtool.broker.mapped_files import MappedFile
 from rmqtool.broker.queue_records import NO_CODE
 from rmqtool.broker.units import chunks
 from rmqtool.scan.fields import Column, Field
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rmqtool.broker.mapped_files import MappedFile, MappedFiles
+    from rmqtool.broker.mapped_files import MappedFiles
     from rmqtool.broker.queue_records import QueueRecords
     from rmqtool.broker.start import AnyQueue, Start
     from rmqtool.recovery.spans import Key
@@ -54,7 +56,8 @@ class Matches:
     lies behind its end or in front of its files. first, first_missed: the lowest queue offset of the wrong
     ones, and of those missed in a batch queue. span: queue offsets [low, high) that records have, also those
     that no entry can have. wrong_tags, first_tags: matched ones whose entry has another tags code. displaced:
-    wrong ones whose record states another physical offset than where it lies.
+    wrong ones whose record states another physical offset than where it lies. taken: queue offsets
+    [low, high) of records to which an entry leads that recovery of the queue takes away.
     """
 
     matched: int = 0
@@ -67,6 +70,7 @@ class Matches:
     wrong_tags: int = 0
     first_tags: int | None = None
     displaced: int = 0
+    taken: tuple[int, int] | None = None
 
     @property
     def compared(self) -> int:
@@ -84,9 +88,14 @@ class Matches:
         self.first_tags = _lower(self.first_tags, other.first_tags)
         self.first = _lower(self.first, other.first)
         self.first_missed = _lower(self.first_missed, other.first_missed)
-        spans = [one for one in (self.span, other.span) if one is not None]
-        if spans:
-            self.span = min(low for low, _ in spans), max(high for _, high in spans)
+        self.span = _both(self.span, other.span)
+        self.taken = _both(self.taken, other.taken)
+
+
+def _both(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
+    """The span that holds both."""
+    spans = [found for found in (one, other) if found is not None]
+    return (min(low for low, _ in spans), max(high for _, high in spans)) if spans else None
 
 
 def _lower(one: int | None, other: int | None) -> int | None:
@@ -121,7 +130,8 @@ def _displaced(run: QueueRecords) -> npt.NDArray[np.bool_]:
 class _Queue:
     """The entries of one queue as they lie on disk.
 
-    size: bytes of its files. begin: tells the first byte that its owner answers for (`minLogicOffset`).
+    size: bytes of its files. begin: tells the first byte that its owner answers for (`minLogicOffset`). gone:
+    files that its recovery deleted.
     """
 
     def __init__(
@@ -130,6 +140,7 @@ class _Queue:
         end: int,
         size: int,
         begin: Callable[[], int],
+        gone: tuple[MappedFile, ...],
         extension: MappedFiles | None,
     ) -> None:
         self._begin = begin
@@ -137,6 +148,7 @@ class _Queue:
         self._bases = np.array([one.base for one in self._files], np.int64)
         self._end, self._size = end, size
         self._extension = extension
+        self._behind = [one for one in (*self._files[-1:], *gone) if one.file is not None]
         self.found = Matches()
 
     def append(self, run: QueueRecords) -> None:
@@ -146,6 +158,7 @@ class _Queue:
         not reach some of its own entries.
         """
         self.found.add(Matches(span=_span(run)))
+        self._take_away(run)
         if not self._files:
             return
         known = (run.slots >= 0) & (run.slots < self._end)
@@ -167,6 +180,21 @@ class _Queue:
             units = _units(self._files[number], places[chosen] % self._size // BYTES)
             self._compare(units, run.offsets[chosen], run.sizes[chosen], slots, _displaced(run)[chosen])
             self._compare_tags(units, run.offsets[chosen], run.sizes[chosen], slots, run.codes[chosen])
+
+    def _take_away(self, run: QueueRecords) -> None:
+        """Records behind the end that the recovered queue has, with an entry there that leads to them."""
+        for one in self._behind if len(run) else ():
+            first = one.base // BYTES
+            there = np.flatnonzero(
+                (run.slots >= max(first, self._end)) & (run.slots < first + self._size // BYTES)
+            )
+            if not len(there):
+                continue
+            units = _units(one, run.slots[there] - first)
+            right = units["physical_offset"] == run.offsets[there]
+            slots = run.slots[there][right & (units["size"] == run.sizes[there])]
+            if len(slots):
+                self.found.add(Matches(taken=(int(slots.min()), int(slots.max()) + 1)))
 
     def _compare_tags(
         self, units: npt.NDArray[Any], offsets: Ints, sizes: Ints, slots: Ints, codes: Ints
@@ -272,6 +300,15 @@ def _begin_of(queue: AnyQueue) -> int:
     return queue.min_logical if isinstance(queue, ConsumeQueue) else 0
 
 
+def _gone(start: Start, queue: AnyQueue) -> Iterator[MappedFile]:
+    """Files that recovery of the queue deleted."""
+    for path in queue.files.deleted:
+        file = start.store.file(path)
+        base = parse_long(path.rpartition("/")[2])
+        if file is not None and file.regular and base is not None:
+            yield MappedFile(base, file.size, path, file)
+
+
 class _Torn:
     """Where records with torn properties lie, whose tags tell nothing about an entry; the last ones only."""
 
@@ -306,6 +343,7 @@ class UnitMatcher:
                 queue.recovered_max,
                 queue.files.size,
                 partial(_begin_of, queue),
+                tuple(_gone(start, queue)),
             )
             for key, queue in start.queues.items()
         }
@@ -334,9 +372,10 @@ class UnitMatcher:
     def _queue(self, topic: str, queue_id: int) -> _Queue | _BatchQueue:
         found = self._queues.get((topic, queue_id))
         if found is None:
-            batch, files, end, size, begin = self._known.get((topic, queue_id), (False, (), 0, 0, int))
+            none = False, (), 0, 0, int, ()
+            batch, files, end, size, begin, gone = self._known.get((topic, queue_id), none)
             extension = self._extension(topic, queue_id)
-            found = _BatchQueue(files, end) if batch else _Queue(files, end, size, begin, extension)
+            found = _BatchQueue(files, end) if batch else _Queue(files, end, size, begin, gone, extension)
             self._queues[topic, queue_id] = found
         return found
 

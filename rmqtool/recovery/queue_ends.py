@@ -71,15 +71,14 @@ def _light_spans(
     """Queue offsets in the log of queues that records feed besides their `own`.
 
     Release 5 numbers some of these queues otherwise than its records (`MultiDispatchUtils`): where entries do
-    not lead to the messages of their queue offsets, these tell nothing of the queue's end.
+    not lead to the messages of their queue offsets, these tell nothing of the queue's end; entries that do,
+    and go with the start, tell of it all the same.
     """
+    spans = {key: one.taken if one.wrong else one.span for key, one in matches.items() if key not in own}
     return {
-        key: one.span
-        for key, one in matches.items()
-        if one.span is not None
-        and key not in own
-        and not one.wrong
-        and is_somebodys(start.store.topics, key[0])
+        key: span
+        for key, span in spans.items()
+        if span is not None and is_somebodys(start.store.topics, key[0])
     }
 
 

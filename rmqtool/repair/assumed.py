@@ -21,7 +21,7 @@ _SETTINGS = {
 
 
 def assumed_sizes(store: Store, edits: Iterable[Edit]) -> Iterator[str]:
-    """A note for each kind of queue of which these edits make files as long as a broker does by default.
+    """A note for each kind of queue whose files these edits make as long as a broker does by default.
 
     A broker with another setting refuses them (`MappedFileQueue#doLoad`).
     """

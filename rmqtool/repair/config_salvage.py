@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rmqtool.check.config_files import View
 from rmqtool.recovery.config_tables import config_view
 from rmqtool.store.config_json import parse_config, read_listed, refused
-from rmqtool.store.config_types import without
+from rmqtool.store.config_types import with_numbers, without
 
 if TYPE_CHECKING:
     from rmqtool.broker.traits import Traits
@@ -52,14 +52,23 @@ class Salvaged:
         return bool(self.lost or self.dropped)
 
 
-def salvage_table(store: Store, name: str, traits: Traits) -> Salvaged:
-    """The front with the most entries that a broker loads; of equal ones that of the file itself."""
+def salvage_table(store: Store, name: str, traits: Traits, written_for: Traits | None = None) -> Salvaged:
+    """The front with the most entries that a broker loads; of equal ones that of the file itself.
+
+    written_for: the release that the store is of, where `traits` are those of another: numbers are what that
+    one reads.
+    """
     best = Salvaged(name)
     for path in (name, f"{name}.bak"):
         raw = read_listed(store.file(path))[1]
         table = name.rpartition("/")[2]
         kept, data = valid_prefix(raw, 3 if table in _NUMBERS else 2)
         whole = parse_config(data)
+        if written_for is not None and written_for.tables_of_5 and whole.data:
+            plain = json.dumps(with_numbers(table, whole.data))
+            if plain != json.dumps(whole.data):
+                data = plain.encode()
+                whole = parse_config(data)
         dropped = tuple(refused(data, whole, table, before_5=not traits.tables_of_5)) if whole.data else ()
         if dropped:
             data = json.dumps(without(whole.data, dropped)).encode()

@@ -207,7 +207,7 @@ def _carry_out(
 
 
 def finish(disk: Disk, journal: Journal, backup: str, marker: str, state: State) -> None:
-    """The last steps of an apply of which all is written."""
+    """The last steps of an apply when everything is written."""
     end_marker(disk, journal, marker, state.directories)
     write_state(disk, backup, state.model_copy(update={"phase": Phase.DONE}))
 

@@ -70,7 +70,7 @@ def edits_by_file(changes: Iterable[Change]) -> dict[str, list[Change]]:
 
 
 def set_aside(changes: Iterable[Change]) -> list[tuple[str, Region]]:
-    """Paths and regions of which only a copy is made."""
+    """Paths and regions that are only copied."""
     return [
         (one.path, Region(one.position or 0, one.length or 0, one.length or 0))
         for one in changes

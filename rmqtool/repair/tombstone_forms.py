@@ -73,7 +73,7 @@ def forms(place: Place, plan_id: str, kept: bytes | Pairs | None) -> Iterator[Fo
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """Says that a record is a tombstone, and of which plan.
+    """Says that a record is a tombstone, and names its plan.
 
     whole: the properties are those of the message, and a tombstone keeps them as they are; its body tells.
     """

@@ -33,7 +33,7 @@ class UndoApply:
     def run(self, journal: Journal, steps: Sequence[Step], left: Collection[str] = ()) -> None:
         """Directories that come back first, then files, then directories that go. Raises `OSError`.
 
-        left: paths of which something stays as it is; such a file keeps its time.
+        left: paths where something stays as it is; such a file keeps its time.
         """
         for entry in journal.entries:
             self._clear_temporary(entry)

@@ -69,7 +69,7 @@ class LogFollower:
         return next((one for one in self.segments if one.end > at), None)
 
     def end(self, segment: Segment) -> int:
-        """Position in front of which its data lies: of the one that grows, less than its size."""
+        """Where its data ends: of the one that grows, less than its size."""
         try:
             return end_of_data(segment) if self.segments.is_active(segment) else segment.size
         except RmqtoolError:
@@ -110,7 +110,7 @@ class LogFollower:
         last = self.segments.last_with_data()
         if last is None:
             if at > self.first_offset:
-                raise StoreIOError(f"there is no log any more, of which {at} bytes were read")
+                raise StoreIOError(f"there is no log any more; {at} bytes of it were read")
             return max(self.segments.first_offset, at)
         if at > last.end:
             raise StoreIOError(f"the log ends at {last.end}, although it was read up to {at}")
@@ -128,7 +128,7 @@ class LogFollower:
         return last.base + end
 
     def last_end(self) -> int:
-        """`whole_end` of a log of which nothing was read; bytes that cannot be read are passed over."""
+        """`whole_end` of a log that was not read yet; bytes that cannot be read are passed over."""
         return self.whole_end(self._last_base, unreadable="skip")
 
     def end_within(self, at: int, end: int, most: int) -> int:
@@ -176,7 +176,7 @@ class LogFollower:
         return None
 
     def missing(self, start: int, end: int) -> list[tuple[int, int]]:
-        """Ranges of [start, end) of which no file is there."""
+        """Ranges of [start, end) without a file."""
         lost: list[tuple[int, int]] = []
         at = start
         for one in self.segments:

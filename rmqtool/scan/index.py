@@ -59,10 +59,12 @@ class IndexHeader:
 
 def read_header(source: ByteSource) -> IndexHeader | None:
     """The header of an index file; None when the file is too short for one."""
-    raw = source.window(0, sizeof(Header)).tobytes()
-    if len(raw) < sizeof(Header):
-        return None
-    header = Header.parse(raw)
+    return header_of(source) if source.size >= sizeof(Header) else None
+
+
+def header_of(source: ByteSource) -> IndexHeader:
+    """The header that a broker reads, which maps a file at its full length: zeros behind the bytes."""
+    header = Header.parse(source.window(0, sizeof(Header)).tobytes().ljust(sizeof(Header), b"\0"))
     return IndexHeader(**{name: int(header[name]) for name in IndexHeader.__slots__})
 
 

@@ -155,7 +155,7 @@ class Lanes(LaneColumns):
                 self._grow()
 
     def _put(self, run: Records, start: int, segment_base: int) -> int:
-        """Columns of the records from row `start` on; the row in front of which there was no more room."""
+        """Columns of the records from row `start` on; the first row without room."""
         known = self._lanes, self._names, self._table
         following: int = self._kernels.place(
             run.window, run.origin, run.rows, start, segment_base, known, self._counts, self.columns

@@ -86,7 +86,7 @@ class Readable:
                 yield Records(rows[first : last + 1], run.window, run.origin)
 
     def _cut(self, start: int, end: int) -> Iterator[Event]:
-        """Bytes `[start, end)`, of which some are unreadable: those, and gaps around them."""
+        """Bytes `[start, end)`, some of them unreadable: those, and gaps around them."""
         at = start
         for bad in self._touching(start, end):
             if bad.start > at:

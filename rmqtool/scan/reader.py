@@ -246,7 +246,7 @@ class LogReader(Generic[Made]):
 
 
 def _divided(run: Records, stop: int) -> tuple[Records, Records | None]:
-    """The records that begin in front of a position, of which there are some, and the others."""
+    """The records that begin in front of a position (at least one), and the others."""
     first = before(run, stop)
     count = len(first.rows)
     rest = Records(run.rows[count:], run.window, run.origin) if count < len(run.rows) else None

@@ -20,7 +20,7 @@ _WIDTHS = (1, 2)
 
 
 def under_filler(read: Callable[[int, int], bytes], room: int, offset: int) -> tuple[int, int] | None:
-    """Size and store timestamp (ms) of a record at its own place, all of which is whole but size and magic.
+    """Size and store timestamp (ms) of a record at its own place that is whole but for size and magic.
 
     read: gives bytes by position behind the record's first byte and count, fewer at the end of the file.
     room: bytes from there to the end of the file. offset: physical offset of the first byte.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from rmqtool.errors import StoreIOError, UnreadableError
+from rmqtool.store.buffers import BUFFERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -191,7 +192,7 @@ class FileSource(SourceBase):
         """
         wanted = self.clamp(offset, length, self._size)
         if wanted <= _LARGE:
-            buffer = np.empty(wanted, dtype=np.uint8)
+            buffer = BUFFERS.take(wanted)
             buffer = buffer[: self._fill(memoryview(buffer.data), offset)]
         else:
             buffer = np.zeros(wanted, dtype=np.uint8)

@@ -171,6 +171,22 @@ def without(data: Any, wrong: Iterable[Misfit]) -> Any:
     return made
 
 
+def with_numbers(name: str, data: Any) -> Any:
+    """A copy of the table `name` with 1 and 0 for truth values that are read as a long from 5.0 on."""
+    table = _TABLES.get(name)
+    return data if table is None else _with_numbers(table, data)
+
+
+def _with_numbers(shape: _Shape | None, value: Any) -> Any:
+    if shape is _Scalar.LONG and isinstance(value, bool):
+        return int(value)
+    if not isinstance(value, dict) or not isinstance(shape, _Map | _Object):
+        return value
+    if isinstance(shape, _Map):
+        return {key: _with_numbers(shape.values, held) for key, held in value.items()}
+    return {key: _with_numbers({**shape.later, **shape.fields}.get(key), one) for key, one in value.items()}
+
+
 def number_of(value: Any) -> int | None:
     """What a broker makes of a value in the place of a long; None where it throws.
 

@@ -1,4 +1,4 @@
-"""A file of which parts cannot be read: zeros in their place, and a list of the ranges."""
+"""A file with unreadable parts: zeros in their place, and a list of the ranges."""
 
 from __future__ import annotations
 

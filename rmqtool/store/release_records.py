@@ -6,8 +6,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
-from formats.commitlog import MESSAGE_MAGIC_CODE, MESSAGE_MAGIC_CODE_V2, Message, SysFlag
-from formats.errors import FormatError
+from formats.commitlog import MESSAGE_MAGIC_CODE, MESSAGE_MAGIC_CODE_V2, SysFlag, outline_of
 from formats.java import java_hash
 from formats.properties import CLUSTER, INNER_MULTI_DISPATCH, INNER_NUM, PROPERTY_SEPARATOR, decode_pairs
 from rmqtool.errors import RmqtoolError
@@ -16,7 +15,7 @@ from rmqtool.store.releases import FIRST_5, RELEASES, Evidence, Weight, between,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from formats.primitives import Container
+    from formats.commitlog import Outline
     from rmqtool.store.bytes import ByteSource
     from rmqtool.store.contents import StoreContents
     from rmqtool.store.segments import Segment
@@ -71,7 +70,7 @@ def _evidence(
     return Evidence(fact, segment.file.shown, releases, weight, segment.file.mtime_ns, older)
 
 
-def sample(segment: Segment, *, end: bool) -> list[Container]:
+def sample(segment: Segment, *, end: bool) -> list[Outline]:
     """Up to 256 intact records from the first or the last 256 KiB of data of a segment, in order.
 
     They are found by their magic and taken when all their lengths agree. [] when the file cannot be read.
@@ -97,7 +96,7 @@ def _data_end(source: ByteSource) -> int:
     return min(low * _PAGE, source.size)
 
 
-def _records(source: ByteSource, start: int, stop: int, *, end: bool) -> list[Container]:
+def _records(source: ByteSource, start: int, stop: int, *, end: bool) -> list[Outline]:
     data = source.window(start, stop - start).tobytes()
     places = [found.start() for found in _MAGIC.finditer(data, 4)]
     parsed = (_parse(source, data, start, at - 4) for at in (reversed(places) if end else places))
@@ -105,23 +104,20 @@ def _records(source: ByteSource, start: int, stop: int, *, end: bool) -> list[Co
     return records[::-1] if end else records
 
 
-def _parse(source: ByteSource, data: bytes, start: int, at: int) -> Container | None:
+def _parse(source: ByteSource, data: bytes, start: int, at: int) -> Outline | None:
     size = int.from_bytes(data[at : at + 4], "big", signed=True)
     if not 0 < size <= _LARGEST:
         return None
     raw = data[at : at + size]
     if len(raw) < size:
         raw = source.window(start + at, size).tobytes()
-    try:
-        return Message.parse(raw)  # type: ignore[no-any-return]
-    except FormatError:
-        return None
+    return outline_of(raw)
 
 
-def _facts(records: list[Container]) -> list[Fact]:
+def _facts(records: list[Outline]) -> list[Fact]:
     found: list[Fact] = []
 
-    def has(property_name: str, record: Container) -> bool:
+    def has(property_name: str, record: Outline) -> bool:
         return property_name.encode() + b"\x01" in record.properties
 
     if any(record.magic == MESSAGE_MAGIC_CODE_V2 for record in records):
@@ -139,7 +135,7 @@ def _facts(records: list[Container]) -> list[Fact]:
     return [*found, *_separator(records), *_order(records)]
 
 
-def _separator(records: list[Container]) -> Iterator[Fact]:
+def _separator(records: list[Outline]) -> Iterator[Fact]:
     """The separator behind the last property: kept up to 4.9.0, dropped up to 5.1.4, kept again."""
     ends = [record.properties[-1] == PROPERTY_SEPARATOR for record in records if record.properties]
     kept = until("4.9.0") | since("5.2.0")
@@ -160,7 +156,7 @@ def _separator(records: list[Container]) -> Iterator[Fact]:
         )
 
 
-def _order(records: list[Container]) -> Iterator[Fact]:
+def _order(records: list[Outline]) -> Iterator[Fact]:
     """The order in which a broker re-encodes properties: that of a HashMap of 16, since 5.1.0 of 128 buckets.
 
     Only records with CLUSTER are the broker's own encoding; copies made for retry topics go another way.

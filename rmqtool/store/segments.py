@@ -231,7 +231,7 @@ class SegmentSet:
         return [tuple(group) for group in groups.values() if len(group) > 1]
 
     def overlaps(self) -> list[tuple[Segment, Segment]]:
-        """Pairs of segments with different bases of which the first reaches into the second."""
+        """Pairs of segments with different bases where the first reaches into the second."""
         pairs: list[tuple[Segment, Segment]] = []
         furthest: Segment | None = None
         for one in self._all:

@@ -25,7 +25,7 @@ TABLE = 256 << 20
 """topics, groups and offsets as JSON: a broker of 10^6 topics writes less"""
 
 FRONTS = {FileKind.CHECKPOINT: CHECKPOINT_SIZE}
-"""kinds of which brokers map so many bytes, whatever follows (`StoreCheckpoint`)"""
+"""kinds that brokers map so many bytes of, whatever follows (`StoreCheckpoint`)"""
 LIMITS = {
     FileKind.ABORT: WORDS,
     FileKind.ABORT_BAK: WORDS,

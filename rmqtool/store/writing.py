@@ -343,7 +343,7 @@ def _demand_inside(path: str) -> None:
 
 
 def _begin(path: str) -> tuple[int, list[str]]:
-    """Where a way begins, the root or a held directory, and the names on it, of which none leads back."""
+    """Where a path begins, the root or a held directory, and the names on it; none leads back."""
     _demand_inside(path)
     names = [name for name in path.split(os.sep) if name]
     if path.startswith(_HELD):

@@ -284,7 +284,7 @@ def test_a_mapped_segment_cut_in_mid_dump(tmp_path: Path, jobs: int, left: int) 
     assert not any(start - facts.record_size < offset < size for offset in seen)
 
 
-def test_a_run_that_was_spoiled_is_read_anew(tmp_path: Path) -> None:
+def test_a_run_that_was_spoiled_is_read_again(tmp_path: Path) -> None:
     """The bytes of a run are gone when they are wanted, after the walk over them."""
     kernels = compiled_kernels()
     from rmqtool.store.access import open_source

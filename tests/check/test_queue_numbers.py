@@ -44,7 +44,7 @@ def test_another_queue_of_the_topic(chunk: int) -> None:
     assert one.physical_offset in (3000, 3100)
 
 
-def test_queues_that_begin_anew_and_batches_are_no_finding() -> None:
+def test_queues_that_begin_again_and_batches_are_no_finding() -> None:
     numbers = QueueNumbers()
     add(numbers, 0, np.arange(0, 4000, 100), np.arange(40) % 25)
     add(numbers, 1, np.arange(50, 4050, 100), np.arange(40) * 2)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from formats import commitlog as cl
 from formats import properties as props
@@ -117,6 +118,24 @@ def test_headers_read_the_same_as_messages(arguments: dict[str, Any]) -> None:
     message = cl.Message.parse(record)
     header = cl.HEADERS[cl.is_v6(message.sys_flag)].parse(record)
     assert all(message[field] == value for field, value in header.items() if field != "_io")
+
+
+@given(message_arguments(), st.data())
+def test_an_outline_is_what_parsing_gives_or_refuses(arguments: dict[str, Any], data: st.DataObject) -> None:
+    record = bytearray(cl.encode_message(**arguments))
+    texts = sum(len(arguments[name].encode()) for name in ("topic",)) + len(arguments["properties"]) + 4
+    ends = [len(record) - texts, len(record) - len(arguments["properties"]) - 2, len(record)]
+    places = st.sampled_from([0, 4, 36, BODY_LENGTH_AT, 108, *(max(one - 4, 0) for one in ends)])
+    for at, value in data.draw(st.lists(st.tuples(places, st.binary(min_size=1, max_size=4)), max_size=2)):
+        record[at : at + len(value)] = value
+    raw = bytes(record[: data.draw(st.sampled_from([len(record), len(record) - 1, 90, 40, 3]))]) + b"?"
+    try:
+        parsed = cl.Message.parse(raw)
+    except FormatError:
+        assert cl.outline_of(raw) is None
+    else:
+        fields = parsed.magic, parsed.sys_flag, parsed.topic, parsed.properties
+        assert cl.outline_of(raw) == fields
 
 
 def with_word(at: int, value: int) -> bytes:

@@ -12,7 +12,7 @@ from fixtures import strict
 from fixtures.goldens import open_golden
 from fixtures.stores import HandmadeStore, healthy_store
 from formats.commitlog import BLANK_MAGIC_CODE
-from rmqtool.scan.fields import OFF_PHYSICAL_OFFSET
+from rmqtool.scan.fields import OFF_PHYSICAL_OFFSET, OFF_QUEUE_ID, OFF_QUEUE_OFFSET, OFF_STORE_TIMESTAMP
 from rmqtool.store.kinds import CONFIG_NAMES
 from tests.helpers import rmq
 
@@ -442,3 +442,152 @@ def test_what_an_earlier_life_left_under_a_filler_is_no_message(tmp_path: Path) 
     head = (4096 - position).to_bytes(4, "big") + BLANK_MAGIC_CODE.to_bytes(4, "big", signed=True)
     store.patch(path, position, head + bytes(record[8:]))
     assert rmq("dump", store.root).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("release", "table", "text", "kept"),
+    [
+        ("4.9.8", "delayOffset", '{"topicConfigTable":[],"dataVersion":7}', None),
+        ("5.3.3", "consumerOffset", '{"offsetTable":{"Orders@G":{"0":7,"1":true}}}', {"0": 7, "1": 1}),
+        ("4.9.8", "consumerOffset", '{"offsetTable":{"A@G":{"0":7}},"groupTopicMap":7}', {"0": 7}),
+    ],
+)
+def test_a_table_without_backup_that_another_release_forgets(
+    tmp_path: Path, release: str, table: str, text: str, kept: dict[str, int] | None
+) -> None:
+    """17286, 17703, 17809: where the store's release reads nothing more of it, both get what they read."""
+    store = HandmadeStore()
+    store.put("Orders", b"body")
+    store.write(tmp_path / "store")
+    for name in (f"config/{table}.json", f"config/{table}.json.bak"):
+        (store.root / name).unlink(missing_ok=True)
+    store.add(f"config/{table}.json", text.encode())
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--as-version", release)
+    assert done.exit_code == 0, done.stderr
+    for other in ("4.9.8", "5.3.3"):
+        reported = json.loads(rmq("doctor", tmp_path / "out", "--json", "--as-version", other).stdout)
+        assert reported["verdict"] == "safe", reported["consequences"]
+    path = tmp_path / f"out/config/{table}.json"
+    assert path.exists() == (kept is not None)
+    assert kept is None or next(iter(json.loads(path.read_text())["offsetTable"].values())) == kept
+    assert rmq("recover", tmp_path / "out", "--as-version", release, "--json").stdout.count('"why"') == 0
+
+
+@pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
+def test_entries_of_a_light_queue_that_go_with_its_recovery_are_a_loss(tmp_path: Path, release: str) -> None:
+    """17373: in front of them lies a copy of their file, so that the start sees no more than that."""
+    golden = open_golden("v533-lmq", tmp_path)
+    light = golden.path / "consumequeue/%LMQ%alpha/0"
+    shutil.copyfile(max(light.iterdir()), min(light.iterdir()))
+    conf = ("--store-config", golden.config_path)
+    reported = json.loads(rmq("doctor", golden.path, "--json", "--as-version", release, *conf).stdout)
+    assert reported["safe_to_start"] is False
+    assert "DR-OFFSETS-TWICE" in {one["code"] for one in reported["consequences"]}
+
+
+def test_what_a_start_appends_behind_an_uneven_name_lies_between_two_entries(tmp_path: Path) -> None:
+    """16419, 16133: 4.9.8 and 5.3.3 leave one out and write the others one byte too far."""
+    store = HandmadeStore()
+    for number in range(15):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    for one in store.of("Orders")[10:]:
+        store.patch(*(one.unit or ("", 0)), bytes(20))
+    queue = store.root / "consumequeue/Orders/0"
+    (path,) = queue.iterdir()
+    path.rename(queue / f"{1:020d}")
+    (store.root / "abort").write_bytes(b"")
+    for release in ("4.9.8", "5.3.3"):
+        reported = json.loads(rmq("doctor", store.root, "--json", "--as-version", release).stdout)
+        assert reported["safe_to_start"] is False
+        assert "DR-MISPLACED" in {one["code"] for one in reported["consequences"]}
+    planned = rmq("recover", store.root, "--policy", "broker", "--as-version", "5.3.3")
+    assert (planned.exit_code, "uneven name" in planned.stderr) == (2, True)
+    rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
+    assert [one.name for one in (tmp_path / "out/consumequeue/Orders/0").iterdir()] == ["0" * 20]
+    assert rmq("doctor", tmp_path / "out", "--as-version", "5.3.3").exit_code == 0
+
+
+def test_an_index_file_that_is_cut_in_its_header_keeps_what_is_left_of_it(tmp_path: Path) -> None:
+    """16236: a broker maps it at its full length, and its first item counts from the time in the header."""
+    store = HandmadeStore()
+    for number in range(12):
+        store.put("Orders", b"body", keys=f"k{number}")
+    store.write(tmp_path / "store")
+    path, *rest = (one.relative_to(store.root) for one in sorted((store.root / "index").iterdir()))
+    for one in rest:
+        (store.root / one).unlink()
+    store.resize(str(path), 3)
+    store.patch(str(path), 0, b"\0\0\1")
+    (store.root / "abort").write_bytes(b"")
+    conf = tmp_path / "broker.conf"
+    conf.write_text(f"maxHashSlotNum={store.index.slots}\nmaxIndexNum={store.index.capacity}\n")
+    given = ("--policy", "broker", "--as-version", "5.3.3", "--output", tmp_path / "out", "--apply")
+    done = rmq("recover", store.root, *given, "--store-config", conf)
+    assert done.exit_code == 0, done.stderr
+    raw = (tmp_path / "out" / path).read_bytes()
+    at = store.index.position(1) + 12
+    seconds = (store.stored[0].time - (1 << 40)) // 1000
+    assert int.from_bytes(raw[at : at + 4], "big", signed=True) == seconds
+
+
+def test_a_queue_offset_for_which_no_queue_has_a_place(tmp_path: Path) -> None:
+    """16073: with another queue number, too, nothing else spoke against the record."""
+    store = HandmadeStore()
+    for number in range(30):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    one = store.stored[12]
+    path, position = store.segment(one.offset)
+    store.patch(path, position + OFF_QUEUE_ID, (1 << 21).to_bytes(4, "big"))
+    store.patch(path, position + OFF_QUEUE_OFFSET, ((1 << 60) + one.queue_offset).to_bytes(8, "big"))
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
+    assert done.exit_code == 0, done.stderr
+    assert strict.carve(tmp_path / "out")[one.offset].slot == ("Orders", 0, one.queue_offset)
+    for release in ("4.9.8", "5.3.3"):
+        assert rmq("doctor", tmp_path / "out", "--as-version", release).exit_code == 0
+
+
+@pytest.mark.parametrize("number", [12, 13])
+def test_of_two_records_with_one_queue_offset_the_one_with_a_unit_is_right(
+    tmp_path: Path, number: int
+) -> None:
+    """16422: a flipped bit gives a record the queue offset of the next one, or of the one in front."""
+    store = HandmadeStore()
+    for count in range(60):
+        store.put("Orders", b"body %d" % count, queue_id=count % 2)
+    store.write(tmp_path / "store")
+    one = store.of("Orders")[number]
+    path, position = store.segment(one.offset)
+    store.patch(path, position + OFF_QUEUE_OFFSET, (number ^ 1).to_bytes(8, "big"))
+    others = store.of("Orders", 1)  # room for what is missing
+    for damaged in others[number - 1 : number + 1]:
+        store.patch(*store.segment(damaged.offset), b"garbage!")
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    made = strict.carve(tmp_path / "out")
+    assert [made[one.offset].raw for one in store.of("Orders")] == [
+        one.placed.data for one in store.of("Orders")
+    ]
+
+
+def test_a_wrong_time_and_a_wrong_queue_offset_make_no_earlier_life(tmp_path: Path) -> None:
+    """17135: what was behind was older than a record in front, and a queue went back."""
+    store = HandmadeStore()
+    for number in range(40):
+        store.put("Orders", b"body %d" % number, queue_id=number % 2)
+    store.write(tmp_path / "store")
+    field = {"offset": OFF_QUEUE_OFFSET, "time": OFF_STORE_TIMESTAMP}
+    for number, name, bit in ((33, "offset", 1 << 30), (34, "time", 1 << 20)):
+        one = store.stored[number]
+        path, position = store.segment(one.offset)
+        value = {"offset": one.queue_offset, "time": one.time}[name]
+        store.patch(path, position + field[name], (value ^ bit).to_bytes(8, "big"))
+    path, position = store.segment(store.stored[35].offset)
+    store.patch(path, position, b"garbage!")
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    made = strict.carve(tmp_path / "out")
+    assert {one.offset for one in store.stored} == made.keys()
+    for one in store.stored[36:]:
+        assert made[one.offset].raw == one.placed.data

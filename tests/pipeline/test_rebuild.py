@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SMALL = ("--part-size", "32768")
 APPLY = ("--apply", "--apply-unproven")
 """pipeline rebuild does not check what it has made"""
-TOLD = (
+REPORTED = (
     "records", "queues", "units", "blank_units", "misplaced_units", "records_without_unit", "kept_units",
     "index_items", "bad_bodies", "queues_without_records", "deleted_topics", "complete", "not_covered",
 )  # fmt: skip
@@ -60,7 +60,7 @@ def compare(stores: Iterable[Path], place: Path, *options: str) -> None:
         differences.compare(store, "files", made, tree(local))
         reported: dict[str, Any] = one.rows[-1]
         part = parts[str(store)]
-        summaries = [{name: one.get(name) for name in TOLD} for one in (part, reported)]
+        summaries = [{name: one.get(name) for name in REPORTED} for one in (part, reported)]
         differences.compare(store, "summary", *summaries)
     differences.none()
     assert done.exit_code == (3 if 3 in codes else max(codes))
@@ -91,7 +91,7 @@ def test_files_are_those_of_the_local_command(
     compare([*some, *with_log(damaged_stores.values())], tmp_path, "--keep-expired")
 
 
-def test_one_store_has_no_directory_of_its_own_and_a_killed_run_is_done_anew(
+def test_one_store_has_no_directory_of_its_own_and_a_killed_run_is_done_again(
     spark: SparkSession, goldens: dict[str, Path], tmp_path: Path
 ) -> None:
     out = tmp_path / "out"

@@ -18,7 +18,7 @@ from rmqtool.pipeline.accounts import packages
 from rmqtool.pipeline.options import SourceOptions
 from rmqtool.pipeline.parts import log_parts
 from rmqtool.pipeline.runner import Lost
-from rmqtool.pipeline.segment_job import Anew, Check, SegmentJob
+from rmqtool.pipeline.segment_job import Check, SegmentJob, Unsplittable
 from rmqtool.pipeline.session import first_line
 from rmqtool.pipeline.verify import verify
 from rmqtool.scan.options import ReadOptions, data_bytes
@@ -107,14 +107,14 @@ def test_on_spark(spark: SparkSession, goldens: dict[str, Path], damaged_stores:
 @pytest.mark.parametrize(
     ("reported", "kind"),
     [
-        ("Python worker exited unexpectedly (crashed)", Anew),
-        ("Traceback (most recent call last):\nrmqtool.errors.VanishedError: s: no such file", Anew),
-        ("Traceback (most recent call last):\nMemoryError", Anew),
+        ("Python worker exited unexpectedly (crashed)", Unsplittable),
+        ("Traceback (most recent call last):\nrmqtool.errors.VanishedError: s: no such file", Unsplittable),
+        ("Traceback (most recent call last):\nMemoryError", Unsplittable),
         ("Traceback (most recent call last):\nValueError: a defect", Lost),
     ],
 )
 def test_a_defect_is_no_reason_to_read_a_store_again(
-    goldens: dict[str, Path], reported: str, kind: type[Anew | Lost]
+    goldens: dict[str, Path], reported: str, kind: type[Unsplittable | Lost]
 ) -> None:
     class Fails:
         """A session whose job ends with this error."""
@@ -127,4 +127,6 @@ def test_a_defect_is_no_reason_to_read_a_store_again(
     session: Any = Fails()
     found = SegmentJob(session, path, SourceOptions((path,)), Level.DEFAULT).run()
     assert type(found) is kind
-    assert found == (Lost("a defect") if kind is Lost else Anew(first_line(PySparkException(reported))))
+    assert found == (
+        Lost("a defect") if kind is Lost else Unsplittable(first_line(PySparkException(reported)))
+    )

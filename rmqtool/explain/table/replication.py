@@ -140,7 +140,7 @@ ENTRIES = (
             "update master address, OLD: {word} NEW: {word}",
             "update master ha address, OLD: {word} NEW: {word}",
         ),
-        meaning="The slave was told of another master.",
+        meaning="The slave received the address of another master.",
         look="Nothing, unless the address alternates.",
         source=("DefaultHAClient#updateMasterAddress",),
     ),

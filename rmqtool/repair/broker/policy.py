@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from formats.checkpoint import CHECKPOINT_SIZE
+from rmqtool.broker.consume_queue import ConsumeQueue
 from rmqtool.broker.file_rules import rules_of
 from rmqtool.broker.load import RefusedError, refused_by_wheel
 from rmqtool.broker.start import Start
@@ -60,8 +61,8 @@ def plan_broker_policy(
     later (`abort`, dispatching what recovery did not) is left to it. Names of new index files are store
     times, in UTC.
 
-    Raises `UsageError` for stores that the model does not cover (RocksDB queues, DLedger, extension files)
-    and reading errors.
+    Raises `UsageError` for stores that the model does not cover (RocksDB queues, DLedger, extension files,
+    entries that would be appended between two others) and reading errors.
     """
     _demand_modelled(settings)
     traits = traits_of(release)
@@ -97,8 +98,13 @@ def _demand_modelled(settings: StartSettings) -> None:
         raise UsageError(f"--policy broker does not know what a broker does with {' and '.join(found)}")
 
 
-def _demand_inside(start: Start) -> None:
-    for topic, _ in start.queues:
+def _demand_followed(start: Start) -> None:
+    for (topic, _), queue in start.queues.items():
+        if isinstance(queue, ConsumeQueue) and queue.uneven and queue.appended:
+            raise UsageError(
+                f"--policy broker: {queue.files.directory} has a file with an uneven name, behind which a "
+                "broker writes entries to no whole place: rmqtool recover gives it the right one"
+            )
         if ".." in topic.split("/"):
             raise UsageError(
                 f"--policy broker: a broker makes the queues of '{escape_name(topic)}' outside of the store"
@@ -118,7 +124,7 @@ def _load(
         start.recover()
     except RefusedError as error:
         return error.refusal
-    _demand_inside(start)
+    _demand_followed(start)
     return None
 
 

@@ -24,7 +24,7 @@ _ROOM = 1 << 16
 
 
 class Watcher:
-    """Told every run that is dispatched. 24 bytes are kept for each record, 20 for each key.
+    """Is given every run that is dispatched. 24 bytes are kept for each record, 20 for each key.
 
     levels: delays in ms by level, as recovery knows them (`Rules.levels`).
     """

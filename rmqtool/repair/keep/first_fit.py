@@ -1,4 +1,4 @@
-"""Numbers in a row, of which any may change: the first one from a place on that is large enough."""
+"""Numbers in a row, any of them may change: the first one from a place on that is large enough."""
 
 from __future__ import annotations
 

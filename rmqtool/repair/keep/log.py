@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rmqtool.broker.file_rules import FileRules
     from rmqtool.repair.keep.cells import Cell
     from rmqtool.repair.keep.donor import DonorRange
-    from rmqtool.repair.keep.model import QueueKey, Survey
+    from rmqtool.repair.keep.model import QueueKey, Run, Survey
     from rmqtool.repair.keep.order import Missing
     from rmqtool.repair.keep.placing import PlacedSegment, Placing
     from rmqtool.repair.keep.slot_assignment import Claims
@@ -126,7 +126,7 @@ class LogRepair:
         survey, donated_ranges = self._surveyed()
         open_skipped(survey)
         ahead = by_units(self.store, survey, Room(survey.holes, ()))
-        order = order_of(survey, self._pointed(survey))
+        order = order_of(survey, self._pointed(survey), partial(self._told, survey))
         loosen(survey, order)
         with LogBytes(survey.segments, self.mode) as log:
             headers = {n: frames_by_header(hole, log) for n, hole in enumerate(survey.holes)}
@@ -186,6 +186,18 @@ class LogRepair:
             ]
             for place, frames in found
             if place.start in singletons
+        }
+
+    def _told(self, survey: Survey, runs: Sequence[Run]) -> set[int]:
+        """Which of some single records, by where they begin, have a unit at their queue offset."""
+        by_start = {one.start: one for one in runs}
+        places = [Hole(survey.segments[0], one.start, one.end) for _, one in sorted(by_start.items())]
+        return {
+            frame.start
+            for frames in frames_by_unit(self.store, places).values()
+            for frame in frames
+            if (one := by_start.get(frame.start)) is not None
+            and (frame.key, frame.slot, frame.end) == (one.key, one.first, one.end)
         }
 
     def _surveyed(self) -> tuple[Survey, list[DonorRange]]:

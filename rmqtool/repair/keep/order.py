@@ -6,6 +6,7 @@ missing, and then the log has a hole between that is large enough for them, or s
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from rmqtool.repair.keep.model import Run
 from rmqtool.repair.keep.stabbing import Stabbing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from rmqtool.repair.keep.model import Hole, QueueKey, Survey
 
@@ -128,7 +129,7 @@ class Order:
 
 
 def singleton_runs(survey: Survey) -> list[Run]:
-    """Queues of which the log holds a record or two: their topic or queue number may be what lies."""
+    """Queues with a record or two in the log: their topic or queue number may be what lies."""
     return [
         runs[0]
         for key, runs in survey.runs.items()
@@ -136,10 +137,15 @@ def singleton_runs(survey: Survey) -> list[Run]:
     ]
 
 
-def order_of(survey: Survey, pointed: Mapping[int, Sequence[QueueKey]] | None = None) -> Order:
+def order_of(
+    survey: Survey,
+    pointed: Mapping[int, Sequence[QueueKey]] | None = None,
+    told: Callable[[Sequence[Run]], Collection[int]] = lambda _: (),
+) -> Order:
     """Looks at every queue of a log that is not one run.
 
-    pointed: queues with a unit for a single record at its own queue offset, by its physical offset.
+    pointed: queues with a unit for a single record at its own queue offset, by its physical offset. told:
+    which of some single records, by physical offset, have their own queue's unit there.
     """
     batches = survey.batches
     broken = {
@@ -161,7 +167,7 @@ def order_of(survey: Survey, pointed: Mapping[int, Sequence[QueueKey]] | None = 
     fronts = Fronts(holes, [*order.outliers, *singletons, *_rivals(order)])
     for key in survey.runs:
         _find_missing(order, key, fronts, begin, batch=key[0] in batches)
-    changed = _give_back(order)
+    changed = _give_back(order, told)
     order.missing = [one for one in order.missing if one.key not in changed]
     for key in changed:
         _find_missing(order, key, fronts, begin, batch=False)
@@ -188,17 +194,22 @@ def _rivals(order: Order) -> list[Run]:
     return [one for one in chosen if one.count == 1 and (one.key, one.first) in alone]
 
 
-def _give_back(order: Order) -> set[QueueKey]:
+def _give_back(order: Order, told: Callable[[Sequence[Run]], Collection[int]]) -> set[QueueKey]:
     """Of two records with one queue offset, the one that another queue misses there is the one that lies.
 
-    The queues of which another record counts now.
+    So is the one without a unit, where the other has one. The queues where another record counts now.
     """
     alone, rivals = _alone(order), _rivals(order)
+    both = [*rivals, *(alone[one.key, one.first] for one in rivals)]
     missed = _missed_elsewhere(order.missing, [*rivals, *alone.values()]) if rivals else set()
+    known = frozenset(told(both)) if rivals else frozenset()
+    between = _between(order, rivals)
     changed: dict[QueueKey, dict[int, Run]] = defaultdict(dict)
     for one in rivals:
         other = alone[one.key, one.first]
-        if one.start in missed and other.start not in missed:
+        low, high = between[one.start]
+        better = other.start in known and one.start not in known and low <= other.start < high
+        if better or (one.start in missed and other.start not in missed):
             changed[one.key][one.start] = other
     taken = {other.start for runs in changed.values() for other in runs.values()}
     order.outliers = [one for one in order.outliers if one.start not in taken]
@@ -206,6 +217,21 @@ def _give_back(order: Order) -> set[QueueKey]:
     for key, runs in changed.items():
         order.chosen[key] = [runs.get(one.start, one) for one in order.chosen[key]]
     return set(changed)
+
+
+def _between(order: Order, some: Sequence[Run]) -> dict[int, tuple[int, int]]:
+    """Of records in order, by where they begin, where the ones in front end and those behind begin."""
+    starts = {one.start for one in some}
+    found: dict[int, tuple[int, int]] = {}
+    for key in sorted({one.key for one in some}):
+        runs = order.chosen[key]
+        ends, begins = [0, *(one.end for one in runs)], [*(one.start for one in runs), sys.maxsize]
+        found |= {
+            one.start: (ends[number], begins[number + 1])
+            for number, one in enumerate(runs)
+            if one.start in starts
+        }
+    return found
 
 
 def _disown(

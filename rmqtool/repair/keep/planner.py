@@ -250,7 +250,7 @@ def _notes(log: RepairedLog) -> list[str]:
 
 
 def _unproven(log: RepairedLog) -> tuple[UnprovenOffsets, ...]:
-    """Light queues of which no entry is left behind a hole, and records skip offsets without one."""
+    """Light queues without an entry behind a hole, where records skip offsets without one."""
     return tuple(
         UnprovenOffsets(
             topic=key[0],

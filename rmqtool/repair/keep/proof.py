@@ -2,7 +2,7 @@
 
 The name of a directory proves nothing: it may be a copy, or hold the files of another queue. What proves a
 unit is its neighbours, those of the records on both sides of what the queue misses there: if they point at
-these records, the file is the queue's own, and not shifted. A queue of which the log holds no record has
+these records, the file is the queue's own, and not shifted. A queue without a record in the log has
 none; its units say something as long as none of them points at a whole record, which is another queue's.
 """
 
@@ -40,7 +40,7 @@ _LOOKS = 64
 
 
 def foreign_queues(store: Store, survey: Survey, order: Order, log: LogBytes) -> set[QueueKey]:
-    """Queues of which the log holds no record, with a unit for one: their files are another queue's.
+    """Queues without a record in the log, with a unit for one: their files are another queue's.
 
     So are those of a topic whose name none can have: a directory that somebody copied and renamed.
     """

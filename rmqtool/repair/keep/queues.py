@@ -150,7 +150,7 @@ class QueueRepair:
                 self.highest[key] = max(self.highest.get(key, address), address)
 
     def _without_records(self, files: dict[int, StoreFile]) -> Iterator[Edit]:
-        """A queue of which the log holds nothing: expired units stay, what follows them points at nothing."""
+        """A queue without anything in the log: expired units stay, what follows them points at nothing."""
         ordered, latest = sorted(files.items()), -1
         for number, (base, file) in enumerate(ordered):
             if file.size != self.size:

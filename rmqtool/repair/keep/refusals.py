@@ -63,7 +63,8 @@ def refusal_edits(store: Store, release: str, survey: Survey) -> list[Edit]:
     """What lets a broker of this release start again; nothing where no such thing is in its way.
 
     survey: of the log, for the queues that are built from it.
-    Nor of a broker of another release, in a configuration table of which this one reads no entry more.
+    Nor what a broker of another release forgets of a configuration table, or minds in it, where this one
+    reads nothing more of it.
     """
     start = StartSimulation(store, release, settings_of(store), lock=_NOBODY)
     edits: list[Edit] = []
@@ -73,9 +74,9 @@ def refusal_edits(store: Store, release: str, survey: Survey) -> list[Edit]:
     done = {edit.change.path.removesuffix(".bak") for edit in edits}
     for traits in _TABLES.values():
         for one in config_outcomes(store, traits):
-            refused = one.loads is Loads.REFUSES and one.path not in done
-            if refused and _entries(store, one.path, traits) == _entries(store, one.path, start.traits):
-                edits += _table(store, one.path, one.loads, traits)
+            wrong = (one.loads is Loads.REFUSES or one.loses) and one.path not in done
+            if wrong and _reads_as_much(store, one.path, traits, start.traits):
+                edits += _table(store, one.path, one.loads, traits, start.traits)
                 done.add(one.path)
     if start.traits.typed_queues:
         edits += list(_kinds(store, edits)) or _unknown_kinds(store, survey, edits)
@@ -93,8 +94,11 @@ def refusal_edits(store: Store, release: str, survey: Survey) -> list[Edit]:
     return edits
 
 
-def _entries(store: Store, name: str, traits: Traits) -> int:
-    return salvage_table(store, name, traits).entries
+def _reads_as_much(store: Store, name: str, traits: Traits, own: Traits) -> bool:
+    """Whether what a broker of another release can read of a table is all that one of the own reads."""
+    theirs, ours = salvage_table(store, name, traits, own), salvage_table(store, name, own)
+    more = [one for one in theirs.dropped if one not in ours.dropped and len(one.keys) > 1]
+    return (theirs.source, theirs.entries, more) == (ours.source, ours.entries, [])
 
 
 def _wheel(store: Store, path: str) -> Change:
@@ -138,12 +142,19 @@ def _timer_log(start: Start) -> Iterator[Edit]:
             yield Edit(change)
 
 
-def _table(store: Store, name: str, loads: Loads, traits: Traits) -> Iterator[Edit]:
-    """The longest front that can be used, of the file or its `.bak`, else both go."""
+def _table(
+    store: Store, name: str, loads: Loads, traits: Traits, own: Traits | None = None
+) -> Iterator[Edit]:
+    """The longest front that can be used, of the file or its `.bak`, else both go.
+
+    own: of the store's release, where it is another one that cannot use them.
+    """
     lost = _LOST.get(name.rpartition("/")[2], _LOST_OF_OTHERS)
-    found = salvage_table(store, name, traits)
+    found = salvage_table(store, name, traits, own)
     problem = f"neither {name} nor its .bak can be parsed"
-    if loads is Loads.BAK:
+    if own is not None:
+        problem = f"brokers {'from 5.0 on' if traits.tables_of_5 else 'before 5.0'} cannot read {name}"
+    elif loads is Loads.BAK:
         problem = f"{name} cannot be parsed"
         whole = store.file(f"{name}.bak")
         if whole is not None and (found.data is None or not found.partial):

@@ -1,4 +1,4 @@
-"""A broken record of which all but one part is right: the part is put right and the message stays."""
+"""A broken record with all parts but one right: the part is put right and the message stays."""
 
 from __future__ import annotations
 

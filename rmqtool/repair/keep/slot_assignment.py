@@ -181,7 +181,7 @@ class SlotAssigner:
         insort(self._slots[key], slot)
 
     def _claim_nearly(self, frames: Sequence[Frame]) -> None:
-        """By headers of which one part is wrong: the queue that misses something there tells which.
+        """By headers with one wrong part: the queue that misses something there tells which.
 
         One that states another place was written there: it says nothing about what is missing here.
         """

@@ -40,12 +40,24 @@ def cut_stale(survey: Survey) -> None:
 
 def _returns(runs: list[Run]) -> Iterator[tuple[int, int]]:
     """Starts of neighbours between which a queue goes back: it has a lower offset behind than in front."""
-    ordered = sorted(runs, key=lambda run: run.start)
+    ordered = _without_lone(sorted(runs, key=lambda run: run.start))
     highest = accumulate((run.last for run in ordered), max)
     lowest = list(accumulate((run.first for run in reversed(ordered)), min))[::-1]
     for (one, following), high, low in zip(pairwise(ordered), highest, lowest[1:], strict=False):
         if low <= high:
             yield one.start, following.start
+
+
+def _without_lone(ordered: list[Run]) -> list[Run]:
+    """Without single records between two runs that are in order without them: their own offset is wrong."""
+    if len(ordered) < 3:
+        return ordered
+    kept = ordered[:1]
+    for run, behind in pairwise(ordered[1:]):
+        low, high = kept[-1].last, behind.first
+        if run.count > 1 or low >= high or low < run.first < high:
+            kept.append(run)
+    return [*kept, ordered[-1]]
 
 
 def _cut(survey: Survey, start: int) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from formats.commitlog import SysFlag
 from formats.crc_trailer import TRAILER_SIZE
 from formats.properties import CRC32
+from rmqtool.broker.consume_queue import LARGEST_SLOT
 from rmqtool.broker.dispatch import Dispatcher, dispatcher_by_place
 from rmqtool.errors import RmqtoolError
 from rmqtool.repair.keep.blanks import settle
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     Mask = npt.NDArray[np.bool_]
 
 _FEW, _FAR_MS = 5, 86_400_000
-"""records of which the store time in the middle is taken where that of the last one is so far ahead"""
+"""records whose median store time is taken where that of the last one is so far ahead"""
 
 _NO_POSITION = int(SysFlag.PREPARED)
 """bit that prepared and rolled back records have, and no others"""
@@ -303,6 +304,7 @@ def intact(rows: Rows) -> Mask:
     good = rows[:, Field.CRC_STATE] != CrcState.BAD
     good &= (rows[:, Field.ISSUES] & int(Issue.OFFSET | Issue.TOPIC_UTF8)) == 0
     good &= (rows[:, Field.QUEUE_ID] >= 0) & (rows[:, Field.QUEUE_OFFSET] >= 0)
+    good &= rows[:, Field.QUEUE_OFFSET] < LARGEST_SLOT  # no queue has a place behind that
     good &= (rows[:, Field.TOPIC_LENGTH] > 0) | ~plain
     # no release gives a record without a place in its queue a queue offset
     good &= plain | (rows[:, Field.QUEUE_OFFSET] == 0)

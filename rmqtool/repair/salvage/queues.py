@@ -66,7 +66,7 @@ def displaced(found: Found) -> Ints:
 def _heaviest_chain(pieces: Ints) -> npt.NDArray[np.bool_]:
     """Which pieces form the rising chain with the most records (weighted, by their ends)."""
     ends: list[int] = []
-    """rising, of chains of which each is heavier than all that end before it"""
+    """rising, of chains each heavier than all that end before it"""
     weights: list[int] = []
     lasts: list[int] = []
     before = [-1] * len(pieces)

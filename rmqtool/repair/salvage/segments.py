@@ -65,7 +65,7 @@ def _candidates(found: Found, files: Sequence[Source]) -> Iterator[tuple[str, in
     voted = sorted(by_size, key=lambda size: by_size[size], reverse=True)
     if ends:
         common = gcd(*ends)
-        # a file of which an end is a multiple says more than ends that may share a larger factor
+        # a file with an end that is a multiple says more than ends that may share a larger factor
         yield from (("files", size) for size in voted if common % size == 0)
         if common % DEFAULT_SIZE == 0:
             yield "default", DEFAULT_SIZE

@@ -21,7 +21,7 @@ from rmqtool.scan.kernels.constants import (
     STORED_OFFSET,
 )
 from rmqtool.scan.kernels.dispatch import CODE, LENGTH, OFFSET, SIZE, SLOT, TAGS, UNIT
-from rmqtool.scan.kernels.intrinsics import prefetch, put32, put64, u8, u64
+from rmqtool.scan.kernels.intrinsics import prefetch_to_write, put32, put64, u8, u64
 
 CRC_STATE = int(Field.CRC_STATE)
 
@@ -141,7 +141,7 @@ def put_keys(keys, records, start, room, state, slots, out):
     k = start
     while k < hashes.size and count < room and slots.size > 0:
         if k + AHEAD < hashes.size:
-            prefetch(table + 4 * _slot(np.int64(hashes[k + AHEAD]), slots.size, inverse))
+            prefetch_to_write(table + 4 * _slot(np.int64(hashes[k + AHEAD]), slots.size, inverse))
         value = np.int64(hashes[k])
         slot = _slot(value, slots.size, inverse)
         owner = owners[k]

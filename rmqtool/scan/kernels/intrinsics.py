@@ -151,19 +151,26 @@ put16 = _store(16)
 put8 = _store(8)
 
 
-@intrinsic
-def prefetch(typing_context, address):
-    """Begin to bring the line at an address into the cache, to be written."""
+def _prefetch(write: bool):
+    """Begin to bring the line at an address into the cache; nothing happens where none may be read."""
 
-    def build(context, builder, signature, arguments):
-        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
-        place = builder.inttoptr(arguments[0], pointer)
-        builder.call(function, [place, number(1), number(3), number(1)])
-        return context.get_dummy_value()
+    @intrinsic
+    def prefetch(typing_context, address):
+        def build(context, builder, signature, arguments):
+            pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+            function = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
+            place = builder.inttoptr(arguments[0], pointer)
+            builder.call(function, [place, number(int(write)), number(3), number(1)])
+            return context.get_dummy_value()
 
-    return types.void(types.int64), build
+        return types.void(types.int64), build
+
+    return prefetch
+
+
+prefetch_to_read = _prefetch(False)
+prefetch_to_write = _prefetch(True)
 
 
 def on_stack(count: int):

@@ -24,8 +24,12 @@ from rmqtool.scan.kernels.constants import (
     STORE_SIZE,
     STORED_OFFSET,
 )
+from rmqtool.scan.kernels.intrinsics import prefetch_to_read
 from rmqtool.scan.kernels.record import contents, frame, remarks
 from rmqtool.scan.kernels.text import finish_odd
+
+AHEAD, MOST_AHEAD, LINE = 2, 2048, 64
+"""records ahead whose bytes are brought into the cache, how many of one, and by how many"""
 
 
 @kernel(forceinline=True)
@@ -88,15 +92,22 @@ def records_at(buf, positions, origin, file_size, segment_base, checks, rows):
     end = buf.size
     count = 0
     odd = False
-    for number in range(min(positions.size, rows.shape[0])):
+    last = min(positions.size, rows.shape[0]) - 1
+    size = 0
+    for number in range(last + 1):
         at = positions[number]
         if at < 0 or at >= end:
             continue
+        # as many bytes as the last record had
+        following = base + positions[min(number + AHEAD, last)]
+        for line in range(0, min(size, MOST_AHEAD), LINE):
+            prefetch_to_read(following + line)
         row = rows[count]
         stop, _, _ = frame(base, at, end, origin, file_size, row)
         if stop != ACCEPTED:
             continue
         odd |= _checked(base, at, end, origin, segment_base, checks, row)
+        size = row[STORE_SIZE]
         count += 1
     if odd:
         finish_odd(base, end, origin, checks, rows, count)
