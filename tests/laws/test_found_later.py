@@ -591,3 +591,22 @@ def test_a_wrong_time_and_a_wrong_queue_offset_make_no_earlier_life(tmp_path: Pa
     assert {one.offset for one in store.stored} == made.keys()
     for one in store.stored[36:]:
         assert made[one.offset].raw == one.placed.data
+
+
+def test_a_record_in_front_of_which_an_overlapping_file_lies(tmp_path: Path) -> None:
+    """17558: a file of zeros that begins inside of another one; brokers count files, and find the record."""
+    store = HandmadeStore()
+    for number in range(60):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    store.add(f"commitlog/{4096 + 1000:020d}", bytes(4096))
+    one = next(one for one in store.inside(1) if one.offset > 4096 + 1500)
+    reported = rmq("query-id", store.root, message_id(one.placed.data, one.offset), "--json")
+    assert [row["physical_offset"] for row in json.loads(reported.stdout)["rows"]] == [one.offset]
+    reported = rmq("show", store.root, one.offset)
+    assert reported.exit_code == 0, reported.stdout
+
+
+def message_id(record: bytes, offset: int) -> str:
+    """The id by store host and physical offset."""
+    return (record[64:72] + offset.to_bytes(8, "big")).hex().upper()
