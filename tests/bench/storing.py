@@ -7,6 +7,7 @@ It needs 12 GiB in the temporary directory; RMQTOOL_BENCH_START_BYTES sets anoth
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
@@ -86,7 +87,7 @@ def growth(directory: Path) -> Iterator[Point]:
                 one.join()
 
 
-def _store(root: Path, **settings: int) -> MessageStore:
+def _store(root: Path, **settings: int | str) -> MessageStore:
     return MessageStore.open(
         root, create=True, config={**SETTINGS, "mappedFileSizeConsumeQueue": QUEUE_FILE, **settings}
     )
@@ -95,6 +96,22 @@ def _store(root: Path, **settings: int) -> MessageStore:
 def _best(work: Callable[..., None], *given: Any) -> float:
     """Messages a second of the best round."""
     return MESSAGES / in_turn({"work": partial(work, *given)}, ROUNDS)["work"].best
+
+
+def synced(directory: Path, size: int, java: float) -> Iterator[Figure]:
+    """Puts that share flushes. java: messages a second of its 16 writers that wait for each."""
+    with _store(directory / "synced", flushDiskType="SYNC_FLUSH") as store:
+        some = messages(size, MESSAGES)
+        alone, together = _best(_put_async, store, some), _best(_put_many, store, some)
+    note = f"{together / 1000:,.1f} k/s, `put_async` {alone / 1000:,.1f} k/s"
+    yield Figure(
+        f"`put_many` synced, bodies of {size} B", "java, put_sync_16", together / java, 2.0, note=note
+    )
+
+
+def _put_async(store: MessageStore, some: list[Message]) -> None:
+    for one in [store.put_async(message) for message in some]:
+        one.result()
 
 
 def _put_each(store: MessageStore, some: list[Message]) -> None:
@@ -159,7 +176,8 @@ def main(path: str) -> None:
             taken = rates(directory / str(size), at_hand(), size, MESSAGES)
             for (work, engine), rate in taken.items():
                 put({"type": "rate", "work": work, "engine": engine, "body_bytes": size, "per_second": rate})
-            for one in figures(taken, size):
+            shared = synced(directory / str(size), size, taken.get(("put_sync_16", "java"), math.nan))
+            for one in (*figures(taken, size), *shared):
                 print(f"| {' | '.join(one.cells())} |", flush=True)
             shutil.rmtree(directory / str(size))
         for point in growth(directory):
