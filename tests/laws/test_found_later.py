@@ -630,3 +630,20 @@ def test_an_entry_of_a_moved_light_queue_file_gives_no_place_to_a_lost_record(tm
     assert done.exit_code == 0, done.stderr
     for release in ("4.9.8", "5.3.3"):
         assert rmq("doctor", tmp_path / "out", "--as-version", release, *conf).exit_code == 0
+
+
+def test_a_single_record_tells_no_base_that_all_others_of_its_file_do_not(tmp_path: Path) -> None:
+    """17271, 17838: in a copied segment one record with a flipped bit made 131,075 segments of four."""
+    store = HandmadeStore()
+    for number in range(120):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    segments = sorted((store.root / "commitlog").iterdir())
+    assert len(segments) > 3
+    one = store.inside(2)[3]
+    path, position = store.segment(one.offset)
+    store.patch(path, position + OFF_PHYSICAL_OFFSET, (one.offset | 1 << 40).to_bytes(8, "big"))
+    shutil.copy(segments[2], segments[1])
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
+    assert (tmp_path / "out").is_dir(), done.stderr
+    assert len(list((tmp_path / "out/commitlog").iterdir())) == len(segments)
