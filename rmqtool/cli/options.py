@@ -270,6 +270,13 @@ class VersionOptions:
         return self.as_version
 
 
+def _path_of_store(named: str) -> Path:
+    from rmqtool.store.remote.address import refuse_address
+
+    refuse_address(named)
+    return Path(named)
+
+
 def resolve_store(text: str | None, options: StoreOptions) -> Path:
     """The path that STORE means: as given, or for `-` and absent `$RMQTOOL_STORE`, or `storePathRootDir`."""
     if text == "":
@@ -277,12 +284,12 @@ def resolve_store(text: str | None, options: StoreOptions) -> Path:
     if text not in {None, "-"}:
         return Path(str(text))
     if given := os.environ.get("RMQTOOL_STORE"):
-        return Path(given)
+        return _path_of_store(given)
     if options.config_path is not None:
         from rmqtool.store.properties import read_properties
 
         root = read_properties(options.config_path).get("storePathRootDir")
         if root:
-            return Path(root)
+            return _path_of_store(root)
         raise UsageError(f"no STORE given, and {options.store_config} has no storePathRootDir")
     raise UsageError("no STORE given, and RMQTOOL_STORE is not set")

@@ -12,6 +12,10 @@ from rmqtool.cli.options import FORMATS, OutputOptions
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+_FAR = "rmqtool.cli.pipeline."
+"""modules of commands that read stores at addresses"""
+_PATHS = ("STORE", "DIR", "FILE", "PATH", "JOURNAL")
+
 
 def verb(
     *, examples: Sequence[str], formats: Sequence[str] = FORMATS
@@ -27,8 +31,11 @@ def verb(
         hints = get_type_hints(function, include_extras=True)
         groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
         parameters = _parameters(function, hints, groups, tuple(formats))
+        paths = () if function.__module__.startswith(_FAR) else tuple(filter(_is_path, parameters))
 
         def command(**values: Any) -> int | None:
+            for one in paths:
+                _refuse_addresses(values.get(one.name))
             filled = {
                 name: group(**{field.name: values.pop(field.name) for field in fields(group)})
                 for name, group in groups.items()
@@ -48,6 +55,20 @@ def verb(
         return command
 
     return declare
+
+
+def _is_path(parameter: inspect.Parameter) -> bool:
+    """Whether it is for paths of this machine, by what help shows for its value."""
+    info = get_args(parameter.annotation)[1:]
+    return any((getattr(one, "metavar", None) or "").startswith(_PATHS) for one in info)
+
+
+def _refuse_addresses(value: Any) -> None:
+    for one in value if isinstance(value, (list, tuple)) else [value]:
+        if isinstance(one, str) and "://" in one:
+            from rmqtool.store.remote.address import refuse_address
+
+            refuse_address(one)
 
 
 def _parameters(

@@ -22,6 +22,7 @@ _LONGEST_LINE = 1 << 16
 _HEAD = 4096
 _LOG_NAME = re.compile(r".*\.(log|out)([.-][\w.-]+)?(\.gz)?|.*\.log\.gz")
 _PATH = re.compile(r"(~|\.{0,2}/|[A-Za-z]:\\)\S*|\S+\.(log|gz|txt|out)(\.\d+)?|\S+/\S*")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _CONTROLS = bytes(set(range(32)) - {9, 10, 12, 13, 27})
 
 
@@ -97,6 +98,8 @@ def sources_of(words: Sequence[str], stdin: IO[bytes] | None) -> list[Source]:
 
 
 def _existing(word: str) -> Path | None:
+    if _ADDRESS.match(word):  # no directory of this machine
+        return None
     try:
         path = Path(word)
         return path if path.exists() else None

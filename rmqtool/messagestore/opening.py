@@ -31,6 +31,7 @@ from rmqtool.store.holding import Held, hold
 from rmqtool.store.layout import Store
 from rmqtool.store.names import escape_name
 from rmqtool.store.releases import RELEASES
+from rmqtool.store.remote.address import refuse_address
 from rmqtool.store.writing import make_directories, way_to
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def find(path: str | os.PathLike[str], config: StoreConfig, *, create: bool) -> 
 
     Raises `NotAStoreError`, `UsageError`, `StoreIOError`.
     """
+    refuse_address(os.fspath(path))
     shown = escape_name(os.fspath(path))
     if os.path.exists(path) and not os.path.isdir(path):
         raise UsageError(f"{shown} is not a directory")

@@ -16,6 +16,7 @@ from rmqtool.store.kinds import FileKind, role_of
 from rmqtool.store.listing import Listing
 from rmqtool.store.names import escape_name
 from rmqtool.store.opening import add_file, extra_roots, is_listed, kind_of, relative_to
+from rmqtool.store.remote.address import refuse_address
 from rmqtool.store.resolve import StoreForm, resolve
 
 if TYPE_CHECKING:
@@ -50,8 +51,10 @@ class Store(StoreContents):
         the file, or the files of the directory, are, against all evidence. on_listed: called now
         and then with how many files were found.
 
-        Raises `UsageError` (no such path, bad kind), `NotAStoreError`, `StoreIOError` (no permission).
+        Raises `UsageError` (no such path, an address, bad kind), `NotAStoreError`, `StoreIOError` (no
+        permission).
         """
+        refuse_address(os.fspath(path))
         forced = kind_of(as_kind)
         target = resolve(os.fspath(path), forced)
         extra = extra_roots(target, commitlog_roots, config)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,6 +19,7 @@ import pytest
 from fixtures.builder import HandmadeLog
 from rmqtool.cli.commands import COMMANDS, load_command
 from tests.cli.dumping import assert_one_line
+from tests.fuzz.commands import tree
 from tests.helpers import ROOT, rmq
 
 if TYPE_CHECKING:
@@ -77,6 +79,26 @@ def test_nothing_but_a_regular_file_is_opened(place: Path) -> None:
                 words += ["--in-place"] if name == "--backup" else []
             assert_one_line(rmq(*words), 2)
     assert sorted(path.name for path in place.iterdir()) == ["fifo", "socket", "store"]
+
+
+@pytest.mark.timeout(120)
+def test_an_address_is_no_path_of_this_machine(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the system it is a relative path, and who unpacks an archive runs commands where that may lie."""
+    address = "s3://anna:hush@bucket/store"
+    shutil.copytree(place / "store", place / "s3:/anna:hush@bucket/store")
+    before = tree(place)
+    monkeypatch.setenv("RMQTOOL_STORE", address)
+    for verb, name in [*inputs(), ("info", "-"), ("store put", "--body")]:
+        more = TAKES_WORDS.get(verb, []) if name not in {"--to", "--output", "--keys-file"} else []
+        words = [*verb.split(), "-" if name == "-" else address, *more]
+        if name.startswith("--"):
+            words = [*verb.split(), *(["store"] if verb != "explain" else []), *more, name, address]
+        if verb == "store put":
+            words = ["store", "put", "store", "T", "--body", f"@{address}"] if name == "--body" else words
+        refused = rmq(*words)
+        assert_one_line(refused, 2)
+        assert "hush" not in refused.stderr
+        assert tree(place) == before
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])

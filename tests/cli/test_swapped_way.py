@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from rmqtool.errors import StoreIOError
+from rmqtool.messagestore.messages import Message
 from tests.cli.writing import IN_PLACE, MAKING, words
 from tests.helpers import rmq
+from tests.messagestore.helpers import open_small, traffic
 from tests.repair.smallstore import tree
 
 if TYPE_CHECKING:
@@ -99,4 +103,31 @@ def test_nothing_is_written_where_the_owner_of_a_store_leads(fresh_golden, tmp_p
     with swapping(golden.path, victim):
         rmq(*words(IN_PLACE["rebuild"], golden, tmp_path / "backup"))
         rmq("undo", str(tmp_path / "backup"), "--apply")
+    assert tree(victim) == before
+
+
+@pytest.mark.parametrize("times", [1, pytest.param(20, marks=pytest.mark.full)])
+def test_nothing_is_written_where_the_owner_of_an_open_message_store_leads(tmp_path, victim, times):
+    """Segments, files of queues and index, tables, checkpoint and counters come to be and go meanwhile."""
+    tmp_path.chmod(0o711)
+    for name in ("Topic0", "Topic1", "0", "1"):
+        (victim / name).mkdir()
+    before = tree(victim)
+    for number in range(times):
+        root = tmp_path / f"store{number}"
+        with open_small(root) as store:
+            store.put_many(traffic(0, 60))
+        for place in (root, *root.rglob("*")):
+            os.chown(place, OTHER, OTHER)
+        with suppress(StoreIOError), open_small(root, fileReservedTime=0) as store, swapping(root, victim):
+            for first in range(60, 900, 60):
+                for work in (
+                    partial(store.put_many, traffic(first, 60)),
+                    partial(store.put, Message("Topic0", b"x", queue_id=0)),
+                    partial(store.topics.set, f"New{first}"),
+                    store.flush,
+                    store.expire,
+                ):
+                    with suppress(StoreIOError):
+                        work()
     assert tree(victim) == before

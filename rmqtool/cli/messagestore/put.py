@@ -210,7 +210,9 @@ def _content(body: str, longest: int) -> bytes:
         return body.encode("utf-8", "surrogateescape")
     from rmqtool.store.access import open_stream
     from rmqtool.store.names import escape_name
+    from rmqtool.store.remote.address import refuse_address
 
+    refuse_address(body[1:])
     shown = f"--body: {escape_name(body[1:])}"
     most = max(longest, 0)
     try:

@@ -28,6 +28,20 @@ def is_remote(place: str | os.PathLike[str]) -> bool:
     return found is not None and found[1].lower() != "file"
 
 
+def refuse_address(place: str | os.PathLike[str]) -> None:
+    """Raises `UsageError` for an address where only a path of this machine is read or written.
+
+    To the system `s3://bucket` is the relative path `s3:/bucket`, and something may lie there.
+    """
+    text = str(place)
+    found = _SCHEME.match(text)
+    if found is not None and text.startswith("/", found.end()):
+        raise UsageError(
+            f"{escape_name(hide(text))} is an address, and only pipeline commands read stores there; "
+            "a path of this name begins with ./"
+        )
+
+
 def address_of(place: str | os.PathLike[str]) -> str:
     """The address with its two slashes, without one at the end."""
     text = str(place)
