@@ -46,7 +46,12 @@ class StateFiles:
             raise StoreIOError(f"lock: {error.strerror}") from error
 
     def begin(self) -> None:
-        """`abort` says from now on that the store is in use."""
+        """`abort` says from now on that the store is in use.
+
+        5.x leaves an `abort.bak`, by which the release of an empty store is known (`MixAll#string2File`).
+        """
+        if self._of_5 and not self._held.folder.has("abort.bak"):
+            self._put("abort.bak", b"")
         if not self._held.folder.has("abort"):
             self._put("abort", Abort.build(os.getpid() if self._of_5 else None))
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _HEAD = 1 << 12
 """bytes read at first; most records need no more"""
+_OVERLAPS = 8
+"""files that are looked into for one offset"""
 
 
 class RecordAt(NamedTuple):
@@ -78,10 +80,29 @@ class RecordReader:
     def at(
         self, segments: SegmentSet, physical_offset: int, opened: Callable[[Segment], ByteSource]
     ) -> RecordAt | None:
-        """What lies at a physical offset, None where no file lies. Raises what `opened` and `read` raise."""
+        """What lies at a physical offset, None where no file lies. Raises what `opened` and `read` raise.
+
+        Of files that overlap, one with a record at its own place goes before others.
+        """
         place = segments.locate(physical_offset)
         if place is None:
             return None
-        segment, position = place
-        source = opened(segment)
+        found = self._in(place[0], physical_offset, opened)
+        if _is_own(found, physical_offset):
+            return found
+        others = segments.locate_all(physical_offset)[:_OVERLAPS]
+        for segment in others if len(others) > 1 else ():
+            other = self._in(segment, physical_offset, opened)
+            if _is_own(other, physical_offset):
+                return other
+        return found
+
+    def _in(
+        self, segment: Segment, physical_offset: int, opened: Callable[[Segment], ByteSource]
+    ) -> RecordAt:
+        position, source = physical_offset - segment.base, opened(segment)
         return RecordAt(segment, position, source, *self.read(source, segment.base, position))
+
+
+def _is_own(found: RecordAt, physical_offset: int) -> bool:
+    return found.row is not None and found.row[Field.STORED_PHYSICAL_OFFSET] == physical_offset

@@ -591,3 +591,59 @@ def test_a_wrong_time_and_a_wrong_queue_offset_make_no_earlier_life(tmp_path: Pa
     assert {one.offset for one in store.stored} == made.keys()
     for one in store.stored[36:]:
         assert made[one.offset].raw == one.placed.data
+
+
+def test_a_record_in_front_of_which_an_overlapping_file_lies(tmp_path: Path) -> None:
+    """17558: a file of zeros that begins inside of another one; brokers count files, and find the record."""
+    store = HandmadeStore()
+    for number in range(60):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    store.add(f"commitlog/{4096 + 1000:020d}", bytes(4096))
+    one = next(one for one in store.inside(1) if one.offset > 4096 + 1500)
+    reported = rmq("query-id", store.root, message_id(one.placed.data, one.offset), "--json")
+    assert [row["physical_offset"] for row in json.loads(reported.stdout)["rows"]] == [one.offset]
+    reported = rmq("show", store.root, one.offset)
+    assert reported.exit_code == 0, reported.stdout
+
+
+def message_id(record: bytes, offset: int) -> str:
+    """The id by store host and physical offset."""
+    return (record[64:72] + offset.to_bytes(8, "big")).hex().upper()
+
+
+def test_an_entry_of_a_moved_light_queue_file_gives_no_place_to_a_lost_record(tmp_path: Path) -> None:
+    """16093: under a name that is 500 entries too high it told a queue offset of which all others are far."""
+    golden = open_golden("v498-lmq", tmp_path)
+    queue = golden.path / "consumequeue/%LMQ%beta/0"
+    files = sorted(queue.iterdir())
+    units = [one for one in strict.entries(golden.path).items() if one[0][1:3] == ("%LMQ%beta", 0)]
+    last = max(entry.offset for _, entry in units)
+    for one in files:
+        one.rename(queue / f"{int(one.name) + 10_000:020d}")
+    base = max(at for at, _ in strict.segments(golden.path) if at <= last)
+    with (golden.path / f"commitlog/{base:020d}").open("r+b") as file:
+        file.seek(last - base)
+        file.write(bytes(100))
+    conf = ("--store-config", golden.config_path)
+    done = rmq("recover", golden.path, "--output", tmp_path / "out", "--apply", *conf)
+    assert done.exit_code == 0, done.stderr
+    for release in ("4.9.8", "5.3.3"):
+        assert rmq("doctor", tmp_path / "out", "--as-version", release, *conf).exit_code == 0
+
+
+def test_a_single_record_tells_no_base_that_all_others_of_its_file_do_not(tmp_path: Path) -> None:
+    """17271, 17838: in a copied segment one record with a flipped bit made 131,075 segments of four."""
+    store = HandmadeStore()
+    for number in range(120):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    segments = sorted((store.root / "commitlog").iterdir())
+    assert len(segments) > 3
+    one = store.inside(2)[3]
+    path, position = store.segment(one.offset)
+    store.patch(path, position + OFF_PHYSICAL_OFFSET, (one.offset | 1 << 40).to_bytes(8, "big"))
+    shutil.copy(segments[2], segments[1])
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
+    assert (tmp_path / "out").is_dir(), done.stderr
+    assert len(list((tmp_path / "out/commitlog").iterdir())) == len(segments)

@@ -36,6 +36,7 @@ from rmqtool.messagestore.log_places import open_places
 from rmqtool.messagestore.messages import AppendContext, PutStatus
 from rmqtool.store import lock
 from rmqtool.store.config import config_of
+from rmqtool.store.layout import Store
 from tests.disks import refuse, replace
 from tests.fuzz.commands import tree
 from tests.helpers import rmq
@@ -61,6 +62,15 @@ def test_what_is_put_is_got_across_rolls_and_stops(tmp_path: Path, release: str)
     assert not (tmp_path / "store" / "abort").exists()
     result = rmq("verify", tmp_path / "store")
     assert result.exit_code == 0, result.stdout
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_release_of_an_empty_store_is_known(tmp_path: Path, release: str) -> None:
+    with open_small(tmp_path / "store", release):
+        pass
+    first = Store.open(tmp_path / "store").release
+    assert first.known
+    assert (first.last == RELEASES[1]) == (release == RELEASES[1])
 
 
 def test_an_answer_names_the_place(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from formats import properties as props
 from formats.java import java_parse_int, java_split
 from rmqtool.repair.keep.counted import Ahead
 from rmqtool.repair.keep.light_gaps import Further, Gaps, OpenGaps
-from rmqtool.repair.keep.order import light_missing
+from rmqtool.repair.keep.order import Room, light_missing
 from rmqtool.scan.multi import MultiDispatch, is_exempt, takes_number
 
 if TYPE_CHECKING:
@@ -42,11 +42,14 @@ class MultiDispatchPositions:
         self._taken: dict[QueueKey, set[int]] = defaultdict(set)
         self._highest: dict[QueueKey, int] = {}
         self._ends = {key: runs[-1] for key, runs in survey.light.items() if runs}
+        self._room = Room(survey.holes, ())
         missing, self._apart = light_missing(survey, self._ahead.blank)
         self._gaps = Gaps(missing)
         counted = {key: survey.light[key] for key in missing}
         for frame in units if rules.multi_dispatch is not MultiDispatch.NONE else ():
-            if frame.key is not None and frame.slot is not None and not _held(frame, counted):
+            if frame.key is None or frame.slot is None or _held(frame, counted):
+                continue
+            if frame.key not in counted or not self._beyond(frame.key, frame.slot, frame.start):
                 self._point(Further(frame.key, frame.slot), frame.start)
         self._open = OpenGaps(self._gaps.besides(self._apart), self._highest, lmq=self._lmq)
 
@@ -60,6 +63,13 @@ class MultiDispatchPositions:
         if not self._fits(one, start):
             self._apart.add(one.key)
         self._gaps.point(one, start)
+
+    def _beyond(self, key: QueueKey, slot: int, start: int) -> bool:
+        """Whether the queue would have had more messages than were lost there, as in a moved file."""
+        end = self._ends.get(key)
+        if end is None or start < end.end:
+            return False
+        return slot - end.last > self._room.inside(end.end, start)
 
     def _fits(self, one: Further, start: int) -> bool:
         """Whether the queue misses the position there, or may go on with it."""
