@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from rmqtool.errors import MissingExtraError, RmqtoolError, StoreIOError, UsageError
-from rmqtool.java import java_program
+from rmqtool.java import java_program, search_path
 from rmqtool.secrets import hide
 
 if TYPE_CHECKING:
@@ -234,7 +234,10 @@ def _logging() -> str:
 @contextmanager
 def _environment(settings: Mapping[str, str]) -> Iterator[None]:
     """What Java and the workers inherit: where Spark is, this interpreter and this code."""
-    own: dict[str, Any] = {"SPARK_HOME": os.environ.get("SPARK_HOME", _spark_home())}
+    own: dict[str, Any] = {
+        "SPARK_HOME": os.environ.get("SPARK_HOME", _spark_home()),
+        "PATH": search_path(),  # Spark's scripts look for Java and others
+    }
     if "spark.pyspark.python" not in settings and "PYSPARK_PYTHON" not in os.environ:
         own["PYSPARK_PYTHON"] = sys.executable
     root = str(Path(__file__).resolve().parents[2])

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rmqtool.errors import UsageError
 from rmqtool.pipeline.runner import run_each
-from rmqtool.pipeline.session import _end_launched, one_session, with_retries
+from rmqtool.pipeline.session import _end_launched, _environment, check_java, one_session, with_retries
 from rmqtool.store.modes import mask
 from tests.helpers import ROOT
 
@@ -110,6 +111,27 @@ def test_no_spark_is_started_from_the_current_directory(tmp_path: Path) -> None:
         check=False,
     )
     assert "Spark does not start" in done.stderr
+    assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.parametrize("way", [".", "", "bin"])
+def test_no_java_of_the_current_directory_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """PATH may have it in it, as an empty entry has, and JAVA_HOME may be relative."""
+    for program in (tmp_path / "java", tmp_path / "bin" / "java"):
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\ntouch {tmp_path / 'started'}\n")
+        program.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    for home, path in (("", f"{way}:"), (".", os.environ["PATH"])):
+        monkeypatch.setenv("JAVA_HOME", home)
+        monkeypatch.setenv("PATH", path)
+        with pytest.raises(UsageError, match="Spark needs Java"):
+            check_java()
+    monkeypatch.setenv("PATH", f"{way}:/usr/bin:.")
+    with _environment({}):
+        assert os.environ["PATH"] == "/usr/bin"
     assert not (tmp_path / "started").exists()
 
 
