@@ -647,3 +647,18 @@ def test_a_single_record_tells_no_base_that_all_others_of_its_file_do_not(tmp_pa
     done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
     assert (tmp_path / "out").is_dir(), done.stderr
     assert len(list((tmp_path / "out/commitlog").iterdir())) == len(segments)
+
+
+def test_what_a_start_would_do_is_no_new_harm_because_a_table_kept_it_from_starting(tmp_path: Path) -> None:
+    """17179: a queue that skips offsets is numbered again by a start, with the table or without."""
+    store = HandmadeStore()
+    for number in range(30):
+        store.put("Orders", b"body %d" % number)
+        if number == 20:
+            store.log.queue_offsets["Orders", 0] += 3
+    store.write(tmp_path / "store")
+    rmq("rebuild", store.root, "--what", "cq", "--in-place", "--backup", tmp_path / "backup", "--apply")
+    for name in ("consumerOffset.json", "consumerOffset.json.bak"):
+        store.add(f"config/{name}", b'{"offsetTable":{"Orders@G":null}')
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--as-version", "5.3.3")
+    assert (tmp_path / "out").is_dir(), done.stderr

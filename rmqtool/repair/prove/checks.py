@@ -132,6 +132,10 @@ def _new_harm(store: Store, after: Store, planned: Planned, reading: ReadOptions
     if not harm and not lost:
         return
     before = _start(store, store, planned, reading, whole=True)
+    if before.refusal is not None and (before.refusal.path or "").startswith("config/"):
+        # a broker that cannot read its tables looks at nothing else: without that, the harm is the store's
+        tables = [one for one in planned.edits if one.change.path.startswith("config/")]
+        before = _start(store, store_with(store, tables), planned, reading, whole=True)
     known = harm_of(before)
     if start.refusal is not None:
         known.pop((start.refusal.code, start.refusal.path), None)  # a result that nobody can start is none
