@@ -248,11 +248,9 @@ class LogTail:
 
     def _scan(self, segment: Segment, start: int, end: int) -> Iterator[Event]:
         """Events from a position on, as if the file ended at `end`."""
+        self._scanned += max(end - start, 0)  # there may be no record in it
         try:
-            for event in self.log.events(segment, start, end, kernels=self._kernels()):
-                if isinstance(event, Records):
-                    self._scanned += behind(event) - start
-                yield event
+            yield from self.log.events(segment, start, end, kernels=self._kernels())
         except RmqtoolError as error:
             yield Unreadable(start, max(end - start, 0), str(error))
 

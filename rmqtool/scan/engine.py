@@ -56,6 +56,11 @@ def choose_kernels(data_bytes: int | None = None) -> Kernels:
     raise AssertionError("the twin needs nothing")
 
 
+def ready_kernels(data_bytes: int) -> Kernels:
+    """The same without numba, for what is a few pages unless somebody means ill: no compiler is loaded."""
+    return choose_kernels(min(data_bytes, WORTH_LOADING["numba"] - 1))
+
+
 _WITHOUT = {"ahead": "the kernels compiled ahead cannot be used", "numba": "numba cannot be imported"}
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rmqtool.errors import RmqtoolError
-from rmqtool.scan import kernels_python
+from rmqtool.scan.engine import choose_kernels, ready_kernels
 from rmqtool.scan.events import Records, Tail, TailContent
 from rmqtool.scan.fields import Check, Field
 from rmqtool.scan.segment import SegmentScan
@@ -82,7 +82,8 @@ def end_of_records(segment: Segment) -> int:
 
 def _last_record_end(source: TruncatedSource, base: int, start: int) -> int | None:
     found = None
-    for event in SegmentScan(source, base, checks=Check.FRAME, start=start, kernels=kernels_python):
+    kernels = choose_kernels(source.size - start)
+    for event in SegmentScan(source, base, checks=Check.FRAME, start=start, kernels=kernels):
         if isinstance(event, Records):
             found = int(event.rows[-1, Field.POSITION] + event.rows[-1, Field.STORE_SIZE])
     return found
@@ -102,8 +103,8 @@ def _before_stale(source: ByteSource, base: int, end: int) -> int:
     before: tuple[int, int] | None = None
     for place in np.linspace(0, end, _SAMPLES, endpoint=False).astype(np.int64).tolist():
         found = _record_from(source, base, place, end)
-        if found is None:
-            continue
+        if found is None:  # nor is one behind any later place
+            break
         if before is not None and found[1] < before[1]:
             stop = _stale_from(source, base, before[0], end)
             if stop is not None:
@@ -121,7 +122,7 @@ def _record_from(source: ByteSource, base: int, start: int, end: int) -> tuple[i
         keep_stale=True,
         start=start,
         batch_rows=1,
-        kernels=kernels_python,
+        kernels=ready_kernels(end - start),
     )
     for event in scan:
         if isinstance(event, Records):
@@ -131,9 +132,8 @@ def _record_from(source: ByteSource, base: int, start: int, end: int) -> tuple[i
 
 
 def _stale_from(source: ByteSource, base: int, start: int, end: int) -> int | None:
-    scan = SegmentScan(
-        TruncatedSource(source, end), base, checks=Check.FRAME, start=start, kernels=kernels_python
-    )
+    kernels = choose_kernels(end - start)
+    scan = SegmentScan(TruncatedSource(source, end), base, checks=Check.FRAME, start=start, kernels=kernels)
     for event in scan:
         if isinstance(event, Tail) and event.content is TailContent.STALE:
             return event.position
