@@ -81,9 +81,11 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "store status": ("store", "status", "STORE"),
     "store expire": ("store", "expire", "STORE"),
     "store put": ("store", "put", "STORE", "Orders", "--body", "x", "--queue", "0", "--keys", "k"),
+    "store topic": ("store", "topic", "STORE", "New", "--write-queues", "2"),
+    "store load": ("store", "load", "STORE", "FILE"),
     "recover in place": ("recover", "STORE", "--in-place", "--backup", "OUT", "--apply"),
 }
-CHANGING = ("store expire", "store put", "recover in place")
+CHANGING = ("store expire", "store put", "store topic", "store load", "recover in place")
 ALWAYS = 4
 """commands that run on every case; the others take turns"""
 

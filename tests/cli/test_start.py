@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -10,10 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fixtures.builder import HandmadeLog
 from rmqtool.cli.commands import COMMANDS
+from tests.helpers import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 HEAVY = {"numpy", "pyarrow", "numba", "llvmlite", "construct", "crcmod", "pydantic", "orjson", "isal", "lz4"}
 HEAVY |= {
@@ -102,3 +106,19 @@ def test_help_takes_at_most_twice_the_time_of_a_bare_typer_program() -> None:
     ours = min(seconds("-m", "rmqtool") for _ in range(3))
     bare = min(seconds("-c", BARE) for _ in range(3))
     assert ours <= 2 * bare
+
+
+def test_no_module_of_the_current_directory_is_run(tmp_path: Path) -> None:
+    """`python -m` looks there first, and a stranger's store may have anything in it."""
+    HandmadeLog(segment_size=4096).write(tmp_path / "commitlog")
+    for name in ("typer", "rich", "numpy", "orjson", "pydantic", "secrets"):
+        (tmp_path / f"{name}.py").write_text(f"from pathlib import Path\nPath({name + '.ran'!r}).touch()\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "rmqtool", "verify", "."],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr.count(b"Error")) == (0, 0), done.stderr
+    assert list(tmp_path.glob("*.ran")) == []
