@@ -681,3 +681,15 @@ def test_an_entry_behind_the_log_in_front_of_others_cuts_them_off_with_the_next_
         assert reported["safe_to_start"] is False
         (cut,) = [one for one in reported["consequences"] if one["code"] == "DR-QUEUE-CUT"]
         assert (cut["count"], cut["before"], cut["end"]) == (11, 16, 5)
+
+
+def test_a_topic_table_that_is_an_empty_object_beside_batch_queues(tmp_path: Path) -> None:
+    """30132: 5.x loads it and refuses the queues; the plan had nothing to change."""
+    store = healthy_store().write(tmp_path / "store")
+    store.add("config/topics.json", b"{}")
+    (store.root / "config/topics.json.bak").unlink(missing_ok=True)
+    rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--as-version", "5.3.3")
+    reported = json.loads(rmq("doctor", tmp_path / "out", "--json", "--as-version", "5.3.3").stdout)
+    assert reported["refusal"] is None
+    table = json.loads((tmp_path / "out/config/topics.json").read_text())["topicConfigTable"]
+    assert table["Batches"]["attributes"]["queue.type"] == "BatchCQ"
