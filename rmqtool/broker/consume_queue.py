@@ -138,6 +138,21 @@ class ConsumeQueue(QueueState):
                 last.appended.cut(count)
             return
 
+    def cut_later(self, offset: int) -> tuple[int, int]:
+        """Entries of the last file that the next start takes away, which finds the log's end at `offset`.
+
+        A clean stop leaves queues that know the log to its end, so recovery takes their last files again, up
+        to the first entry that leads behind it, wherever that lies. And the end of the last message it knows.
+        """
+        files = self.files.files
+        if not files or not files[-1].wrote:
+            return 0, self.max_physical
+        first_is_zero = self._first_is_zero
+        count, end = self._below(files[-1], offset)
+        self._first_is_zero = first_is_zero
+        cut = max(files[-1].wrote // BYTES - count, 0)
+        return (cut, end) if cut else (0, self.max_physical)
+
     def _below(self, one: MappedFile, offset: int) -> tuple[int, int]:
         """How many units from the first on point below `offset`, and the physical end of the last of them."""
         count, end = 0, offset

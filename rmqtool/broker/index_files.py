@@ -135,6 +135,26 @@ class IndexFile:
                 self._state[place] = getattr(header, place.name.lower())
         self._state[Keys.INDEX_COUNT] = max(header.index_count, FIRST_ITEM)
 
+    def restore_slots(self, kept: StoreFile) -> None:
+        """Slots that a power cut left newer than the header lead to the items again that the header counts.
+
+        No broker does so: it takes such a slot for empty until the file has as many items again, and then
+        for a slot that has the item of another one.
+        """
+        count = int(self._state[Keys.INDEX_COUNT])
+        if not (self._slots >= count).any():
+            return
+        self._slots[:] = 0
+        with kept.open("pread") as source:
+            for first in range(FIRST_ITEM, count, _TOGETHER):
+                some = min(_TOGETHER, count - first)
+                raw = source.window(item_position(first, len(self._slots)), some * ITEM.itemsize)
+                hashes = raw[: len(raw) // ITEM.itemsize * ITEM.itemsize].view(ITEM)["key_hash"]
+                if not len(hashes):
+                    break
+                numbers = np.arange(first, first + len(hashes), dtype=np.int32)
+                self._slots[hashes.astype(np.int64) % len(self._slots)] = numbers
+
     @property
     def full(self) -> bool:
         """Whether it has no room for another item."""

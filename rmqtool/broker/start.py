@@ -113,6 +113,8 @@ class Start:
         self._batch_topics: set[str] = set()
         self.topic_of: Callable[[str], TopicConfig | None] = self._stored_topic
         """settings of a topic, from elsewhere where they change behind the start"""
+        self.truncated = False
+        """entries that lead behind the end of the log were looked for"""
         self.border = False
         """a record begins exactly where the queues end, and is therefore not dispatched"""
         self.dispatcher = Dispatcher(
@@ -335,7 +337,8 @@ class Start:
             )
         self.dispatcher.flush()
         self.confirm = self._unscanned(before) if end.last_valid is None else end.last_valid
-        if self.known >= end.offset:
+        self.truncated = self.known >= end.offset
+        if self.truncated:
             for queue in self.queues.values():
                 queue.truncate(end.offset)
         self.log.truncate(end.offset)

@@ -49,6 +49,8 @@ class Index:
         stay = [store.file(path) for path in start.index.kept if path not in lost]
         kept = [one for one in stay if one is not None]
         last = IndexFile(kept[-1].path, rules, files, kernels, kept=kept[-1]) if kept else None
+        if last is not None and not start.clean:
+            last.restore_slots(kept[-1])
         names = IndexNames(behind=kept[-1].name if kept else "")
         self._files = IndexFiles(rules, files, kernels, names.next_name, last)
         self._kernels = kernels

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rmqtool.broker.batch_consume_queue import BatchConsumeQueue
+from rmqtool.broker.consume_queue import ConsumeQueue
+from rmqtool.broker.traits import ReputStart
 from rmqtool.recovery.holes import Holes, holes
 from rmqtool.recovery.outcome import QueueOutcome
 from rmqtool.scan.multi import LMQ_PREFIX
@@ -40,6 +42,7 @@ def queue_outcomes(
     queues, spans = start.queues, _wanted_spans(start)
     known = matches or {}
     spans = _light_spans(start, known, spans) | spans
+    later = _cut_later(start)
     return tuple(
         _outcome(
             key,
@@ -48,9 +51,24 @@ def queue_outcomes(
             loaded_max.get(key, 0),
             known[key] if key in known and known[key].compared else None,
             whole=whole,
+            later=later.get(key, 0),
         )
         for key in sorted({*queues, *spans})
     )
+
+
+def _cut_later(start: ObservedStart) -> dict[Key, int]:
+    """Entries that this start leaves, as it knew less than all of the log, and the next one takes away.
+
+    Where dispatching begins where the queues end, those behind that place are built again.
+    """
+    if start.truncated or start.end is None:
+        return {}
+    offset = start.end.offset
+    cut = {key: one.cut_later(offset) for key, one in start.queues.items() if isinstance(one, ConsumeQueue)}
+    begin = max((end for _, end in cut.values()), default=0)
+    again = start.traits.reput_start is ReputStart.QUEUES
+    return {key: count for key, (count, end) in cut.items() if count and (end < begin or not again)}
 
 
 def lags(start: ObservedStart) -> tuple[Lag, ...]:
@@ -95,6 +113,7 @@ def _outcome(
     seen: Matches | None,
     *,
     whole: bool,
+    later: int,
 ) -> QueueOutcome:
     """seen: all records against the entries at their queue offsets, None where that is not known."""
     if queue is None:
@@ -122,7 +141,8 @@ def _outcome(
         end,
         loaded,
         misplaced=queue.misplaced,
-        lost=max(queue.recovered_max - loaded, 0),
+        lost=max(queue.recovered_max - loaded, 0) + later,
+        later=later,
         repeated=max(high - end, 0),
         hidden=hidden,
         hidden_from=begin if hidden else None,

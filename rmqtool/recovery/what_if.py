@@ -79,7 +79,7 @@ def _both(before: Outcome, after: Outcome) -> tuple[QueueOutcome, ...]:
     """Queues after the second start, with the units that the first one lost or put wrong."""
     first = {(one.topic, one.queue_id): one for one in before.queues}
     return tuple(
-        replace(one, lost=one.lost + harmed.lost, misplaced=one.misplaced + harmed.misplaced)
+        replace(one, lost=one.lost + harmed.lost - harmed.later, misplaced=one.misplaced + harmed.misplaced)
         if (harmed := first.get((one.topic, one.queue_id))) is not None
         else one
         for one in after.queues

@@ -662,3 +662,34 @@ def test_what_a_start_would_do_is_no_new_harm_because_a_table_kept_it_from_start
         store.add(f"config/{name}", b'{"offsetTable":{"Orders@G":null}')
     done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--as-version", "5.3.3")
     assert (tmp_path / "out").is_dir(), done.stderr
+
+
+def test_an_entry_behind_the_log_in_front_of_others_cuts_them_off_with_the_next_start(tmp_path: Path) -> None:
+    """17588: a start that dispatches something looks for none; the next one, after a clean stop, does."""
+    store = HandmadeStore()
+    for number in range(16):
+        store.put("Orders", b"body %d" % number)
+    store.put("Late", b"which 4.9.8 dispatches behind")
+    store.write(tmp_path / "store")
+    units = [one.unit or ("", 0) for one in store.of("Orders")]
+    for unit in (*units[12:], store.stored[-1].unit or ("", 0)):
+        store.patch(*unit, bytes(20))
+    store.patch(*units[5], (1 << 40).to_bytes(8, "big"))
+    (store.root / "abort").write_bytes(b"")
+    for release in ("4.9.8", "5.3.3"):
+        reported = json.loads(rmq("doctor", store.root, "--json", "--as-version", release).stdout)
+        assert reported["safe_to_start"] is False
+        (cut,) = [one for one in reported["consequences"] if one["code"] == "DR-QUEUE-CUT"]
+        assert (cut["count"], cut["before"], cut["end"]) == (11, 16, 5)
+
+
+def test_a_topic_table_that_is_an_empty_object_beside_batch_queues(tmp_path: Path) -> None:
+    """30132: 5.x loads it and refuses the queues; the plan had nothing to change."""
+    store = healthy_store().write(tmp_path / "store")
+    store.add("config/topics.json", b"{}")
+    (store.root / "config/topics.json.bak").unlink(missing_ok=True)
+    rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--as-version", "5.3.3")
+    reported = json.loads(rmq("doctor", tmp_path / "out", "--json", "--as-version", "5.3.3").stdout)
+    assert reported["refusal"] is None
+    table = json.loads((tmp_path / "out/config/topics.json").read_text())["topicConfigTable"]
+    assert table["Batches"]["attributes"]["queue.type"] == "BatchCQ"

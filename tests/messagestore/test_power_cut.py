@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from formats.index import Header
 from rmqtool import Message, MessageStore
 from tests.helpers import rmq
 from tests.messagestore.power import Recording
@@ -202,6 +203,34 @@ def test_entries_do_not_come_back_when_the_log_has_grown_past_them(tmp_path: Pat
     with MessageStore.open(copy, config=PAGES) as store:
         assert [store.offsets("T", number) for number in range(2)] == [(0, 5), (0, 20)]
     assert rmq("verify", copy).exit_code == 0
+
+
+def test_slots_that_are_newer_than_the_header_of_their_file(tmp_path: Path) -> None:
+    """Else they lead to items of other slots, as soon as there are as many again."""
+    root = tmp_path / "store"
+
+    def put(numbers: range) -> list[int]:
+        settings = PAGES | {"maxHashSlotNum": 11, "maxIndexNum": 20}
+        with MessageStore.open(root, create=True, config=settings, recovery="broker") as store:
+            acks = store.put_many([Message("T", b"", uniq_key=f"id-{one}") for one in numbers])
+            return [ack.physical_offset for ack in acks]
+
+    offsets = put(range(35))
+    full, last = sorted((root / "index").iterdir())
+    end = Header.parse(full.read_bytes())
+    made = {"begin_timestamp": end.end_timestamp, "end_timestamp": end.end_timestamp}
+    made |= {"begin_physical_offset": end.end_physical_offset, "end_physical_offset": end.end_physical_offset}
+    with last.open("r+b") as index:
+        index.write(Header.build(made | {"hash_slot_count": 0, "index_count": 0}))
+    with (root / "commitlog" / f"{0:020d}").open("r+b") as log:
+        log.seek(offsets[22])
+        log.write(bytes(offsets[-1] - offsets[22] + 200))
+    (root / "abort").touch()
+    put(range(100, 115))
+    assert rmq("verify", root).exit_code == 0
+    with MessageStore.open(root) as store:
+        found = store.query_key("T", [f"id-{one}" for one in (*range(22), *range(100, 115))])
+    assert all(len(one) == 1 for one in found.values())
 
 
 @pytest.mark.full

@@ -12,7 +12,7 @@ QUEUES = (
     Entry(
         "DR-QUEUE-CUT",
         E,
-        "{topic}/{queue_id} loses its last {count} entries: it ends at {end} instead of "
+        "{topic}/{queue_id} loses its last {count} entries{when}: it ends at {end} instead of "
         "{before}, and new messages get these offsets again",
         "copy the store before the start",
     ),

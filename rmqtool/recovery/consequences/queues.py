@@ -69,9 +69,12 @@ def timers(scene: FindingContext) -> Iterator[Consequence]:
 
 
 def _bounds(one: QueueOutcome, path: str, facts: dict[str, object]) -> Iterator[Consequence]:
-    if one.lost:
-        before = one.loaded_max + one.lost
-        yield consequence("DR-QUEUE-CUT", path, **facts, count=one.lost, before=before, end=one.loaded_max)
+    if lost := one.lost - one.later:
+        cut = {"count": lost, "before": one.loaded_max + lost, "end": one.loaded_max}
+        yield consequence("DR-QUEUE-CUT", path, **facts, **cut, when="")
+    if one.later:
+        cut = {"count": one.later, "before": one.max_offset, "end": one.max_offset - one.later}
+        yield consequence("DR-QUEUE-CUT", path, **facts, **cut, when=" with the start after this one")
     if one.repeated:
         end = one.max_offset + one.repeated
         yield consequence(
