@@ -23,6 +23,9 @@ _NETWORK = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "lustre", "9p", "afs", "fuse.sshfs", "virtiofs"}
 )
 
+_MOST = (1 << 12) + 1
+"""bytes of a `lock` that are read, one more than it may have (`whole.WORDS`): it may be a hole of a TiB"""
+
 
 @dataclass(frozen=True, slots=True)
 class LockState:
@@ -89,14 +92,14 @@ def held_roots() -> tuple[str, ...]:
 
 
 def held_content(path: str | os.PathLike[str]) -> bytes | None:
-    """Content of a `lock` file that this process holds, through its descriptor; None for other files."""
+    """The first bytes of a `lock` file that this process holds, by its descriptor; None for other files."""
     if not _held:
         return None
     with _guard:
         entry = _entry(path)
         if entry is None:
             return None
-        return os.pread(entry.descriptor, os.fstat(entry.descriptor).st_size, 0)
+        return os.pread(entry.descriptor, _MOST, 0)
 
 
 def probe(path: str | os.PathLike[str]) -> LockState:

@@ -134,6 +134,11 @@ def test_registering_twice(root, own_lock):
         lock.register(root, other)
 
 
+def test_a_hole_of_a_tib_is_not_read(root, own_lock):
+    os.truncate(root / "lock", 1 << 40)
+    assert len(lock.held_content(root / "lock")) == 4097
+
+
 def test_unregistered_file_is_opened_again(root, own_lock):
     lock.unregister(own_lock)
     assert lock.held_content(root / "lock") is None
