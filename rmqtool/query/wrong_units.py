@@ -8,7 +8,11 @@ import numpy as np
 
 from formats.consumequeue import PRE_BLANK_SIZE
 from formats.properties import INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET
-from rmqtool.scan.multi import slots_in
+from rmqtool.scan.events import Records
+from rmqtool.scan.fields import Check
+from rmqtool.scan.multi import LMQ_PREFIX, MultiDispatch, slots_in, unlisted
+from rmqtool.scan.opened import behind, opened
+from rmqtool.scan.options import ReadOptions
 from rmqtool.scan.units import UNIT
 from rmqtool.store.coverage import Incomplete
 from rmqtool.store.names import escape_name
@@ -16,14 +20,19 @@ from rmqtool.store.names import escape_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    import numpy.typing as npt
     import pyarrow as pa
 
     from rmqtool.broker.queue_view import QueueView
+
+    Ints = npt.NDArray[np.int64]
 
 Row = dict[str, Any]
 
 QUEUE_COLUMNS = ("path", "position", "physical_offset", "topic", "queue_id", "queue_offset", "properties")
 _LISTS = (INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET)
+_NEAR = 64 << 20
+"""bytes of the log that are read for what its records say of a queue"""
 _MOST = 4096
 """units that are looked at; one pull looks at fewer"""
 
@@ -45,8 +54,11 @@ def misdirected(view: QueueView, batch: pa.RecordBatch, slots: Sequence[int]) ->
     others = np.flatnonzero(~placed)
     foreign = ~own
     if not view.batch and len(others):
-        for place, found in zip(others.tolist(), _further(view, batch.take(pa.array(others))), strict=True):
-            placed[place] = slots[place] in found
+        offsets = batch["physical_offset"].to_numpy()
+        ahead = _ahead(view, offsets[others]) if _runs_ahead(view) else np.zeros(len(others), np.int64)
+        further = _further(view, batch.take(pa.array(others)))
+        for place, found, by in zip(others.tolist(), further, ahead.tolist(), strict=True):
+            placed[place] = slots[place] + by in found
             foreign[place] &= not found
     numbered = batch.append_column("slot", pa.array(slots, pa.int64()))
     rows = []
@@ -57,6 +69,35 @@ def misdirected(view: QueueView, batch: pa.RecordBatch, slots: Sequence[int]) ->
     if (wrong := numbered.filter(pa.array(~placed & ~foreign))).num_rows:
         rows.append(_row(wrong, "queue offsets", lambda one: f"queue offset {_stated(view, one)}"))
     return rows
+
+
+def _runs_ahead(view: QueueView) -> bool:
+    """Whether messages may have greater queue offsets than their units: those of light queues in 5.x.
+
+    A list that ends with a queue that is no light one loses its empty last offset, so that none of its queues
+    gets a unit, although each has counted one (`MultiDispatchUtils`, `CommitLogDispatcherBuildConsumeQueue`).
+    """
+    return view.traits.multi_dispatch is MultiDispatch.USER_TOPICS and view.name[0].startswith(LMQ_PREFIX)
+
+
+def _ahead(view: QueueView, offsets: Ints) -> Ints:
+    """How many such records of the queue lie in front of each of these, none where that is not looked at."""
+    low, high = view.log.low, int(offsets.max())
+    counts = np.zeros(len(offsets), np.int64)
+    if low != 0 or high > _NEAR:
+        return counts
+    reading = ReadOptions(input_bytes=high)
+    for segment in view.log.segments:
+        if segment.base >= high:
+            break
+        with opened(segment, reading, checks=Check.TEXT, until=high - segment.base) as (_, scan):
+            for event in scan:
+                if isinstance(event, Records):
+                    for offset in unlisted(event, view.name[0], reading.kernels):
+                        counts += offsets > segment.base + offset
+                    if segment.base + behind(event) >= high:
+                        break
+    return counts
 
 
 def _further(view: QueueView, batch: pa.RecordBatch) -> Iterator[list[int]]:

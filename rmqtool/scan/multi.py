@@ -130,6 +130,18 @@ def slots_in(key: tuple[str, int], queues: str | None, offsets: str | None, queu
     return [slot for one, of, slot in places if (one, of) == key and slot is not None]
 
 
+def unlisted(run: Records, name: str, kernels: Kernels) -> list[int]:
+    """Positions of records that name a queue in lists that differ in length, so that they feed none."""
+    lists = _both(
+        run, np.ones(len(run.rows), np.bool_), INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET, kernels
+    )
+    return [
+        int(run.rows[index, Field.POSITION])
+        for index, queues, offsets in lists
+        if further_places(queues, offsets, 0, lmq=True) is None and name in java_split(queues, ",")
+    ]
+
+
 def takes_number(name: str, *, lmq: bool) -> bool:
     """Whether a further queue has the queue id of its records and not 0. lmq: `enableLmq`."""
     return not (lmq and name.startswith(LMQ_PREFIX))

@@ -12,6 +12,7 @@ from rmqtool.query.target import at_offset, by_id, is_id
 from rmqtool.query.units import units_of
 from rmqtool.scan.options import ReadOptions
 from rmqtool.store.layout import Store
+from tests.helpers import rmq
 
 CLEAN = [
     "v470-basic",
@@ -74,6 +75,14 @@ def test_multi_dispatch_gone_wrong_is_seen(golden):
         assert own.agrees
         wrong |= {other.topic for other in others if other.agrees is False}
     assert wrong == {"%LMQ%beta"}
+
+
+def test_a_pull_of_a_queue_that_runs_ahead_is_complete(golden):
+    """Each message of %LMQ%beta is delivered, whatever its list says; the same in 4.9.8 is damage."""
+    found = golden("v533-lmq")
+    for release, code in (("5.3.3", 0), ("4.9.8", 3)):
+        done = rmq("query-offset", found.path, "%LMQ%beta", 0, 0, "-n", 32, "--as-version", release)
+        assert done.exit_code == code
 
 
 def test_extension_addresses_are_resolved(golden):
