@@ -23,7 +23,9 @@ class Kernels(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002 - hatchling's
         """Builds, and says what the wheel is then."""
         command = [sys.executable, "-m", "rmqtool.scan.ahead.build"]
-        environment = {**os.environ, "PYTHONPATH": self.root}
+        # pip's isolated environments live by this variable
+        paths = [self.root, *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
         if subprocess.run(command, cwd=self.root, env=environment, check=False).returncode != 0:  # noqa: S603
             self.app.display_warning("rmqtool: a wheel without compiled kernels")
             return
