@@ -144,6 +144,7 @@ class IndexFile:
         count = int(self._state[Keys.INDEX_COUNT])
         if not (self._slots >= count).any():
             return
+        self._kept = -1, self._slots.copy()  # they are written, also if no item follows
         self._slots[:] = 0
         with kept.open("pread") as source:
             for first in range(FIRST_ITEM, count, _TOGETHER):
