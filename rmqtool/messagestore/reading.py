@@ -95,12 +95,13 @@ class Reader:
     ) -> tuple[Pull, list[Data]]:
         """One pull as a broker answers it, and its records, which `read` makes of what is delivered."""
         view = self.queue(topic, queue_id)
+        passes = None if wanted is None else self._passes(wanted)
         if view is None:  # a broker makes the queue (`ConsumeQueueStore#findOrCreateConsumeQueue`)
             return Pull(GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0), []
         while True:
             floor = view.min_offset
             try:
-                answer = pull(view, offset, limit, self._passes(wanted), self._limits)
+                answer = pull(view, offset, limit, passes, self._limits)
                 return answer, read(answer.delivered)
             except StoreIOError:
                 if view.min_offset == floor:
@@ -140,9 +141,7 @@ class Reader:
             answer.suggest_pulling_from_slave and self._reads_slave,
         )
 
-    def _passes(self, wanted: Subscription | None) -> Passes | None:
-        if wanted is None:
-            return None
+    def _passes(self, wanted: Subscription) -> Passes:
         if wanted.type is FilterType.TAG:
             return lambda code, _offset, _size: wanted.passes_unit(code)
         return lambda _code, offset, size: self._matches(wanted, offset, size)

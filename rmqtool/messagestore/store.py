@@ -288,7 +288,8 @@ class MessageStore:
         wanted = subscription_of(tags, sql92)
         self._ready(topic, queue_id, offset, wait)
         found = self._reader.get(topic, queue_id, offset, limit, wanted, exact=exact)
-        self._statistics.got(len(found.messages), sum([len(one.raw) for one in found.messages]))
+        messages = found.messages
+        self._statistics.got(len(messages), sum([len(one.raw) for one in messages]))
         return found
 
     def get_raw(
