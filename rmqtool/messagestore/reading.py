@@ -102,11 +102,14 @@ class Reader:
             floor = view.min_offset
             try:
                 answer = pull(view, offset, limit, passes, self._limits)
-                return answer, read(answer.delivered)
+                found = read(answer.delivered)
             except StoreIOError:
                 if view.min_offset == floor:
                     raise
-                # what was read has expired meanwhile
+                continue  # what was read has expired meanwhile
+            # a broker sends a consumer behind what is left of the file then
+            if answer.status is not GetMessageStatus.OFFSET_FOUND_NULL or view.min_offset == floor:
+                return answer, found
 
     def get(
         self, topic: str, queue_id: int, offset: int, limit: int, wanted: Subscription | None, *, exact: bool
