@@ -660,8 +660,17 @@ def test_what_a_start_would_do_is_no_new_harm_because_a_table_kept_it_from_start
     rmq("rebuild", store.root, "--what", "cq", "--in-place", "--backup", tmp_path / "backup", "--apply")
     for name in ("consumerOffset.json", "consumerOffset.json.bak"):
         store.add(f"config/{name}", b'{"offsetTable":{"Orders@G":null}')
-    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--as-version", "5.3.3")
+    given = ("--apply", "--as-version", "5.3.3", "--json")
+    done = rmq("recover", store.root, "--output", tmp_path / "out", *given)
     assert (tmp_path / "out").is_dir(), done.stderr
+    # which is left, and both real stores give 30 to 32 again: no exit 0, now or the second time
+    (left,) = json.loads(done.stdout)["summary"]["checked"]["remains"]
+    assert (done.exit_code, "Orders/0: the queue offsets 30 to 32" in left) == (1, True), left
+    again = rmq("recover", tmp_path / "out", "--as-version", "5.3.3", "--json")
+    reported = json.loads(again.stdout)
+    assert (again.exit_code, reported["rows"]) == (1, [])
+    assert reported["summary"]["checked"]["remains"] == [left]
+    assert "Left as it is" in rmq("recover", tmp_path / "out", "--as-version", "5.3.3").stdout
 
 
 def test_an_entry_behind_the_log_in_front_of_others_cuts_them_off_with_the_next_start(tmp_path: Path) -> None:
