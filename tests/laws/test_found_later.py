@@ -10,6 +10,7 @@ import pytest
 
 from fixtures import strict
 from fixtures.goldens import open_golden
+from fixtures.handmade import plain_unit
 from fixtures.stores import HandmadeStore, healthy_store
 from formats.commitlog import BLANK_MAGIC_CODE
 from rmqtool.scan.fields import OFF_PHYSICAL_OFFSET, OFF_QUEUE_ID, OFF_QUEUE_OFFSET, OFF_STORE_TIMESTAMP
@@ -702,3 +703,22 @@ def test_a_topic_table_that_is_an_empty_object_beside_batch_queues(tmp_path: Pat
     assert reported["refusal"] is None
     table = json.loads((tmp_path / "out/config/topics.json").read_text())["topicConfigTable"]
     assert table["Batches"]["attributes"]["queue.type"] == "BatchCQ"
+
+
+def test_a_store_that_nobody_finds_fault_with_is_left_alone(tmp_path: Path) -> None:
+    """17838, 40125, 40340: results of `recover` with blank entries, whose records another plan moved."""
+    store = HandmadeStore()
+    for number in range(40):
+        if number == 38:
+            for _ in range(4):
+                store._queue("Orders", 0).append(plain_unit(0, 2**31 - 1, 0))
+                store.log.queue_offsets["Orders", 0] += 1
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    for release in ("4.9.8", "5.3.3"):
+        assert rmq("doctor", store.root, "--as-version", release).exit_code == 0
+        done = rmq("recover", store.root, "--json", "--as-version", release)
+        assert (done.exit_code, json.loads(done.stdout)["rows"]) == (0, [])
+    store.patch(*store.segment(store.stored[20].offset), bytes(8))
+    done = rmq("recover", store.root, "--json", "--output", tmp_path / "out", "--apply")
+    assert {row["path"] for row in json.loads(done.stdout)["rows"]} >= {"commitlog/" + "0" * 20}

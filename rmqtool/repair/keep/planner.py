@@ -12,7 +12,7 @@ from rmqtool.recovery.lookback import LookBack
 from rmqtool.recovery.simulation import simulate
 from rmqtool.repair.assumed import assumed_sizes
 from rmqtool.repair.keep.derived import DerivedRepair
-from rmqtool.repair.keep.log import LogRepair, RepairedLog
+from rmqtool.repair.keep.log import LogRepair, RepairedLog, queues_of
 from rmqtool.repair.keep.placing import place_segments
 from rmqtool.repair.keep.refusals import refusal_edits
 from rmqtool.repair.keep.rocksdb import has_rocksdb_queues, rocksdb_edits, wants_files
@@ -29,6 +29,7 @@ from rmqtool.repair.plan import (
     make_planned,
     plan_id,
 )
+from rmqtool.repair.prove.in_order import in_order
 from rmqtool.repair.prove.result import store_with
 from rmqtool.repair.prove.started import costs_of
 from rmqtool.scan.engine import choose_kernels
@@ -115,6 +116,8 @@ def keep(store: Store, options: KeepOptions, work: str) -> Kept:
         advance=options.advance,
     )
     log = mender.repair()
+    if log.rewrites and not options.donors and in_order(store, options.release, _reading(options, kernels)):
+        log = log.as_it_is(queues_of(store))
     refuse_blocked(store, {topic for topic, _ in log.survey.runs})
     edits = segment_edits(store, placing, log, work)
     moved = bool(edits) and has_rocksdb_queues(store)
