@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rmqtool.query.verdict import Question
     from rmqtool.store.layout import Store
 
-_AT_ONCE = 1024
+AT_ONCE = 1024
 """records that are looked up together"""
 
 Row = dict[str, Any]
@@ -87,7 +87,7 @@ class OffsetQuery:
         subscription = self.subscription
         own = subscription.columns if subscription else ()
         wanted = tuple(dict.fromkeys((*columns, *own, *judge.columns, *QUEUE_COLUMNS)))
-        while some := list(islice(delivered, _AT_ONCE)):
+        while some := list(islice(delivered, AT_ONCE)):
             self._reached = some[-1].queue_offset + some[-1].messages
             for part, found in self._picked(some, wanted):
                 self.misdirected += wrong.rows(part, [one.queue_offset for one in found])

@@ -722,3 +722,21 @@ def test_a_store_that_nobody_finds_fault_with_is_left_alone(tmp_path: Path) -> N
     store.patch(*store.segment(store.stored[20].offset), bytes(8))
     done = rmq("recover", store.root, "--json", "--output", tmp_path / "out", "--apply")
     assert {row["path"] for row in json.loads(done.stdout)["rows"]} >= {"commitlog/" + "0" * 20}
+
+
+def test_a_copied_directory_does_not_take_the_only_record_of_a_queue(tmp_path: Path) -> None:
+    """40033: where the queue's own file is overwritten, the copy alone leads to its record."""
+    store = HandmadeStore()
+    for number in range(20):
+        store.put("Orders", b"body %d" % number)
+    store.put("Lonely", b"the only one")
+    store.write(tmp_path / "store")
+    queues = store.root / "consumequeue"
+    shutil.copytree(queues / "Lonely/0", queues / "Lonely/21")
+    shutil.copy(queues / "Orders/0" / ("0" * 20), queues / "Lonely/0")
+    was = strict.walk(store.root)[0]
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply")
+    assert done.exit_code == 0, done.stderr
+    now, units = strict.walk(tmp_path / "out")[0], strict.units(tmp_path / "out")
+    assert {at: one.raw for at, one in now.items()} == {at: one.raw for at, one in was.items()}
+    assert units["Lonely", 0, 0][0] == store.stored[-1].offset

@@ -96,7 +96,7 @@ def test_pulls_of_a_queue_that_runs_ahead_read_the_log_once(golden, monkeypatch)
         return opened(segment, *rest, **more)
 
     monkeypatch.setattr(wrong_units, "opened", counted)
-    monkeypatch.setattr(offset_query, "_AT_ONCE", 1)
+    monkeypatch.setattr(offset_query, "AT_ONCE", 1)
     found = golden("v533-lmq")
     assert rmq("query-offset", found.path, "%LMQ%beta", 0, 0, "-n", 32).exit_code == 0
     assert read
