@@ -37,7 +37,6 @@ from rmqtool.store.writing import make_directories, way_to
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
-    from rmqtool.broker.log_recovery import LogEnd
     from rmqtool.messagestore.settings import StoreSettings
     from rmqtool.recovery.loss import Loss
     from rmqtool.store.config import StoreConfig
