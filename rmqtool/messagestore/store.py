@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from rmqtool.broker.offset_by_time import Boundary
 from rmqtool.errors import RmqtoolError, StoreClosedError, StoreIOError, UsageError
+from rmqtool.messagestore.acknowledging import Acknowledging
 from rmqtool.messagestore.appending import Appender, milliseconds
 from rmqtool.messagestore.by_key import KeyReader
 from rmqtool.messagestore.dispatching import Dispatching
@@ -32,6 +33,10 @@ from rmqtool.messagestore.opening import find, start_store, topics_of
 from rmqtool.messagestore.queue_reader import UnitFiles
 from rmqtool.messagestore.reading import Reader, subscription_of
 from rmqtool.messagestore.records import RecordMaker
+from rmqtool.messagestore.replication.master import Master
+from rmqtool.messagestore.replication.replicas import Replicas
+from rmqtool.messagestore.replication.slave import Slave
+from rmqtool.messagestore.replication.store_log import StoreLog
 from rmqtool.messagestore.settings import settings_from
 from rmqtool.messagestore.state_files import StateFiles
 from rmqtool.messagestore.statistics import Statistics, publish, withdraw
@@ -108,12 +113,27 @@ class MessageStore:
         kernels = start.reading.kernels
         maker = self._maker = RecordMaker(opened.release, config, settings.host)
         appender = Appender(self._log, offsets, kernels, maker, clock=clock)
+        self._replicas = Replicas(settings.replica_rule(opened.release))
+        acknowledging = Acknowledging(
+            self._flusher, self._replicas, synced=self._sync, timeout=settings.sync_flush_timeout
+        )
+        self._replicated = StoreLog(
+            self._log,
+            opened.places,
+            self._dispatching,
+            appender.lock,
+            self._flusher,
+            kernels,
+            synced=self._sync,
+        )
+        self._master: Master | None = None
+        self._slave: Slave | None = None
         self._writer = Writer(
             settings,
             maker,
             self.topics,
             appender,
-            self._flusher,
+            acknowledging,
             self._dispatching,
             self._refusal,
             self._statistics,
@@ -267,6 +287,38 @@ class MessageStore:
         self._demand_open()
         return Loader(self._writer, self._maker, self.topics, self._start.reading.kernels)
 
+    def listen(self, host: str = "127.0.0.1", port: int | None = None) -> tuple[str, int]:
+        """Sends the log to slaves that connect, also RocketMQ's, until the store is closed; the address.
+
+        port: `haListenPort` by default; 0 for any that is free. Who reaches it can read the whole log.
+        brokerRole=SYNC_MASTER lets puts wait for slaves. Raises `UsageError` for a slave or a second call,
+        `StoreIOError` where nobody can listen.
+        """
+        self._demand_open()
+        if self._settings.slave or self._master is not None:
+            raise UsageError("brokerRole=SLAVE follows" if self._settings.slave else "it listens already")
+        address = host, self._settings.config.ha_listen_port if port is None else port
+        self._master = Master(self._replicated, self._replicas, address, self._settings.timing)
+        self._dispatching.on_wake = self._master.wake
+        return self._master.address
+
+    def follow(self, host: str, port: int) -> Slave:
+        """Follows a master, also RocketMQ's, until the store is closed; what is known of that.
+
+        The store is opened with brokerRole=SLAVE, and has the beginning of the master's log, or nothing: then
+        it gets the master's last segment. Raises `UsageError` for another role or a second call.
+        """
+        self._demand_open()
+        if not self._settings.slave or self._slave is not None:
+            raise UsageError("it follows already" if self._slave else "who follows has brokerRole=SLAVE")
+        self._slave = Slave(self._replicated, (host, port), self._settings.timing)
+        return self._slave
+
+    @property
+    def slaves(self) -> list[tuple[str, int]]:
+        """Address of each connected slave, and the physical offset behind what it has; -1: not known yet."""
+        return self._replicas.connected
+
     def get(
         self,
         topic: str,
@@ -383,6 +435,12 @@ class MessageStore:
         """How many segments of the log are in use."""
         self._demand_open()
         return len(self._start.log.files)
+
+    @property
+    def end(self) -> int:
+        """Physical offset behind the last byte of the log."""
+        self._demand_open()
+        return self._log.end
 
     def queues(self) -> list[tuple[str, int]]:
         """Topic and number of every queue."""
@@ -521,6 +579,8 @@ class MessageStore:
             self._why_closed = f"the message store {self.root} was closed"
         _open_stores.discard(self)
         with self._stack:
+            if self._slave is not None:
+                self._slave.close()
             self._expiry.close()
             self._checkpoints.close()
             withdraw(self._opened.held.folder)
@@ -528,6 +588,8 @@ class MessageStore:
                 if service is not None:
                     service.close()
             self._writer.close()
+            if self._master is not None:
+                self._master.close()
             flushed = self._flusher.flush_all()
             self._dispatching.stop()
             self._dispatching.catch_up()
