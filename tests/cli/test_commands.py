@@ -46,6 +46,7 @@ FURTHER = {
     "store put": ["Topic", "--body", "x"],
     "store get": ["Topic", "0"],
     "store topic": ["Topic"],
+    "store replicate": ["--listen", "0"],
     "pipeline export": ["--to", "absent"],
     "pipeline rebuild": ["--output", "absent"],
     "pipeline query-key": ["--key", "key"],

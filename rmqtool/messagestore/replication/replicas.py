@@ -1,6 +1,6 @@
 """What the slaves of a master have, and puts that wait for it.
 
-`GroupTransferService`, `DefaultHAService#isSlaveOK`, `CommitLog#handleHA` and, before 5.0,
+`GroupTransferService#doWaitTransfer`, `DefaultHAService#isSlaveOK`, `CommitLog#handleHA` and, before 5.0,
 `CommitLog#submitReplicaRequest`.
 """
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from formats.ha import MAX_FRAME, SlaveReport, TransferHeader
 from formats.primitives import Flat
-from rmqtool.errors import RmqtoolError, StoreIOError
+from rmqtool.errors import DivergedError, RmqtoolError, StoreIOError
 
 if TYPE_CHECKING:
     from rmqtool.messagestore.replication.master import Timing
@@ -20,17 +20,6 @@ _LOG = logging.getLogger(__name__)
 _REPORT, _HEADER = Flat(SlaveReport), Flat(TransferHeader)
 _AGAIN = 5.0
 """seconds between two attempts to connect (`DefaultHAClient#run`)"""
-
-
-class DivergedError(StoreIOError):
-    """The master's log does not go on where this one ends; offsets are physical."""
-
-    def __init__(self, address: str, own: int, master: int) -> None:
-        super().__init__(
-            f"{address} sends from {master} on, and the log here ends at {own}: nothing was taken; they are "
-            "not the same log, or the master has not so much of it any more"
-        )
-        self.own, self.master = own, master
 
 
 class FollowingLog(Protocol):
@@ -79,7 +68,7 @@ class Slave:
         self._stop = threading.Event()
         self._socket: socket.socket | None = None
         self._guard = threading.Lock()
-        self.error: Exception | None = None
+        self.error: RmqtoolError | None = None
         self.connected = False
         self.caught_up = threading.Event()
         """set by a heartbeat: the master had no more then"""
@@ -90,7 +79,7 @@ class Slave:
         while not self._stop.is_set():
             try:
                 self._follow()
-            except (DivergedError, RmqtoolError) as error:
+            except RmqtoolError as error:
                 self.error = error
                 _LOG.warning("%s", error)
                 break
@@ -146,7 +135,12 @@ class Slave:
                 raise StoreIOError(f"{self._name}: a frame of {length} bytes; no master sends such")
             if offset != expected:
                 if expected or offset < 0:
-                    raise DivergedError(self._name, expected, offset)
+                    raise DivergedError(
+                        f"{self._name} sends from {offset} on, and the log here ends at {expected}: nothing "
+                        "was taken; it is another log, or the master has less of it",
+                        expected,
+                        offset,
+                    )
                 log.begin_at(offset)
                 expected = offset
             if len(data) - at < _HEADER.size + length:

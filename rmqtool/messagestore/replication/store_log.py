@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rmqtool.errors import StoreIOError
+from rmqtool.errors import DivergedError, StoreIOError
 from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Issue, Status, Stop
 from rmqtool.store.writing import open_regular
 
@@ -115,8 +115,15 @@ class StoreLog:
                 window, at, position, size, offset - position, int(Check.FRAME), self._rows, self._status
             )
             count, end, stop = self._status[: Status.STOP + 1].tolist()
-            if (self._rows[:count, Field.ISSUES] & Issue.OFFSET).any():
-                raise StoreIOError(f"what the master has behind {offset + at} is of another place in a log")
+            others = np.flatnonzero(self._rows[:count, Field.ISSUES] & Issue.OFFSET)
+            if len(others):
+                row = self._rows[others[0]]
+                place, stored = (
+                    offset - position + int(row[Field.POSITION]),
+                    row[Field.STORED_PHYSICAL_OFFSET],
+                )
+                message = f"what the master has at {place} says that it lies at {stored}: it is another log"
+                raise DivergedError(message, place, stored)
             at = end - position
             if stop != Stop.ROWS_FULL:
                 break
