@@ -72,7 +72,7 @@ def of_our_master(root: Path, release: str, count: int, cuts: int, restarts: int
                     for at in range(sent, sent + count // (restarts + 1), 100):
                         store.put_many(traffic(at, 100))
                     sent += count // (restarts + 1)
-                    until(lambda: slave.call("bounds")["max"] >= store.end, 120)
+                    until(lambda: slave.call("bounds")["max"] >= store.end, 600)
                     slave.call("drain")
                     assert queues_of_java(slave) == queues_of_ours(store)
         end = store.end
@@ -101,7 +101,7 @@ def of_a_real_master(root: Path, release: str, count: int, cuts: int, restarts: 
                         )
                     sent += count // (restarts + 1)
                     end = master.call("bounds")["max"]
-                    until(lambda: store.end >= end, 120)  # noqa: B023
+                    until(lambda: store.end >= end, 600)  # noqa: B023
                     master.call("drain")
                     assert queues_of_ours(store) == queues_of_java(master)
                     assert following.error is None
