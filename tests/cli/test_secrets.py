@@ -117,7 +117,7 @@ ASKED: dict[str, list[list[str]]] = {
     "store get": [["STORE", "TopicTest", "0"]],
     "store topic": [["STORE", "TopicTest"], ["STORE", "TopicTest", "--perm", "4"]],
     "store expire": [["STORE"]],
-    "store replicate": [["STORE", "--from", "127.0.0.1:1", "--once"]],
+    "store replicate": [["NEW/absent", "--listen", "0"]],
     "store status": [["STORE"]],
     "store bench": [["STORE", "--work", "put", "--engine", "sqlite", "--count", "1", "--body", "1"]],
     "store load": [["STORE", "NEW/absent.replay"]],

@@ -104,6 +104,13 @@ def test_wrong_usage(tmp_path: Path, arguments: list[str], why: str) -> None:
     assert why in done.stderr
 
 
+def test_once_needs_a_master(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        port = nobody.getsockname()[1]
+    done = rmq("store", "replicate", tmp_path / "copy", "--from", f"127.0.0.1:{port}", "--once")
+    assert (done.exit_code, "Connection refused" in done.stderr) == (4, True)
+
+
 def test_beside_a_writer(tmp_path: Path) -> None:
     config: dict[str, Any] = SMALL
     with MessageStore.open(tmp_path / "store", create=True, config=config):

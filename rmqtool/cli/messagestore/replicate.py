@@ -12,7 +12,7 @@ from rmqtool.cli.messagestore.engine import DirPositional, EngineOptions, Stop, 
 from rmqtool.cli.options import OutputOptions, VersionOptions
 from rmqtool.cli.parse import named, parse_int
 from rmqtool.cli.verb import verb
-from rmqtool.errors import ExitCode, UsageError
+from rmqtool.errors import ExitCode, StoreIOError, UsageError
 
 if TYPE_CHECKING:
     from rmqtool.messagestore.store import MessageStore
@@ -50,7 +50,7 @@ def command(
         ),
     ] = None,
     once: Annotated[
-        bool, typer.Option("--once", help="With --from: end when the master has no more.")
+        bool, typer.Option("--once", help="With --from: end when the master has no more; it must be there.")
     ] = False,
     *,
     engine: EngineOptions,
@@ -123,6 +123,8 @@ def _follow(
             progress.reach(max(store.end - begin, 0))
             if once and following.caught_up.is_set():
                 break
+            if once and following.unreachable is not None:
+                raise StoreIOError(following.unreachable)
     if following.error is not None:
         raise following.error
 

@@ -70,6 +70,8 @@ class Slave:
         self._guard = threading.Lock()
         self.error: RmqtoolError | None = None
         self.connected = False
+        self.unreachable: str | None = None
+        """why the last connection ended or was not made; it tries again"""
         self.caught_up = threading.Event()
         """set by a heartbeat: the master had no more then"""
         self._thread = threading.Thread(target=self._run, name="rmqtool-ha-follow", daemon=True)
@@ -84,7 +86,8 @@ class Slave:
                 _LOG.warning("%s", error)
                 break
             except OSError as error:
-                _LOG.info("%s: %s", self._name, error)
+                self.unreachable = f"{self._name}: {error.strerror or error}"
+                _LOG.info("%s", self.unreachable)
             finally:
                 self.connected = False
             self._stop.wait(self._again)
@@ -97,7 +100,7 @@ class Slave:
             with self._guard:
                 self._socket = peer
             peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self.connected = True
+            self.connected, self.unreachable = True, None
             begin = self._log.begin()
             peer.sendall(_REPORT.pack_ordered(begin))
             self._receive(peer, begin)
