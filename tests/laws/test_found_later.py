@@ -808,3 +808,21 @@ def test_a_batch_that_ends_in_front_of_what_was_asked_for(
     data[46 * 3 + 28] |= 0x20
     queue.write_bytes(data)
     assert rmq("query-offset", root, "TopicBCQ", 0, asked).exit_code == 3
+
+
+def test_an_index_file_that_is_too_short_and_goes_on_behind_the_log(tmp_path: Path) -> None:
+    """40662: nobody checks its items, and a broker would index nothing until the log is as long again."""
+    store = healthy_store().write(tmp_path / "store")
+    for path in sorted((store.root / "index").iterdir())[:-1]:
+        path.unlink()
+    (path,) = (store.root / "index").iterdir()
+    path.write_bytes(path.read_bytes()[:-20])
+    for segment in sorted((store.root / "commitlog").iterdir())[-3:]:
+        segment.unlink()
+    conf = tmp_path / "broker.conf"
+    conf.write_text("maxHashSlotNum=100\nmaxIndexNum=60\n")
+    given = ("--store-config", conf, "--output", tmp_path / "out", "--apply")
+    assert rmq("recover", store.root, *given).exit_code == 0
+    for release in ("4.9.8", "5.3.3"):
+        document = json.loads(rmq("doctor", tmp_path / "out", "--json", "--as-version", release).stdout)
+        assert "DR-NOT-INDEXED" not in {one["code"] for one in document["consequences"]}
