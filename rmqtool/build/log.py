@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from rmqtool.store.segments import Segment, SegmentSet
 
 BATCH_ROWS = 8192
-"""records that are looked at together: few enough that their bytes are still in a cache when keys are hashed, and so
-many that threads seldom wait for each other"""
+"""records that are looked at together: so many that threads seldom wait for each other, their bytes still in
+a cache when keys are hashed"""
 
 _LISTED = 1000
 """ranges that are remembered one by one"""
