@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from formats.commitlog import END_FILE_MIN_BLANK_LENGTH
 from rmqtool.scan.engine import choose_kernels
 from rmqtool.scan.events import Blank, End, Event, Gap, Records, Tail, TailContent
-from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, Field, Status, Stop
+from rmqtool.scan.fields import ROW_WIDTH, STATUS_WIDTH, Check, CrcState, Field, Status, Stop
 from rmqtool.scan.moving import TornTailRetry
 from rmqtool.scan.readable import Readable
 from rmqtool.scan.sound import MOST_BYTES, Sound
@@ -34,6 +34,9 @@ STEP = 4 << 20
 
 _LEADING_ZEROS = 3
 """with so many zero bytes of its total size a record may begin"""
+
+_BELIEVED = 64
+"""last records of a run, the newest whole one of which tells how old what follows may be"""
 
 BATCH_ROWS = 16_384
 """records in one `Records` event: 3.5 MiB of rows, small enough to stay in a shared cache"""
@@ -240,8 +243,15 @@ class SegmentScan:
             return records, at, Stop(stop), expected, found
 
     def _remember(self, records: Records) -> None:
+        rows = records.rows[-_BELIEVED:]
+        places = self._base + rows[:, Field.POSITION]
+        # one damaged record does not tell how old the others may be
+        own = (rows[:, Field.STORED_PHYSICAL_OFFSET] == places) & (rows[:, Field.CRC_STATE] != CrcState.BAD)
         last = records.rows[-1]
-        self._timestamp = int(last[Field.STORE_TIMESTAMP])
+        if own.any():
+            self._timestamp = int(rows[own][-1, Field.STORE_TIMESTAMP])
+        elif self._timestamp is None or len(rows) > 1:  # a segment of another place
+            self._timestamp = int(last[Field.STORE_TIMESTAMP])
         stored = int(last[Field.STORED_PHYSICAL_OFFSET])
         # no copied or renamed file gives a negative offset, and the distance would leave int64
         self._shift = stored - self._base - int(last[Field.POSITION]) if stored >= 0 else 0
