@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fixtures import strict
-from fixtures.goldens import open_golden
+from fixtures.goldens import Golden, open_golden
 from fixtures.handmade import plain_unit
 from fixtures.stores import HandmadeStore, healthy_store
 from formats.commitlog import BLANK_MAGIC_CODE
@@ -18,6 +18,7 @@ from rmqtool.store.kinds import CONFIG_NAMES
 from tests.helpers import rmq
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -740,3 +741,109 @@ def test_a_copied_directory_does_not_take_the_only_record_of_a_queue(tmp_path: P
     now, units = strict.walk(tmp_path / "out")[0], strict.units(tmp_path / "out")
     assert {at: one.raw for at, one in now.items()} == {at: one.raw for at, one in was.items()}
     assert units["Lonely", 0, 0][0] == store.stored[-1].offset
+
+
+def test_the_time_of_a_damaged_record_does_not_end_the_log(tmp_path: Path) -> None:
+    """41208: it lay in the future, so that all behind the next damage seemed left of an older life."""
+    store = HandmadeStore()
+    for number in range(12):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    liar, broken = store.stored[5], store.stored[6]
+    path, position = store.segment(liar.offset)
+    store.patch(path, position + OFF_STORE_TIMESTAMP, (1 << 42).to_bytes(8, "big"))
+    store.patch(path, position + OFF_PHYSICAL_OFFSET, (1 << 28).to_bytes(8, "big"))
+    store.patch(path, store.read(path).index(b"body 5"), b"dead")
+    store.patch(*store.segment(broken.offset), bytes(12))
+    rows = rmq("dump", store.root, "--format", "ndjson").of_type("message")
+    assert [row["physical_offset"] for row in rows][-5:] == [one.offset for one in store.stored[7:]]
+
+
+def test_a_file_of_a_queue_that_was_copied_over_the_next_one(tmp_path: Path) -> None:
+    """41132: where the head has expired its entries look expired, and what they hide was nowhere said."""
+    store = HandmadeStore()
+    for number in range(60):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    begin = sorted((store.root / "commitlog").iterdir())[1]
+    min((store.root / "commitlog").iterdir()).unlink()
+    files = sorted((store.root / "consumequeue/Orders/0").iterdir())
+    assert int(begin.name) > store.stored[int(files[1].name) // 20 - 1].offset
+    shutil.copy(files[0], files[1])
+    one = store.stored[int(files[1].name) // 20 + 1]
+    for command, asked in (("query-time", one.time), ("query-offset", int(files[2].name) // 20)):
+        assert rmq(command, store.root, "Orders", 0, asked).exit_code == 3
+
+
+@pytest.mark.parametrize("less", [0, 8])
+def test_a_filler_over_undispatched_records(tmp_path: Path, less: int) -> None:
+    """41940: one that is 8 bytes too short, or that lies on the last record, hid them from `doctor`."""
+    store = HandmadeStore()
+    for number in range(30):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    place = store.stored[-4 if less else -1]
+    path, position = store.segment(place.offset)
+    rest = len(store.read(path)) - position
+    blank = BLANK_MAGIC_CODE.to_bytes(4, "big", signed=True)
+    store.patch(path, position, (rest - less).to_bytes(4, "big") + blank)
+    for one in store.stored[-4:]:
+        store.patch(*(one.unit or ("", 0)), bytes(20))
+    (store.root / "abort").write_bytes(b"")
+    for release in ("4.9.8", "5.3.3"):
+        assert rmq("doctor", store.root, "--as-version", release).exit_code == 1
+
+
+def test_a_batch_that_ends_in_front_of_what_was_asked_for(
+    golden: Callable[[str], Golden], tmp_path: Path
+) -> None:
+    """41976: where an entry's offset is damaged, a search finds the one before it."""
+    root = tmp_path / "store"
+    shutil.copytree(golden("v533-batchcq").path, root)
+    queue = next((root / "batchconsumequeue/TopicBCQ/0").iterdir())
+    data = bytearray(queue.read_bytes())
+    unit = data[46 * 3 : 46 * 4]
+    asked = int.from_bytes(unit[28:36], "big")
+    assert rmq("query-offset", root, "TopicBCQ", 0, asked).exit_code == 0
+    data[46 * 3 + 28] |= 0x20
+    queue.write_bytes(data)
+    assert rmq("query-offset", root, "TopicBCQ", 0, asked).exit_code == 3
+
+
+def test_an_index_file_that_is_too_short_and_goes_on_behind_the_log(tmp_path: Path) -> None:
+    """40662: nobody checks its items, and a broker would index nothing until the log is as long again."""
+    store = healthy_store().write(tmp_path / "store")
+    for path in sorted((store.root / "index").iterdir())[:-1]:
+        path.unlink()
+    (path,) = (store.root / "index").iterdir()
+    path.write_bytes(path.read_bytes()[:-20])
+    for segment in sorted((store.root / "commitlog").iterdir())[-3:]:
+        segment.unlink()
+    conf = tmp_path / "broker.conf"
+    conf.write_text("maxHashSlotNum=100\nmaxIndexNum=60\n")
+    given = ("--store-config", conf, "--output", tmp_path / "out", "--apply")
+    assert rmq("recover", store.root, *given).exit_code == 0
+    for release in ("4.9.8", "5.3.3"):
+        document = json.loads(rmq("doctor", tmp_path / "out", "--json", "--as-version", release).stdout)
+        assert "DR-NOT-INDEXED" not in {one["code"] for one in document["consequences"]}
+
+
+def test_a_filler_one_byte_too_long_over_the_last_record_of_a_segment(tmp_path: Path) -> None:
+    """41944, 42102: a filler of the right length was planned over it, and that plan was not believed."""
+    store = HandmadeStore()
+    for number in range(60):
+        store.put("Orders", b"body %d" % number)
+    store.write(tmp_path / "store")
+    segments = sorted((store.root / "commitlog").iterdir())
+    place = max(
+        (one for one in store.stored if one.offset < int(segments[1].name)), key=lambda one: one.offset
+    )
+    path, position = store.segment(place.offset)
+    rest = len(store.read(path)) - position
+    was = store.read(path)
+    store.patch(
+        path, position, (rest + 1).to_bytes(4, "big") + BLANK_MAGIC_CODE.to_bytes(4, "big", signed=True)
+    )
+    done = rmq("recover", store.root, "--output", tmp_path / "out", "--apply", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert (tmp_path / "out" / path).read_bytes() == was
