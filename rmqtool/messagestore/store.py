@@ -32,6 +32,9 @@ from rmqtool.messagestore.opening import find, start_store, topics_of
 from rmqtool.messagestore.queue_reader import UnitFiles
 from rmqtool.messagestore.reading import Reader, subscription_of
 from rmqtool.messagestore.records import RecordMaker
+from rmqtool.messagestore.services.calls import ServiceCalls
+from rmqtool.messagestore.services.engine import Engine
+from rmqtool.messagestore.services.running import Services
 from rmqtool.messagestore.settings import settings_from
 from rmqtool.messagestore.state_files import StateFiles
 from rmqtool.messagestore.statistics import Statistics, publish, withdraw
@@ -62,7 +65,7 @@ _CHECKPOINT = 1.0
 _open_stores: weakref.WeakSet[MessageStore] = weakref.WeakSet()
 
 
-class MessageStore:
+class MessageStore(ServiceCalls):
     """A store of RocketMQ, open. Make it with `open`; a context manager that closes it.
 
     Any thread may call any method. In a process that was forked from the one that opened it, every call
@@ -70,7 +73,12 @@ class MessageStore:
     """
 
     def __init__(
-        self, opened: Opened, settings: StoreSettings, stack: ExitStack, clock: Callable[[], int]
+        self,
+        opened: Opened,
+        settings: StoreSettings,
+        stack: ExitStack,
+        clock: Callable[[], int],
+        deliver: bool,
     ) -> None:
         """Call `open`."""
         self._settings, self._opened = settings, opened
@@ -134,6 +142,23 @@ class MessageStore:
             units,
             clock,
         )
+        self._services = Services(
+            Engine(
+                opened.store,
+                opened.release,
+                settings,
+                self._state,
+                self.topics,
+                maker,
+                self._writer,
+                self._reader,
+                reader,
+                self._dispatching.catch_up,
+                self._flusher.flush_all,
+                clock,
+                start.clean,
+            )
+        )
         self._why_closed: str | None = None
         self._closing = threading.Lock()
         stack.callback(units.close)
@@ -142,6 +167,9 @@ class MessageStore:
         self._state.mark_lock()
         self._state.begin()
         self._begin(config, stack)
+        if deliver and not settings.slave:
+            stack.callback(self._services.end)
+            self._services.deliver()
         self._stack = stack.pop_all()
         _open_stores.add(self)
 
@@ -204,20 +232,22 @@ class MessageStore:
         create: bool = False,
         release: str | None = None,
         clock: Callable[[], int] = milliseconds,
+        deliver: bool = True,
     ) -> MessageStore:
         """Opens the store at `path`, as a broker of `release` would: lock, recovery, `abort`.
 
         config: settings under RocketMQ's names, or a `broker.conf`. recovery: what is done where a broker's
         recovery would give up intact records: `refuse`, or let it. create: make the store if there is none.
         release: by default the last one that may have written the store, the newest known for a new one.
-        clock: the time in ms, for tests. Raises `NotAStoreError`, `LockedError`, `RecoveryLossError`,
-        `UnfitStoreError` (a broker would not start), `UsageError` (settings), `StoreIOError`.
+        clock: the time in ms, for tests. deliver: delayed messages are delivered when due.
+        Raises `NotAStoreError`, `LockedError`, `RecoveryLossError`, `UnfitStoreError` (a broker would not
+        start), `UsageError` (settings), `StoreIOError`.
         """
         settings = settings_from(config)
         root = find(path, settings.config, create=create)
         with ExitStack() as stack:
             opened = start_store(root, settings, release, recovery, stack)
-            return cls(opened, settings, stack, clock)
+            return cls(opened, settings, stack, clock, deliver)
 
     def __enter__(self) -> Self:
         return self
@@ -509,10 +539,18 @@ class MessageStore:
         self._state.checkpoint(self._physical, self._logical, self._indexed, confirm)
 
     def close(self) -> None:
-        """Stops in the broker's order (`DefaultMessageStore#shutdown`); again, nothing happens.
+        """Stops in the broker's order (`BrokerController#shutdown`); again, nothing happens.
 
         Raises `StoreIOError` when something could not be written; then `abort` stays, as after a crash.
         """
+        try:
+            if self._why_closed is None:
+                self._services.end()
+        finally:
+            self._close_engine()
+
+    def _close_engine(self) -> None:
+        """`DefaultMessageStore#shutdown`."""
         with self._closing:
             if self._why_closed is not None:
                 return
