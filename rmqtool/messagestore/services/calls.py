@@ -105,6 +105,14 @@ class ServiceCalls:
         self._demand_open()
         return Transaction(self._services.transactions, message, group)
 
+    def prepare_transaction(self, message: Message, group: str = DEFAULT_GROUP) -> Ack:
+        """Stores a half message; the `uniq_key` of the answer is what ends it.
+
+        What is wrong is the status of the answer, as with `put`.
+        """
+        self._demand_open()
+        return self._services.transactions.prepare(message, group)
+
     def open_transactions(self) -> list[Half]:
         """The half messages that wait."""
         self._demand_open()
